@@ -1,0 +1,1 @@
+"""The `strata` command: one module a family of commands, JSON that stays stable."""

@@ -1,0 +1,80 @@
+"""The five kinds of error, told apart by what the caller may do next.
+
+The message is for people and may change; the kind and the details are the contract.
+A message is lower-case, without a full stop; details follow as `key=value`; `cure` says
+what the user can do. Bugs are `assert`, not an error kind.
+"""
+
+from typing import ClassVar
+
+
+class StrataError(Exception):
+    """Base of the five kinds; never raised itself."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, cure: str | None = None, **details: object) -> None:
+        """Keep the parts of the message apart, so that callers can show them as they like."""
+        self.message = message
+        self.cure = cure
+        self.details = details
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        """Return the message, its details and its cure on one line."""
+        details = "".join(f" {key}={value!r}" for key, value in self.details.items())
+        cure = f" (cure: {self.cure})" if self.cure else ""
+        return f"{self.message}{details}{cure}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Survive the trip from a Spark worker to the driver."""
+        return (_rebuild, (type(self), self.message, self.cure, self.details))
+
+
+def _rebuild(
+    kind: type[StrataError], message: str, cure: str | None, details: dict[str, object]
+) -> StrataError:
+    return kind(message, cure=cure, **details)
+
+
+class InvalidRequest(StrataError):
+    """The call can never succeed as it was made: fix the call."""
+
+    exit_code = 2
+
+
+class Conflict(StrataError):
+    """A compare-and-set lost its race: load the state again, recompute, retry."""
+
+    exit_code = 4
+
+
+class Unavailable(StrataError):
+    """The outside failed. Retry; when not `certain`, read back before concluding anything."""
+
+    def __init__(
+        self, message: str, *, certain: bool, cure: str | None = None, **details: object
+    ) -> None:
+        """`certain`: the operation surely did not happen; otherwise it may have happened."""
+        self.certain = certain
+        super().__init__(message, cure=cure, **details)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Survive the trip from a Spark worker to the driver."""
+        return (_rebuild_unavailable, (self.message, self.certain, self.cure, self.details))
+
+
+def _rebuild_unavailable(
+    message: str, certain: bool, cure: str | None, details: dict[str, object]
+) -> Unavailable:
+    return Unavailable(message, certain=certain, cure=cure, **details)
+
+
+class Corrupt(StrataError):
+    """Stored bytes contradict the state: stop and alert, never retry."""
+
+
+class Fenced(StrataError):
+    """This writer or reader was expired or overtaken: give up the handle."""
+
+    exit_code = 4

@@ -1,0 +1,1 @@
+"""Filters as typed expressions, and their abstract interpretation; knows no statistics."""

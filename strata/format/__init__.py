@@ -1,0 +1,1 @@
+"""Bytes and Arrow: encodings, the row codec, parts, manifests, digests."""

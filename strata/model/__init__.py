@@ -1,0 +1,1 @@
+"""The words of the system as frozen values: no I/O, no Arrow."""

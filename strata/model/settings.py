@@ -1,0 +1,70 @@
+"""Every setting of the system that is not a property of one shard.
+
+Plain frozen data, no behaviour; `strata.settings` fills it from files and the environment.
+Units end the names. `config/base.toml` repeats each field once with its default.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """Where state and blobs live."""
+
+    blob: str = "file://.strata/blob"  # file:///path | s3://bucket/prefix | memory://name
+    consensus: str = "sqlite:///.strata/consensus.db"  # any SQLAlchemy address | memory://name
+    landing: str = "."  # the root that relative source paths of shard declarations start from
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """How jobs build their Spark session."""
+
+    master: str = "local[2]"  # used when spark-submit names none
+    driver_memory_mib: int = 2048
+    shuffle_partitions: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSettings:
+    """How the ingest job cuts its work."""
+
+    task_bytes: int = 64 * 1024 * 1024  # source bytes a task reads at most, files kept whole
+
+
+@dataclass(frozen=True, slots=True)
+class CompactSettings:
+    """When and how runs are merged."""
+
+    min_inputs: int = 2  # a request with fewer batches does nothing
+    memory_bytes: int = 1024 * 1024 * 1024  # bound of one merge task
+    history_ms: int | None = None  # since follows upper at this distance; None keeps all history
+
+
+@dataclass(frozen=True, slots=True)
+class ValidateSettings:
+    """How soft evaluation reports."""
+
+    report_dir: str = ".strata/report"  # Data Docs site and summary files
+    max_failed_rows: int = 20  # failed lines shown in the report; all are in the verdict table
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutSettings:
+    """The global switch."""
+
+    kill: bool = False  # True: no reader skips anything, whatever the shards' modes say
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings."""
+
+    store: StoreSettings = field(default_factory=StoreSettings)
+    spark: SparkSettings = field(default_factory=SparkSettings)
+    ingest: IngestSettings = field(default_factory=IngestSettings)
+    compact: CompactSettings = field(default_factory=CompactSettings)
+    validate: ValidateSettings = field(default_factory=ValidateSettings)
+    rollout: RolloutSettings = field(default_factory=RolloutSettings)
+    shards_dir: str = "config/shards"  # shard declarations, one YAML file each
+    filters_dir: str = "config/filters"  # registered filters, one YAML file each

@@ -1,0 +1,137 @@
+"""What is known of a shard, whole, in one small immutable value.
+
+One document per sequence number. Parts are not in it: each batch points to a manifest, one
+immutable blob. The spine is stored as it is, never derived again.
+
+Invariants: since <= upper; both never regress; the spine's batches are contiguous in time from
+`MIN_TIME` to `upper`; every hold's since >= the shard's since.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from strata.model.schema import Relation
+from strata.model.spec import ShardSpec
+from strata.model.time import MIN_TIME
+
+Mode = Literal["off", "soft", "audit", "on"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One run of a batch, in figures; its parts are in the manifest."""
+
+    parts: int
+    updates: int
+    size_bytes: int
+    order: tuple[int, ...]  # column ids by which the run is sorted, then t; () means unsorted
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """All updates of [lower, upper), as one manifest describes them."""
+
+    lower: int  # inclusive
+    upper: int  # exclusive
+    since: int  # stored times were advanced to it; MIN_TIME if never
+    updates: int = 0
+    size_bytes: int = 0
+    parts: int = 0
+    runs: tuple[RunSummary, ...] = ()
+    manifest: str | None = None  # blob key; None exactly when there are no parts
+    layouts: tuple[tuple[str, int], ...] = ()  # (layout, parts), sorted
+    stats_parts: int = 0  # parts that have statistics
+    stats_bytes: int = 0  # their encoded size, all parts together
+    stats_union: bytes | None = None  # union of the parts' statistics: one row, Arrow IPC; None: unknown
+    diffs_sum: int = 0
+    digest: int = 0  # sum of d * hash(key, value), modulo 2**64
+    retractions: bool = False  # some diff is negative
+
+
+@dataclass(frozen=True, slots=True)
+class SpineBatch:
+    """One slot of the spine: batches that are, or shall become, one.
+
+    More than one non-empty batch in it means that a merge is due.
+    """
+
+    id_lower: int  # half-open range of insertion numbers, contiguous through the spine
+    id_upper: int
+    level: int  # ceil(log2(updates)), 0 for at most one
+    batches: tuple[Batch, ...]  # in time order, contiguous
+
+
+@dataclass(frozen=True, slots=True)
+class Spine:
+    """Slots in time order, oldest first; levels strictly fall."""
+
+    slots: tuple[SpineBatch, ...] = ()
+    next_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One append that is remembered, so that its retry is recognised."""
+
+    token: str
+    seqno: int
+    lower: int
+    upper: int
+    updates: int
+    parts: int
+    size_bytes: int
+    rejected: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A reader's claim: since may not pass it."""
+
+    name: str
+    since: int
+    expires_ms: int | None  # None: critical, never expires
+    opaque: str = ""  # critical holds: compare-and-set token
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """Whether readers may skip, and why."""
+
+    mode: Mode = "off"
+    audit_percent: int = 0
+    changed_ms: int = 0
+    changed_by: str = ""
+    reason: str = ""
+    quarantine: tuple[str, ...] = ()  # column ids ("5"), functions or part keys that lied
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The whole state of one shard at one sequence number."""
+
+    seqno: int
+    walltime_ms: int  # strictly grows with seqno
+    spec: ShardSpec
+    relations: tuple[Relation, ...]  # versions in order; the last is current
+    since: int = MIN_TIME
+    upper: int = MIN_TIME
+    spine: Spine = field(default_factory=Spine)
+    holds: tuple[Hold, ...] = ()
+    rollout: Rollout = field(default_factory=Rollout)
+    commits: tuple[Commit, ...] = ()  # newest last, bounded; older ones in `ledger`
+    ledger: tuple[str, ...] = ()  # blob keys of spilled commits, oldest first
+
+    @property
+    def name(self) -> str:
+        """Return the shard's name."""
+        return self.spec.name
+
+    @property
+    def relation(self) -> Relation:
+        """Return the current relation."""
+        return self.relations[-1]
+
+    @property
+    def batches(self) -> tuple[Batch, ...]:
+        """Return all batches in time order."""
+        return tuple(batch for slot in self.spine.slots for batch in slot.batches)

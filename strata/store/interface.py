@@ -1,0 +1,94 @@
+"""The two seams: `Blob` holds immutable bytes by key, `Consensus` a versioned head by key.
+
+Every implementation passes the same suite, `tests/conformance/`. Errors: `Unavailable` with
+`certain` saying whether the call surely did not happen; nothing else unless a method says so.
+Keys are relative, `/`-separated, made by `strata.store.keys` only.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+
+@dataclass(frozen=True, slots=True)
+class BlobInfo:
+    """What a listing tells of one blob."""
+
+    key: str
+    size_bytes: int
+    modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Versioned:
+    """One value of a consensus key."""
+
+    seqno: int
+    data: bytes
+
+
+@runtime_checkable
+class Blob(Protocol):
+    """Write-once bytes by key."""
+
+    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
+        """Return the bytes [start, start+length) of a blob; None if there is no such blob.
+
+        A range past the end is cut; `length` None reads to the end.
+        """
+        ...
+
+    def set(self, key: str, data: bytes) -> None:
+        """Store `data` under a new key, all or nothing, durable on return.
+
+        The same bytes again succeed without effect.
+        Raises: InvalidRequest when the key holds other bytes (they stay).
+        """
+        ...
+
+    def list(self, prefix: str) -> Iterator[BlobInfo]:
+        """Yield the blobs whose key starts with `prefix`, in key order."""
+        ...
+
+    def delete(self, key: str) -> int | None:
+        """Remove a blob and return its size; None if there was none, which is no error."""
+        ...
+
+    def restore(self, key: str) -> None:
+        """Bring back a deleted blob; no effect if it is there.
+
+        Raises: InvalidRequest when nothing is left to restore.
+        """
+        ...
+
+
+@runtime_checkable
+class Consensus(Protocol):
+    """A linearizable versioned head by key."""
+
+    def head(self, key: str) -> Versioned | None:
+        """Return the newest value, or None if the key was never set."""
+        ...
+
+    def compare_and_set(self, key: str, expected: int | None, new: Versioned) -> bool:
+        """Make `new` the head if the head's seqno is `expected` (None: no value yet).
+
+        Returns False when it is not. `new.seqno` must be greater than `expected`.
+        Raises: InvalidRequest when it is not; Unavailable(certain=False) when the reply is lost.
+        """
+        ...
+
+    def scan(self, key: str, from_seqno: int, limit: int) -> list[Versioned]:
+        """Return up to `limit` values with seqno >= `from_seqno`, in order."""
+        ...
+
+    def truncate(self, key: str, seqno: int) -> int:
+        """Drop the values below `seqno` and return how many.
+
+        Raises: InvalidRequest when that would drop the head or the key is unknown.
+        """
+        ...
+
+    def list(self) -> list[str]:
+        """Return all keys, sorted."""
+        ...

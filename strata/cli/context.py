@@ -1,0 +1,103 @@
+"""What every command needs: settings, stores, the machine, and one way to answer.
+
+A command's answer is one JSON document; `--json` prints it as it is, otherwise a short table
+made from it. Answers go to standard output, everything else to standard error.
+"""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from strata.machine import Machine
+from strata.model.settings import Settings
+from strata.settings import load_settings
+from strata.shard import Shard
+from strata.store.open import Stores, open_stores
+
+ConfigOption = Annotated[
+    str | None,
+    typer.Option("--config", help="Settings file (TOML); else $STRATA_CONFIG, else defaults."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+ShardArgument = Annotated[str, typer.Argument(help="Name of the shard.", metavar="SHARD")]
+
+progress = Console(stderr=True)
+
+
+@dataclass(frozen=True)
+class Context:
+    """The settings of one invocation and what they open."""
+
+    config: str | None
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Return the settings from the file and the environment."""
+        return load_settings(self.config, os.environ)
+
+    @cached_property
+    def stores(self) -> Stores:
+        """Return the opened stores."""
+        return open_stores(self.settings.store)
+
+    @cached_property
+    def machine(self) -> Machine:
+        """Return the machine on these stores."""
+        return Machine(self.stores)
+
+    def shard(self, name: str) -> Shard:
+        """Return the shard called `name`; raises InvalidRequest when there is none."""
+        return Shard(self.stores, name)
+
+
+def answer(document: Mapping[str, Any], as_json: bool, *tables: Table) -> None:
+    """Print a command's answer."""
+    if as_json:
+        sys.stdout.write(orjson.dumps(document, default=str).decode() + "\n")
+        return
+    console = Console()
+    for table in tables or (pairs("", document),):
+        console.print(table)
+
+
+def pairs(title: str, document: Mapping[str, Any]) -> Table:
+    """Return a table of the plain entries of a document."""
+    table = Table(title=title or None, show_header=False)
+    for key, value in document.items():
+        if not isinstance(value, list | dict):
+            table.add_row(key, cell(value))
+    return table
+
+
+def rows(title: str, items: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Table:
+    """Return a table with a line for each item and the named columns."""
+    table = Table(*columns, title=title)
+    for item in items:
+        table.add_row(*(cell(item.get(column)) for column in columns))
+    return table
+
+
+def cell(value: object) -> str:
+    """Return a value as people read it in a table."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "" if value is None else str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file the user named; raises InvalidRequest when it cannot be read."""
+    from strata.errors import InvalidRequest
+
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRequest("cannot read this file", file=str(path), reason=str(error)) from error

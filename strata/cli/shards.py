@@ -1,0 +1,82 @@
+"""Commands about shards as a whole: shards, create, inspect, history."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+
+from strata.cli.context import (
+    ConfigOption,
+    Context,
+    JsonOption,
+    ShardArgument,
+    answer,
+    pairs,
+    read_text,
+    rows,
+)
+from strata.errors import InvalidRequest
+from strata.model.spec import parse_spec
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the application."""
+    app.command("shards")(list_shards)
+    app.command("create")(create)
+    app.command("inspect")(inspect)
+    app.command("history")(history)
+
+
+def list_shards(config: ConfigOption = None, json: JsonOption = False) -> None:
+    """List the shards with their sizes and modes."""
+    context = Context(config)
+    documents = [context.shard(name).summary() for name in context.machine.names()]
+    columns = ("shard", "since", "upper", "batches", "runs", "parts", "updates", "bytes", "mode")
+    answer({"shards": documents}, json, rows("shards", documents, columns))
+
+
+def create(
+    name: Annotated[str, typer.Argument(help="Name of the shard; must equal the file's.")],
+    spec: Annotated[Path, typer.Option("--spec", help="Declaration of the shard (YAML).")],
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Create a shard from its declaration; the same declaration again changes nothing."""
+    try:
+        raw = yaml.safe_load(read_text(spec))
+    except yaml.YAMLError as error:
+        raise InvalidRequest("not YAML", file=str(spec), reason=str(error)) from error
+    if not isinstance(raw, dict):
+        raise InvalidRequest("a declaration is a mapping", file=str(spec))
+    declared = parse_spec({"name": name, **raw})
+    if declared.name != name:
+        raise InvalidRequest(
+            "the declaration names another shard", file=str(spec), name=declared.name, asked=name
+        )
+    context = Context(config)
+    context.machine.create(declared)
+    answer(context.shard(name).inspect(), json)
+
+
+def inspect(shard: ShardArgument, config: ConfigOption = None, json: JsonOption = False) -> None:
+    """Show a shard's frontiers, batches, runs, formats, statistics and mode."""
+    document = Context(config).shard(shard).inspect()
+    flat = [
+        {**b, "runs": len(b["runs"]), "parts": sum(r["parts"] for r in b["runs"])}
+        for b in document["batches"]
+    ]
+    columns = ("lower", "upper", "since", "updates", "bytes", "runs", "parts")
+    answer(document, json, pairs(shard, document), rows("batches", flat, columns))
+
+
+def history(
+    shard: ShardArgument,
+    limit: Annotated[int, typer.Option("--limit", help="How many, newest first.")] = 20,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the last states of a shard: what each commit changed."""
+    entries = Context(config).shard(shard).history(limit)
+    columns = ("seqno", "at", "since", "upper", "batches", "parts", "updates", "mode", "commit")
+    answer({"shard": shard, "history": entries}, json, rows(shard, entries, columns))

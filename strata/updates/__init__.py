@@ -1,0 +1,1 @@
+"""Pure algorithms on updates in memory: order, advance, consolidate, merge."""

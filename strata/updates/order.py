@@ -186,11 +186,11 @@ def high_key(key: bytes, limit_bytes: int) -> bytes | None:
 
 
 def round_up(prefix: bytes) -> bytes | None:
-    """Return the least bytes that sort after everything that begins with `prefix`.
+    r"""Return the least bytes that sort after everything that begins with `prefix`.
 
     None means that nothing does: no high bound.
 
-    >>> round_up(b"ab"), round_up(b"a\\xff"), round_up(b"\\xff")
+    >>> round_up(b"ab"), round_up(b"a\xff"), round_up(b"\xff")
     (b'ac', b'b', None)
     """
     rest = prefix.rstrip(b"\xff")

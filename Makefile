@@ -1,0 +1,131 @@
+# Everything that a person or CI does here. `make` alone prints help.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+# The environment's programs first; Spark's workers run its Python, and nothing listens outside.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
+export SPARK_LOCAL_IP := 127.0.0.1
+export GX_ANALYTICS_ENABLED := false
+# Uncompiled, `import great_expectations` and Airflow's processes take twice as long to start.
+unexport PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME
+
+PYTEST := .venv/bin/python -m pytest
+# The months, or only the first DAYS days, of 2013 that the demo takes in.
+DAYS ?= 365
+
+##@ Start here
+
+.PHONY: help
+help: ## Show this help
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@/ {printf "\n\033[1m%s\033[0m\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*## / {printf "  \033[36m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+
+.PHONY: demo
+demo: .venv/.runtime ## Run the whole pipeline on a year of flights, through Airflow and Spark
+	.venv/bin/python -m demo.run --days $(DAYS)
+
+.PHONY: demo-lie
+demo-lie: .venv/.runtime ## Inject one wrong statistic and watch soft evaluation find it
+	.venv/bin/python -m demo.lie
+
+.PHONY: test
+test: .venv/.dev ## Set everything up and pass all tests
+	$(PYTEST) -m "not long"
+
+.PHONY: up
+up: .venv/.runtime ## Start Airflow with the DAGs and the demo's shards; print its address
+	.venv/bin/python -m demo.airflow up
+
+.PHONY: down
+down: ## Stop what `make up` started
+	@if [ -x .venv/bin/python ]; then .venv/bin/python -m demo.airflow down; fi
+
+##@ Set-up
+
+.PHONY: setup
+setup: .venv/.dev ## Make .venv with everything, developers' tools too
+
+.venv/.runtime: requirements/runtime.txt requirements/build.txt requirements/install.sh pyproject.toml
+	requirements/install.sh runtime
+	@touch $@
+
+.venv/.dev: requirements/dev.txt requirements/build.txt requirements/install.sh pyproject.toml
+	requirements/install.sh dev
+	@touch $@ .venv/.runtime
+
+.PHONY: lock
+lock: ## Compile requirements/*.in into the hashed lists
+	cd requirements && \
+	  compile() { ../.venv-uv/bin/uv pip compile --universal --python-version 3.11 \
+	    --generate-hashes --no-emit-index-url --quiet "$$@"; } && \
+	  compile --excludes excludes.txt runtime.in -o runtime.txt && \
+	  compile --excludes excludes.txt -c runtime.txt dev.in -o dev.txt && \
+	  compile build.in -o build.txt && \
+	  compile uv.in -o uv.txt
+
+##@ Tests
+
+.PHONY: test-unit
+test-unit: .venv/.dev ## Unit tests, conformance suites and doctests: no Java, no Airflow
+	$(PYTEST) strata $(wildcard tests/unit tests/conformance tests/scripts tests/formats tests/spec tests/docs) \
+	  -m "not spark and not dags and not long and not slow"
+
+.PHONY: test-laws
+test-laws: .venv/.dev ## The laws of the design, with Hypothesis
+	$(PYTEST) tests/laws -m "not long"
+
+.PHONY: test-spark
+test-spark: .venv/.dev ## Whatever needs a Spark session
+	$(PYTEST) tests/spark -m "not long"
+
+.PHONY: test-dags
+test-dags: .venv/.dev ## The DAGs, loaded by Airflow
+	$(PYTEST) tests/dags -m "not long"
+
+.PHONY: test-long
+test-long: .venv/.dev ## The laws with thousands of examples, and the long tests
+	HYPOTHESIS_PROFILE=long $(PYTEST) tests/laws tests/unit
+	$(PYTEST) -m long
+
+.PHONY: golden
+golden: .venv/.dev ## Rewrite the expected outputs of the script tests; then read the difference
+	STRATA_GOLDEN=rewrite $(PYTEST) tests/scripts -q
+	git --no-pager diff --stat -- tests/scripts
+
+##@ Code
+
+.PHONY: fmt
+fmt: .venv/.dev ## Format and mend what can be mended
+	.venv/bin/ruff check --fix --quiet . || true
+	.venv/bin/ruff format .
+
+.PHONY: lint
+lint: .venv/.dev ## Formatting and lint rules
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+
+.PHONY: types
+types: .venv/.dev ## mypy, strict
+	.venv/bin/mypy
+
+.PHONY: arch
+arch: .venv/.dev ## The import contracts of pyproject.toml
+	PYTHONPATH=plugins .venv/bin/lint-imports
+
+.PHONY: check
+check: ## Exactly what CI runs
+	.ci/run
+
+.PHONY: wheel
+wheel: .venv/.dev ## Build the wheel that goes to a cluster's executors
+	.venv-uv/bin/uv build --wheel --build-constraints requirements/build.txt --out-dir dist .
+
+.PHONY: clean
+clean: ## Remove what can be made again, the environment excepted
+	rm -rf .strata build dist spark-warehouse metastore_db derby.log
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -path ./.venv -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf

@@ -1,0 +1,35 @@
+"""What every test run shares: Hypothesis profiles, and the stores' and Spark's surroundings.
+
+`HYPOTHESIS_PROFILE` names the profile; without it CI takes `ci` (the same few examples in every
+run), a person `dev`. `make test-long` takes `long`. The watchdog that shows where a stuck test
+hangs is pytest's own (`faulthandler_timeout` in pyproject.toml).
+"""
+
+import faulthandler
+import os
+import signal
+import sys
+
+from hypothesis import HealthCheck, settings
+
+# A busy machine is not a failure: no deadline, and no complaint about slow generation.
+CALM = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
+}
+settings.register_profile(
+    "ci", max_examples=30, derandomize=True, database=None, print_blob=True, **CALM
+)
+settings.register_profile("dev", max_examples=60, **CALM)
+settings.register_profile("long", max_examples=2000, print_blob=True, **CALM)
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev")
+)
+
+# Spark's workers run the interpreter of the tests, and nothing listens on the outside.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+
+# `kill -USR1 PID` shows where every thread of a running test process is.
+faulthandler.register(signal.SIGUSR1, all_threads=True, chain=False)

@@ -26,7 +26,7 @@ from strata.stats.trim import encoded_size, trim
 from strata.stats.union import concat, union
 from strata.store import keys
 from strata.store.interface import Blob
-from strata.updates.order import row_keys, shorten_high, shorten_low
+from strata.updates.order import encode_keys, high_key
 
 SAMPLE_ROWS: Final = 4096  # encoded once to learn how many bytes a row of this run takes
 TAIL: Final = 1.25  # a rest up to this many parts long is written as one part
@@ -207,7 +207,7 @@ def _store(rows: pa.Table, encoded: EncodedPart, target: _Target) -> WrittenPart
     target.blob.set(key, encoded.data)
     stats = _statistics(rows, target)
     starts = np.cumsum([0, *encoded.row_groups[:-1]]).tolist()
-    bounds = row_keys(rows.take([*starts, rows.num_rows - 1]), target.relation)
+    bounds = encode_keys(rows.take([*starts, rows.num_rows - 1]), target.relation).to_pylist()
     times, diffs = pc.min_max(rows[T]), rows[D]
     ref = PartRef(
         key=key,
@@ -222,11 +222,10 @@ def _store(rows: pa.Table, encoded: EncodedPart, target: _Target) -> WrittenPart
         diffs_sum=pc.sum(diffs).as_py(),
         digest=content_digest(rows, target.relation),
         retractions=pc.min(diffs).as_py() < 0,
-        key_low=shorten_low(bounds[0], KEY_BYTES),
-        key_high=shorten_high(bounds[-1], KEY_BYTES),
+        key_low=bounds[0][:KEY_BYTES],
+        key_high=high_key(bounds[-1], KEY_BYTES),
         splits=tuple(
-            Split(row, shorten_low(low, KEY_BYTES))
-            for row, low in zip(starts, bounds[:-1], strict=True)
+            Split(row, low[:KEY_BYTES]) for row, low in zip(starts, bounds[:-1], strict=True)
         ),
         stats_version=None if stats is None else STATS_VERSION,
         stats_bytes=0 if stats is None else encoded_size(stats),

@@ -1,0 +1,31 @@
+"""Collect the statistics of one part's updates."""
+
+import pyarrow as pa
+
+from strata.format.columns import child
+from strata.format.encodings import encoding
+from strata.model.schema import Relation
+from strata.stats.flat import collect_flat
+from strata.stats.json import collect_json
+from strata.stats.wire import ROWS, column_name
+
+
+def collect(updates: pa.Table | pa.RecordBatch, relation: Relation) -> pa.RecordBatch:
+    """Return the statistics of `updates`.
+
+    Shape: one row: rows int64, then `s.*` in the relation's order (`strata.stats.wire`). Columns
+    of the relation that `updates` lacks stay unknown. Retractions count as rows: a filter keeps
+    or skips +1 and -1 of a row alike.
+    Errs: bounds may be looser than the values, never tighter.
+    """
+    columns: dict[str, pa.Array] = {ROWS: pa.array([updates.num_rows], pa.int64())}
+    present = set(updates.schema.names)
+    for column in relation.columns:
+        if child(column.id) not in present:
+            continue
+        values = updates.column(child(column.id))
+        if encoding(column.type).stats == "json":
+            columns |= collect_json(values, column.id)
+        else:
+            columns[column_name(column.id)] = collect_flat(values, column.type)
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

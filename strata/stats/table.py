@@ -1,0 +1,90 @@
+"""Statistics of many parts as one table, and the union that encloses them all.
+
+`concat` aligns rows whose columns differ; `union` folds a table into one row. Both keep apart
+what is unknown from what is known to be absent (a JSON path under a `complete` parent).
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.stats.flat import struct_row
+from strata.stats.union import union_columns
+from strata.stats.wire import PREFIX, ROWS
+
+
+def concat(rows: Sequence[pa.RecordBatch | None], row_counts: Sequence[int]) -> pa.Table:
+    """Return one table with a row for each part.
+
+    Shape: rows int64 from `row_counts`; every `s.*` column that some row has, null where a row
+    lacks it. A part without statistics (None) has nulls throughout.
+    Errs: a column whose type differs and cannot be widened without loss becomes unknown.
+    """
+    assert len(rows) == len(row_counts)
+    columns: dict[str, pa.Array | pa.ChunkedArray] = {ROWS: pa.array(row_counts, pa.int64())}
+    for name, kind in _stats_types(rows).items():
+        chunks = [_piece(row, name, kind) for row in rows]
+        columns[name] = pa.chunked_array(chunks, kind).combine_chunks()
+    return pa.table(columns)
+
+
+def union(table: pa.Table) -> pa.RecordBatch | None:
+    """Return one row that encloses every row of `table`; None if some part has no statistics.
+
+    Shape: as `collect` gives it; a column that some row does not know is left out. A bound is
+    exact only if a row that has it says so.
+    """
+    if not all(_has_stats(table)):
+        return None
+    columns = {ROWS: pa.array([pc.sum(table[ROWS]).as_py() or 0], pa.int64())}
+    columns |= union_columns(table)
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _has_stats(table: pa.Table) -> list[bool]:
+    known = [pc.is_valid(table[name]) for name in table.column_names if name.startswith(PREFIX)]
+    if not known:
+        return [False] * table.num_rows
+    some = known[0]
+    for column in known[1:]:
+        some = pc.or_(some, column)
+    return list(some.to_pylist())
+
+
+def _stats_types(rows: Sequence[pa.RecordBatch | None]) -> dict[str, pa.DataType]:
+    """Return the columns in order of first appearance; the newest type of a column wins."""
+    types: dict[str, pa.DataType] = {}
+    for row in rows:
+        if row is not None:
+            types |= {f.name: f.type for f in row.schema if f.name.startswith(PREFIX)}
+    return types
+
+
+def _piece(row: pa.RecordBatch | None, name: str, kind: pa.DataType) -> pa.Array:
+    if row is None or name not in row.schema.names:
+        return pa.nulls(1, kind)
+    column = row.column(name)
+    return column if column.type == kind else _widen(column, kind)
+
+
+def _widen(column: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
+    """Return statistics of an older type as `kind`, or null where a bound might change."""
+    if column.null_count or not _widens(column.type, kind):
+        return pa.nulls(1, kind)
+    fields = {field.name: column.field(field.name) for field in column.type}
+    try:
+        cast = {f.name: fields[f.name].cast(f.type)[0] for f in kind if f.name in fields}
+    except pa.ArrowInvalid:
+        return pa.nulls(1, kind)
+    return struct_row(kind, {name: value for name, value in cast.items() if value.is_valid})
+
+
+def _widens(old: pa.StructType, new: pa.StructType) -> bool:
+    if min(old.get_field_index("low"), new.get_field_index("low")) < 0:
+        return False
+    a, b = old.field("low").type, new.field("low").type
+    integers = pa.types.is_signed_integer(a) and pa.types.is_signed_integer(b)
+    floats = pa.types.is_float32(a) and pa.types.is_float64(b)
+    decimals = pa.types.is_decimal(a) and pa.types.is_decimal(b) and a.scale == b.scale
+    return bool(integers or floats or decimals)

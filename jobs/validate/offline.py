@@ -92,4 +92,7 @@ def rewrite(page: str, static: str) -> str:
         return f'<img src="{static}images/logo-long.png" alt="Great Expectations" height="40">'
 
     page = _NEWSLETTER.sub("", page)
+    style = f'<link rel="stylesheet" href="{static}vendor/strata.css">'
+    if style not in page:
+        page = page.replace("</head>", f"{style}</head>", 1)
     return _IMAGE.sub(image, _SCRIPT.sub(script, _LINK.sub(link, page)))

@@ -1,0 +1,169 @@
+"""The report: Great Expectations suites over verdicts and summaries, never over raw rows.
+
+One site, one validation result a suite and run, named after the run. Failed lines name shard,
+part, check, column, the bound that lied, and the command that repeats the check. The pages are
+made to open with the network off.
+"""
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pandas as pd
+
+from jobs.validate.offline import make_offline
+from strata.audit.verdict import FORMAT_CHECK, SCHEMA, Summary, Verdict
+
+if TYPE_CHECKING:
+    from great_expectations.data_context import FileDataContext
+
+SITE: Final = "strata"
+NAMED: Final = ["shard", "part", "check", "column", "bound", "error", "replay"]
+RESULTS_SHOWN: Final = 200  # validation results on the index page; older ones stay on disk
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Where the report lies and whether every expectation held."""
+
+    index: Path
+    success: bool
+    failed: tuple[str, ...]  # the descriptions of the expectations that failed
+
+
+def build_report(
+    directory: Path,
+    run: str,
+    verdicts: Sequence[Verdict],
+    summaries: Sequence[Summary],
+    *,
+    max_failed_rows: int,
+) -> Report:
+    """Validate the tables of one run and bring the site up to date.
+
+    Raises: Corrupt when a page would load something from outside.
+    """
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)
+    directory.mkdir(parents=True, exist_ok=True)
+    context = _context(directory)
+    frame = _frame(verdicts, max_failed_rows)
+    is_format = frame["check"] == FORMAT_CHECK
+    tables = {
+        "soft_evaluation": frame[~is_format],
+        "format": frame[is_format],
+        "summary": pd.DataFrame(
+            [asdict(s) for s in summaries], columns=[f.name for f in fields(Summary)]
+        ),
+    }
+    failed: list[str] = []
+    for name, table in tables.items():
+        failed += _validate(context, name, table.reset_index(drop=True), run)
+    context.build_data_docs(site_names=[SITE])
+    site = directory / "site"
+    make_offline(site)
+    return Report(site / "index.html", not failed, tuple(failed))
+
+
+def _frame(verdicts: Sequence[Verdict], max_failed_rows: int) -> pd.DataFrame:
+    """Return the verdicts as a frame in which at most so many failed rows are left."""
+    bad = [v for v in verdicts if v.outcome != "clean"][:max_failed_rows]
+    good = [v for v in verdicts if v.outcome == "clean"]
+    return pd.DataFrame([asdict(v) for v in (*bad, *good)], columns=SCHEMA.names)
+
+
+def _context(directory: Path) -> "FileDataContext":
+    import great_expectations as gx
+
+    context = gx.get_context(mode="file", project_root_dir=directory)
+    context.variables.progress_bars = {"globally": False, "metric_calculations": False}
+    site: Any = {
+        "class_name": "SiteBuilder",
+        "store_backend": {
+            "class_name": "TupleFilesystemStoreBackend",
+            "base_directory": str((directory / "site").resolve()),
+        },
+        "site_index_builder": {
+            "class_name": "DefaultSiteIndexBuilder",
+            "validation_results_limit": RESULTS_SHOWN,
+        },
+    }
+    if SITE in context.get_site_names():
+        context.update_data_docs_site(SITE, site)
+    else:
+        context.add_data_docs_site(SITE, site)
+    return context
+
+
+def _validate(context: "FileDataContext", name: str, table: pd.DataFrame, run: str) -> list[str]:
+    """Run one suite as a checkpoint; return the descriptions of what failed."""
+    import great_expectations as gx
+    from great_expectations.core.run_identifier import RunIdentifier
+
+    source = context.data_sources.add_or_update_pandas("strata")
+    batch = source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("all")
+    suite = gx.ExpectationSuite(name=name, expectations=_expectations(name))
+    definition = context.validation_definitions.add_or_update(
+        gx.ValidationDefinition(name=name, data=batch, suite=context.suites.add_or_update(suite))
+    )
+    columns = [c for c in NAMED if c in table.columns] if name != "summary" else ["shard", "check"]
+    checkpoint = context.checkpoints.add_or_update(
+        gx.Checkpoint(
+            name=name,
+            validation_definitions=[definition],
+            result_format={
+                "result_format": "COMPLETE", "unexpected_index_column_names": columns,
+            },
+        )
+    )  # fmt: skip
+    result = checkpoint.run(
+        batch_parameters={"dataframe": table}, run_id=RunIdentifier(run_name=run)
+    )
+    return [
+        f"{name}: {one.expectation_config.description}"
+        for validation in result.run_results.values()
+        for one in validation.results
+        if not one.success
+    ]
+
+
+def _expectations(name: str) -> list[Any]:
+    import great_expectations.expectations as gxe
+
+    if name == "summary":
+        return [
+            gxe.ExpectColumnPairValuesToBeEqual(
+                column_A="checked_parts", column_B="audited_parts", severity="critical",
+                description="Every planned check came back with a verdict.",
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="mismatches", value_set=[0], severity="critical",
+                description="No check of any shard found a mismatch.",
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="errors", value_set=[0], severity="warning",
+                description="Every part could be read and judged.",
+            ),
+        ]  # fmt: skip
+    judged = gxe.ExpectColumnValuesToBeInSet(
+        column="outcome", value_set=["clean"], severity="critical",
+        description="Every planned check came back and was clean.",
+    )  # fmt: skip
+    no_error = gxe.ExpectColumnValuesToBeInSet(
+        column="error", value_set=[""], severity="critical",
+        description="No part raised an error while it was checked.",
+    )  # fmt: skip
+    no_lie = gxe.ExpectColumnValuesToBeInSet(
+        column="bound", value_set=[""], severity="critical",
+        description="Every recorded statistic encloses the rows of its part.",
+    )  # fmt: skip
+    if name == "format":
+        return [judged, no_error, no_lie]
+    no_row = gxe.ExpectColumnValuesToBeInSet(
+        column="accepted", value_set=[0], severity="critical",
+        description="No part that would be skipped holds a row that its filter accepts.",
+    )  # fmt: skip
+    return [no_row, judged, no_error, no_lie]

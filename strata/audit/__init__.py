@@ -1,0 +1,1 @@
+"""Soft evaluation and format checks: nothing that statistics say is taken on trust."""

@@ -1,0 +1,246 @@
+"""Soft evaluation: fetch what would be skipped, and see whether any of it mattered.
+
+A filter is decided for every part, at the level of batches (the union kept in the state) and of
+parts (the manifest), exactly as a read decides. The parts that either level would skip are
+handed to an evaluator that runs the filter on their rows: an accepted row, or an error, is a
+mismatch. The evaluator is a parameter, so that the engine does not know Spark.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+import pyarrow as pa
+
+from strata import __version__
+from strata.audit.blame import Lie, find_lies
+from strata.audit.verdict import Verdict
+from strata.errors import Corrupt, Unavailable
+from strata.expr.filter import Filter
+from strata.expr.nodes import Call, Column, Expr
+from strata.format.manifest import PartRef, part_refs, stats_columns
+from strata.prune import decide
+from strata.read import batch_stats, load_manifest
+from strata.state.state import Batch, State
+from strata.stats import collect
+from strata.store.open import Stores
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """What running the filter on the rows of one part gave."""
+
+    part: str
+    rows: int
+    accepted: int
+    error: str = ""  # the error that the filter raised on a row
+    failed: str = ""  # why the part could not be read at all
+    corrupt: bool = False  # the stored bytes contradict the state
+
+
+Evaluator = Callable[[Filter, Sequence[PartRef]], list[Evaluated]]
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """One part that the filter would skip, with the statistics that say so."""
+
+    ref: PartRef
+    batch: Batch
+    by_batch: bool  # the union in the state already drops the whole batch
+    stats: pa.RecordBatch  # one row of the manifest's statistics
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What a filter would do to a shard."""
+
+    parts_total: int
+    bytes_total: int
+    skipped: tuple[Skipped, ...]
+    parts_without_stats: int
+
+
+def decide_all(stores: Stores, state: State, filter: Filter) -> Decisions:
+    """Decide a filter for every part of a shard, at both levels.
+
+    Cost: reads every manifest.
+    """
+    skipped: list[Skipped] = []
+    total = size = without = 0
+    quarantine = state.rollout.quarantine
+    for batch in state.batches:
+        if batch.manifest is None:
+            continue
+        manifest = load_manifest(stores, state, batch)
+        refs = part_refs(manifest)
+        statistics = stats_columns(manifest)
+        total += len(refs)
+        size += sum(ref.size_bytes for ref in refs)
+        without += sum(ref.stats_version is None for ref in refs)
+        keep = decide(filter, statistics, state.relation, quarantine=quarantine).keep
+        union = batch_stats(batch)
+        by_batch = union is not None and not bool(
+            decide(filter, union, state.relation, quarantine=quarantine).keep[0]
+        )
+        for index in range(len(refs)) if by_batch else np.flatnonzero(~keep):
+            row = statistics.slice(int(index), 1).combine_chunks().to_batches()[0]
+            skipped.append(Skipped(refs[int(index)], batch, by_batch, row))
+    return Decisions(total, size, tuple(skipped), without)
+
+
+def sample(skipped: Sequence[Skipped], percent: int, salt: str) -> list[Skipped]:
+    """Return a reproducible share of the skipped parts: the same for the same part and salt."""
+    if percent >= 100:
+        return list(skipped)
+    return [s for s in skipped if _bucket(s.ref.key, salt) < percent]
+
+
+def _bucket(key: str, salt: str) -> float:
+    digest = blake2b(f"{salt}\0{key}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64 * 100
+
+
+def judge(
+    stores: Stores,
+    state: State,
+    filter: Filter,
+    chosen: Sequence[Skipped],
+    evaluated: Sequence[Evaluated],
+    *,
+    run: str,
+    check: str,
+) -> list[Verdict]:
+    """Return one verdict for each chosen part.
+
+    Cost: reads a part again, all columns, only where there is a mismatch to explain.
+    """
+    found = {result.part: result for result in evaluated}
+    return [_verdict(stores, state, filter, s, found.get(s.ref.key), run, check) for s in chosen]
+
+
+def _verdict(
+    stores: Stores,
+    state: State,
+    filter: Filter,
+    skipped: Skipped,
+    result: Evaluated | None,
+    run: str,
+    check: str,
+) -> Verdict:
+    ref = skipped.ref
+    base = {
+        "run": run, "shard": state.name, "check": check, "sql": filter.sql, "part": ref.key,
+        "size_bytes": ref.size_bytes, "layout": ref.layout, "code_version": __version__,
+        "stats_version": ref.stats_version or 0, "stratum": stratum(filter.expr, ref.layout),
+        "replay": replay_command(state.name, filter, ref.key),
+    }  # fmt: skip
+    if result is None:
+        return Verdict(**base, outcome="missing", rows=0, accepted=0, error="no result came back")
+    if result.failed and not result.corrupt:
+        return Verdict(**base, outcome="failed", rows=0, accepted=0, error=result.failed)
+    if result.corrupt:
+        return Verdict(
+            **base, outcome="mismatch", rows=0, accepted=0, bound="the part itself",
+            error=result.failed,
+        )  # fmt: skip
+    if not result.accepted and not result.error:
+        if result.rows != ref.rows:
+            error = f"{result.rows} of {ref.rows} rows came back"
+            return Verdict(
+                **base, outcome="missing", rows=result.rows, accepted=0, error=error
+            )
+        return Verdict(**base, outcome="clean", rows=result.rows, accepted=0)
+    lies = explain_mismatch(stores, state, filter, skipped)
+    column, bound = (lies[0].column, "; ".join(map(str, lies))) if lies else blame_rule(filter)
+    return Verdict(
+        **base, outcome="mismatch", rows=result.rows, accepted=result.accepted,
+        error=result.error, column=column, bound=bound,
+    )  # fmt: skip
+
+
+def explain_mismatch(
+    stores: Stores, state: State, filter: Filter, skipped: Skipped
+) -> list[Lie]:
+    """Return the statistics of the filter's columns that contradict the part's rows.
+
+    The part's own statistics come first, then the union of its batch. Empty when all of them
+    hold: then a rule of the interpreter is at fault.
+    """
+    from strata.read import read_updates
+
+    used = columns_of(filter.expr)
+    try:
+        updates = read_updates(stores, state, skipped.ref)
+    except (Corrupt, Unavailable):
+        return []
+    actual = collect(updates, state.relation)
+    lies = find_lies(skipped.stats, actual, state.relation)
+    union = batch_stats(skipped.batch)
+    if not lies and union is not None:
+        lies = find_lies_of_union(union.to_batches()[0], actual, state)
+    return sorted(lies, key=lambda lie: lie.column_id not in used)
+
+
+def find_lies_of_union(union: pa.RecordBatch, actual: pa.RecordBatch, state: State) -> list[Lie]:
+    """Return the bounds of a batch's union that do not enclose one of its parts.
+
+    Counts of a union cover other parts too, so only bounds can be blamed.
+    """
+    return [
+        Lie(lie.column_id, lie.column, f"batch {lie.field}", lie.recorded, lie.found)
+        for lie in find_lies(union, actual, state.relation)
+        if lie.field.endswith(("low", "high"))
+    ]
+
+
+def blame_rule(filter: Filter) -> tuple[str, str]:
+    """Return column and statement when every statistic holds: the functions are the suspects."""
+    functions = ", ".join(sorted(functions_of(filter.expr)))
+    columns = ", ".join(sorted(columns_of(filter.expr).values()))
+    return columns, f"every statistic holds; a rule is wrong, one of: {functions}"
+
+
+def columns_of(expr: Expr) -> dict[int, str]:
+    """Return the columns an expression reads, id to name."""
+    if isinstance(expr, Column):
+        return {expr.id: expr.name}
+    if isinstance(expr, Call):
+        return {i: n for arg in expr.args for i, n in columns_of(arg).items()}
+    return {}
+
+
+def functions_of(expr: Expr) -> set[str]:
+    """Return the names of the functions in an expression."""
+    if isinstance(expr, Call):
+        return {expr.function}.union(*(functions_of(arg) for arg in expr.args))
+    return set()
+
+
+def stratum(expr: Expr, layout: str) -> str:
+    """Return the stratum by which evidence is counted: types × functions × layout."""
+
+    def types(node: Expr) -> set[str]:
+        if isinstance(node, Column):
+            return {node.type}
+        if isinstance(node, Call):
+            return set().union(*(types(arg) for arg in node.args))
+        return set()
+
+    return f"{'+'.join(sorted(types(expr)))} × {'+'.join(sorted(functions_of(expr)))} × {layout}"
+
+
+def replay_command(shard: str, filter: Filter, part: str) -> str:
+    """Return the shell command that checks this part against this filter again."""
+    text = filter.sql.replace("'", "'\\''")
+    return (
+        f"strata validate {shard} --filter '{text}' --now {filter.now_low // 1000} --part {part}"
+    )
+
+
+def quarantine_of(verdicts: Collection[Verdict], state: State) -> tuple[str, ...]:
+    """Return the column ids whose statistics lied, as the rollout state names them."""
+    names = {verdict.column.split("$")[0].split(".")[0] for verdict in verdicts}
+    ids = (c.id for c in state.relation.columns if c.name in names)
+    return tuple(str(i) for i in sorted(ids))

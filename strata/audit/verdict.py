@@ -1,0 +1,83 @@
+"""Verdicts: what a check found about one part, as data.
+
+One row for each (part, check). A check is a filter (soft evaluation) or `format`. A missing
+verdict is not a pass: a part that was planned for checking and did not come back gets the
+outcome `missing`. The table is written as Parquet beside the shard and never changed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Final, Literal
+
+import pyarrow as pa
+
+Outcome = Literal["clean", "mismatch", "failed", "missing"]
+
+FORMAT_CHECK: Final = "format"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One finding."""
+
+    run: str  # names the validation run
+    shard: str
+    check: str  # the filter's name, or FORMAT_CHECK
+    sql: str  # the filter's text; empty for the format check
+    part: str  # blob key
+    outcome: Outcome
+    rows: int  # rows that were read and judged
+    accepted: int  # rows that the filter accepted although the part would be skipped
+    size_bytes: int  # of the part
+    layout: str
+    stats_version: int  # 0: the part has no statistics
+    code_version: str
+    stratum: str  # column types × functions of the filter × layout: what evidence is counted by
+    column: str = ""  # name of the column at fault
+    bound: str = ""  # the statistic that lied: recorded against found
+    error: str = ""  # what went wrong, redacted of row values
+    replay: str = ""  # the command that repeats this check on this part
+
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field(f.name, pa.int64() if f.type in (int, "int") else pa.string(), nullable=False)
+        for f in fields(Verdict)
+    ]
+)
+
+
+def verdict_table(verdicts: Sequence[Verdict]) -> pa.Table:
+    """Return the verdicts as a table.
+
+    Shape: one column a field of `Verdict`, none nullable; rows in the given order.
+    """
+    return pa.Table.from_pylist([asdict(verdict) for verdict in verdicts], schema=SCHEMA)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The verdicts of one check on one shard, counted."""
+
+    run: str
+    shard: str
+    check: str
+    sql: str
+    now: str  # ISO 8601; what now() meant; empty for the format check
+    parts_total: int
+    bytes_total: int
+    parts_skipped: int  # would be skipped
+    bytes_skipped: int
+    checked_parts: int  # planned for fetching
+    audited_parts: int  # fetched and judged: clean or mismatch
+    rows: int
+    mismatches: int
+    errors: int  # checks that failed: neither match nor mismatch
+    missing: int
+    parts_without_stats: int
+    seconds: float
+
+
+def count(verdicts: Sequence[Verdict], outcome: Outcome) -> int:
+    """Return how many verdicts have this outcome."""
+    return sum(verdict.outcome == outcome for verdict in verdicts)

@@ -1,0 +1,149 @@
+"""The front door: a shard by name, and what people ask of it.
+
+A `Shard` holds no state: each call loads the head. It only delegates; the work is done in
+`write`, `read`, `compact`, `backfill`, `audit` and the state machine.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from strata.expr.filter import Filter
+from strata.machine import Machine
+from strata.model.settings import Settings
+from strata.model.time import format_time
+from strata.read import ReadPlan, plan_read, scan
+from strata.state.state import Batch, State
+from strata.store.open import Stores, open_stores
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One shard of a pair of stores."""
+
+    stores: Stores
+    name: str
+
+    def state(self) -> State:
+        """Return the newest state; raises InvalidRequest when there is no such shard."""
+        return Machine(self.stores).load(self.name)
+
+    def plan(
+        self, *, as_of: int | None = None, filter: Filter | None = None, mode: str | None = None
+    ) -> ReadPlan:
+        """Return what a read would fetch and skip; see `strata.read.plan_read`."""
+        return plan_read(self.stores, self.state(), as_of=as_of, filter=filter, mode=mode)
+
+    def scan(
+        self,
+        *,
+        as_of: int | None = None,
+        columns: Sequence[str] | None = None,
+        consolidate: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the snapshot at `as_of` as record batches: columns by name, then t and d."""
+        state = self.state()
+        plan = plan_read(self.stores, state, as_of=as_of)
+        yield from scan(self.stores, state, plan, columns=columns, consolidate=consolidate)
+
+    def inspect(self) -> dict[str, Any]:
+        """Return what is known of the shard, as `strata inspect --json` prints it."""
+        return describe(self.state())
+
+    def summary(self) -> dict[str, Any]:
+        """Return one line about the shard, as `strata shards --json` lists it."""
+        return summarise(self.state())
+
+    def history(self, limit: int) -> list[dict[str, Any]]:
+        """Return the last states, newest first, with the commit that each brought."""
+        return [_entry(state) for state in Machine(self.stores).history(self.name, limit)]
+
+
+def open_shard(settings: Settings, name: str) -> Shard:
+    """Return the shard called `name` in the stores of `settings`.
+
+    Raises: InvalidRequest when there is none.
+    """
+    shard = Shard(open_stores(settings.store), name)
+    shard.state()
+    return shard
+
+
+def describe(state: State) -> dict[str, Any]:
+    """Return the document of `strata inspect`.
+
+    Units: times in milliseconds since 1970, sizes in bytes.
+    """
+    names = {column.id: column.name for column in state.relation.columns}
+    formats: dict[str, int] = {}
+    for batch in state.batches:
+        for layout, parts in batch.layouts:
+            formats[layout] = formats.get(layout, 0) + parts
+    return {
+        "shard": state.name,
+        "since": state.since,
+        "upper": state.upper,
+        "seqno": state.seqno,
+        "batches": [_batch(batch, names) for batch in state.batches],
+        "parts": sum(batch.parts for batch in state.batches),
+        "bytes": sum(batch.size_bytes for batch in state.batches),
+        "updates": sum(batch.updates for batch in state.batches),
+        "formats": formats,
+        "stats": {
+            "parts_with": sum(batch.stats_parts for batch in state.batches),
+            "bytes": sum(batch.stats_bytes for batch in state.batches),
+        },
+        "rollout": {
+            "mode": state.rollout.mode,
+            "audit_percent": state.rollout.audit_percent,
+            "reason": state.rollout.reason,
+            "quarantine": list(state.rollout.quarantine),
+        },
+    }
+
+
+def _batch(batch: Batch, names: dict[int, str]) -> dict[str, Any]:
+    return {
+        "lower": batch.lower,
+        "upper": batch.upper,
+        "since": batch.since,
+        "updates": batch.updates,
+        "bytes": batch.size_bytes,
+        "runs": [
+            {
+                "parts": run.parts,
+                "updates": run.updates,
+                "order": [names.get(i, f"#{i}") for i in run.order],
+            }
+            for run in batch.runs
+        ],
+    }
+
+
+def summarise(state: State) -> dict[str, Any]:
+    """Return the shard in one line."""
+    batches = state.batches
+    return {
+        "shard": state.name,
+        "since": state.since,
+        "upper": state.upper,
+        "seqno": state.seqno,
+        "batches": len(batches),
+        "runs": sum(len(batch.runs) for batch in batches),
+        "parts": sum(batch.parts for batch in batches),
+        "updates": sum(batch.updates for batch in batches),
+        "bytes": sum(batch.size_bytes for batch in batches),
+        "mode": state.rollout.mode,
+    }
+
+
+def _entry(state: State) -> dict[str, Any]:
+    last = state.commits[-1] if state.commits and state.commits[-1].seqno == state.seqno else None
+    return {
+        **summarise(state),
+        "at": format_time(state.walltime_ms),
+        "commit": last.token if last else "",
+        "reason": state.rollout.reason if state.rollout.changed_ms == state.walltime_ms else "",
+    }

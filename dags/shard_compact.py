@@ -1,0 +1,53 @@
+"""Merge the short runs of shards into long, consolidated ones.
+
+**Reads and writes** the shards' parts. What a reader sees at any readable time is the same before
+and after; sums of diffs and digests are compared before anything is committed. Runs after each
+day that was taken in.
+
+| Question | Answer |
+|---|---|
+| May I run it again, or clear it? | Yes. A merge that lost its race is dropped, one that is done is not repeated. |
+| Why did it do nothing? | Each request in the log has a reason, also for doing nothing. |
+| What does *full* cost? | It rewrites every part once: use it after a change of layout or sort order. |
+
+The asset `strata_runs` carries the counts of each run.
+"""
+
+import pendulum
+from airflow.sdk import dag
+
+from strata_airflow.assets import BATCHES, RUNS
+from strata_airflow.forms import dry_run, shards, switch
+from strata_airflow.schedules import after
+from strata_airflow.spark import DEFAULT_ARGS, spark_job
+
+
+@dag(
+    dag_display_name="Shards: compact",
+    schedule=after(BATCHES),
+    start_date=pendulum.datetime(2013, 1, 1, tz="UTC"),
+    catchup=False,
+    max_active_runs=1,
+    default_args=DEFAULT_ARGS,
+    tags=["strata", "compact"],
+    doc_md=__doc__,
+    params={
+        "shards": shards(),
+        "full": switch("Full", "Rewrite everything into one run, not only what is due."),
+        "dry_run": dry_run("prints the plan that a real run would execute"),
+    },
+)
+def shard_compact() -> None:
+    """Wire the one task."""
+    spark_job(
+        "compact",
+        arguments={
+            "--shard": "{{ params.shards | join(' ') }}",
+            "--full": "{{ params.full }}",
+            "--plan": "{{ params.dry_run }}",
+        },
+        outlets=[RUNS],
+    )
+
+
+shard_compact()

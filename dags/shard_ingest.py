@@ -1,0 +1,83 @@
+"""Take in what the sources of the declared shards hold for an interval of time.
+
+**Reads** the files in the landing folder that belong to the interval. **Writes** one batch a
+shard and step, committed by compare-and-append: all of the interval becomes readable at once, or
+nothing does. Runs once a day for the day before; trigger it by hand, or backfill days, for any
+other interval.
+
+| Question | Answer |
+|---|---|
+| May I run it again, or clear it? | Yes. An interval that is in is left alone, and the log says so. |
+| An unreadable row? | It goes to the shard's quarantine with its reason, file and line, and is counted. |
+| A file of the wrong shape? | The run fails at once, names file, column and value; nothing is committed. |
+| It failed otherwise? | It is tried twice more. A try that was killed leaves nothing that is visible. |
+
+The asset `strata_batches` carries the counts of each run.
+"""
+
+import pendulum
+from airflow.sdk import Param, dag
+
+from strata_airflow.assets import BATCHES
+from strata_airflow.forms import HOW, WHEN, dry_run, moment, shards
+from strata_airflow.intervals import MACROS
+from strata_airflow.schedules import daily
+from strata_airflow.spark import DEFAULT_ARGS, spark_job
+
+
+@dag(
+    dag_display_name="Shards: ingest",
+    schedule=daily("00:00"),
+    start_date=pendulum.datetime(2013, 1, 1, tz="UTC"),
+    catchup=False,
+    max_active_runs=1,
+    default_args=DEFAULT_ARGS,
+    tags=["strata", "ingest"],
+    doc_md=__doc__,
+    user_defined_macros=MACROS,
+    params={
+        "shards": shards(),
+        "from_time": moment("From", "Inclusive. Empty: the day that a scheduled run is about."),
+        "to_time": moment("To", "Exclusive. Empty: the end of that day."),
+        "every": Param(
+            None,
+            type=["null", "string"],
+            pattern=r"^P(\d+D|T\d+H)$",
+            examples=["P1D", "P7D", "PT1H"],
+            title="Cut into batches of",
+            description="An ISO 8601 length such as P1D or PT6H. Empty: one batch.",
+            section=WHEN,
+        ),
+        "write_format": Param(
+            None,
+            type=["null", "string"],
+            enum=[None, "row", "both", "structured"],
+            values_display={
+                "row": "row: the old encoding, no statistics",
+                "both": "both: old and columns in one file",
+                "structured": "structured: columns only",
+            },
+            title="Layout of the parts",
+            description="Empty: as the shard declares.",
+            section=HOW,
+        ),
+        "dry_run": dry_run("says which files and rows would be taken in"),
+    },
+)
+def shard_ingest() -> None:
+    """Wire the one task."""
+    spark_job(
+        "ingest",
+        arguments={
+            "--shard": "{{ params.shards | join(' ') }}",
+            "--from-time": "{{ from_time(params, dag_run) }}",
+            "--to-time": "{{ to_time(params, dag_run) }}",
+            "--every": "{{ params.every }}",
+            "--write-format": "{{ params.write_format }}",
+            "--dry-run": "{{ params.dry_run }}",
+        },
+        outlets=[BATCHES],
+    )
+
+
+shard_ingest()

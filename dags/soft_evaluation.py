@@ -1,0 +1,56 @@
+"""Check that skipping parts would have been right: fetch them all the same, and look.
+
+For each registered filter and shard, the parts that pruning would skip are fetched, Spark
+evaluates the filter on their rows, and an accepted row *or an error* is a mismatch. Row codec and
+columns are compared as well. Verdicts are a table; the report (Great Expectations Data Docs) is
+built from it.
+
+| Question | Answer |
+|---|---|
+| It failed: what now? | A mismatch is never tried again. The log names shard, part, column, filter and bound; the shard's mode is already set back. Open the report, replay the line that it gives. |
+| May I run it again, or clear it? | Yes. The same now gives the same sample. |
+| Backfill of several days? | Yes; end the range after 04:00 of the last day that you want. |
+
+The asset `strata_verdicts` carries the counts of each run.
+"""
+
+import pendulum
+from airflow.sdk import dag
+
+from strata_airflow.assets import VERDICTS
+from strata_airflow.forms import filters, moment, shards
+from strata_airflow.intervals import MACROS
+from strata_airflow.schedules import daily
+from strata_airflow.spark import DEFAULT_ARGS, spark_job
+
+
+@dag(
+    dag_display_name="Filters: soft evaluation",
+    schedule=daily("04:00"),
+    start_date=pendulum.datetime(2013, 1, 1, tz="UTC"),
+    catchup=False,
+    max_active_runs=1,
+    default_args=DEFAULT_ARGS,
+    tags=["strata", "validation"],
+    doc_md=__doc__,
+    user_defined_macros=MACROS,
+    params={
+        "shards": shards(),
+        "filters": filters(),
+        "now": moment("Now", "What now() means in the filters. Empty: the end of the run's day."),
+    },
+)
+def soft_evaluation() -> None:
+    """Wire the one task."""
+    spark_job(
+        "validate",
+        arguments={
+            "--shard": "{{ params.shards | join(' ') }}",
+            "--filter": "{{ params.filters | join(' ') }}",
+            "--now": "{{ now(params, dag_run) }}",
+        },
+        outlets=[VERDICTS],
+    )
+
+
+soft_evaluation()

@@ -1,0 +1,13 @@
+"""The assets that the DAGs make and wait for: one for each kind of thing, not one a shard.
+
+Counts travel in the events' `extra` (`strata_airflow.results.counts`); the Assets page shows them.
+"""
+
+from typing import Final
+
+from airflow.sdk import Asset
+
+BATCHES: Final = Asset(name="strata_batches", uri="strata://batches", group="strata")
+RUNS: Final = Asset(name="strata_runs", uri="strata://runs", group="strata")
+STATISTICS: Final = Asset(name="strata_statistics", uri="strata://statistics", group="strata")
+VERDICTS: Final = Asset(name="strata_verdicts", uri="strata://verdicts", group="strata")

@@ -1,0 +1,63 @@
+"""The fields of the trigger forms that several DAGs share.
+
+An empty selection means all, so that a scheduled run needs no answer; examples are the names of
+files in `config/`, which change only with the code (see `strata_airflow.places`).
+"""
+
+from typing import Final
+
+from airflow.sdk import Param
+
+from strata_airflow.places import declared_shards, registered_filters
+
+WHAT: Final = "What"
+WHEN: Final = "When"
+HOW: Final = "How"
+
+
+def shards() -> Param:
+    """Return the selection of shards; empty means every declared one."""
+    return Param(
+        [],
+        type="array",
+        items={"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"},
+        examples=declared_shards(),
+        title="Shards",
+        description="Leave empty for every shard that is declared in config/shards.",
+        section=WHAT,
+    )
+
+
+def filters() -> Param:
+    """Return the selection of registered filters; empty means all of each shard."""
+    return Param(
+        [],
+        type="array",
+        items={"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"},
+        examples=registered_filters(),
+        title="Filters",
+        description="Leave empty for every filter that is registered in config/filters.",
+        section=WHAT,
+    )
+
+
+def moment(title: str, description: str) -> Param:
+    """Return an optional point in time."""
+    return Param(
+        None,
+        type=["null", "string"],
+        format="date-time",
+        title=title,
+        description=description,
+        section=WHEN,
+    )
+
+
+def switch(title: str, description: str, *, default: bool = False) -> Param:
+    """Return an on/off field."""
+    return Param(default, type="boolean", title=title, description=description, section=HOW)
+
+
+def dry_run(what_it_shows: str, *, default: bool = False) -> Param:
+    """Return the switch that changes nothing and tells what would be done."""
+    return switch("Dry run", f"Change nothing; {what_it_shows}.", default=default)

@@ -1,0 +1,46 @@
+"""The interval of time that a run is about, for templates (`{{ from_time(params, dag_run) }}`).
+
+The form's answer wins; otherwise a scheduled or backfilled run is about the day that its
+partition key names; otherwise there is no interval and the job says what is missing. Never the
+clock: the same run, cleared and repeated, is about the same interval.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+KEY_FORMAT: Final = "%Y-%m-%dT%H:%M:%S"  # Airflow's own for partition keys
+DAY: Final = timedelta(days=1)
+
+
+def from_time(params: dict[str, Any], dag_run: Any) -> str:
+    """Return where the run's interval begins, inclusive; empty when nothing says.
+
+    >>> from_time({"from_time": "2013-01-01T00:00:00Z"}, None)
+    '2013-01-01T00:00:00Z'
+    """
+    return _asked(params, "from_time") or _day(dag_run, timedelta())
+
+
+def to_time(params: dict[str, Any], dag_run: Any) -> str:
+    """Return where the run's interval ends, exclusive; empty when nothing says."""
+    return _asked(params, "to_time") or _day(dag_run, DAY)
+
+
+def now(params: dict[str, Any], dag_run: Any) -> str:
+    """Return the moment that filters take for now: the form's, or the end of the run's day."""
+    return _asked(params, "now") or _day(dag_run, DAY)
+
+
+MACROS: Final = {"from_time": from_time, "to_time": to_time, "now": now}
+
+
+def _asked(params: dict[str, Any], name: str) -> str:
+    return str(params.get(name) or "")
+
+
+def _day(dag_run: Any, offset: timedelta) -> str:
+    key = getattr(dag_run, "partition_key", None)
+    if not key:
+        return ""
+    day = datetime.strptime(key, KEY_FORMAT).replace(tzinfo=UTC)
+    return (day + offset).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,126 @@
+"""A job's result file: read, counted, shown as a table, and judged when the job failed.
+
+A job writes JSON with its outcome for each shard, also when it fails; its exit code says how it
+ended (0 done, 1 failed, 2 bad request, 3 mismatch found, 4 overtaken by another writer). The
+result says more than the code: a corrupt part ends a job with 1 as a lost network does, but only
+one of the two is worth another try.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+# Trying again cannot help, or would hide what must be seen.
+FINAL_CODES: Final = {
+    2: "bad request",
+    3: "soft evaluation found a mismatch",
+}
+FINAL_KINDS: Final = frozenset({"InvalidRequest", "Corrupt", "Fenced"})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a job failed, and whether another try could end otherwise."""
+
+    final: bool
+    reason: str
+
+
+def read_result(file: Path) -> dict[str, Any]:
+    """Return the result in `file`; empty when the job died before it wrote one."""
+    try:
+        loaded = json.loads(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}
+    return loaded if isinstance(loaded, dict) else {}
+
+
+def shard_results(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return each shard's own result by its name, whether the job wrote a list or a mapping.
+
+    >>> shard_results({"shards": [{"shard": "a", "rows": 3}]})
+    {'a': {'shard': 'a', 'rows': 3}}
+    """
+    shards = result.get("shards") or {}
+    if isinstance(shards, Mapping):
+        return {str(name): dict(value) for name, value in shards.items()}
+    return {str(item.get("shard", n)): dict(item) for n, item in enumerate(shards)}
+
+
+def counts(result: Mapping[str, Any]) -> dict[str, int]:
+    """Return the whole numbers of the shards' results, added up, and the number of shards.
+
+    >>> counts({"shards": {"a": {"rows": 3, "mode": "on"}, "b": {"rows": 4, "done": True}}})
+    {'shards': 2, 'rows': 7}
+    """
+    shards = shard_results(result)
+    total: dict[str, int] = {"shards": len(shards)}
+    for shard in shards.values():
+        for name, value in numbers(shard):
+            total[name] = total.get(name, 0) + value
+    return total
+
+
+def numbers(shard: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
+    """Yield the counts in one shard's result: whole numbers that can be added across shards."""
+    for name, value in shard.items():
+        if isinstance(value, int) and not isinstance(value, bool) and name not in NOT_COUNTS:
+            yield name, value
+
+
+NOT_COUNTS: Final = frozenset({"seqno", "lower", "upper", "since", "as_of", "audit_percent"})
+
+
+def table(result: Mapping[str, Any]) -> str:
+    """Return the result as one table for a log: a line for each shard, a column for each count."""
+    shards = shard_results(result)
+    names = list(dict.fromkeys(n for shard in shards.values() for n, _ in numbers(shard)))
+    rows = [["shard", *names]]
+    for shard, values in shards.items():
+        present = dict(numbers(values))
+        rows.append([shard, *(f"{present[n]:,}" if n in present else "-" for n in names)])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def alerts(result: Mapping[str, Any]) -> list[str]:
+    """Return one line for each alert in the result: what was found wrong, and where."""
+    found = list(result.get("alerts") or [])
+    for shard in shard_results(result).values():
+        found.extend(shard.get("alerts") or [])
+    lines = [
+        " ".join(f"{k}={v!r}" for k, v in alert.items())
+        if isinstance(alert, Mapping)
+        else str(alert)
+        for alert in found
+    ]
+    return list(dict.fromkeys(lines))
+
+
+def judge(exit_code: int, result: Mapping[str, Any]) -> Verdict:
+    """Return why the job failed and whether that is final.
+
+    Errs: unknown failures are worth another try; the jobs are safe to repeat.
+    """
+    error = result.get("error") or {}
+    if isinstance(error, str):
+        error = {"message": error}
+    kind = str(error.get("kind", ""))
+    said = str(error.get("message", "")) or FINAL_CODES.get(exit_code, "the job failed")
+    reason = "\n".join([f"{kind or f'exit code {exit_code}'}: {said}", *alerts(result)])
+    return Verdict(exit_code in FINAL_CODES or kind in FINAL_KINDS, reason)
+
+
+def _alert_line(alert: Any) -> str:
+    if isinstance(alert, Mapping):
+        return " ".join(f"{name}={value!r}" for name, value in alert.items())
+    return str(alert)

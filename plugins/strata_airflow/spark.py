@@ -1,0 +1,194 @@
+"""The one place where Airflow learns how this project submits a Spark job.
+
+`spark_job` makes the task. The operator behind it is the provider's, with four things mended:
+
+* a connection that does not exist is an error (the provider would silently submit to YARN);
+* Spark's workers run this worker's Python, with `spark-submit` from the same environment;
+* the job's result comes back: a table in the log, counts in XCom and in the asset's event;
+* a failure that another try cannot cure (bad request, mismatch, corruption) is not retried.
+
+Retries of everything else are safe: a job repeats its commit token, and the state refuses a
+second commit of the same work.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseHook, Context
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+
+from strata_airflow import results
+from strata_airflow.places import JOBS, PROJECT, config_file, results_dir
+
+CONNECTION: Final = "strata_spark"
+POOL: Final = "strata_spark"
+CURE: Final = "run `python -m strata_airflow.setup` in Airflow's environment (`make up` does)"
+
+# What every DAG of the project passes on to its tasks.
+DEFAULT_ARGS: Final[dict[str, Any]] = {
+    "owner": "strata",
+    "retries": 2,  # of failures that may pass; see StrataJobOperator for those that do not
+    "retry_delay": timedelta(seconds=30),
+    "execution_timeout": timedelta(hours=6),
+}
+
+
+class StrataJobOperator(SparkSubmitOperator):
+    """Submit `jobs/<job>/main.py` and bring back its result.
+
+    `arguments` are flags with templates as values. What a template renders to decides: nothing,
+    `None` or `False` leaves the flag out; `True` gives the bare flag; else the flag is repeated
+    for each word. Words are names and times: neither holds a space.
+    """
+
+    template_fields: Sequence[str] = (
+        *SparkSubmitOperator.template_fields, "command", "arguments", "config",
+    )  # fmt: skip
+    ui_color = "#e8f0ff"
+
+    def __init__(
+        self,
+        *,
+        job: str,
+        command: Sequence[str] = (),
+        arguments: Mapping[str, str] | None = None,
+        config: str = "",
+        **kwargs: Any,
+    ) -> None:
+        """Take the job's name, its positional words and its flags; all but the name templated."""
+        super().__init__(
+            application=str(JOBS / job / "main.py"),
+            conn_id=CONNECTION,
+            name=f"strata {job} {{{{ run_id }}}} {{{{ ti.map_index }}}}",
+            **kwargs,
+        )
+        self.job = job
+        self.command = list(command)
+        self.arguments = dict(arguments or {})
+        self.config = config
+
+    def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
+        """Submit the job, wait, and return a compact result.
+
+        Raises: AirflowFailException when another try cannot help, AirflowException otherwise.
+        """
+        self._prepare_submission(connection_extra(CONNECTION))
+        file = result_file(results_dir(), context["ti"])
+        self.application_args = [
+            *self.command,
+            *flags(self.arguments),
+            "--config", self.config or config_file(),
+            "--result", str(file),
+        ]  # fmt: skip
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            raise self._failure(file, error) from error
+        result = results.read_result(file)
+        self.log.info("Result\n%s", results.table(result))
+        counts = results.counts(result)
+        for asset in self.outlets or []:
+            context["outlet_events"][asset].extra = {**counts}
+        return {"job": self.job, "counts": counts, "result": str(file)}
+
+    def _prepare_submission(self, extra: Mapping[str, Any]) -> None:
+        """Set what depends on the worker and on the connection, not on the DAG file."""
+        here = Path(sys.executable).parent
+        self.env_vars = {
+            "PATH": f"{here}{os.pathsep}{os.environ.get('PATH', '')}",
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "PYTHONPATH": str(PROJECT),
+            **(self.env_vars or {}),
+        }
+        self.conf = {"spark.log.level": "ERROR", **(self.conf or {})}
+        memory = extra.get("driver-memory")
+        if memory:
+            self._driver_memory = str(memory)
+
+    def _failure(self, file: Path, error: Exception) -> AirflowException:
+        """Return the error to raise: final or not, with the job's own reason before the log."""
+        process = getattr(self._hook, "_submit_sp", None)
+        code = getattr(process, "returncode", None)
+        result = results.read_result(file)
+        if result:
+            self.log.info("Result\n%s", results.table(result))
+        verdict = results.judge(code if code is not None else 1, result)
+        self.log.error("%s\nResult file: %s", verdict.reason, file)
+        if verdict.final:
+            return AirflowFailException(verdict.reason)
+        return AirflowException(f"{verdict.reason}\n{error}")
+
+
+def spark_job(
+    job: str,
+    *,
+    task_id: str | None = None,
+    command: Sequence[str] = (),
+    arguments: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> StrataJobOperator:
+    """Return the task that runs `jobs/<job>/main.py`; `arguments` are flags and templates.
+
+    One Spark application serves all shards of a run: starting one costs more than most shards.
+    """
+    return StrataJobOperator(
+        job=job,
+        task_id=task_id or job,
+        command=command,
+        arguments=arguments,
+        pool=POOL,
+        **kwargs,
+    )
+
+
+def flags(arguments: Mapping[str, str]) -> list[str]:
+    """Return command-line words for rendered `arguments`, as StrataJobOperator describes.
+
+    >>> flags({"--shard": "a b", "--dry-run": "True", "--full": "False", "--now": "None"})
+    ['--shard', 'a', '--shard', 'b', '--dry-run']
+    """
+    words: list[str] = []
+    for flag, value in arguments.items():
+        rendered = str(value).strip()
+        if rendered in {"", "None", "False"}:
+            continue
+        if rendered == "True":
+            words.append(flag)
+            continue
+        for word in rendered.split():
+            words += [flag, word]
+    return words
+
+
+def result_file(folder: Path, ti: Any) -> Path:
+    """Return a new place for this try's result; the folder is there when this returns."""
+    name = f"{ti.task_id}.{ti.map_index}.try{ti.try_number}.json"
+    file = folder / _safe(ti.dag_id) / _safe(ti.run_id) / _safe(name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)
+    return file
+
+
+def connection_extra(conn_id: str) -> dict[str, Any]:
+    """Return the connection's extra settings.
+
+    Raises: AirflowFailException when there is no such connection: without this check the
+    provider logs one line and submits to YARN.
+    """
+    try:
+        connection = BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException as error:
+        raise AirflowFailException(f"no connection {conn_id!r} in Airflow: {CURE}") from error
+    return dict(connection.extra_dejson)
+
+
+def _safe(text: str) -> str:
+    """Return `text` as one path component; run ids hold colons and plus signs."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", text)

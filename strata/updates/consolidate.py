@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from strata.errors import Corrupt
 from strata.format.columns import D, T
 from strata.model.schema import Relation
-from strata.updates.order import equal_adjacent, one_chunk, sort_names
+from strata.updates.order import Mask, equal_adjacent, one_chunk, sort_names
 
 INT64: Final = np.iinfo(np.int64)
 
@@ -29,8 +29,10 @@ def advance(table: pa.Table, since: int) -> pa.Table:
     return table.set_column(index, table.schema.field(T), pa.array(moved, pa.int64()))
 
 
-def consolidate(table: pa.Table, relation: Relation) -> pa.Table:
+def consolidate(table: pa.Table, relation: Relation, equal: Mask | None = None) -> pa.Table:
     """Return sorted updates with the diffs of equal (key, value, t) added and zeros dropped.
+
+    `equal`: for each row but the last, whether it equals the next one, where that is known.
 
     Shape: as the input, sorted, no two rows equal but for d, no d of 0.
     Raises: Corrupt when a sum of diffs leaves int64.
@@ -38,7 +40,9 @@ def consolidate(table: pa.Table, relation: Relation) -> pa.Table:
     if not table.num_rows:
         return table
     diffs = one_chunk(table.column(D)).to_numpy()
-    starts = np.flatnonzero(np.r_[True, ~equal_adjacent(table, sort_names(relation))])
+    if equal is None:
+        equal = equal_adjacent(table, sort_names(relation))
+    starts = np.flatnonzero(np.r_[True, ~equal])
     if len(starts) == table.num_rows:
         return table if diffs.all() else table.filter(pa.array(diffs != 0))
     sums = _sums(diffs, starts)

@@ -221,7 +221,7 @@ def _number(a: pa.Array) -> pa.BinaryArray:
     if pa.types.is_boolean(kind):
         values = a.cast(pa.uint8()).fill_null(0).to_numpy()
     elif pa.types.is_decimal128(kind):
-        return _binary(_decimal_bytes(a))
+        return _binary(_decimal_bytes(a.fill_null(0)))
     elif pa.types.is_floating(kind):
         values = _float_words(a.fill_null(0.0).to_numpy())
     elif pa.types.is_signed_integer(kind):
@@ -233,7 +233,8 @@ def _number(a: pa.Array) -> pa.BinaryArray:
         values = a.fill_null(0).to_numpy()
     else:
         raise InvalidRequest("this type has no order of bytes yet", type=str(kind))
-    return _binary(values.astype(values.dtype.newbyteorder(">")).view(np.uint8).reshape(len(a), -1))
+    big_endian = values.astype(values.dtype.newbyteorder(">"))
+    return _binary(big_endian.view(np.uint8).reshape(len(a), values.dtype.itemsize))
 
 
 def _float_words(floats: npt.NDArray[Any]) -> npt.NDArray[Any]:

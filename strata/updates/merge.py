@@ -1,0 +1,221 @@
+"""Read many sorted runs as one: the kernel of compaction and of consolidated reads.
+
+From every run a *head* of a few ten thousand rows is held. The *cut* is the smallest of the last
+rows of those heads behind which more rows wait: no row still to come sorts before it. So
+everything up to the cut is taken out of the heads by binary search, sorted together by Arrow,
+consolidated and given out; rows that equal the cut may have company still to come and are
+carried into the next round as one row.
+
+    run 1  a a b|c f        the heads end at f, d, e: the cut is d
+    run 2  a c d|           taken: a a b c | a c d | b; the rest waits
+    run 3  b    |e e
+
+Memory is bounded by bytes, whatever the number of runs and the size of rows; each round takes at
+least one whole head, so that the work stays n log n. Runs that do not overlap are not sorted,
+only joined. Rows that come out of order are found by comparing each round with the cuts before
+and after it.
+
+Twin: join everything, sort, consolidate (`tests/laws/test_consolidate.py`).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from strata.errors import Corrupt
+from strata.format.columns import updates_schema
+from strata.model.schema import Relation
+from strata.updates.consolidate import advance, consolidate
+from strata.updates.order import compare_adjacent, sort_names, sort_updates
+
+MEMORY_BYTES: Final = 256 * 1024 * 1024
+ROUND_ROWS: Final = 8 * 65536  # rows sorted together at most, however many runs there are
+HEAD_ROWS: Final = (1024, 65536)  # least and most rows of a head
+COPIES: Final = 4  # heads, their concatenation, the sorted copy, the chunk given out
+
+Row: TypeAlias = tuple[tuple[int, object], ...]  # sort columns: (0, value) | (1, NaN) | (2, null)
+Run: TypeAlias = Iterable[pa.RecordBatch | pa.Table]
+
+
+def merge(
+    runs: Sequence[Run],
+    relation: Relation,
+    *,
+    since: int | None = None,
+    memory_bytes: int = MEMORY_BYTES,
+) -> Iterator[pa.Table]:
+    """Yield the updates of all `runs`, sorted and consolidated, as chunks in order.
+
+    Times before `since` are moved up to it first. Batches should be small against
+    `memory_bytes` divided by the number of runs: a batch is held until its last row is taken.
+
+    Shape: chunks of the updates schema; no chunk is empty; a row is in one chunk only.
+    Raises: Corrupt when a run is not sorted, or diffs leave int64.
+    """
+    share = max(memory_bytes // (COPIES * max(len(runs), 1)), 1)
+    rows = min(max(ROUND_ROWS // max(len(runs), 1), HEAD_ROWS[0]), HEAD_ROWS[1])
+    heads = [_Head(run, relation, since, rows, share) for run in runs]
+    carried = updates_schema(relation).empty_table()
+    floor: Row | None = None
+    while heads := [head for head in heads if head.fill()]:
+        ends = [head.last() for head in heads if head.unfinished]
+        cut = min(ends) if ends else None
+        taken = [carried, *(head.take(cut) for head in heads)]
+        chunk = consolidate_sorted(
+            [table for table in taken if table.num_rows], relation, floor, cut
+        )
+        chunk, carried = _hold_back(chunk, relation, cut)
+        floor = cut
+        if chunk.num_rows:
+            yield chunk
+    if carried.num_rows:
+        yield carried
+
+
+class _Head:
+    """The rows of one run that are in memory; the first `visible` of them take part."""
+
+    def __init__(
+        self, run: Run, relation: Relation, since: int | None, rows: int, limit_bytes: int
+    ) -> None:
+        """Start before the first row; nothing is read yet."""
+        self.source = iter(run)
+        self.schema = updates_schema(relation)
+        self.names = sort_names(relation)
+        self.since = since
+        self.rows = rows
+        self.limit_bytes = limit_bytes
+        self.table = self.schema.empty_table()
+        self.ended = False
+        self.visible = 0
+
+    def fill(self) -> bool:
+        """Read until the head is full or the run ends; return whether there is any row."""
+        pieces = [self.table]
+        count, size = self.table.num_rows, self.table.nbytes
+        while not self.ended and (not count or (count < self.rows and size < self.limit_bytes)):
+            batch = next(self.source, None)
+            if batch is None:
+                self.ended = True
+                break
+            piece = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+            piece = piece.select(self.schema.names).cast(self.schema)
+            pieces.append(piece if self.since is None else advance(piece, self.since))
+            count, size = count + piece.num_rows, size + piece.nbytes
+        if len(pieces) > 1:
+            self.table = pa.concat_tables(pieces)
+        self.visible = self._fitting()
+        return self.visible > 0
+
+    def _fitting(self) -> int:
+        """Return how many rows fit the limits: all, or fewer where rows are huge; at least one."""
+        visible: int = min(self.table.num_rows, self.rows)
+        while visible > 1 and self.table.slice(0, visible).nbytes > self.limit_bytes:
+            visible //= 2
+        return visible
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether rows may follow those that are visible."""
+        return not self.ended or self.table.num_rows > self.visible
+
+    def last(self) -> Row:
+        """Return the last visible row."""
+        return row_at(self.table, self.visible - 1, self.names)
+
+    def take(self, cut: Row | None) -> pa.Table:
+        """Remove and return the visible rows up to and with `cut`; None takes all visible."""
+        count = (
+            self.visible if cut is None else rows_until(self.table, cut, self.names, self.visible)
+        )
+        taken = self.table.slice(0, count)
+        self.table = self.table.slice(count)
+        return taken
+
+
+def consolidate_sorted(
+    tables: Sequence[pa.Table], relation: Relation, floor: Row | None, cut: Row | None
+) -> pa.Table:
+    """Return the rows of sorted, non-empty `tables` as one, sorted and consolidated.
+
+    All rows must lie in [floor, cut]; None is open.
+    Raises: Corrupt when they do not, or when a table is not sorted.
+    """
+    if not tables:
+        return updates_schema(relation).empty_table()
+    names = sort_names(relation)
+    bounds = sorted(
+        ((row_at(table, 0, names), row_at(table, table.num_rows - 1, names), number)
+         for number, table in enumerate(tables)),
+    )  # fmt: skip
+    if floor is not None and bounds[0][0] < floor:
+        raise _disorder(relation)
+    disjoint = all(a[1] <= b[0] for a, b in pairwise(bounds))
+    joined = pa.concat_tables([tables[number] for _, _, number in bounds])
+    if disjoint:
+        joined = joined.combine_chunks()
+        signs = compare_adjacent(joined, names)
+        if (signs > 0).any():
+            raise _disorder(relation)
+        chunk = consolidate(joined, relation, equal=signs == 0)
+    else:
+        joined = sort_updates(joined, relation)
+        chunk = consolidate(joined, relation)
+    # Only the whole round tells whether a head hid a row that belongs behind the cut.
+    first, last = row_at(joined, 0, names), row_at(joined, joined.num_rows - 1, names)
+    if (floor is not None and first < floor) or (cut is not None and last > cut):
+        raise _disorder(relation)
+    return chunk
+
+
+def _hold_back(chunk: pa.Table, relation: Relation, cut: Row | None) -> tuple[pa.Table, pa.Table]:
+    """Split off the last row if more rows equal to it may follow."""
+    count = chunk.num_rows
+    if cut is None or not count or row_at(chunk, count - 1, sort_names(relation)) != cut:
+        return chunk, chunk.schema.empty_table()
+    return chunk.slice(0, count - 1), chunk.slice(count - 1).combine_chunks()
+
+
+def row_at(table: pa.Table, row: int, names: Sequence[str]) -> Row:
+    """Return the sort columns of one row as a tuple that compares like the row."""
+    return tuple(_cell(table.column(name)[row]) for name in names)
+
+
+def rows_until(table: pa.Table, cut: Row, names: Sequence[str], count: int) -> int:
+    """Return how many of the first `count` sorted rows sort at or before `cut`."""
+    columns = [table.column(name) for name in names]
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        if _at_most(columns, middle, cut):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _at_most(columns: Sequence[pa.ChunkedArray], row: int, cut: Row) -> bool:
+    for column, bound in zip(columns, cut, strict=True):
+        cell = _cell(column[row])
+        if cell != bound:
+            return cell < bound  # ranks differ, or values of one type
+    return True
+
+
+def _cell(scalar: pa.Scalar) -> tuple[int, object]:
+    if not scalar.is_valid:
+        return (2, None)
+    # Times as integers: Python's own do not reach as far as Arrow's.
+    value = scalar.value if pa.types.is_temporal(scalar.type) else scalar.as_py()
+    return (1, None) if value != value else (0, value)  # noqa: PLR0124  # NaN is not itself
+
+
+def _disorder(relation: Relation) -> Corrupt:
+    names = [relation.by_id[i].name for i in relation.sort_ids]
+    return Corrupt(
+        "a run is not sorted as its batch says",
+        order=[*names, "t"],
+        cure="run `strata validate` to find the part",
+    )

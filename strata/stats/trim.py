@@ -1,0 +1,240 @@
+"""Make the statistics of a part fit a byte budget, losing what is least useful first.
+
+In this order, stopping as soon as the budget is met:
+
+1. drop JSON paths that hold values of several kinds: nearly every cast fails on some of them;
+2. shorten the bounds of strings and bytes, to fewer and fewer bytes behind what both share;
+3. drop columns and JSON paths: the least useful, then the most expensive, first.
+
+Names on the keep list survive every budget, whole, and so do the ancestors of kept JSON paths.
+Laws: trimmed statistics still enclose the data, at every budget from 0 up, and never cost more
+than before. So that a dropped path is not taken for an absent one, its parent is marked as not
+`complete`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from strata.model.schema import Relation
+from strata.stats.bounds import common_prefix_bytes, cut_high, cut_low
+from strata.stats.flat import struct_row
+from strata.stats.size import column_bits, encoded_size
+from strata.stats.wire import PREFIX, parse_name, path_name
+
+# Bytes kept behind the common prefix of a low and a high, tried in turn. What all of a part's
+# values share says most; the first byte in which they differ says most of the rest.
+BEHIND_PREFIX: Final = (32, 16, 8, 4, 1)
+
+_SCALAR_KINDS: Final = ("bools", "numbers", "strings", "lists", "maps")
+_BOUNDS: Final = (
+    ("low", "high", "low_exact", "high_exact"),
+    ("str_low", "str_high", "str_low_exact", "str_high_exact"),
+)
+
+S = TypeVar("S", str, bytes)
+Columns = dict[str, pa.StructArray]
+
+
+@dataclass(frozen=True, slots=True)
+class TrimReport:
+    """What trimming did to one part."""
+
+    dropped: tuple[str, ...]  # statistics columns, in the order in which they went
+    shortened: tuple[str, ...]  # statistics columns whose bounds became looser
+    bytes_before: int
+    bytes_after: int  # above the budget only through what the keep list holds
+
+
+def trim(
+    row: pa.RecordBatch,
+    relation: Relation,
+    budget_bytes: int,
+    keep: Sequence[str],
+    usefulness: Mapping[str, float] | None = None,
+) -> tuple[pa.RecordBatch, TrimReport]:
+    """Return the statistics of one part within the budget, and what was lost.
+
+    `keep` holds patterns as in file names, whatever the case, matched with the name of a column,
+    the last key of a JSON path, or both as in `payload.sched.at`. `usefulness` weighs statistics
+    columns by name (default 0); higher goes later, the leading sort column last among equals.
+    Errs: bounds become looser, never tighter.
+    """
+    before = encoded_size(row)
+    if before <= budget_bytes:
+        return row, TrimReport((), (), before, before)
+    budget = _Budget(row, before, budget_bytes)
+    kept = kept_names(row.schema.names, relation, keep)
+    _drop_mixed(budget, kept)
+    _shorten(budget, kept)
+    _drop(budget, kept, _rank(relation, usefulness or {}))
+    trimmed = pa.RecordBatch.from_arrays(list(budget.columns.values()), names=list(budget.columns))
+    after = encoded_size(trimmed)
+    shortened = tuple(name for name in budget.shortened if name in budget.columns)
+    return trimmed, TrimReport(tuple(budget.dropped), shortened, before, after)
+
+
+def kept_names(names: Sequence[str], relation: Relation, keep: Sequence[str]) -> frozenset[str]:
+    """Return the statistics columns that no budget may drop, ancestors included.
+
+    A JSON column that matches keeps its root; its paths have to match themselves.
+    """
+    kept: set[str] = set()
+    for name in names:
+        parsed = parse_name(name)
+        if parsed is None or parsed[0] not in relation.by_id:
+            continue
+        column_id, path = parsed
+        column = relation.by_id[column_id].name
+        last = path[-1] if path else column
+        if _matches(last, keep) or _matches(".".join((column, *(path or ()))), keep):
+            kept.add(name)
+            if path is not None:
+                kept |= {path_name(column_id, path[:length]) for length in range(len(path))}
+    return frozenset(kept)
+
+
+class _Budget:
+    """The columns of one row while they are trimmed, and what they cost."""
+
+    def __init__(self, row: pa.RecordBatch, cost_bytes: int, budget_bytes: int) -> None:
+        self.columns: Columns = dict(zip(row.schema.names, row.columns, strict=True))
+        self.dropped: list[str] = []
+        self.shortened: dict[str, None] = {}
+        self._limit_bits = 8 * budget_bytes
+        self._bits = {n: _cost(c) for n, c in self.columns.items() if n.startswith(PREFIX)}
+        self._total = sum(self._bits.values())
+        assert (self._total + 7) // 8 == cost_bytes
+
+    def met(self) -> bool:
+        return self._total <= self._limit_bits
+
+    def cost(self, name: str) -> int:
+        return self._bits[name]
+
+    def names(self) -> list[str]:
+        return list(self._bits)
+
+    def drop(self, name: str) -> None:
+        del self.columns[name]
+        self._total -= self._bits.pop(name)
+        self.dropped.append(name)
+        parent = _parent(name)
+        if parent in self.columns:
+            self.replace(parent, _with(self.columns[parent], {"complete": False}))
+
+    def replace(self, name: str, column: pa.StructArray) -> None:
+        self.columns[name] = column
+        self._total -= self._bits[name]
+        self._bits[name] = _cost(column)
+        self._total += self._bits[name]
+
+    def leaves(self) -> Iterator[str]:
+        """Yield the columns that are nobody's ancestor; nothing else may be dropped."""
+        ancestors = {a for name in self._bits for a in _ancestors(name)}
+        yield from (name for name in self.names() if name not in ancestors)
+
+
+def _drop_mixed(budget: _Budget, kept: frozenset[str]) -> None:
+    for name in reversed(budget.names()):  # children come behind their parents
+        if budget.met():
+            return
+        if name not in kept and name in set(budget.leaves()) and _is_mixed(budget.columns[name]):
+            budget.drop(name)
+
+
+def _is_mixed(column: pa.StructArray) -> bool:
+    if column.type.get_field_index("maps") < 0:
+        return False
+    fields = column[0]
+    return fields.is_valid and sum(bool(fields[kind].as_py()) for kind in _SCALAR_KINDS) > 1
+
+
+def _shorten(budget: _Budget, kept: frozenset[str]) -> None:
+    for behind in BEHIND_PREFIX:
+        for name in budget.names():
+            if budget.met():
+                return
+            column = budget.columns[name]
+            shorter = None if name in kept else _shortened(column, behind)
+            if shorter is not None and _cost(shorter) < budget.cost(name):
+                budget.replace(name, shorter)
+                budget.shortened[name] = None
+
+
+def _shortened(column: pa.StructArray, behind: int) -> pa.StructArray | None:
+    """Return the column with its text bounds cut to `behind` bytes after their common prefix."""
+    row = column[0]
+    for low, high, low_exact, high_exact in _BOUNDS:
+        place = column.type.get_field_index(low)
+        if place < 0 or not row.is_valid or not _is_text(column.type.field(place).type):
+            continue
+        bounds = row[low].as_py(), row[high].as_py()
+        if None in bounds:
+            continue
+        cut = _cut_pair(*bounds, behind)
+        flags = {low_exact: cut[0] == bounds[0], high_exact: cut[1] == bounds[1]}
+        # A bound that was loose before stays so, even where this cut left it alone.
+        flags = {flag: same and bool(row[flag].as_py()) for flag, same in flags.items()}
+        return None if cut == bounds else _with(column, {low: cut[0], high: cut[1], **flags})
+    return None
+
+
+def _cut_pair(low: S, high: S, behind: int) -> tuple[S, S]:
+    limit = common_prefix_bytes(low, high) + behind
+    cut = cut_high(high, limit)
+    return cut_low(low, limit), high if cut is None else cut
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _drop(budget: _Budget, kept: frozenset[str], rank: Callable[[str], float]) -> None:
+    while not budget.met():
+        candidates = [name for name in budget.leaves() if name not in kept]
+        if not candidates:
+            return
+        budget.drop(min(candidates, key=lambda name: (rank(name), -budget.cost(name), name)))
+
+
+def _rank(relation: Relation, usefulness: Mapping[str, float]) -> Callable[[str], float]:
+    """Return how much a statistics column helps; the leading sort column by nature does."""
+    leading = f"{PREFIX}{relation.sort_ids[0]}"
+
+    def rank(name: str) -> float:
+        return usefulness.get(name, 0.0) + (0.5 if name == leading else 0.0)
+
+    return rank
+
+
+def _matches(name: str, keep: Sequence[str]) -> bool:
+    return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in keep)
+
+
+def _parent(name: str) -> str | None:
+    parsed = parse_name(name)
+    return path_name(parsed[0], parsed[1][:-1]) if parsed and parsed[1] else None
+
+
+def _ancestors(name: str) -> list[str]:
+    column_id, path = parse_name(name) or (0, None)
+    return (
+        [path_name(column_id, path[:length]) for length in range(len(path or ()))] if path else []
+    )
+
+
+def _cost(column: pa.StructArray) -> int:
+    return int(np.sum(column_bits(column)))
+
+
+def _with(column: pa.StructArray, changes: Mapping[str, Any]) -> pa.StructArray:
+    """Return the one row of `column` with some fields replaced."""
+    fields: dict[str, Any] = {}
+    for field, child in zip(column.type, column.flatten(), strict=True):
+        fields[field.name] = child[0] if child[0].is_valid else None
+    return struct_row(column.type, fields | dict(changes))

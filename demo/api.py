@@ -1,0 +1,114 @@
+"""Airflow's REST interface, as far as the demo needs it: wait, trigger, watch, read."""
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+ENDED: Final = frozenset({"success", "failed"})
+COMPONENTS: Final = ("metadatabase", "scheduler", "dag_processor")
+
+
+class ApiError(Exception):
+    """A call failed; the message has what Airflow said."""
+
+
+class Api:
+    """One Airflow, reached on the loopback address."""
+
+    def __init__(self, base: str) -> None:
+        """Remember the address; a token is fetched with the first call."""
+        self.base = base
+        self._token = ""
+
+    def healthy(self) -> bool:
+        """Tell whether the database, the scheduler and the DAG processor all say healthy."""
+        try:
+            health = self._call("GET", "/api/v2/monitor/health", authorised=False)
+        except (ApiError, OSError):
+            return False
+        return all(health.get(name, {}).get("status") == "healthy" for name in COMPONENTS)
+
+    def dags(self) -> set[str]:
+        """Return the ids of the DAGs that were parsed."""
+        return {dag["dag_id"] for dag in self._call("GET", "/api/v2/dags")["dags"]}
+
+    def import_errors(self) -> list[str]:
+        """Return the errors of DAG files that could not be parsed."""
+        found = self._call("GET", "/api/v2/importErrors")["import_errors"]
+        return [f"{error['filename']}\n{error['stack_trace']}" for error in found]
+
+    def pause(self, dag: str, *, paused: bool) -> None:
+        """Pause a DAG, or let it run."""
+        self._call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": paused})
+
+    def trigger(self, dag: str, conf: Mapping[str, Any]) -> str:
+        """Start a run with the answers of its form, and return the run's id."""
+        body = {"logical_date": None, "conf": dict(conf)}
+        return str(self._call("POST", f"/api/v2/dags/{dag}/dagRuns", body)["dag_run_id"])
+
+    def run_state(self, dag: str, run: str) -> str:
+        """Return queued, running, success or failed."""
+        return str(self._call("GET", f"/api/v2/dags/{dag}/dagRuns/{quote(run)}")["state"])
+
+    def task(self, dag: str, run: str) -> dict[str, Any]:
+        """Return the run's one task instance; empty before there is one."""
+        found = self._call("GET", f"/api/v2/dags/{dag}/dagRuns/{quote(run)}/taskInstances")
+        tasks: list[dict[str, Any]] = found["task_instances"]
+        return tasks[0] if tasks else {}
+
+    def returned(self, dag: str, run: str, task: str) -> dict[str, Any]:
+        """Return the value that a task returned; empty when it returned none."""
+        path = (
+            f"/api/v2/dags/{dag}/dagRuns/{quote(run)}/taskInstances/{task}/xcomEntries/return_value"
+        )
+        try:
+            value = self._call("GET", path)["value"]
+        except ApiError:
+            return {}
+        loaded = json.loads(value) if isinstance(value, str) else value
+        return dict(loaded)
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        authorised: bool = True,
+    ) -> Any:
+        headers = {"Content-Type": "application/json"}
+        if authorised:
+            headers["Authorization"] = f"Bearer {self._bearer()}"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.base + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            said = error.read().decode(errors="replace")[:2000]
+            raise ApiError(f"{method} {path}: {error.code} {said}") from error
+
+    def _bearer(self) -> str:
+        if not self._token:
+            self._token = self._call("GET", "/auth/token", authorised=False)["access_token"]
+        return self._token
+
+
+def wait_until(
+    what: str, ready: Callable[[], bool], *, seconds: float, alive: Callable[[], str]
+) -> None:
+    """Return once `ready` says so. `alive` returns why waiting is in vain, or nothing.
+
+    Raises: TimeoutError naming `what`; RuntimeError with the reason of `alive`.
+    """
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if reason := alive():
+            raise RuntimeError(reason)
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {seconds:.0f} s for {what}")
+        time.sleep(0.5)

@@ -1,0 +1,41 @@
+"""Where the demo and its Airflow keep their files, and the settings file that ties them together.
+
+All of it lies under `.strata` in the project, so that removing that folder removes everything.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Final
+
+PROJECT: Final = Path(__file__).resolve().parents[1]
+HIDDEN: Final = PROJECT / ".strata"
+AIRFLOW_HOME: Final = HIDDEN / "airflow"
+WORKSPACE: Final = HIDDEN / "demo"  # landing folder, blobs, consensus, report, results
+CONFIG: Final = WORKSPACE / "strata.toml"
+RESULTS: Final = WORKSPACE / "results"  # what each job wrote, one JSON file a try
+REPORT: Final = WORKSPACE / "report"
+
+
+def write_config(workspace: Path = WORKSPACE) -> Path:
+    """Write the demo's settings file with absolute places, and return its path."""
+    workspace.mkdir(parents=True, exist_ok=True)
+    file = workspace / "strata.toml"
+    file.write_text(
+        "# Written by `make demo` and `make up`; changes are overwritten.\n"
+        f'shards_dir = "{PROJECT / "config" / "shards"}"\n'
+        f'filters_dir = "{PROJECT / "config" / "filters"}"\n'
+        "\n[store]\n"
+        f'blob = "file://{workspace / "blob"}"\n'
+        f'consensus = "sqlite:///{workspace / "consensus.db"}"\n'
+        f'landing = "{workspace}"\n'
+        "\n[validate]\n"
+        f'report_dir = "{workspace / "report"}"\n',
+        encoding="utf-8",
+    )
+    return file
+
+
+def reset() -> None:
+    """Remove what an earlier demo left: its shards, its report and its Airflow."""
+    for folder in (WORKSPACE, AIRFLOW_HOME):
+        shutil.rmtree(folder, ignore_errors=True)

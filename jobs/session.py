@@ -45,7 +45,7 @@ def spark_session(
     Raises: InvalidRequest when PySpark is missing or mixed from two versions.
     """
     require_matching_pyspark()
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - only after the check above
+    from pyspark.sql import SparkSession
 
     for name in NOISY:
         logging.getLogger(name).disabled = True

@@ -87,7 +87,9 @@ def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Check:
 def check_java(environ: Mapping[str, str] = os.environ) -> Check:
     """Check that the Java which Spark would start is new enough."""
     home = environ.get("JAVA_HOME")
-    path = str(Path(home, "bin", "java")) if home else shutil.which("java", path=environ.get("PATH"))
+    path = (
+        str(Path(home, "bin", "java")) if home else shutil.which("java", path=environ.get("PATH"))
+    )
     if not path:
         return Check("java", False, "no java in PATH and no JAVA_HOME", JAVA_CURE)
     try:
@@ -163,7 +165,7 @@ def check_distribution(name: str, *, floor: int = 0, below: int | None = None) -
 def check_stores(settings: StoreSettings) -> Check:
     """Check that both stores answer, and that a blob can be written, read and deleted."""
     # Imported here: the guard at the head of a job must not need a database driver.
-    from strata.store.open import open_stores  # noqa: PLC0415
+    from strata.store.open import open_stores
 
     where = f"{settings.blob}, {settings.consensus}"
     cure = "see [store] in the settings file"

@@ -1,0 +1,125 @@
+"""Constants of a filter, as exact plain values.
+
+A constant sub-expression is evaluated by Spark itself, once, while the filter is analysed. Not
+constant are readings of the clock, texts that Spark would read by the clock (`'now'` cast to a
+timestamp), and what fails: that must fail, or not, where the filter is executed.
+"""
+
+import re
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from strata.expr.nodes import Literal
+from strata.spark.tree import Node
+
+INTEGRAL: Final = ("byte", "short", "integer", "long")  # each fits in the next
+EXACT_IN_JSON: Final = frozenset({*INTEGRAL, "string", "boolean", "double", "float"})
+BY_VALUE: Final = frozenset({"date", "timestamp", "timestamp_ntz", "binary"})
+DAY_TIME: Final = "interval day to second"
+YEAR_MONTH: Final = "interval year to month"
+DATETIME: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
+
+# Texts that Spark reads as a date or timestamp by the clock of the moment, not by ours.
+SPECIAL: Final = re.compile(r"\s*(epoch|now|yesterday|today|tomorrow)\b", re.IGNORECASE)
+SPECIAL_IN_SQL: Final = re.compile(r"['\"]\s*(now|yesterday|today|tomorrow)\b", re.IGNORECASE)
+CLOCK: Final = re.compile(r"(Current\w*|Now|LocalTimestamp)")
+
+
+def literal(node: Node) -> Literal | None:
+    """Return the exact value of a literal node; None for types without a plain value."""
+    kind, text = json_type(node), node.fields["value"]
+    if text is None:
+        return Literal(None, plain_type(kind))
+    if kind in EXACT_IN_JSON:
+        return Literal(_from_json(kind, text), kind)
+    return _value(kind, node.jvm.value())
+
+
+def fold(node: Node) -> Literal | None:
+    """Return the value of a constant sub-expression, computed by Spark; None if it has none.
+
+    What reads the clock is no constant here, and neither is what fails.
+    """
+    if node.name == "Cast":
+        widened = _widened(node)
+        if widened is not None:
+            return widened
+    for below in node.walk():
+        if below.name == "AttributeReference" or CLOCK.fullmatch(below.name):
+            return None
+        if below.name == "Cast" and json_type(below) in DATETIME and is_special(below):
+            return None
+    try:
+        if not node.jvm.foldable():
+            return None
+        return _value(node.type, node.jvm.eval(None))
+    except (Py4JError, PySparkException):
+        return None
+
+
+def is_special(cast: Node) -> bool:
+    """Tell whether a constant cast to a date or timestamp may be read by Spark's own clock."""
+    child = cast.children[0]
+    known = child if child.name == "Literal" else None
+    if known is None:
+        value = fold(child)
+        return value is None or (value.type == "string" and bool(SPECIAL.match(str(value.value))))
+    return known.fields["dataType"] == "string" and bool(SPECIAL.match(known.fields["value"] or ""))
+
+
+def _widened(cast: Node) -> Literal | None:
+    """Return an integer literal cast to a wider integer: frequent, so done without the JVM."""
+    child, target = cast.children[0], cast.fields["dataType"]
+    if child.name != "Literal" or child.fields["value"] is None or target not in INTEGRAL:
+        return None
+    source = child.fields["dataType"]
+    if source not in INTEGRAL or INTEGRAL.index(source) > INTEGRAL.index(target):
+        return None
+    return Literal(int(child.fields["value"]), target)
+
+
+def _value(kind: str, value: Any) -> Literal | None:
+    """Return a JVM value of Spark's internal kind as a literal; None for kinds without one."""
+    plain = plain_type(kind)
+    if value is None:
+        return Literal(None, plain)
+    if kind.startswith("decimal"):
+        return Literal(Decimal(value.toJavaBigDecimal()), kind)
+    if kind == "string":
+        return Literal(str(value.toString()), kind)
+    if kind in EXACT_IN_JSON or kind in BY_VALUE or plain in (DAY_TIME, YEAR_MONTH):
+        return Literal(value, plain)
+    return None
+
+
+def _from_json(kind: str, text: str) -> int | float | str | bool:
+    if kind in INTEGRAL:
+        return int(text)
+    if kind == "boolean":
+        return text == "true"
+    if kind == "double":
+        return float(text)
+    # The text is the shortest that names a float; its exact value is the float's.
+    return float(np.float32(text)) if kind == "float" else text
+
+
+def plain_type(name: str) -> str:
+    """Return a type's name with intervals of any fields named by their family.
+
+    >>> plain_type("interval hour"), plain_type("interval month"), plain_type("interval")
+    ('interval day to second', 'interval year to month', 'interval')
+    """
+    if not name.startswith("interval "):
+        return name
+    first = name.split()[1]
+    return YEAR_MONTH if first in ("year", "month") else DAY_TIME
+
+
+def json_type(node: Node) -> str:
+    """Return the data type that a Literal, Cast or attribute carries in the JSON."""
+    name = node.fields["dataType"]
+    return name if isinstance(name, str) else node.type

@@ -1,0 +1,135 @@
+"""The judge of soft evaluation: Spark runs a filter on the rows of parts that would be skipped.
+
+All parts go through one query that counts rows and accepted rows per part. When the query
+fails, the parts are halved and tried again, down to single parts, so that an error is pinned
+to the parts that raise it and the others still get their verdict.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from strata.audit.run import Check, ValidationReport, validate_shard
+from strata.audit.soft import Evaluated, Evaluator, columns_of
+from strata.errors import Corrupt, StrataError, Unavailable
+from strata.expr.filter import Filter
+from strata.filters import RegisteredFilter
+from strata.format.manifest import PartRef
+from strata.machine import Machine
+from strata.model.schema import Relation
+from strata.model.settings import StoreSettings
+from strata.spark.catalyst import analyse
+from strata.spark.rowfilter import condition
+from strata.spark.rows import part_rows
+from strata.spark.runner import spark_runner
+from strata.store.open import Stores
+
+PART = "__part"  # no column of a shard can be called so: names are checked at declaration
+ERROR_CHARS = 500
+
+
+def spark_evaluator(
+    spark: SparkSession, store: StoreSettings, relations: Sequence[Relation]
+) -> Evaluator:
+    """Return the evaluator that runs filters in this session."""
+
+    def evaluate(filter: Filter, refs: Sequence[PartRef]) -> list[Evaluated]:
+        return _evaluate(spark, store, relations, filter, list(refs))
+
+    return evaluate
+
+
+def _evaluate(
+    spark: SparkSession,
+    store: StoreSettings,
+    relations: Sequence[Relation],
+    filter: Filter,
+    refs: list[PartRef],
+) -> list[Evaluated]:
+    try:
+        found = _count(spark, store, relations, filter, refs)
+    except Exception as error:
+        if len(refs) > 1:
+            half = len(refs) // 2
+            return _evaluate(spark, store, relations, filter, refs[:half]) + _evaluate(
+                spark, store, relations, filter, refs[half:]
+            )
+        return [_failure(refs[0], error)]
+    rows = {row[PART]: row for row in found}
+    return [
+        Evaluated(ref.key, rows[ref.key]["rows"], rows[ref.key]["accepted"])
+        if ref.key in rows
+        else Evaluated(ref.key, 0, 0)
+        for ref in refs
+    ]
+
+
+def _count(
+    spark: SparkSession,
+    store: StoreSettings,
+    relations: Sequence[Relation],
+    filter: Filter,
+    refs: Sequence[PartRef],
+) -> list[dict[str, int]]:
+    names = [relations[-1].by_id[i].name for i in columns_of(filter.expr)]
+    rows: DataFrame = part_rows(
+        spark, store, relations, refs, names, part_column=PART
+    )
+    accepted = condition(spark, rows, filter)
+    counted = rows.select(PART, accepted.alias("accepted")).groupBy(PART)
+    return [
+        row.asDict()
+        for row in counted.agg(
+            F.count("*").alias("rows"), F.count_if("accepted").alias("accepted")
+        ).collect()
+    ]
+
+
+def _failure(ref: PartRef, error: Exception) -> Evaluated:
+    """Return what an error of a single part means."""
+    if isinstance(error, StrataError):
+        return Evaluated(ref.key, 0, 0, failed=str(error), corrupt=isinstance(error, Corrupt))
+    text = str(error)
+    for kind in (Corrupt, Unavailable):
+        if f"{kind.__module__}.{kind.__name__}" in text:
+            line = next((ln for ln in text.splitlines() if kind.__name__ in ln), text)
+            return Evaluated(
+                ref.key, 0, 0, failed=line.strip()[:ERROR_CHARS], corrupt=kind is Corrupt
+            )
+    return Evaluated(ref.key, 0, 0, error=text.strip().split("\n")[0][:ERROR_CHARS])
+
+
+def validate(
+    spark: SparkSession,
+    stores: Stores,
+    name: str,
+    filters: Sequence[RegisteredFilter],
+    *,
+    run: str,
+    now: int | None = None,
+    percent: int = 100,
+    parts: Sequence[str] | None = None,
+    check_format: bool = True,
+) -> ValidationReport:
+    """Validate one shard on Spark: these filters softly, and the format of its parts.
+
+    `now` (milliseconds) stands for `now()` in filters that do not say what it is.
+    Raises: InvalidRequest for a filter that Spark cannot analyse.
+    """
+    state = Machine(stores).load(name)
+    checks = [Check(f.name, _analysed(spark, state.relation, f, now)) for f in filters]
+    return validate_shard(
+        stores, name, checks,
+        spark_evaluator(spark, stores.settings, state.relations), spark_runner(spark),
+        run=run, percent=percent, parts=parts, check_format=check_format,
+    )  # fmt: skip
+
+
+def _analysed(
+    spark: SparkSession, relation: Relation, registered: RegisteredFilter, now: int | None
+) -> Filter:
+    if registered.now is not None and now is None:
+        low, high = registered.now
+        return analyse(spark, relation, registered.where, now=(low * 1000, high * 1000))
+    return analyse(spark, relation, registered.where, now=None if now is None else now * 1000)

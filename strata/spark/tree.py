@@ -1,0 +1,203 @@
+"""A filter as Spark understood it: the analysed condition as a tree that Python can walk.
+
+The tree comes as JSON in one call; what the JSON leaves out (evaluation modes, exact values,
+result types) is fetched node by node from the JVM, on demand. Two optimizer rules are applied
+alone, so that `between`, `nvl`, `date - interval` and their kin are gone, but nothing is folded
+or moved.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from strata.errors import InvalidRequest
+from strata.format.encodings import spark_type
+from strata.model.schema import Relation
+
+CLASS_PREFIX: Final = "org.apache.spark.sql.catalyst.expressions."
+_POSITION: Final = re.compile(r"line (\d+),? pos(?:ition)? (\d+)")
+
+
+@dataclass(eq=False)
+class Node:
+    """One expression of Catalyst."""
+
+    name: str  # class name without the package of expressions
+    fields: Mapping[str, Any]  # scalar parameters, as in the JSON
+    children: tuple["Node", ...] = ()
+    parent: "Node | None" = None
+    index: int = 0  # among the parent's children
+    root: JavaObject | None = field(default=None, repr=False)  # of the tree's top only
+
+    @cached_property
+    def jvm(self) -> JavaObject:
+        """Return the JVM object behind this node."""
+        if self.parent is None:
+            return self.root
+        return self.parent.jvm.children().apply(self.index)
+
+    @cached_property
+    def type(self) -> str:
+        """Return the result type as Spark's JSON names it; nested types as DDL text."""
+        return type_name(self.jvm.dataType())
+
+    def sql(self) -> str:
+        """Return the SQL text of this node, shortened, for people."""
+        text = str(self.jvm.sql())
+        return text if len(text) <= 80 else text[:77] + "..."
+
+    def walk(self) -> Iterator["Node"]:
+        """Yield this node and everything below it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+@dataclass(frozen=True)
+class Condition:
+    """An analysed filter."""
+
+    node: Node
+    aliases: Mapping[str, Node]  # common expressions that Spark evaluates once, by their name
+
+
+def empty_frame(spark: SparkSession, relation: Relation) -> DataFrame:
+    """Return a DataFrame without rows that has the relation's columns, by name."""
+    ddl = ", ".join(f"`{c.name.replace('`', '``')}` {spark_type(c.type)}" for c in relation.columns)
+    return spark.createDataFrame([], ddl)
+
+
+def filtered(frame: DataFrame, where: str | Column) -> DataFrame:
+    """Return `frame` filtered, analysed but not executed.
+
+    Raises: InvalidRequest with Spark's first line, the fragment and its position in the text.
+    """
+    if not isinstance(where, str | Column):
+        raise InvalidRequest("a filter is SQL text or a Column", filter=repr(where))
+    try:
+        return frame.filter(where)
+    except (PySparkException, Py4JJavaError) as error:
+        raise _invalid(error, where) from None
+
+
+def analysed(frame: DataFrame) -> JavaObject:
+    """Return the analysed logical plan of a DataFrame."""
+    return frame._jdf.queryExecution().analyzed()
+
+
+def analysed_filter(frame: DataFrame) -> JavaObject | None:
+    """Return the analysed plan of a filtered DataFrame if its top is the filter itself."""
+    plan = analysed(frame)
+    return plan if plan.nodeName() == "Filter" else None
+
+
+def normalised(spark: SparkSession, frame: DataFrame) -> Condition | None:
+    """Return the condition of a filtered DataFrame, shells and `With` rewritten.
+
+    None: the plan has a shape that is not expected here.
+    """
+    rules = spark._jvm.org.apache.spark.sql.catalyst.optimizer  # type: ignore[union-attr]
+    plan = rules.RewriteWithExpression.apply(rules.ReplaceExpressions.apply(analysed(frame)))
+    if plan.nodeName() == "Project":  # restores the columns after common expressions were added
+        plan = plan.child()
+    if plan.nodeName() != "Filter":
+        return None
+    aliases: dict[str, Node] = {}
+    below = plan.child()
+    while below.nodeName() == "Project":
+        _collect_aliases(below, aliases)
+        below = below.child()
+    return Condition(read_tree(plan.condition()), aliases)
+
+
+def _collect_aliases(project: JavaObject, aliases: dict[str, Node]) -> None:
+    for named in _sequence(project.projectList()):
+        if named.nodeName() == "Alias":
+            aliases[named.name()] = read_tree(named.child())
+
+
+def _sequence(seq: JavaObject) -> Iterator[JavaObject]:
+    return (seq.apply(i) for i in range(seq.size()))
+
+
+def read_tree(expression: JavaObject) -> Node:
+    """Return the tree of a JVM expression."""
+    return _nest(iter(json.loads(expression.toJSON())), expression)
+
+
+def _nest(flat: Iterator[dict[str, Any]], root: JavaObject | None) -> Node:
+    """Rebuild the tree from Spark's flat list in pre-order."""
+    raw = next(flat)
+    name = raw["class"].removeprefix(CLASS_PREFIX)
+    node = Node(name, raw, root=root)
+    node.children = tuple(_nest(flat, None) for _ in range(raw["num-children"]))
+    for index, child in enumerate(node.children):
+        child.parent, child.index = node, index
+    return node
+
+
+def type_name(data_type: JavaObject) -> str:
+    """Return the name of a JVM data type."""
+    text = json.loads(data_type.json())
+    return text if isinstance(text, str) else str(data_type.catalogString())
+
+
+def referenced_names(frame: DataFrame) -> frozenset[str] | None:
+    """Return the names that a filter refers to, as its writer spelled them; None: not known."""
+    plan = analysed_filter(frame)
+    if plan is None:
+        return None
+    try:
+        return frozenset(a.name() for a in _sequence(plan.condition().references().toSeq()))
+    except Py4JError:
+        return None
+
+
+def column_id(relation: Relation, name: str) -> int | None:
+    """Return the id of the column that an analysed reference names; None if it is unclear.
+
+    Spark keeps the spelling of the filter's text, and its names ignore case unless told
+    otherwise; an ambiguous spelling is refused by the analysis.
+    """
+    exact = relation.by_name.get(name)
+    if exact is not None:
+        return exact.id
+    same = [c.id for c in relation.columns if c.name.lower() == name.lower()]
+    return same[0] if len(same) == 1 else None
+
+
+def _invalid(error: Exception, where: str | Column) -> InvalidRequest:
+    """Return the error that a user can act on: one line, the fragment, where it stands."""
+    text = str(getattr(error, "java_exception", None) or error)
+    line = next((part for part in text.splitlines() if part.strip()), "not a filter").strip()
+    details: dict[str, object] = {"filter": where if isinstance(where, str) else str(where)}
+    contexts: Sequence[Any] = ()
+    if isinstance(error, AnalysisException):
+        contexts = error.getQueryContext() or ()
+    fragment = next((c for c in contexts if _has_fragment(c)), None)
+    found = _POSITION.search(text)
+    if fragment is not None:
+        details |= {"fragment": fragment.fragment(), "position": fragment.startIndex()}
+    elif found is not None and isinstance(where, str):
+        details["position"] = _offset(where, int(found[1]), int(found[2]))
+    return InvalidRequest(
+        f"the filter cannot be understood: {line}", cure="give Spark SQL of type boolean", **details
+    )
+
+
+def _has_fragment(context: Any) -> bool:
+    # The context of a Column has a call site instead, and asking it for a fragment raises.
+    return "SQL" in str(context.contextType())
+
+
+def _offset(text: str, line: int, position: int) -> int:
+    """Return the character offset of a line (from 1) and a position in it."""
+    return sum(len(part) for part in text.splitlines(keepends=True)[: line - 1]) + position

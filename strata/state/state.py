@@ -42,7 +42,9 @@ class Batch:
     layouts: tuple[tuple[str, int], ...] = ()  # (layout, parts), sorted
     stats_parts: int = 0  # parts that have statistics
     stats_bytes: int = 0  # their encoded size, all parts together
-    stats_union: bytes | None = None  # union of the parts' statistics: one row, Arrow IPC; None: unknown
+    stats_union: bytes | None = (
+        None  # union of the parts' statistics: one row, Arrow IPC; None: unknown
+    )
     diffs_sum: int = 0
     digest: int = 0  # sum of d * hash(key, value), modulo 2**64
     retractions: bool = False  # some diff is negative

@@ -1,0 +1,220 @@
+"""Load a shard's state, propose a successor, compare-and-set, and try again.
+
+The only module that changes a shard. A `Machine` keeps nothing: any number of them, in any
+number of processes, may work on the same shard.
+
+When the reply to a compare-and-set is lost, the machine reads the proposed version back: if it
+is there, byte for byte, the change has happened; if not, the transition is computed again on
+whatever is there now, which is safe because every transition may be repeated.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from functools import partial
+from typing import Final, TypeVar
+
+from strata.errors import Conflict, Corrupt, InvalidRequest, Unavailable
+from strata.model.spec import ShardSpec
+from strata.state import transitions
+from strata.state.codec import decode_commits, decode_state, encode_commits, encode_state
+from strata.state.state import Batch, Commit, State
+from strata.state.transitions import COMMITS_MAX, COMMITS_SPILLED, Appended
+from strata.store.interface import Versioned
+from strata.store.keys import content_hash, ledger_key, ledger_range, parse_state_key, state_key
+from strata.store.open import Stores
+from strata.store.retry import Policy, Sleep, retry
+
+R = TypeVar("R")
+Transition = Callable[[State, int], tuple[State, R]]
+
+ATTEMPTS: Final = 50  # lost races before a caller is told; each is another writer's success
+_PAUSES: Final = Policy(first_ms=2, ceiling_ms=200)
+
+
+class Machine:
+    """Shards of one pair of stores."""
+
+    def __init__(self, stores: Stores, sleep: Sleep = time.sleep) -> None:
+        """Work on `stores`; `sleep` is replaced in tests."""
+        self.stores = stores
+        self._sleep = sleep
+
+    def create(self, spec: ShardSpec) -> State:
+        """Return the state of a new shard, or of the one there is if it was declared the same.
+
+        Raises: InvalidRequest when it was declared otherwise.
+        """
+        first = transitions.create(spec, self.stores.clock())
+        if decode_state(encode_state(first)) != first:
+            raise InvalidRequest("this declaration cannot be stored", shard=spec.name)
+        for attempt in range(ATTEMPTS):
+            found = self._find(spec.name)
+            if found is not None:
+                _check_same(found.spec, spec)
+                return found
+            if self._commit(spec.name, None, first):
+                return first
+            self._sleep(_PAUSES.pause_s(attempt))
+        raise Conflict("the shard could not be created", shard=spec.name, attempts=ATTEMPTS)
+
+    def load(self, name: str) -> State:
+        """Return the newest state of a shard.
+
+        Raises: InvalidRequest for an unknown shard, naming those there are.
+        """
+        found = self._find(name)
+        if found is None:
+            known = ", ".join(self.names()) or "there is none yet"
+            raise InvalidRequest("no such shard", shard=name, cure=f"one of: {known}")
+        return found
+
+    def names(self) -> list[str]:
+        """Return the names of all shards, sorted."""
+        keys = self._retry(self.stores.consensus.list)
+        return sorted(name for key in keys if (name := parse_state_key(key)) is not None)
+
+    def history(self, name: str, limit: int) -> list[State]:
+        """Return up to `limit` states of a shard that are still stored, newest first."""
+        newest = self.load(name).seqno
+        scan = partial(self.stores.consensus.scan, state_key(name), newest - limit + 1, limit)
+        return [_decode(name, version) for version in reversed(self._retry(scan))]
+
+    def apply(self, name: str, transition: Transition[R]) -> R:
+        """Return the result of a transition that was committed, or that changed nothing.
+
+        `transition` is called again whenever another writer was faster.
+
+        Raises: what the transition raises; Conflict after many lost races; Unavailable, not
+        certain when it may have happened.
+        """
+        for attempt in range(ATTEMPTS):
+            state = self.load(name)
+            following, result = transition(state, self.stores.clock())
+            if following is state:
+                return result
+            assert following.seqno == state.seqno + 1, "a transition must use `step`"
+            if self._commit(name, state.seqno, self._spill(following)):
+                return result
+            self._sleep(_PAUSES.pause_s(attempt))
+        raise Conflict(
+            "other writers were faster every time",
+            shard=name, attempts=ATTEMPTS, cure="run again, or run fewer writers at a time",
+        )  # fmt: skip
+
+    def append(
+        self,
+        name: str,
+        *,
+        token: str,
+        lower: int,
+        upper: int,
+        batch: Batch | None = None,
+        rejected: int = 0,
+    ) -> Appended:
+        """Append as `transitions.append` does, and recognise tokens however old they are.
+
+        Cost: one blob more when the interval is already written under a spilled token.
+        Raises: as `transitions.append` and `apply`.
+        """
+        move = partial(
+            transitions.append,
+            token=token, lower=lower, upper=upper, batch=batch, rejected=rejected,
+        )  # fmt: skip
+        try:
+            return self.apply(name, move)
+        except InvalidRequest:
+            known = self.committed(name, token, upper)
+            if known is None:
+                raise
+            return transitions.recognise(known, lower, upper)
+
+    def committed(self, name: str, token: str, upper: int | None = None) -> Commit | None:
+        """Return what was committed under `token`, or None: worth asking before doing the work.
+
+        `upper`, the end of the interval, saves reading ledger blobs that cannot have it.
+        """
+        state = self.load(name)
+        known = transitions.find_commit(state.commits, token)
+        for key in reversed(state.ledger):
+            if known is not None:
+                break
+            low, high = ledger_range(key)
+            if upper is None or low <= upper <= high:
+                known = transitions.find_commit(self._ledger(key), token)
+        return known
+
+    def _ledger(self, key: str) -> tuple[Commit, ...]:
+        data = self._retry(partial(self.stores.blob.get, key))
+        if data is None:
+            raise Corrupt("a ledger of old commits is missing", key=key)
+        return decode_commits(data)
+
+    def _spill(self, state: State) -> State:
+        """Return `state` with few enough commits, the oldest written to the ledger before."""
+        if len(state.commits) <= COMMITS_MAX:
+            return state
+        oldest = state.commits[:COMMITS_SPILLED]
+        data = encode_commits(oldest)
+        uppers = [commit.upper for commit in oldest]
+        key = ledger_key(state.name, min(uppers), max(uppers), content_hash(data))
+        self._retry(partial(self.stores.blob.set, key, data))
+        return transitions.spill(state, key)
+
+    def _find(self, name: str) -> State | None:
+        head = self._retry(partial(self.stores.consensus.head, state_key(name)))
+        return None if head is None else _decode(name, head)
+
+    def _commit(self, name: str, expected: int | None, state: State) -> bool:
+        """Return whether `state` is now, or was for a while, the newest.
+
+        Raises: Unavailable when even that cannot be found out.
+        """
+        key, new = state_key(name), Versioned(state.seqno, encode_state(state))
+        consensus, lost = self.stores.consensus, False
+
+        def propose() -> bool:
+            nonlocal lost
+            try:
+                if consensus.compare_and_set(key, expected, new):
+                    return True
+            except Unavailable as error:
+                if error.certain:
+                    raise
+                lost = True
+            return lost and consensus.scan(key, state.seqno, 1) == [new]
+
+        try:
+            return self._retry(propose)
+        except Unavailable as error:
+            if not lost:
+                raise
+            raise Unavailable(
+                "it is not known whether a change was made",
+                certain=False, shard=name, seqno=state.seqno, reason=error.message,
+                cure="run again: a change that was made is recognised",
+            ) from error  # fmt: skip
+
+    def _retry(self, call: Callable[[], R]) -> R:
+        return retry(call, sleep=self._sleep)
+
+
+def _decode(name: str, version: Versioned) -> State:
+    state = decode_state(version.data)
+    if (state.seqno, state.name) != (version.seqno, name):
+        raise Corrupt(
+            "a stored state belongs elsewhere",
+            shard=name, seqno=version.seqno, found=state.name, found_seqno=state.seqno,
+        )  # fmt: skip
+    return state
+
+
+def _check_same(found: ShardSpec, asked: ShardSpec) -> None:
+    changed = [
+        f.name for f in fields(ShardSpec) if getattr(found, f.name) != getattr(asked, f.name)
+    ]
+    if changed:
+        raise InvalidRequest(
+            "the shard exists and was declared otherwise",
+            shard=asked.name, differs=changed, cure="use another name, or the first declaration",
+        )  # fmt: skip

@@ -1,0 +1,101 @@
+"""Holds: readers' claims that since may not pass.
+
+A leased hold expires when it is not renewed; a critical hold never does, and is changed by
+compare-and-set on an opaque token that its owner chooses, so that of two owners one is told to
+give up. Expiry does not move since; the next `advance_since` may.
+"""
+
+from strata.errors import Fenced, InvalidRequest
+from strata.state.state import Hold, State
+from strata.state.transitions import step
+
+
+def hold(state: State, now_ms: int, *, name: str, since: int, lease_ms: int) -> tuple[State, Hold]:
+    """Take a leased hold, or take it over once it has expired.
+
+    Raises: InvalidRequest for a since that is gone or not yet there, or a name that is taken.
+    """
+    _check_since(state, since)
+    found = find_hold(state, name)
+    if found is not None and (found.expires_ms is None or found.expires_ms > now_ms):
+        raise InvalidRequest("this hold is taken", hold=name, expires_ms=found.expires_ms)
+    new = Hold(name, since, now_ms + _lease(lease_ms))
+    return step(state, now_ms, holds=_with(state, new)), new
+
+
+def renew(
+    state: State, now_ms: int, *, name: str, lease_ms: int, since: int | None = None
+) -> tuple[State, Hold]:
+    """Prolong a leased hold, and move its since forward if a greater one is given.
+
+    Raises: Fenced when it has expired: what it held may be gone.
+    """
+    found = find_hold(state, name)
+    if found is None or (found.expires_ms is not None and found.expires_ms <= now_ms):
+        raise Fenced("this hold has expired", hold=name, shard=state.name)
+    if found.expires_ms is None:
+        raise InvalidRequest("a critical hold is not renewed", hold=name)
+    new = Hold(name, max(found.since, since or found.since), now_ms + _lease(lease_ms))
+    return step(state, now_ms, holds=_with(state, new)), new
+
+
+def hold_critical(
+    state: State, now_ms: int, *, name: str, since: int, expected: str, opaque: str
+) -> tuple[State, Hold]:
+    """Take a critical hold (`expected` empty) or change one whose opaque token is `expected`.
+
+    Its since never goes back. Repeating the call that succeeded last succeeds without effect.
+
+    Raises: Fenced when another owner has changed it; InvalidRequest for a since that is gone.
+    """
+    if not opaque:
+        raise InvalidRequest("a critical hold needs an opaque token", hold=name)
+    found = find_hold(state, name)
+    if found is not None and found.expires_ms is not None:
+        raise InvalidRequest("this name belongs to a leased hold", hold=name)
+    if found is not None and found.opaque == opaque and found.since >= since:
+        return state, found
+    if (found.opaque if found else "") != expected:
+        raise Fenced("another owner has this hold", hold=name, since=found.since if found else None)
+    if found is None:
+        _check_since(state, since)
+    new = Hold(name, max(since, found.since if found else since), None, opaque)
+    return step(state, now_ms, holds=_with(state, new)), new
+
+
+def release(state: State, now_ms: int, *, name: str, opaque: str = "") -> tuple[State, bool]:
+    """Give up a hold; False if there is none. A critical one needs its opaque token.
+
+    Raises: Fenced for a wrong opaque token.
+    """
+    found = find_hold(state, name)
+    if found is None:
+        return state, False
+    if found.opaque != opaque:
+        raise Fenced("another owner has this hold", hold=name, since=found.since)
+    return step(state, now_ms, holds=tuple(h for h in state.holds if h != found)), True
+
+
+def find_hold(state: State, name: str) -> Hold | None:
+    """Return the hold of this name, expired or not; None if there is none."""
+    return next((h for h in state.holds if h.name == name), None)
+
+
+def _with(state: State, new: Hold) -> tuple[Hold, ...]:
+    others = (h for h in state.holds if h.name != new.name)
+    return tuple(sorted((*others, new), key=lambda h: h.name))
+
+
+def _check_since(state: State, since: int) -> None:
+    if not state.since <= since <= state.upper:
+        raise InvalidRequest(
+            "this time cannot be held",
+            shard=state.name, time=since, since=state.since, upper=state.upper,
+            cure="a time from since to upper",
+        )  # fmt: skip
+
+
+def _lease(lease_ms: int) -> int:
+    if lease_ms <= 0:
+        raise InvalidRequest("a lease must last", lease_ms=lease_ms)
+    return lease_ms

@@ -1,0 +1,287 @@
+"""The spine: batches arranged by size, so that merges stay cheap and reads stay few.
+
+Slots stand in time order and their levels, the logarithms of their sizes, strictly fall. A new
+batch is pushed as a slot of its own; while the slot before it is not of a higher level, the two
+become one. That is bookkeeping: their batches stand side by side in one slot until a merge
+writes them as one batch. With a, b, ... batches and the level below each slot:
+
+    [a b]  [c] [d]      push e of level 2:   [a b]  [c d e]       merge of c, d, e is due
+      5     3   1                              5       4
+
+Laws. At most one slot a level, hence O(log n) slots. An update that is written again by a merge
+has risen by at least one level since it was last written, hence O(log n) times for each. Where
+consolidation shrinks a slot its level falls with it; that is paid for by the updates that
+vanished. The structure is stored in the state and never derived again: how slots came together
+depends on the order of appends and merges, and two processes must never disagree on it.
+
+Deviation from the source: no fuel, no merges in progress. A slot with several batches *is* the
+record of a merge that is due; any worker may do it, any number of times.
+Source: notes on persist, section 2.1.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from strata.errors import Corrupt, InvalidRequest
+from strata.state.state import Batch, Spine, SpineBatch
+
+DIGEST_MODULUS: Final = 2**64
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRequest:
+    """Batches that shall become one: what a worker needs to know, and why."""
+
+    id_lower: int
+    id_upper: int
+    lower: int
+    upper: int
+    since: int  # advance stored times to it
+    batches: tuple[Batch, ...]  # contiguous, in time order; empty ones included
+    reason: str
+
+    @property
+    def manifests(self) -> tuple[str, ...]:
+        """Return the manifests of the inputs in time order: `MergeResult.replaced`."""
+        return tuple(b.manifest for b in self.batches if b.manifest is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """One batch that says the same as those it shall replace."""
+
+    id_lower: int  # of the request
+    id_upper: int
+    replaced: tuple[str, ...]  # manifests of the inputs, in time order, all of them
+    batch: Batch  # covers [lower, upper) of the request, its since is the request's
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The result is in the state."""
+
+    already: bool  # it was there before this call
+
+
+@dataclass(frozen=True, slots=True)
+class NotApplied:
+    """The inputs are no longer there: another merge was faster, and nothing is lost.
+
+    The output's blobs may be in use all the same (a merge is deterministic, the faster one wrote
+    the same keys): never delete them here, leave them to garbage collection.
+    """
+
+    reason: str
+
+
+def level_of(updates: int) -> int:
+    """Return ceil(log2(updates)), and 0 for none.
+
+    >>> [level_of(n) for n in (0, 1, 2, 3, 4, 5, 1024, 1025)]
+    [0, 0, 1, 2, 2, 3, 10, 11]
+    """
+    return max(updates - 1, 0).bit_length()
+
+
+def insert(spine: Spine, batch: Batch) -> Spine:
+    """Return the spine with `batch`, which begins where the spine ends."""
+    slot = _slot(spine.next_id, spine.next_id + 1, [batch])
+    return Spine(_settle((*spine.slots, slot)), spine.next_id + 1)
+
+
+def requests(spine: Spine, since: int) -> list[MergeRequest]:
+    """Return the merges that are due, the smallest first: they are the cheapest to finish."""
+    due = [(slot, _reason(slot)) for slot in spine.slots]
+    return [_request([slot], since, reason) for slot, reason in reversed(due) if reason]
+
+
+def full_request(spine: Spine, since: int, *, force: bool = False) -> MergeRequest | None:
+    """Return the merge of everything; None if that would change nothing.
+
+    `force` asks for it even then, as a change of layout or relation needs.
+    """
+    batches = [b for slot in spine.slots for b in slot.batches if b.manifest is not None]
+    if not batches:
+        return None
+    compact = len(batches) == 1 and len(batches[0].runs) <= 1 and batches[0].since == since
+    if compact and not force:
+        return None
+    runs = sum(len(b.runs) for b in batches)
+    return _request(
+        spine.slots, since, f"asked for: all {len(batches)} batches ({runs} runs) into one"
+    )
+
+
+def idle_reason(spine: Spine) -> str:
+    """Return why no merge is due, for people."""
+    filled = [slot for slot in spine.slots if any(b.manifest for b in slot.batches)]
+    if not filled:
+        return "the shard holds no updates"
+    levels = ", ".join(str(slot.level) for slot in filled)
+    return f"each of the {len(filled)} slots is one run, and their levels fall: {levels}"
+
+
+def apply(spine: Spine, result: MergeResult, since: int) -> Spine | NotApplied:
+    """Return the spine with the result in place of the batches that it replaces.
+
+    The inputs are found by their manifests, wherever appends have moved their slot to. `since`
+    is the shard's, which is never less than it was when the merge was planned. A result that
+    is in place already changes nothing.
+
+    Raises: InvalidRequest for a result with wrong bounds, a wrong since or more updates than
+    its inputs; Corrupt for one whose diffs or digest are not those of its inputs.
+    """
+    batches = [b for slot in spine.slots for b in slot.batches]
+    filled = [i for i, b in enumerate(batches) if b.manifest is not None]
+    found = _find([batches[i].manifest for i in filled], result.replaced)
+    if found is None:
+        if result.batch.manifest and result.batch.manifest in {b.manifest for b in batches}:
+            return spine
+        return NotApplied("its inputs are no longer in the spine, in this order and side by side")
+    first, last = filled[found], filled[found + len(result.replaced) - 1]
+    room_low = batches[filled[found - 1]].upper if found else batches[0].lower
+    after = found + len(result.replaced)
+    room_high = batches[filled[after]].lower if after < len(filled) else batches[-1].upper
+    new = result.batch
+    if not room_low <= new.lower <= batches[first].lower or not (
+        batches[last].upper <= new.upper <= room_high
+    ):
+        raise InvalidRequest(
+            "a merge result has other bounds than its inputs",
+            lower=new.lower, upper=new.upper,
+            inputs=(batches[first].lower, batches[last].upper),
+        )  # fmt: skip
+    check_merge([batches[i] for i in filled[found:after]], new, since)
+    return _substitute(spine, new)
+
+
+def check_merge(inputs: Sequence[Batch], new: Batch, since: int) -> None:
+    """Refuse a batch that does not say the same as `inputs`.
+
+    Raises: InvalidRequest for a wrong since or more updates; Corrupt for other contents.
+    """
+    oldest = max(b.since for b in inputs)
+    if not oldest <= new.since <= since:
+        raise InvalidRequest(
+            "a merge result has a wrong since", since=new.since, inputs=oldest, shard=since
+        )
+    updates = sum(b.updates for b in inputs)
+    if new.updates > updates:
+        raise InvalidRequest(
+            "a merge result has more updates than its inputs", updates=new.updates, inputs=updates
+        )
+    for name, got, wanted in (
+        ("diffs_sum", new.diffs_sum, sum(b.diffs_sum for b in inputs)),
+        ("digest", new.digest, sum(b.digest for b in inputs) % DIGEST_MODULUS),
+    ):
+        if got != wanted:
+            raise Corrupt(
+                "a merge result does not hold what its inputs hold",
+                field=name, result=got, inputs=wanted, manifests=[b.manifest for b in inputs],
+            )  # fmt: skip
+
+
+def problems(spine: Spine, lower: int, upper: int) -> list[str]:
+    """Return which invariants are broken in a spine that should fill [lower, upper)."""
+    found: list[str] = []
+    at_time, at_id, below = lower, 0, None
+    for slot in spine.slots:
+        if slot.id_lower != at_id or slot.id_upper <= slot.id_lower or not slot.batches:
+            found.append(f"slot ids do not follow one another at {at_id}")
+        at_id = slot.id_upper
+        if slot.level != level_of(sum(b.updates for b in slot.batches)):
+            found.append(f"slot {slot.id_lower} has the wrong level")
+        if below is not None and slot.level >= below:
+            found.append(f"the level does not fall at slot {slot.id_lower}")
+        below = slot.level
+        for batch in slot.batches:
+            if batch.lower != at_time or batch.upper <= batch.lower:
+                found.append(f"batches do not follow one another at {at_time}")
+            at_time = batch.upper
+            found.extend(batch_problems(batch))
+    if at_time != upper or at_id != spine.next_id:
+        found.append(f"the spine ends at {at_time}, the shard at {upper}")
+    return found
+
+
+def batch_problems(batch: Batch) -> list[str]:
+    """Return where a batch contradicts itself."""
+    found = []
+    if (batch.manifest is None) != (batch.parts == 0) or (batch.parts == 0) != (batch.updates == 0):
+        found.append("a batch has a manifest and parts exactly when it has updates")
+    for name in ("parts", "updates", "size_bytes"):
+        if sum(getattr(run, name) for run in batch.runs) != getattr(batch, name):
+            found.append(f"the runs of a batch do not add up to its {name}")
+    if not 0 <= batch.digest < DIGEST_MODULUS:
+        found.append("a digest is not within 64 bits")
+    return found
+
+
+def _reason(slot: SpineBatch) -> str:
+    """Return why a slot should be merged; empty if it should not."""
+    filled = [b for b in slot.batches if b.manifest is not None]
+    runs = sum(len(b.runs) for b in filled)
+    if len(filled) > 1:
+        return f"{len(filled)} batches ({runs} runs) of one level"
+    if runs > 1:
+        return f"one batch of {runs} runs"
+    return ""
+
+
+def _request(slots: Sequence[SpineBatch], since: int, reason: str) -> MergeRequest:
+    batches = tuple(b for slot in slots for b in slot.batches)
+    return MergeRequest(
+        slots[0].id_lower, slots[-1].id_upper, batches[0].lower, batches[-1].upper, since,
+        batches, reason,
+    )  # fmt: skip
+
+
+def _slot(id_lower: int, id_upper: int, batches: Iterable[Batch]) -> SpineBatch:
+    """Return a slot; empty batches side by side become one, which costs nothing."""
+    tidy: list[Batch] = []
+    for batch in batches:
+        if tidy and tidy[-1].manifest is None and batch.manifest is None:
+            tidy[-1] = replace(tidy[-1], upper=batch.upper, since=max(tidy[-1].since, batch.since))
+        else:
+            tidy.append(batch)
+    return SpineBatch(id_lower, id_upper, level_of(sum(b.updates for b in tidy)), tuple(tidy))
+
+
+def _settle(slots: Iterable[SpineBatch]) -> tuple[SpineBatch, ...]:
+    """Return the slots with every one that is not above its successor joined with it."""
+    settled: list[SpineBatch] = []
+    for slot in slots:
+        joined = slot
+        while settled and settled[-1].level <= joined.level:
+            before = settled.pop()
+            joined = _slot(before.id_lower, joined.id_upper, (*before.batches, *joined.batches))
+        settled.append(joined)
+    return tuple(settled)
+
+
+def _find(manifests: Sequence[str | None], wanted: Sequence[str]) -> int | None:
+    """Return where `wanted` stands in `manifests`, contiguous; None if it does not."""
+    if not wanted or wanted[0] not in manifests:
+        return None
+    start = manifests.index(wanted[0])  # manifests are content-addressed: each occurs once
+    return start if list(manifests[start : start + len(wanted)]) == list(wanted) else None
+
+
+def _substitute(spine: Spine, new: Batch) -> Spine:
+    """Return the spine with `new` instead of whatever lies in its bounds.
+
+    An empty batch that only partly lies in them is cut. The slots touched become one.
+    """
+    before: list[SpineBatch] = []
+    touched: list[SpineBatch] = []
+    after: list[SpineBatch] = []
+    for slot in spine.slots:
+        low, high = slot.batches[0].lower, slot.batches[-1].upper
+        side = before if high <= new.lower else after if low >= new.upper else touched
+        side.append(slot)
+    inside = [b for slot in touched for b in slot.batches]
+    left = [replace(b, upper=min(b.upper, new.lower)) for b in inside if b.lower < new.lower]
+    right = [replace(b, lower=max(b.lower, new.upper)) for b in inside if b.upper > new.upper]
+    slot = _slot(touched[0].id_lower, touched[-1].id_upper, (*left, new, *right))
+    return Spine(_settle((*before, slot, *after)), spine.next_id)

@@ -1,0 +1,218 @@
+"""Every change of a shard's state, each a pure function `(state, now_ms, ...) -> (state, result)`.
+
+The new state has the next seqno and a walltime that strictly grows. A transition that changes
+nothing returns the very state it was given, and nothing is committed. All may be repeated when
+the outcome of a try is unknown: doing one twice is doing it once.
+
+Holds are in `holds`, the rollout switch in `rollout`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+from strata.errors import InvalidRequest
+from strata.model.schema import Relation
+from strata.model.spec import ShardSpec
+from strata.model.time import MAX_TIME, MIN_TIME
+from strata.state import spine as spines
+from strata.state.spine import Applied, MergeResult, NotApplied
+from strata.state.state import Batch, Commit, Mode, Rollout, State
+
+COMMITS_MAX: Final = 128  # remembered in the state; beyond that the oldest are spilled
+COMMITS_SPILLED: Final = 64
+FIRST_SEQNO: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """An append is in the shard."""
+
+    commit: Commit  # of the first time, when it was there already
+    already_committed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """Where since stands after an advance."""
+
+    since: int
+    moved: bool
+    held_by: tuple[str, ...]  # the holds that kept it from going as far as asked
+
+
+def create(spec: ShardSpec, now_ms: int) -> State:
+    """Return the first state of a new shard: empty, readable nowhere, writable from MIN_TIME."""
+    relation: Relation = spec.relation()
+    mode, percent = cast(Mode, spec.rollout.mode), spec.rollout.audit_percent
+    rollout = Rollout(mode, percent, now_ms, "create", "as declared")
+    return State(FIRST_SEQNO, now_ms, spec, (relation,), rollout=rollout)
+
+
+def step(state: State, now_ms: int, **changes: Any) -> State:
+    """Return the successor of `state` with these fields changed."""
+    walltime_ms = max(now_ms, state.walltime_ms + 1)
+    return replace(state, seqno=state.seqno + 1, walltime_ms=walltime_ms, **changes)
+
+
+def append(  # noqa: PLR0913  these are the fields of one request
+    state: State,
+    now_ms: int,
+    *,
+    token: str,
+    lower: int,
+    upper: int,
+    batch: Batch | None = None,
+    rejected: int = 0,
+) -> tuple[State, Appended]:
+    """Append all updates of [lower, upper); `batch` None says that there are none.
+
+    A gap between the shard's upper and `lower` becomes part of the batch: nothing happened in
+    it. A token that was committed before gives the commit of then.
+
+    Raises: InvalidRequest for bad bounds, for a token that was used for another interval, and
+    for an interval that is already written by somebody else.
+    """
+    _check_append(state, token, lower, upper, batch)
+    known = find_commit(state.commits, token)
+    if known is not None:
+        return state, recognise(known, lower, upper)
+    if lower < state.upper:
+        raise InvalidRequest(
+            "this interval is already written, and not under this token",
+            shard=state.name, token=token, lower=lower, upper=upper, shard_upper=state.upper,
+            cure="append from the shard's upper on, or repeat with the token of the first time",
+        )  # fmt: skip
+    new = batch or Batch(lower, upper, MIN_TIME)
+    commit = Commit(
+        token, state.seqno + 1, lower, upper, new.updates, new.parts, new.size_bytes, rejected
+    )
+    spine = state.spine
+    if upper > state.upper:
+        spine = spines.insert(spine, replace(new, lower=state.upper, upper=upper))
+    following = step(state, now_ms, spine=spine, upper=upper, commits=(*state.commits, commit))
+    return following, Appended(commit, already_committed=False)
+
+
+def _check_append(state: State, token: str, lower: int, upper: int, batch: Batch | None) -> None:
+    where: dict[str, Any] = {"shard": state.name, "lower": lower, "upper": upper}
+    if not token:
+        raise InvalidRequest("an append needs a token", **where)
+    if not MIN_TIME <= lower <= upper <= MAX_TIME:
+        raise InvalidRequest("these are not the bounds of an interval", **where)
+    if batch is None:
+        return
+    if lower == upper and batch.updates:
+        raise InvalidRequest("an empty interval cannot hold updates", **where)
+    if batch.upper != upper or not batch.lower <= lower:
+        raise InvalidRequest(
+            "the batch was written for another interval",
+            batch_lower=batch.lower, batch_upper=batch.upper, **where,
+        )  # fmt: skip
+    if batch.since > state.since:
+        raise InvalidRequest(
+            "the times of the batch were advanced too far", since=batch.since, **where
+        )
+    if wrong := spines.batch_problems(batch):
+        raise InvalidRequest("the batch contradicts itself", reason=wrong[0], **where)
+
+
+def find_commit(commits: tuple[Commit, ...], token: str) -> Commit | None:
+    """Return the commit of this token, or None."""
+    return next((c for c in reversed(commits) if c.token == token), None)
+
+
+def recognise(known: Commit, lower: int, upper: int) -> Appended:
+    """Return the success of a repeated append.
+
+    Raises: InvalidRequest when the token stood for another interval.
+    """
+    if (known.lower, known.upper) != (lower, upper):
+        raise InvalidRequest(
+            "this token was used for another interval",
+            token=known.token, lower=lower, upper=upper,
+            first_lower=known.lower, first_upper=known.upper,
+        )  # fmt: skip
+    return Appended(known, already_committed=True)
+
+
+def spill(state: State, key: str) -> State:
+    """Return `state` with its oldest commits left to the ledger blob `key`; the same seqno."""
+    return replace(state, commits=state.commits[COMMITS_SPILLED:], ledger=(*state.ledger, key))
+
+
+def apply_merge(
+    state: State, now_ms: int, result: MergeResult
+) -> tuple[State, Applied | NotApplied]:
+    """Put a merge result in the place of its inputs, or say that they are gone.
+
+    Raises: as `spine.apply`.
+    """
+    if wrong := spines.batch_problems(result.batch):
+        raise InvalidRequest("the merged batch contradicts itself", reason=wrong[0])
+    spine = spines.apply(state.spine, result, state.since)
+    if isinstance(spine, NotApplied):
+        return state, spine
+    if spine == state.spine:
+        return state, Applied(already=True)
+    return step(state, now_ms, spine=spine), Applied(already=False)
+
+
+def replace_manifests(
+    state: State, now_ms: int, replacements: Mapping[str, Batch]
+) -> tuple[State, int]:
+    """Put batches with new manifests over the same updates in place; return how many were.
+
+    Those whose old manifest is no longer there are left out: a merge was faster.
+
+    Raises: InvalidRequest for a batch that does not describe the same updates.
+    """
+    count = 0
+
+    def exchange(old: Batch) -> Batch:
+        nonlocal count
+        new = replacements.get(old.manifest) if old.manifest is not None else None
+        if new is None:
+            return old
+        new = replace(new, lower=old.lower, upper=old.upper)
+        for name in ("updates", "size_bytes", "since", "diffs_sum", "digest", "retractions"):
+            if getattr(new, name) != getattr(old, name):
+                raise InvalidRequest(
+                    "a new manifest must describe the same updates",
+                    manifest=old.manifest, field=name,
+                    old=getattr(old, name), new=getattr(new, name),
+                )  # fmt: skip
+        if wrong := spines.batch_problems(new):
+            raise InvalidRequest("the new batch contradicts itself", reason=wrong[0])
+        count += new != old
+        return new
+
+    slots = tuple(
+        replace(slot, batches=tuple(exchange(b) for b in slot.batches))
+        for slot in state.spine.slots
+    )
+    if not count:
+        return state, 0
+    return step(state, now_ms, spine=replace(state.spine, slots=slots)), count
+
+
+def advance_since(state: State, now_ms: int, since: int) -> tuple[State, Advanced]:
+    """Move since up to `since`, as far as live holds and the last readable time allow.
+
+    Earlier reads become impossible. Going back, or not moving, is no error and no commit. Holds
+    that have expired are dropped here and nowhere else: a reader's expiry alone moves nothing.
+
+    Raises: InvalidRequest for a since beyond upper.
+    """
+    if since > state.upper:
+        raise InvalidRequest(
+            "since cannot pass upper", shard=state.name, since=since, upper=state.upper
+        )
+    live = tuple(h for h in state.holds if h.expires_ms is None or h.expires_ms > now_ms)
+    # since == upper would leave no readable time at all
+    target = min([since, max(state.upper - 1, MIN_TIME), *(h.since for h in live)])
+    held_by = tuple(h.name for h in live if h.since < since)
+    if target <= state.since:
+        return state, Advanced(state.since, moved=False, held_by=held_by)
+    following = step(state, now_ms, since=target, holds=live)
+    return following, Advanced(target, moved=True, held_by=held_by)

@@ -1,0 +1,232 @@
+"""Blob on a local folder.
+
+    root/shards/flights/parts/00ff.parquet      live blobs, at their key
+    root/.tmp/...                               being written; a crash leaves them there
+    root/.deleted/shards/...                    deleted, can be restored until purged
+
+A write goes to a temporary file, is synced, and is then *linked* to its key: a link never
+overwrites, so that write-once holds between processes too, and a reader sees all bytes or
+none. The folders on the way are synced, so that what was acknowledged survives a power cut.
+"""
+
+import errno
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+from strata.errors import InvalidRequest, Unavailable
+from strata.store.interface import BlobInfo
+from strata.store.keys import check_key, check_prefix, check_range
+
+_CURES: Final = {
+    errno.ENOSPC: "make room on this disk",
+    errno.EDQUOT: "raise the quota or make room",
+    errno.EACCES: "give this user the right to read and write the folder",
+    errno.EPERM: "give this user the right to write; the file system must support hard links",
+    errno.EROFS: "mount the file system for writing",
+    errno.EMFILE: "raise the limit of open files",
+}
+
+
+class DiskBlob:
+    """Write-once bytes as files below a folder."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        """Use the folder `root`, relative to the current directory; made at the first write."""
+        self.root = Path(root).absolute()
+
+    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
+        """See `Blob.get`."""
+        check_range(start, length)
+        path = self._live(key)
+        with _outside(path):
+            try:
+                with path.open("rb") as file:
+                    file.seek(start)
+                    return file.read(-1 if length is None else length)
+            except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+                return None
+
+    def set(self, key: str, data: bytes) -> None:
+        """See `Blob.set`."""
+        path = self._live(key)
+        with _outside(path):
+            if not self._same(path, data):
+                temporary = self._write_temporary(data)
+                try:
+                    self._link(temporary, path, data)
+                finally:
+                    temporary.unlink(missing_ok=True)
+        with _outside(path, certain=False):
+            _sync_folder(path.parent)
+
+    def list(self, prefix: str) -> Iterator[BlobInfo]:
+        """See `Blob.list`."""
+        folder, _, _ = check_prefix(prefix).rpartition("/")
+        with _outside(self.root):
+            yield from _walk(self.root / folder, f"{folder}/" if folder else "", prefix)
+
+    def delete(self, key: str) -> int | None:
+        """See `Blob.delete`. The bytes move aside until `purge`."""
+        path, aside = self._live(key), self._aside(key)
+        with _outside(path):
+            try:
+                size = path.stat().st_size
+                self._make_folder(aside.parent)
+                os.utime(path)  # from now on its age is the time since its deletion
+                path.replace(aside)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+        with _outside(path, certain=False):
+            _sync_folder(aside.parent)
+            _sync_folder(path.parent)
+        return size
+
+    def restore(self, key: str) -> None:
+        """See `Blob.restore`."""
+        path, aside = self._live(key), self._aside(key)
+        with _outside(path):
+            self._make_folder(path.parent)
+            try:
+                os.link(aside, path)
+            except FileExistsError:
+                return
+            except (FileNotFoundError, NotADirectoryError) as error:
+                if path.exists():
+                    return
+                raise InvalidRequest("nothing is left to restore", key=key) from error
+        with _outside(path, certain=False):
+            _sync_folder(path.parent)
+            aside.unlink(missing_ok=True)
+
+    def purge(self, before_ms: int) -> int:
+        """Remove for good what was deleted before `before_ms`; return the bytes set free.
+
+        Temporary files that old writers left behind go as well.
+        """
+        freed = 0
+        for folder in (self.root / ".deleted", self.root / ".tmp"):
+            with _outside(folder):
+                for info in list_files(folder):
+                    if info.modified_ms < before_ms:
+                        (folder / info.key).unlink(missing_ok=True)
+                        freed += info.size_bytes
+        return freed
+
+    def _live(self, key: str) -> Path:
+        return self.root / check_key(key)
+
+    def _aside(self, key: str) -> Path:
+        return self.root / ".deleted" / check_key(key)
+
+    def _same(self, path: Path, data: bytes) -> bool:
+        """Return whether the file holds `data`; False if there is none.
+
+        Raises: InvalidRequest when it holds anything else.
+        """
+        try:
+            same = path.stat().st_size == len(data) and path.read_bytes() == data
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        if not same:
+            raise InvalidRequest(
+                "a blob is write-once and this key holds other bytes", path=str(path)
+            )
+        return True
+
+    def _write_temporary(self, data: bytes) -> Path:
+        folder = self.root / ".tmp"
+        self._make_folder(folder)
+        path = folder / f"{uuid4().hex}.{os.getpid()}"
+        try:
+            with path.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+        return path
+
+    def _link(self, temporary: Path, path: Path, data: bytes) -> None:
+        self._make_folder(path.parent)
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            self._same(path, data)  # lost a race: fine if the winner wrote the same
+
+    def _make_folder(self, folder: Path) -> None:
+        """Make a folder and those above it, each durable before anything is put in it."""
+        missing: list[Path] = []
+        at = folder
+        while not at.is_dir():
+            missing.append(at)
+            at = at.parent
+        for made in reversed(missing):
+            with suppress(FileExistsError):
+                made.mkdir()
+            _sync_folder(made.parent)
+
+
+# Outside the class: inside it, `list` names the method.
+def list_files(folder: Path) -> list[BlobInfo]:
+    """Return every file below `folder`, in key order; none if there is no such folder."""
+    return list(_walk(folder, "", ""))
+
+
+def _walk(folder: Path, at: str, prefix: str) -> Iterator[BlobInfo]:
+    """Yield the files below `folder`, whose key starts with `at`, that match `prefix`.
+
+    Folders are sorted as their name with "/", which is how the keys below them sort. What
+    vanishes meanwhile is left out.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted((e.name + "/" * e.is_dir(), e) for e in entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for name, entry in found:
+        key = at + name
+        if name.startswith(".") or not (key.startswith(prefix) or prefix.startswith(key)):
+            continue
+        if name.endswith("/"):
+            yield from _walk(Path(entry.path), key, prefix)
+        elif key.startswith(prefix):
+            with suppress(FileNotFoundError):
+                info = entry.stat()
+                yield BlobInfo(key, info.st_size, info.st_mtime_ns // 1_000_000)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _outside(path: Path, *, certain: bool = True) -> Iterator[None]:
+    """Turn errors of the operating system into the two kinds that a caller can act on."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG):
+            raise InvalidRequest(
+                "this key clashes with another key or is too long", path=str(path)
+            ) from error
+        raise Unavailable(
+            f"the blob folder cannot be used: {error.strerror}",
+            certain=certain,
+            path=str(error.filename or path),
+            cure=_CURES.get(error.errno or 0),
+        ) from error
+
+
+def now_ms() -> int:
+    """Return the time as the file system's clock tells it, for `DiskBlob.purge`."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,170 @@
+"""The names of blobs and of consensus keys: every one is made here, and parsed here.
+
+    shards/{shard}/parts/{hash}.parquet        one part, named by its content
+    shards/{shard}/manifests/{hash}.arrow      one manifest, named by its content
+    shards/{shard}/quarantine/{token}.jsonl    source rows that could not be read
+    shards/{shard}/verdicts/{run}.parquet      what soft evaluation found
+    shards/{shard}/ledger/{low}_{high}_{hash}.json   commits spilled from the state
+
+The consensus key of a shard is `shards/{shard}`. Content names make a repeated write harmless:
+the same bytes get the same key, and a blob is write-once.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from strata.errors import InvalidRequest
+from strata.model.spec import check_name
+
+MAX_KEY_BYTES: Final = 1024  # S3's limit
+MAX_SEGMENT_BYTES: Final = 200  # a file name has at most 255 bytes; temporary names need some
+_ROOT: Final = "shards"
+_SEGMENT: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=@+-]*")
+_LEDGER: Final = re.compile(r"(-?\d+)_(-?\d+)_([0-9a-f]+)\.json")
+
+
+class Kind(StrEnum):
+    """What a blob of a shard is; the value is its folder."""
+
+    PART = "parts"
+    MANIFEST = "manifests"
+    QUARANTINE = "quarantine"
+    VERDICT = "verdicts"
+    LEDGER = "ledger"
+
+
+@dataclass(frozen=True, slots=True)
+class BlobKey:
+    """A parsed blob key; `str()` gives the key back."""
+
+    shard: str
+    kind: Kind
+    name: str  # the rest of the key; may contain "/"
+
+    def __str__(self) -> str:
+        """Return the key as the blob store knows it."""
+        return f"{_ROOT}/{self.shard}/{self.kind}/{self.name}"
+
+
+def check_key(key: str) -> str:
+    """Return `key` if every store can hold it and none can be led out of its root by it.
+
+    Raises: InvalidRequest.
+
+    >>> check_key("shards/flights/parts/00ff.parquet")
+    'shards/flights/parts/00ff.parquet'
+    """
+    segments = key.split("/")
+    if len(key.encode("utf-8", "replace")) > MAX_KEY_BYTES or not all(
+        _SEGMENT.fullmatch(s) and len(s) <= MAX_SEGMENT_BYTES for s in segments
+    ):
+        raise InvalidRequest(
+            "not a usable blob key",
+            key=key,
+            cure="segments of letters, digits, _ . = @ + -, not starting with a dot, joined by /",
+        )
+    return key
+
+
+def check_prefix(prefix: str) -> str:
+    """Return `prefix` if some usable key starts with it; the empty prefix names all keys.
+
+    Raises: InvalidRequest.
+    """
+    if prefix:
+        check_key(prefix + ("x" if prefix.endswith("/") else ""))
+    return prefix
+
+
+def check_range(start: int, length: int | None) -> None:
+    """Refuse a negative range.
+
+    Raises: InvalidRequest.
+    """
+    if start < 0 or (length is not None and length < 0):
+        raise InvalidRequest("not a byte range", start=start, length=length)
+
+
+def content_hash(data: bytes) -> str:
+    """Return the name that bytes give themselves: 160 bits of BLAKE2b as 40 hex digits."""
+    return hashlib.blake2b(data, digest_size=20).hexdigest()
+
+
+def shard_prefix(shard: str) -> str:
+    """Return what all blob keys of a shard start with."""
+    return f"{_ROOT}/{check_name(shard)}/"
+
+
+def part_prefix(shard: str) -> str:
+    """Return the prefix under which a shard's parts are stored; see `part_key`."""
+    return f"{shard_prefix(shard)}{Kind.PART}/"
+
+
+def part_key(prefix: str, digest: str) -> str:
+    """Return the key of the part with this content hash under a `part_prefix`."""
+    return check_key(f"{prefix}{digest}.parquet")
+
+
+def manifest_key(shard: str, digest: str) -> str:
+    """Return the key of the manifest with this content hash."""
+    return check_key(str(BlobKey(check_name(shard), Kind.MANIFEST, f"{digest}.arrow")))
+
+
+def quarantine_key(shard: str, name: str) -> str:
+    """Return the key of a file of rejected rows; `name` is usually the commit token."""
+    return check_key(str(BlobKey(check_name(shard), Kind.QUARANTINE, f"{name}.jsonl")))
+
+
+def verdict_key(shard: str, name: str) -> str:
+    """Return the key of one run's verdict table."""
+    return check_key(str(BlobKey(check_name(shard), Kind.VERDICT, f"{name}.parquet")))
+
+
+def ledger_key(shard: str, low: int, high: int, digest: str) -> str:
+    """Return the key of spilled commits whose intervals' ends lie in [low, high]."""
+    return check_key(
+        str(BlobKey(check_name(shard), Kind.LEDGER, f"{_t(low)}_{_t(high)}_{digest}.json"))
+    )
+
+
+def ledger_range(key: str) -> tuple[int, int]:
+    """Return the [low, high] of interval ends that a ledger key promises.
+
+    Raises: InvalidRequest for a key that is no ledger key.
+    """
+    match = _LEDGER.fullmatch(parse_key(key).name.replace("m", "-"))
+    if match is None:
+        raise InvalidRequest("not a ledger key", key=key)
+    return int(match[1]), int(match[2])
+
+
+def _t(value: int) -> str:
+    # A segment may not start with "-", so "m" stands for minus.
+    return str(value).replace("-", "m")
+
+
+def parse_key(key: str) -> BlobKey:
+    """Return the parts of a blob key made by this module.
+
+    Raises: InvalidRequest for any other key.
+    """
+    root, _, rest = key.partition("/")
+    shard, _, rest = rest.partition("/")
+    kind, _, name = rest.partition("/")
+    if root != _ROOT or kind not in set(Kind) or not name:
+        raise InvalidRequest("not a blob key of a shard", key=key)
+    return BlobKey(check_name(shard), Kind(kind), name)
+
+
+def state_key(shard: str) -> str:
+    """Return the consensus key of a shard's state."""
+    return f"{_ROOT}/{check_name(shard)}"
+
+
+def parse_state_key(key: str) -> str | None:
+    """Return the shard whose state a consensus key holds, or None for other keys."""
+    root, _, name = key.partition("/")
+    return name if root == _ROOT and name and "/" not in name else None

@@ -1,0 +1,73 @@
+"""Open the stores that the settings name: the only module that knows which stores exist.
+
+    blob        file:///abs/folder | file://relative/folder | memory://name
+    consensus   sqlite:////abs/file.db | sqlite:///relative/file.db | postgresql://... | memory://name
+
+Relative paths start at the current directory of the process that opens them.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from strata.errors import InvalidRequest
+from strata.model.settings import StoreSettings
+from strata.store.disk import DiskBlob
+from strata.store.interface import Blob, Consensus
+from strata.store.memory import memory_blob, memory_consensus
+from strata.store.sql import SqlConsensus
+
+Clock = Callable[[], int]  # milliseconds since 1970
+
+
+def wall_clock() -> int:
+    """Return the time of day in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The edge of the world, opened: what every operation of the engine is given."""
+
+    blob: Blob
+    consensus: Consensus
+    clock: Clock
+    settings: StoreSettings  # what a worker needs to open the same stores
+
+
+def open_stores(settings: StoreSettings, clock: Clock | None = None) -> Stores:
+    """Return the stores that `settings` names; nothing is read or written yet.
+
+    Raises: InvalidRequest for an address that names no known store.
+    """
+    return Stores(
+        _open_blob(settings.blob),
+        _open_consensus(settings.consensus),
+        clock or wall_clock,
+        settings,
+    )
+
+
+def _open_blob(url: str) -> Blob:
+    scheme, found, rest = url.partition("://")
+    if found and rest and scheme == "file":
+        return DiskBlob(rest)
+    if found and rest and scheme == "memory":
+        return memory_blob(rest)
+    if scheme == "s3":
+        raise InvalidRequest(
+            "blobs on S3 are not built yet", setting="store.blob", cure="file:///folder"
+        )
+    raise InvalidRequest(
+        "not an address of a blob store",
+        setting="store.blob", value=url, cure="file:///folder, s3://bucket/prefix or memory://name",
+    )  # fmt: skip
+
+
+def _open_consensus(url: str) -> Consensus:
+    scheme, found, rest = url.partition("://")
+    if scheme == "memory":
+        if not (found and rest):
+            raise InvalidRequest("a memory store needs a name", setting="store.consensus")
+        return memory_consensus(rest)
+    return SqlConsensus(url)

@@ -1,0 +1,48 @@
+"""Try again while the outside is unavailable, with growing, jittered pauses.
+
+Only for calls that may be repeated whatever became of the first try: reads, and writes of
+write-once blobs. A compare-and-set may not; `strata.machine` reads back instead.
+"""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from strata.errors import Unavailable
+
+T = TypeVar("T")
+Sleep = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How often and how patiently to try."""
+
+    attempts: int = 6
+    first_ms: int = 20  # upper end of the first pause; doubles with every attempt
+    ceiling_ms: int = 2_000
+
+    def pause_s(self, attempt: int) -> float:
+        """Return the pause after the failed `attempt` (from 0), in seconds.
+
+        Drawn evenly from zero to the ceiling of that attempt, so that competitors spread.
+        """
+        return random.uniform(0, min(self.ceiling_ms, self.first_ms * 2**attempt)) / 1000
+
+
+DEFAULT: Final = Policy()
+
+
+def retry(call: Callable[[], T], policy: Policy = DEFAULT, sleep: Sleep = time.sleep) -> T:
+    """Return `call()`, tried again while it raises `Unavailable`.
+
+    Raises: Unavailable, the last one, when the attempts are used up.
+    """
+    for attempt in range(policy.attempts - 1):
+        try:
+            return call()
+        except Unavailable:
+            sleep(policy.pause_s(attempt))
+    return call()

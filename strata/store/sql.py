@@ -1,0 +1,233 @@
+"""Consensus in a SQL database: SQLite embedded, PostgreSQL for several machines.
+
+One table, one row a version. A compare-and-set is one INSERT whose SELECT yields a row only
+while the newest number is the expected one. SQLite runs one writer at a time, so that this is
+enough; PostgreSQL runs it under SERIALIZABLE isolation, because two writers that expect the
+same head but write different numbers would not meet in the primary key.
+
+SQLite: write-ahead log with full syncs, so that what was acknowledged survives a power cut;
+any number of processes on one machine, never over a network file system.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.schema import CreateTable
+
+from strata.errors import Corrupt, InvalidRequest, Unavailable
+from strata.store.interface import Versioned
+from strata.store.memory import check_step, check_truncation
+from strata.store.retry import Policy
+
+T = TypeVar("T")
+
+BUSY_S: Final = 30.0  # how long to wait for other writers before giving up
+_PAUSES: Final = Policy(first_ms=5, ceiling_ms=200)
+_BUSY: Final = ("database is locked", "database table is locked", "database schema is locked")
+_DAMAGED: Final = ("malformed", "not a database", "file is encrypted")
+_REFUSED: Final = ("readonly database", "database or disk is full", "unable to open database")
+_SERIALIZATION: Final = ("40001", "40P01")  # PostgreSQL: serialization failure, deadlock
+
+_TABLE: Final = sa.Table(
+    "strata_consensus",
+    sa.MetaData(),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("seqno", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+_C: Final = _TABLE.c
+
+
+class SqlConsensus:
+    """Versioned heads in a table; safe for threads, for processes and over a fork."""
+
+    def __init__(self, url: str) -> None:
+        """Use the database at a SQLAlchemy address; opened, and its table made, at first use.
+
+        Raises: InvalidRequest for an address that cannot be used.
+        """
+        self._url = _parse(url)
+        self._engine: sa.Engine | None = None
+        self._pid = 0
+
+    def head(self, key: str) -> Versioned | None:
+        """See `Consensus.head`."""
+        query = _versions(key).order_by(_C.seqno.desc()).limit(1)
+        rows = self._run(lambda c: _read(c, query))
+        return rows[0] if rows else None
+
+    def compare_and_set(self, key: str, expected: int | None, new: Versioned) -> bool:
+        """See `Consensus.compare_and_set`."""
+        check_step(key, expected, new)
+        newest = _newest(key)
+        unchanged = newest.is_(None) if expected is None else newest == expected
+        row = sa.select(
+            sa.literal(key),
+            sa.literal(new.seqno, sa.BigInteger),
+            sa.literal(new.data, sa.LargeBinary),
+        )
+        statement = _TABLE.insert().from_select(["key", "seqno", "data"], row.where(unchanged))
+
+        def insert(connection: sa.Connection) -> bool:
+            try:
+                return connection.execute(statement).rowcount == 1
+            except IntegrityError:
+                return False  # this number is taken: somebody was faster
+
+        return self._run(insert, writes=True)
+
+    def scan(self, key: str, from_seqno: int, limit: int) -> list[Versioned]:
+        """See `Consensus.scan`."""
+        query = _versions(key).where(_C.seqno >= from_seqno).order_by(_C.seqno)
+        return self._run(lambda c: _read(c, query.limit(max(limit, 0))))
+
+    def truncate(self, key: str, seqno: int) -> int:
+        """See `Consensus.truncate`."""
+        statement = _TABLE.delete().where(_C.key == key, _C.seqno < seqno)
+
+        def drop(connection: sa.Connection) -> int:
+            # The head only ever grows, so what holds here holds at the delete as well.
+            check_truncation(key, connection.execute(sa.select(_newest(key))).scalar(), seqno)
+            return int(connection.execute(statement).rowcount)
+
+        return self._run(drop, writes=True)
+
+    # Last of the public methods: below it, `list` in an annotation would name this method.
+    def list(self) -> "list[str]":
+        """See `Consensus.list`."""
+        query = sa.select(_C.key).distinct()
+        return sorted(self._run(lambda c: [str(key) for (key,) in c.execute(query)]))
+
+    def close(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        if self._engine is not None:
+            self._engine.dispose()
+            self._engine = None
+
+    def _run(self, work: Callable[[sa.Connection], T], *, writes: bool = False) -> T:
+        """Return what `work` returns, waiting for other writers up to `BUSY_S`."""
+        deadline = time.monotonic() + BUSY_S
+        attempt = 0
+        while True:
+            try:
+                return self._once(work, writes)
+            except DBAPIError as error:
+                if not _busy(error) or time.monotonic() > deadline:
+                    raise _translate(
+                        error, self._url, certain=_busy(error) or not writes
+                    ) from error
+            time.sleep(_PAUSES.pause_s(attempt))
+            attempt += 1
+
+    def _once(self, work: Callable[[sa.Connection], T], writes: bool) -> T:
+        try:
+            connection = self._connect()
+        except DBAPIError as error:
+            if _busy(error):
+                raise
+            raise _translate(error, self._url, certain=True) from error
+        with connection:
+            if writes and connection.dialect.name != "sqlite":
+                connection = connection.execution_options(isolation_level="SERIALIZABLE")
+                with connection.begin():
+                    return work(connection)
+            return work(connection)
+
+    def _connect(self) -> sa.Connection:
+        """Return a connection of this process; one made before a fork is never used after it."""
+        if self._engine is None or self._pid != os.getpid():
+            if self._engine is not None:
+                self._engine.dispose(close=False)
+            engine = _engine(self._url)
+            with engine.connect() as connection:
+                connection.execute(CreateTable(_TABLE, if_not_exists=True))
+            self._engine, self._pid = engine, os.getpid()
+        return self._engine.connect()
+
+
+def _parse(url: str) -> sa.URL:
+    try:
+        parsed = sa.make_url(url)
+    except ArgumentError as error:
+        raise InvalidRequest(
+            "not an address of a consensus store",
+            cure="sqlite:////path/file.db, postgresql://user@host/database or memory://name",
+        ) from error
+    backend = parsed.get_backend_name()
+    if backend == "sqlite" and (parsed.database or ":memory:") == ":memory:":
+        raise InvalidRequest("SQLite in memory cannot be shared", cure="memory://name")
+    if parsed.drivername == "postgresql":
+        driver = next((d for d in ("psycopg2", "psycopg") if find_spec(d)), None)
+        if driver is None:
+            raise InvalidRequest(
+                "no PostgreSQL driver is installed", cure="pip install psycopg2-binary"
+            )
+        parsed = parsed.set(drivername=f"postgresql+{driver}")
+    elif backend not in ("sqlite", "postgresql"):
+        raise InvalidRequest("this database cannot hold consensus", backend=backend)
+    return parsed
+
+
+def _engine(url: sa.URL) -> sa.Engine:
+    if url.get_backend_name() != "sqlite":
+        return sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_pre_ping=True)
+    if url.database:
+        folder = Path(url.database).absolute().parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Unavailable(
+                "the folder of the consensus database cannot be made",
+                certain=True, path=str(error.filename or folder), reason=error.strerror,
+            ) from error  # fmt: skip
+    # AUTOCOMMIT: each statement is its own transaction and takes the write lock at its start.
+    engine = sa.create_engine(
+        url, isolation_level="AUTOCOMMIT", connect_args={"timeout": BUSY_S / 3}
+    )
+    sa.event.listen(engine, "connect", _prepare_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.close()
+
+
+def _versions(key: str) -> sa.Select[int, bytes]:
+    return sa.select(_C.seqno, _C.data).where(_C.key == key)
+
+
+def _newest(key: str) -> sa.ScalarSelect[int]:
+    return sa.select(sa.func.max(_C.seqno)).where(_C.key == key).scalar_subquery()
+
+
+def _read(connection: sa.Connection, query: sa.Select[int, bytes]) -> list[Versioned]:
+    return [Versioned(seqno, bytes(data)) for seqno, data in connection.execute(query)]
+
+
+def _busy(error: DBAPIError) -> bool:
+    """Return whether another writer was in the way, so that surely nothing happened."""
+    return getattr(error.orig, "sqlstate", getattr(error.orig, "pgcode", None)) in (
+        _SERIALIZATION
+    ) or any(text in str(error.orig) for text in _BUSY)
+
+
+def _translate(error: SQLAlchemyError, url: sa.URL, *, certain: bool) -> Corrupt | Unavailable:
+    """Return the error kind for a failure; `certain`: the call surely had no effect."""
+    reason = str(getattr(error, "orig", error))
+    address = url.render_as_string(hide_password=True)
+    if any(text in reason for text in _DAMAGED):
+        return Corrupt("the consensus database is damaged", address=address, reason=reason)
+    return Unavailable(
+        "the consensus database cannot be used",
+        certain=certain or any(text in reason for text in _REFUSED),
+        address=address, reason=reason,
+    )  # fmt: skip

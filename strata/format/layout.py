@@ -1,0 +1,147 @@
+"""What a part file says of itself: its columns and its footer.
+
+The footer's key-value metadata are texts under `strata.*`; docs/format.md lists them. Two numbers
+guard the future: `format_version` (a reader that does not know it must refuse the part) and
+`migration` (which generation of code wrote `k_s` and `v_s`; a reader ignores those columns where
+that generation is known to have written them wrongly).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+import strata
+from strata.errors import Corrupt, InvalidRequest
+from strata.format.columns import K_S, V_S, D, K, T, V, child
+from strata.format.encodings import arrow_type
+from strata.model.schema import Column, Relation
+from strata.model.spec import LAYOUTS
+
+FORMAT_VERSION: Final = 1
+MIGRATION: Final = 1  # written now
+IGNORED_MIGRATIONS: Final = frozenset({0})  # their k_s and v_s must not be believed
+EMPTY_CHILD: Final = "_"  # a struct without columns has this one child, boolean, always null
+EXTENSION: Final = b"ARROW:extension:name"
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """The batch that a part was written for."""
+
+    lower: int  # inclusive
+    upper: int  # exclusive
+    since: int  # stored times were advanced to it; MIN_TIME if never
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """The part's own account of how it was written."""
+
+    layout: str  # one of LAYOUTS
+    relation_version: int
+    description: Description
+    migration: int = MIGRATION
+    writer: str = f"strata {strata.__version__}"
+
+    @property
+    def has_rows(self) -> bool:
+        """Return whether the part holds the row codec's bytes."""
+        return self.layout != "structured"
+
+    @property
+    def has_columns(self) -> bool:
+        """Return whether the part holds structured columns that may be believed."""
+        return self.layout != "row" and self.migration not in IGNORED_MIGRATIONS
+
+    def metadata(self) -> dict[str, str]:
+        """Return the key-value metadata that says all this."""
+        return {
+            "strata.format_version": str(FORMAT_VERSION),
+            "strata.migration": str(self.migration),
+            "strata.layout": self.layout,
+            "strata.relation_version": str(self.relation_version),
+            "strata.lower": str(self.description.lower),
+            "strata.upper": str(self.description.upper),
+            "strata.since": str(self.description.since),
+            "strata.writer": self.writer,
+        }
+
+
+def parse_footer(metadata: Mapping[bytes, bytes] | None) -> Footer:
+    """Return the footer that a file's key-value metadata describe.
+
+    Raises: Corrupt for anything missing, malformed, or of a version this code does not know.
+    """
+    found = {k.decode(errors="replace"): v.decode(errors="replace") for k, v in (metadata or {}).items()}
+    version = _number(found, "strata.format_version")
+    if version != FORMAT_VERSION:
+        raise Corrupt(
+            "a part has an unknown format version",
+            version=version, known=FORMAT_VERSION, cure="read it with the version that wrote it",
+        )  # fmt: skip
+    migration = _number(found, "strata.migration")
+    if not 0 <= migration <= MIGRATION:
+        raise Corrupt("a part has an unknown migration number", migration=migration)
+    layout = found.get("strata.layout", "")
+    if layout not in LAYOUTS:
+        raise Corrupt("a part has an unknown layout", layout=layout)
+    bounds = (_number(found, f"strata.{name}") for name in ("lower", "upper", "since"))
+    return Footer(
+        layout,
+        _number(found, "strata.relation_version"),
+        Description(*bounds),
+        migration,
+        found.get("strata.writer", ""),
+    )
+
+
+def _number(found: Mapping[str, str], key: str) -> int:
+    try:
+        return int(found[key])
+    except (KeyError, ValueError) as error:
+        raise Corrupt("a part's footer is damaged", key=key, value=found.get(key)) from error
+
+
+def check_layout(layout: str) -> str:
+    """Return `layout` if parts can be written in it.
+
+    Raises: InvalidRequest.
+    """
+    if layout not in LAYOUTS:
+        raise InvalidRequest("unknown layout", layout=layout, cure=f"one of {', '.join(LAYOUTS)}")
+    return layout
+
+
+def part_schema(relation: Relation, footer: Footer) -> pa.Schema:
+    """Return the schema of a part file.
+
+    Shape: k, v (row layouts), t, d, k_s, v_s (column layouts); only t and d are never null.
+    """
+    rows = [pa.field(K, pa.binary()), pa.field(V, pa.binary())]
+    times = [pa.field(T, pa.int64(), nullable=False), pa.field(D, pa.int64(), nullable=False)]
+    columns = [
+        pa.field(K_S, struct_type(relation.key_columns)),
+        pa.field(V_S, struct_type(relation.value_columns)),
+    ]
+    fields = {
+        "row": [*rows, *times],
+        "both": [*rows, *times, *columns],
+        "structured": [*times, *columns],
+    }[footer.layout]
+    return pa.schema(fields, metadata=footer.metadata())
+
+
+def struct_type(columns: Sequence[Column]) -> pa.StructType:
+    """Return the type of k_s or v_s: a nullable child for each column, named by id."""
+    fields = [
+        pa.field(child(c.id), arrow_type(c.type), metadata={EXTENSION: extension_name(c)})
+        for c in columns
+    ]
+    return pa.struct(fields or [pa.field(EMPTY_CHILD, pa.bool_())])
+
+
+def extension_name(column: Column) -> str:
+    """Return the Arrow extension name under which a column's encoding is known."""
+    return f"strata.{column.type.kind}.v1"

@@ -1,0 +1,264 @@
+"""Manifests: one immutable blob per batch, a row for each part, its statistics as columns.
+
+An Arrow IPC file with compressed buffers: a reader loads the columns that its filter needs and no
+others. Statistics are columns `s.<column id>` and, inside JSON, `s.<column id>$.path`; a null
+there, and a column that is missing altogether, both mean "unknown". Source: docs/format.md.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.errors import Corrupt, InvalidRequest, StrataError
+
+MANIFEST_VERSION: Final = 1
+VERSION_KEY: Final = b"strata.manifest_version"
+STATS_PREFIX: Final = "s."
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("size_bytes", pa.int64(), nullable=False),
+        pa.field("rows", pa.int64(), nullable=False),
+        pa.field("run", pa.int32(), nullable=False),
+        pa.field("layout", pa.string(), nullable=False),
+        pa.field("relation_version", pa.int32(), nullable=False),
+        pa.field("order", pa.list_(pa.field("item", pa.int32())), nullable=False),
+        pa.field("t_low", pa.int64(), nullable=False),
+        pa.field("t_high", pa.int64(), nullable=False),
+        pa.field("diffs_sum", pa.int64(), nullable=False),
+        pa.field("digest", pa.uint64(), nullable=False),
+        pa.field("retractions", pa.bool_(), nullable=False),
+        pa.field("key_low", pa.binary(), nullable=False),
+        pa.field("key_high", pa.binary()),
+        pa.field(
+            "splits",
+            pa.list_(pa.field("item", pa.struct([("row", pa.int64()), ("key", pa.binary())]))),
+            nullable=False,
+        ),
+        pa.field("stats_version", pa.int32()),
+        pa.field("stats_bytes", pa.int64(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Where a row group of a part begins."""
+
+    row: int  # number of its first row in the part
+    key: bytes  # order-preserving bytes at or before that row's, maybe truncated
+
+
+@dataclass(frozen=True, slots=True)
+class PartRef:
+    """What is known of a part without opening it."""
+
+    key: str  # blob key
+    size_bytes: int
+    rows: int
+    run: int  # index of its run in the batch; parts of a run follow each other in order
+    layout: str  # row | both | structured
+    relation_version: int  # of the columns it was written with
+    order: tuple[int, ...]  # column ids by which it is sorted, then t; () means unsorted
+    t_low: int  # inclusive
+    t_high: int  # inclusive
+    diffs_sum: int
+    digest: int  # sum of d * hash(key, value), modulo 2**64
+    retractions: bool  # some diff is negative
+    key_low: bytes  # order-preserving bytes of the sort columns; at or before every row's
+    key_high: bytes | None  # at or after every row's; None: no bound
+    splits: tuple[Split, ...] = ()  # one for each row group
+    stats_version: int | None = None  # None: the part has no statistics
+    stats_bytes: int = 0  # encoded size of its statistics
+
+
+def manifest_table(
+    parts: Sequence[PartRef], stats: Sequence[pa.RecordBatch | None] | None = None
+) -> pa.Table:
+    """Return a manifest: one row a part, in the order given, statistics appended.
+
+    A statistics row that is None, or lacks a column another has, is null there: unknown.
+    Raises: InvalidRequest when there are not as many statistics as parts.
+    """
+    names = SCHEMA.names
+    base = pa.Table.from_pylist(
+        [_row(part, names) for part in parts], schema=SCHEMA
+    ).replace_schema_metadata({VERSION_KEY: str(MANIFEST_VERSION)})
+    if stats is None:
+        return base
+    if len(stats) != len(parts):
+        raise InvalidRequest("statistics and parts differ", stats=len(stats), parts=len(parts))
+    rows = unify([_stats_row(row) for row in stats])
+    for name in rows.column_names:
+        if name.startswith(STATS_PREFIX):
+            base = base.append_column(rows.schema.field(name), rows[name])
+    return base
+
+
+def unify(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return tables with different statistics columns below one another, missing ones null.
+
+    Numbers of different width become the wider. A column whose types cannot be reconciled keeps
+    the last table's type and is null, hence unknown, in the tables that have another.
+    Errs: may forget statistics, never changes a value.
+    """
+    if not tables:
+        return pa.table({})
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        types = {f.name: f for table in tables for f in table.schema}
+        return pa.concat_tables([_fit(table, types) for table in tables], promote_options="default")
+
+
+def concat_manifests(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return the rows of several manifests as one table, in order; see `unify`."""
+    return unify(tables) if tables else SCHEMA.empty_table()
+
+
+def encode_manifest(table: pa.Table) -> bytes:
+    """Return a manifest as the bytes of its blob; equal tables give equal bytes."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
+    metadata = {VERSION_KEY: str(MANIFEST_VERSION)}
+    table = table.replace_schema_metadata(metadata).combine_chunks()
+    with pa.ipc.new_file(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def decode_manifest(data: bytes, columns: Collection[str] | None = None) -> pa.Table:
+    """Return a manifest, or only some of its columns; the others are not decompressed.
+
+    A name that ends with `*` stands for every column that begins so. Statistics columns that the
+    manifest lacks are left out: unknown.
+    Raises: Corrupt for bytes that are no manifest, damaged, of an unknown version, or without one
+    of the fixed columns.
+    """
+    with _damage():
+        reader = pa.ipc.open_file(pa.BufferReader(data))
+        _check_schema(reader.schema)
+        if columns is None:
+            table = reader.read_all()
+        else:
+            wanted = _included(reader.schema.names, columns)
+            if not wanted:
+                raise InvalidRequest("no column of the manifest asked for", columns=sorted(columns))
+            options = pa.ipc.IpcReadOptions(included_fields=wanted)
+            table = pa.ipc.open_file(pa.BufferReader(data), options=options).read_all()
+        table.validate(full=True)
+        _check_nulls(table)
+    return table
+
+
+def part_refs(table: pa.Table) -> list[PartRef]:
+    """Return the parts that a manifest, or a selection of its rows, describes.
+
+    Cost: Python objects per row; select the rows first.
+    """
+    with _damage():
+        rows = table.select(SCHEMA.names).to_pylist()
+        return [
+            PartRef(
+                **{
+                    **row,
+                    "order": tuple(row["order"]),
+                    "splits": tuple(Split(s["row"], s["key"]) for s in row["splits"]),
+                }
+            )
+            for row in rows
+        ]
+
+
+def stats_columns(table: pa.Table) -> pa.Table:
+    """Return `rows` and the statistics columns of a manifest."""
+    return table.select(["rows", *(n for n in table.column_names if n.startswith(STATS_PREFIX))])
+
+
+def stats_rows(table: pa.Table) -> list[pa.RecordBatch | None]:
+    """Return each part's statistics as `manifest_table` takes them; None where all are unknown.
+
+    Columns that are null in a row are left out of it.
+    """
+    stats = stats_columns(table).combine_chunks()
+    rows: list[pa.RecordBatch | None] = []
+    for batch in (stats.slice(i, 1) for i in range(stats.num_rows)):
+        known = [n for n in batch.column_names if n == "rows" or batch[n].null_count == 0]
+        row = batch.select(known).combine_chunks().to_batches() if len(known) > 1 else []
+        rows.append(row[0] if row else None)
+    return rows
+
+
+def _row(part: PartRef, names: Sequence[str]) -> dict[str, object]:
+    row: dict[str, object] = {name: getattr(part, name) for name in names}
+    row["splits"] = [{"row": split.row, "key": split.key} for split in part.splits]
+    return row
+
+
+def _stats_row(row: pa.RecordBatch | None) -> pa.Table:
+    # The extra column gives a part without any statistics its row.
+    one = pa.table({"part": pa.nulls(1, pa.bool_())})
+    if row is None:
+        return one
+    if row.num_rows != 1:
+        raise InvalidRequest("a part's statistics are not one row", rows=row.num_rows)
+    for field in row.schema:
+        if field.name.startswith(STATS_PREFIX):
+            one = one.append_column(field, row.column(field.name))
+    return one
+
+
+def _fit(table: pa.Table, types: dict[str, pa.Field]) -> pa.Table:
+    for i, field in enumerate(table.schema):
+        wanted = types[field.name]
+        if field.type != wanted.type:
+            table = table.set_column(i, wanted, pa.nulls(table.num_rows, wanted.type))
+    return table
+
+
+def _included(names: Sequence[str], columns: Collection[str]) -> list[int]:
+    missing = [n for n in columns if n in SCHEMA.names and n not in names]
+    unknown = [n for n in columns if n not in SCHEMA.names and not n.startswith(STATS_PREFIX)]
+    if missing:
+        raise Corrupt("a manifest lacks a column", columns=missing)
+    if unknown:
+        raise InvalidRequest("manifests have no such column", columns=sorted(unknown))
+    exact = {name for name in columns if not name.endswith("*")}
+    prefixes = tuple(name[:-1] for name in columns if name.endswith("*"))
+    return [
+        i for i, n in enumerate(names) if n in exact or (prefixes and n.startswith(prefixes))
+    ]
+
+
+def _check_schema(schema: pa.Schema) -> None:
+    version = (schema.metadata or {}).get(VERSION_KEY, b"").decode(errors="replace")
+    if version != str(MANIFEST_VERSION):
+        raise Corrupt("a manifest has an unknown version", version=version, known=MANIFEST_VERSION)
+    for field in SCHEMA:
+        index = schema.get_field_index(field.name)
+        if index < 0 or schema.field(index).type != field.type:
+            raise Corrupt("a manifest lacks a column or has it in another type", column=field.name)
+
+
+def _check_nulls(table: pa.Table) -> None:
+    for field in SCHEMA:
+        if not field.nullable and field.name in table.column_names and table[field.name].null_count:
+            raise Corrupt("a manifest has a null where there must be a value", column=field.name)
+    if "order" in table.column_names and pc.list_flatten(table["order"]).null_count:
+        raise Corrupt("a manifest has a null in a sort order")
+
+
+@contextmanager
+def _damage() -> Iterator[None]:
+    try:
+        yield
+    except StrataError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise Corrupt("a manifest is damaged", reason=reason) from error

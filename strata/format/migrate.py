@@ -1,0 +1,103 @@
+"""Columns of an older relation version as columns of the wanted one.
+
+A column is followed by its id. It may be missing in the older version (it was added later: its
+default, or null), gone in the wanted one (dropped: not asked for), or narrower (widened: int16
+to int32 to int64, float32 to float64, more digits in front of a numeric's point).
+"""
+
+import base64
+import json
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.errors import Corrupt, InvalidRequest
+from strata.format.encodings import arrow_type
+from strata.model.schema import Column
+from strata.model.types import ColumnType, Kind
+
+WIDER: Final = frozenset(
+    {
+        (Kind.INT16, Kind.INT32),
+        (Kind.INT16, Kind.INT64),
+        (Kind.INT32, Kind.INT64),
+        (Kind.FLOAT32, Kind.FLOAT64),
+    }
+)
+
+
+def widens(old: ColumnType, new: ColumnType) -> bool:
+    """Return whether every value of `old` is a value of `new`, and means the same there."""
+    if old.kind is Kind.NUMERIC and new.kind is Kind.NUMERIC:
+        return old.scale == new.scale and (old.precision or 0) <= (new.precision or 0)
+    return old == new or (old.kind, new.kind) in WIDER
+
+
+def check_widens(old: Column, new: Column) -> None:
+    """Refuse a column whose stored type cannot be read as the wanted one.
+
+    Raises: Corrupt: the relations of a shard contradict each other.
+    """
+    if not widens(old.type, new.type):
+        raise Corrupt(
+            "a column changed to a type that cannot hold it",
+            column=new.name, id=new.id, stored=str(old.type), wanted=str(new.type),
+        )  # fmt: skip
+
+
+def widen(array: pa.Array, column: Column) -> pa.Array:
+    """Return stored values in the Arrow type of the wanted column."""
+    wanted = arrow_type(column.type)
+    return array if array.type == wanted else array.cast(wanted)
+
+
+def default_array(column: Column, rows: int) -> pa.Array:
+    """Return `rows` times the column's default, null if it has none."""
+    return pa.repeat(default_scalar(column), rows) if rows else pa.array([], arrow_type(column.type))
+
+
+def default_scalar(column: Column) -> pa.Scalar:
+    """Return the value of a column in rows written before it was added.
+
+    The default is a JSON value: numbers for numbers (texts, too, for numerics), ISO 8601 texts for
+    dates and timestamps, base64 text for bytes, any value for jsonb.
+    Raises: InvalidRequest for a default that is no value of the type.
+    """
+    wanted, value = arrow_type(column.type), column.default
+    if value is None:
+        return pa.scalar(None, wanted)
+    try:
+        return _scalar(value, column.type.kind, wanted)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise InvalidRequest(
+            "a default does not fit its column",
+            column=column.name, type=str(column.type), value=value,
+        ) from error  # fmt: skip
+
+
+def _scalar(value: Any, kind: Kind, wanted: pa.DataType) -> pa.Scalar:
+    match kind:
+        case Kind.JSONB:
+            return pa.scalar(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+        case Kind.BYTES:
+            return pa.scalar(base64.b64decode(value, validate=True), wanted)
+        case Kind.STRING:
+            if not isinstance(value, str):
+                raise TypeError("not a text")
+            return pa.scalar(value, wanted)
+        case Kind.BOOL:
+            if not isinstance(value, bool):
+                raise TypeError("not a boolean")
+            return pa.scalar(value, wanted)
+        case Kind.TIMESTAMPTZ:
+            moment = datetime.fromisoformat(value)
+            return pa.scalar(moment if moment.tzinfo else moment.replace(tzinfo=UTC), wanted)
+        case Kind.FLOAT32 | Kind.FLOAT64:
+            return pc.add(pa.scalar(float(value), pa.float64()), 0.0).cast(wanted)
+        case _:
+            if isinstance(value, bool):
+                raise TypeError("a boolean is no number")
+            text = pa.scalar(str(value))
+            return text.cast(wanted)

@@ -1,0 +1,319 @@
+"""Parts: one Parquet blob of updates, in three layouts, and one reader for all of them.
+
+Layout `row` holds the row codec's bytes (`k, v, t, d`), `structured` typed columns (`t, d, k_s,
+v_s`), `both` holds both, so that one can be checked against the other while a shard migrates.
+What is read comes in the columns of the wanted relation version, whatever version wrote it.
+
+Damage is found, not believed: pages carry checksums, the schema must be the one that the footer's
+relation version demands, and everything undecodable is `Corrupt`. Source: docs/format.md.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from strata.errors import Corrupt, InvalidRequest, StrataError, Unavailable
+from strata.format.check import PartCheck, compare
+from strata.format.columns import K_S, V_S, D, K, T, V, child
+from strata.format.encodings import arrow_type
+from strata.format.layout import EMPTY_CHILD, Description, Footer, parse_footer, part_schema
+from strata.format.migrate import check_widens, default_array, widen
+from strata.format.part_write import EncodedPart, encode_part
+from strata.format.rowcodec import decode_rows
+from strata.model.schema import Column, Relation
+from strata.model.spec import READ_FORMATS
+
+__all__ = [
+    "BATCH_ROWS",
+    "Description",
+    "EncodedPart",
+    "Footer",
+    "PartCheck",
+    "encode_part",
+    "read_footer",
+    "read_part",
+    "validate_part",
+]
+
+BATCH_ROWS: Final = 65_536  # rows decoded at a time; notes: 32 K to 64 K is best
+
+Source = Any  # bytes, a pyarrow NativeFile or buffer, or a seekable binary file
+
+
+def read_part(
+    source: Source,
+    relation: Relation,
+    *,
+    relations: Sequence[Relation] = (),
+    read_format: str = "structured",
+    columns: Collection[int] | None = None,
+    row_groups: Sequence[int] | None = None,
+    batch_rows: int = BATCH_ROWS,
+    on_check: Callable[[PartCheck], None] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield a part's updates in the columns of `relation`.
+
+    `relations` are all versions that may have written the part. `columns` are the ids wanted, None
+    all; others are not decoded. `row_with_validate` decodes both halves of a part that has both,
+    yields the columns, and hands each batch's check to `on_check`; without one to tell, a mismatch
+    is Corrupt.
+
+    Shape: `updates_schema(relation)` restricted to `columns`, then t, d.
+    Raises: Corrupt for damaged or contradicting bytes; InvalidRequest for a read format that the
+    part cannot serve, unknown column ids or row groups; Unavailable if the file itself fails.
+    """
+    wanted = _wanted(relation, columns)
+    with _damage():
+        file = _open(source)
+        footer = parse_footer(file.schema_arrow.metadata)
+        stored = _stored_relation(footer, [*relations, relation])
+        mode = _mode(footer, read_format)
+        _check_schema(file.schema_arrow, part_schema(stored, footer))
+        groups = _row_groups(file, row_groups)
+        plan = _Plan(stored, wanted, mode)
+        rows = 0
+        for batch in file.iter_batches(batch_rows, row_groups=groups, columns=plan.paths()):
+            yield plan.migrate(batch, rows, on_check)
+            rows += batch.num_rows
+
+
+def validate_part(
+    source: Source, relation: Relation, relations: Sequence[Relation] = ()
+) -> PartCheck:
+    """Return how the two halves of a part agree, for each column of the version that wrote it.
+
+    A part with one half only is decoded whole and has no invalid values.
+    Raises: Corrupt if a half cannot be decoded at all.
+    """
+    known = [*relations, relation]
+    stored = _stored_relation(read_footer(source), known)
+    total = PartCheck()
+    checks: list[PartCheck] = []
+    rows = 0
+    for batch in read_part(
+        source, stored, relations=known, read_format="row_with_validate", on_check=checks.append
+    ):
+        rows += batch.num_rows
+    for check in checks:
+        total = total.plus(check)
+    return PartCheck(rows, total.valid, total.invalid, total.first)
+
+
+def read_footer(source: Source) -> Footer:
+    """Return what a part says of itself.
+
+    Raises: Corrupt.
+    """
+    with _damage():
+        return parse_footer(_open(source).schema_arrow.metadata)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Which stored columns are decoded, and how they become the wanted ones."""
+
+    stored: Relation
+    wanted: tuple[Column, ...]
+    mode: str  # row | structured | row_with_validate
+
+    def found(self, side: tuple[Column, ...]) -> tuple[Column, ...]:
+        """Return the stored columns of one side (key or value) that are wanted."""
+        ids = {column.id for column in self.wanted}
+        return tuple(column for column in side if column.id in ids)
+
+    def sides(self) -> list[tuple[str, str, tuple[Column, ...]]]:
+        """Return codec column, struct column and stored columns of key and value."""
+        return [
+            (K, K_S, self.stored.key_columns),
+            (V, V_S, self.stored.value_columns),
+        ]
+
+    def paths(self) -> list[str]:
+        """Return the Parquet columns to read."""
+        paths = [T, D]
+        for codec, struct, side in self.sides():
+            found = self.found(side)
+            if found and self.mode != "structured":
+                paths.append(codec)
+            if self.mode != "row":
+                paths += [f"{struct}.{child(column.id)}" for column in found]
+        return paths
+
+    def migrate(
+        self, batch: pa.RecordBatch, first_row: int, on_check: Callable[[PartCheck], None] | None
+    ) -> pa.RecordBatch:
+        """Return one batch of the file as updates in the wanted columns."""
+        arrays: dict[int, pa.Array] = {}
+        for codec, struct, side in self.sides():
+            found = self.found(side)
+            if not found:
+                continue
+            if self.mode == "row":
+                values = self._decode(batch, codec, side, first_row)
+            else:
+                values = _children(batch, struct)
+                if self.mode == "row_with_validate":
+                    decoded = self._decode(batch, codec, side, first_row)
+                    _report(
+                        compare(
+                            found,
+                            [decoded[c.id] for c in found],
+                            [values[c.id] for c in found],
+                            first_row,
+                        ),
+                        on_check,
+                    )
+            arrays.update(values)
+        return self._updates(batch, arrays)
+
+    def _decode(
+        self, batch: pa.RecordBatch, name: str, side: tuple[Column, ...], first_row: int
+    ) -> dict[int, pa.Array]:
+        wanted = [position for position, column in enumerate(side) if column in self.found(side)]
+        decoded = decode_rows(
+            batch.column(name),
+            [column.type for column in side],
+            wanted=wanted,
+            names=[column.name for column in side],
+            first_row=first_row,
+        )
+        return {side[i].id: array for i, array in zip(wanted, decoded, strict=True)}
+
+    def _updates(self, batch: pa.RecordBatch, arrays: dict[int, pa.Array]) -> pa.RecordBatch:
+        out, fields = [], []
+        for column in self.wanted:
+            old = self.stored.by_id.get(column.id)
+            if old is None:
+                out.append(default_array(column, batch.num_rows))
+            else:
+                check_widens(old, column)
+                out.append(widen(arrays[column.id], column))
+            fields.append(pa.field(child(column.id), arrow_type(column.type)))
+        for name in (T, D):
+            array = batch.column(name)
+            if array.null_count:
+                raise Corrupt("an update without a time or a diff", column=name)
+            out.append(array)
+            fields.append(pa.field(name, pa.int64(), nullable=False))
+        return pa.RecordBatch.from_arrays(out, schema=pa.schema(fields))
+
+
+def _report(check: PartCheck, on_check: Callable[[PartCheck], None] | None) -> None:
+    if on_check is not None:
+        on_check(check)
+    elif check.mismatches:
+        first = check.first[0]
+        raise Corrupt(
+            "row codec and columns disagree",
+            row=first.row, column=first.column, codec=first.codec, columns=first.columns,
+            values=check.mismatches,
+        )  # fmt: skip
+
+
+def _children(batch: pa.RecordBatch, struct: str) -> dict[int, pa.Array]:
+    array = batch.column(struct)
+    # flatten() and not field(): a null struct makes its children null.
+    return {
+        int(array.type.field(i).name): values
+        for i, values in enumerate(array.flatten())
+        if array.type.field(i).name != EMPTY_CHILD
+    }
+
+
+def _wanted(relation: Relation, columns: Collection[int] | None) -> tuple[Column, ...]:
+    if columns is None:
+        return relation.columns
+    unknown = sorted(set(columns) - set(relation.by_id))
+    if unknown:
+        raise InvalidRequest("no such column", ids=unknown, relation_version=relation.version)
+    return tuple(column for column in relation.columns if column.id in columns)
+
+
+def _stored_relation(footer: Footer, relations: Sequence[Relation]) -> Relation:
+    for relation in relations:
+        if relation.version == footer.relation_version:
+            return relation
+    raise Corrupt(
+        "a part was written with a relation version that the shard does not know",
+        relation_version=footer.relation_version,
+        known=sorted({relation.version for relation in relations}),
+    )
+
+
+def _mode(footer: Footer, read_format: str) -> str:
+    """Return which halves of a part are decoded."""
+    if read_format not in READ_FORMATS:
+        raise InvalidRequest(
+            "unknown read format", value=read_format, cure=f"one of {', '.join(READ_FORMATS)}"
+        )
+    if not footer.has_rows:
+        if read_format == "row":
+            raise InvalidRequest(
+                "a structured part has no row codec to read",
+                layout=footer.layout, cure="read_format: structured",
+            )  # fmt: skip
+        if not footer.has_columns:
+            raise Corrupt(
+                "a part has only columns that must not be believed", migration=footer.migration
+            )
+        return "structured"
+    if not footer.has_columns:
+        return "row"
+    return read_format
+
+
+def _open(source: Source) -> pq.ParquetFile:
+    in_memory = isinstance(source, bytes | bytearray | memoryview | pa.Buffer)
+    # From memory nothing is gained by gathering ranges first; from a store it saves round trips.
+    return pq.ParquetFile(
+        pa.BufferReader(source) if in_memory else source,
+        pre_buffer=not in_memory,
+        page_checksum_verification=True,
+    )
+
+
+def _check_schema(found: pa.Schema, wanted: pa.Schema) -> None:
+    if found.names != wanted.names:
+        raise Corrupt("a part has the wrong columns", found=found.names, wanted=wanted.names)
+    for field in wanted:
+        stored = found.field(field.name).type
+        if stored != field.type:
+            raise Corrupt(
+                "a part's column has the wrong type",
+                column=field.name, found=str(stored), wanted=str(field.type),
+            )  # fmt: skip
+
+
+def _row_groups(file: pq.ParquetFile, row_groups: Sequence[int] | None) -> list[int]:
+    if row_groups is None:
+        return list(range(file.num_row_groups))
+    unknown = [i for i in row_groups if not 0 <= i < file.num_row_groups]
+    if unknown:
+        raise InvalidRequest("no such row group", row_groups=unknown, found=file.num_row_groups)
+    return list(row_groups)
+
+
+@contextmanager
+def _damage() -> Iterator[None]:
+    """Turn what Arrow raises over damaged bytes into Corrupt.
+
+    Arrow tells damage and a failing disk apart only by the error number, which damage has not.
+    """
+    try:
+        yield
+    except StrataError:
+        raise
+    except OSError as error:
+        if error.errno is not None:
+            raise Unavailable("a part could not be read", certain=True, reason=str(error)) from error
+        raise Corrupt("a part is damaged", reason=_reason(error)) from error
+    except (pa.ArrowException, UnicodeDecodeError, KeyError, ValueError) as error:
+        raise Corrupt("a part is damaged", reason=_reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]

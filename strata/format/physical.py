@@ -1,0 +1,80 @@
+"""Arrow arrays as the plain numbers inside them, and back, without a copy where possible."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from strata.format.encodings import arrow_type
+from strata.model.types import ColumnType, Kind
+
+WORD: Final = np.dtype("<u8")
+DTYPES: Final = {
+    Kind.INT16: np.dtype("<i2"),
+    Kind.INT32: np.dtype("<i4"),
+    Kind.INT64: np.dtype("<i8"),
+    Kind.FLOAT32: np.dtype("<u4"),
+    Kind.FLOAT64: np.dtype("<u8"),
+    Kind.DATE: np.dtype("<i4"),
+    Kind.TIMESTAMP: np.dtype("<i8"),
+    Kind.TIMESTAMPTZ: np.dtype("<i8"),
+}
+TEXTS: Final = frozenset({Kind.STRING, Kind.BYTES, Kind.JSONB})
+
+
+def valid_mask(array: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]] | None:
+    """Return which values are not null, or None if all are valid."""
+    if array.null_count == 0:
+        return None
+    bits = np.frombuffer(array.buffers()[0], np.uint8)
+    flat = np.unpackbits(bits, bitorder="little", count=array.offset + len(array))
+    return flat[array.offset :].view(np.bool_)
+
+
+def numbers(array: pa.Array, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the values of a fixed-width array as `dtype`; null slots hold anything."""
+    if len(array) == 0:
+        return np.empty(0, dtype)
+    data = np.frombuffer(array.buffers()[1], dtype)
+    return data[array.offset : array.offset + len(array)]
+
+
+def offsets(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return the n+1 byte offsets of a string or binary array."""
+    if len(array) == 0:
+        return np.zeros(1, np.int64)
+    raw = np.frombuffer(array.buffers()[1], np.int32)
+    return raw[array.offset : array.offset + len(array) + 1].astype(np.int64)
+
+
+def pack_mask(valid: np.ndarray[Any, Any] | None) -> pa.Buffer | None:
+    """Return the validity bitmap of an array, None if all are valid."""
+    if valid is None or bool(valid.all()):
+        return None
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def from_numbers(
+    values: np.ndarray[Any, Any], valid: np.ndarray[Any, Any] | None, column_type: ColumnType
+) -> pa.Array:
+    """Return an array of a fixed-width declared type over `values` (bool: one byte each)."""
+    if column_type.kind is Kind.BOOL:
+        data = pa.py_buffer(np.packbits(values.astype(np.bool_), bitorder="little"))
+    else:
+        data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(arrow_type(column_type), len(values), [pack_mask(valid), data])
+
+
+def from_objects(values: Sequence[int | bytes | None], column_type: ColumnType) -> pa.Array:
+    """Return an array of the physical values that `rowcodec_scalar.decode_row` gives."""
+    kind = column_type.kind
+    if kind in TEXTS:
+        return pa.array(values, pa.binary()).cast(arrow_type(column_type))
+    valid = np.array([value is not None for value in values], np.bool_)
+    ints = [int(value) if value is not None else 0 for value in values]
+    if kind is Kind.NUMERIC:
+        raw = b"".join(value.to_bytes(16, "little", signed=True) for value in ints)
+        return from_numbers(np.frombuffer(raw, WORD).reshape(-1, 2), valid, column_type)
+    dtype = np.dtype(np.uint8) if kind is Kind.BOOL else DTYPES[kind]
+    return from_numbers(np.array(ints, dtype), valid, column_type)

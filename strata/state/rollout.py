@@ -14,6 +14,7 @@ from strata.state.state import Mode, Rollout, State
 from strata.state.transitions import step
 
 ACTIVE: Final = ("soft", "audit", "on")
+VERDICTS_MAX: Final = 32  # tables remembered in the state; all of them stay in the blob store
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +75,27 @@ def trip(
         return state, result
     new = Rollout("off", 0, now_ms, who, reason, distrusted)
     return step(state, now_ms, rollout=new), result
+
+
+def record_verdicts(
+    state: State,
+    now_ms: int,
+    *,
+    key: str,
+    mismatch: str = "",
+    quarantine: Collection[str] = (),
+) -> tuple[State, Tripped]:
+    """Remember a verdict table, and trip the shard in the same commit if it holds a mismatch.
+
+    `mismatch` says what was found; empty means nothing was. The same key again changes nothing.
+    """
+    mode, distrusted = state.rollout.mode, state.rollout.quarantine
+    if key in state.verdicts:
+        return state, Tripped(mode, mode, distrusted)
+    verdicts = (*state.verdicts, key)[-VERDICTS_MAX:]
+    if not mismatch:
+        return step(state, now_ms, verdicts=verdicts), Tripped(mode, mode, distrusted)
+    tripped, result = trip(state, now_ms, mismatch, quarantine)
+    if tripped is state:
+        return step(state, now_ms, verdicts=verdicts), result
+    return replace(tripped, verdicts=verdicts), result

@@ -122,6 +122,7 @@ class State:
     rollout: Rollout = field(default_factory=Rollout)
     commits: tuple[Commit, ...] = ()  # newest last, bounded; older ones in `ledger`
     ledger: tuple[str, ...] = ()  # blob keys of spilled commits, oldest first
+    verdicts: tuple[str, ...] = ()  # blob keys of the last verdict tables, newest last
 
     @property
     def name(self) -> str:

@@ -7,11 +7,11 @@ to the parts that raise it and the others still get their verdict.
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from strata.audit.run import Check, ValidationReport, validate_shard
-from strata.audit.soft import Evaluated, Evaluator, columns_of
+from strata.audit.soft import Evaluated, Evaluator
 from strata.errors import Corrupt, StrataError, Unavailable
 from strata.expr.filter import Filter
 from strata.filters import RegisteredFilter
@@ -19,8 +19,8 @@ from strata.format.manifest import PartRef
 from strata.machine import Machine
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
-from strata.spark.catalyst import analyse
-from strata.spark.rowfilter import condition
+from strata.spark.catalyst import analyse, referenced
+from strata.spark.rowfilter import row_filter
 from strata.spark.rows import part_rows
 from strata.spark.runner import spark_runner
 from strata.store.open import Stores
@@ -72,18 +72,18 @@ def _count(
     filter: Filter,
     refs: Sequence[PartRef],
 ) -> list[dict[str, int]]:
-    names = [relations[-1].by_id[i].name for i in columns_of(filter.expr)]
-    rows: DataFrame = part_rows(
-        spark, store, relations, refs, names, part_column=PART
-    )
-    accepted = condition(spark, rows, filter)
-    counted = rows.select(PART, accepted.alias("accepted")).groupBy(PART)
-    return [
-        row.asDict()
-        for row in counted.agg(
-            F.count("*").alias("rows"), F.count_if("accepted").alias("accepted")
-        ).collect()
-    ]
+    """Return rows and accepted rows of each part that has any; one query."""
+    relation = relations[-1]
+    names = [relation.by_id[i].name for i in referenced(spark, relation, filter.sql)]
+    rows = part_rows(spark, store, relations, refs, names, part_column=PART)
+    counted = rows.groupBy(PART).agg(F.count("*").alias("rows"), F.lit(0).alias("accepted"))
+    for now in {filter.now_low, filter.now_high}:
+        accepted = row_filter(spark, rows, filter.sql, now).groupBy(PART)
+        counted = counted.unionByName(
+            accepted.agg(F.lit(0).alias("rows"), F.count("*").alias("accepted"))
+        )
+    total = counted.groupBy(PART).agg(F.sum("rows").alias("rows"), F.sum("accepted").alias("accepted"))
+    return [row.asDict() for row in total.collect()]
 
 
 def _failure(ref: PartRef, error: Exception) -> Evaluated:

@@ -1,0 +1,91 @@
+"""Entry point of the `validate` task: soft evaluation, format checks, verdicts, report.
+
+Run by `spark-submit jobs/validate/main.py --config FILE --result FILE`; without `--shard` all
+shards are validated, without `--filter` all registered filters. Safe to repeat: the same run
+name chooses the same sample. Exit codes: 0 clean, 1 failed, 2 bad request, 3 mismatch found
+(the mode of each shard concerned is already set back by then).
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jobs.entry import run_job
+from jobs.session import spark_session
+from jobs.validate.outcome import document, exit_code, lines
+from jobs.validate.report import build_report
+from strata.audit.run import ValidationReport
+from strata.errors import InvalidRequest
+from strata.filters import RegisteredFilter, load_filters
+from strata.machine import Machine
+from strata.model.settings import Settings
+from strata.model.time import parse_time
+from strata.settings import load_settings
+from strata.store.open import open_stores
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Validate the shards and return the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--shard", action="append", default=[], help="repeat for several")
+    parser.add_argument("--filter", action="append", default=[], help="name of a registered filter")
+    parser.add_argument("--now", help="what now() means where a filter does not say")
+    parser.add_argument("--run", help="name of this run in verdicts and report")
+    parser.add_argument("--percent", type=int, default=100, help="share of skipped parts to fetch")
+    parser.add_argument("--config", help="settings file")
+    parser.add_argument("--result", help="where to write the result as JSON")
+    args = parser.parse_args(argv)
+    return run_job(args.result, lambda: validate_all(args))
+
+
+def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
+    """Validate the shards that `args` names; return the result document and the exit code."""
+    from strata.spark.evaluate import validate
+
+    settings = load_settings(args.config, os.environ)
+    stores = open_stores(settings.store)
+    run = args.run or f"validate {datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
+    now = parse_time(args.now) if args.now else None
+    names = args.shard or Machine(stores).names()
+    reports: list[ValidationReport] = []
+    with spark_session("strata validate", settings.spark) as spark:
+        for name in names:
+            filters = _chosen(settings, name, args.filter)
+            report = validate(
+                spark, stores, name, filters, run=run, now=now, percent=args.percent
+            )
+            reports.append(report)
+            print("\n".join(lines(report)), flush=True)  # noqa: T201 - the task's log
+    return _report(settings, run, reports), exit_code(reports)
+
+
+def _chosen(settings: Settings, shard: str, names: Sequence[str]) -> list[RegisteredFilter]:
+    filters = load_filters(settings.filters_dir)
+    unknown = sorted(set(names) - {f.name for f in filters})
+    if unknown:
+        known = ", ".join(f.name for f in filters)
+        raise InvalidRequest("no such registered filter", filter=unknown[0], cure=f"one of {known}")
+    return [f for f in filters if f.shard == shard and (not names or f.name in names)]
+
+
+def _report(
+    settings: Settings, run: str, reports: Sequence[ValidationReport]
+) -> Mapping[str, Any]:
+    report = build_report(
+        Path(settings.validate.report_dir),
+        run,
+        [verdict for one in reports for verdict in one.verdicts],
+        [summary for one in reports for summary in one.summaries],
+        max_failed_rows=settings.validate.max_failed_rows,
+    )
+    result = document(reports, report)
+    print(f"report: {report.index}", flush=True)  # noqa: T201 - the task's log
+    return result
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""What a validation run says of itself: the result document, the log lines, the alerts."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from jobs.validate.report import Report
+from strata.audit.run import ValidationReport
+from strata.audit.verdict import Verdict
+
+MISMATCH: Final = 3  # exit code
+FAILED: Final = 1
+
+
+def document(reports: Sequence[ValidationReport], report: Report) -> dict[str, Any]:
+    """Return the result file's document; counts of a shard add up its checks."""
+    return {
+        "shards": [_shard(one) for one in reports],
+        "report": str(report.index),
+        "expectations_failed": list(report.failed),
+        "alerts": [alert(one, v) for one in reports for v in one.mismatches],
+    }
+
+
+def _shard(report: ValidationReport) -> dict[str, Any]:
+    filters = [asdict(summary) for summary in report.summaries if summary.sql]
+    return {
+        "shard": report.shard,
+        **totals(report),
+        "mode_before": report.mode_before,
+        "mode_after": report.mode_after,
+        "verdicts": report.verdict_key,
+        "filters": filters,
+        "format": [asdict(summary) for summary in report.summaries if not summary.sql],
+    }
+
+
+def totals(report: ValidationReport) -> dict[str, int]:
+    """Return the counts over all checks of a shard, as `strata validate --json` prints them."""
+    names = ("checked_parts", "audited_parts", "rows", "mismatches", "errors", "missing")
+    return {name: sum(getattr(s, name) for s in report.summaries) for name in names}
+
+
+def exit_code(reports: Sequence[ValidationReport]) -> int:
+    """Return 3 when a mismatch was found, 1 when a check failed or is missing, else 0."""
+    if any(report.mismatches for report in reports):
+        return MISMATCH
+    counts = [totals(report) for report in reports]
+    return FAILED if any(c["errors"] or c["missing"] for c in counts) else 0
+
+
+def alert(report: ValidationReport, verdict: Verdict) -> dict[str, Any]:
+    """Return one alert: what lied, where, and how to see it again; no values of rows."""
+    return {
+        "shard": verdict.shard,
+        "part": verdict.part,
+        "check": verdict.check,
+        "filter": verdict.sql,
+        "column": verdict.column,
+        "bound": verdict.bound,
+        "error": verdict.error,
+        "accepted_rows": verdict.accepted,
+        "mode_before": report.mode_before,
+        "mode_after": report.mode_after,
+        "replay": verdict.replay,
+    }
+
+
+def lines(report: ValidationReport) -> Iterator[str]:
+    """Yield what the log of the task shows of one shard."""
+    yield f"{report.shard}: mode {report.mode_before} -> {report.mode_after}"
+    for s in report.summaries:
+        yield (
+            f"  {s.check}: {s.parts_skipped} of {s.parts_total} parts and {s.bytes_skipped} of"
+            f" {s.bytes_total} bytes would be skipped, {s.audited_parts} of {s.checked_parts}"
+            f" audited, {s.rows} rows, {s.mismatches} mismatches, {s.errors} errors,"
+            f" {s.missing} missing, {s.seconds:.1f} s"
+        )
+    for verdict in report.mismatches:
+        yield (
+            f"  ALERT shard={verdict.shard} part={verdict.part} column={verdict.column}"
+            f" filter={verdict.sql or verdict.check!r} bound: {verdict.bound}"
+            f" replay: {verdict.replay}"
+        )

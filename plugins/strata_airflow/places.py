@@ -31,5 +31,6 @@ def declared_shards() -> list[str]:
 
 
 def registered_filters() -> list[str]:
-    """Return the names of the filters in `config/filters`; as `declared_shards`."""
-    return sorted(file.stem for file in (PROJECT / "config" / "filters").glob("*.y*ml"))
+    """Return the names of the filters in `config/filters` (SHARD-NAME.yaml); as above."""
+    files = (PROJECT / "config" / "filters").glob("*.y*ml")
+    return sorted({file.stem.partition("-")[2] or file.stem for file in files})

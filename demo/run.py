@@ -1,0 +1,147 @@
+"""`make demo`: a year of flights through ingest, statistics, compaction and soft evaluation.
+
+Every step is a real run of one of the DAGs, triggered through Airflow's REST interface, which
+submits a Spark job. The figures at the end come from what the jobs wrote and from
+`strata shards`; none is known beforehand.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from demo import places
+from demo.airflow import Instance, StartError, start
+from demo.landing import YEAR_DAYS, Landing, make_landing
+from demo.memory import PeakMemory
+from demo.progress import Progress
+from demo.stages import Stage, StageError, run_stage
+from demo.summary import Figures, by_name, print_summary
+
+START: Final = datetime(2013, 1, 1, tzinfo=UTC)
+FIRST_MONTH: Final = 31  # days that arrive in the old row format, without statistics
+
+
+def stages(days: int, budget_bytes: int) -> list[Stage]:
+    """Return the runs of a demo of `days` days, in order.
+
+    The first month (of a short demo: half of the days) is written as it was before: rows, no
+    statistics. Everything later is written in both formats.
+    """
+    old = min(FIRST_MONTH, max(1, days // 2))
+    begin, change, end = (_moment(n) for n in (0, old, days))
+    found = [
+        Stage(
+            f"ingest, {old} days, old row format", "shard_ingest", "ingest",
+            {"from_time": begin, "to_time": change, "every": "P7D", "write_format": "row"},
+        ),
+        Stage(
+            f"ingest, {days - old} days, both formats", "shard_ingest", "ingest",
+            {"from_time": change, "to_time": end, "every": "P7D", "write_format": "both"},
+        ),
+        Stage("statistics for the old parts", "stats_backfill", "stats", {"action": "backfill"}),
+        Stage("compaction", "shard_compact", "compact", {}),
+        Stage(
+            f"statistics trimmed to {budget_bytes} bytes a part", "stats_backfill", "stats",
+            {"action": "trim", "budget_bytes": budget_bytes},
+        ),
+        Stage("soft evaluation and report", "soft_evaluation", "validate", {"now": end}),
+    ]  # fmt: skip
+    return [stage for stage in found if days > old or "both formats" not in stage.name]
+
+
+def run(days: int, budget_bytes: int) -> int:
+    """Run the demo and print its summary; return the exit code."""
+    began = time.monotonic()
+    down_quietly()
+    places.reset()
+    places.write_config()
+    instance: Instance | None = None
+    with Progress() as progress:
+        progress.stage(f"landing folder, {days} days of 2013")
+        landing = make_landing(places.WORKSPACE, days)
+        progress.stage("Airflow")
+        try:
+            instance = start(schedules=False, tell=progress.detail)
+            running = instance.processes
+            with PeakMemory(lambda: list(running.live().values())) as memory:
+                figures = _work(instance, progress, landing, days, budget_bytes)
+        finally:
+            if instance is not None:
+                progress.stage("stopping Airflow")
+                instance.stop()
+    print_summary(figures, progress.times, memory.peak_bytes, time.monotonic() - began)
+    return 1 if figures.mismatches else 0
+
+
+def _work(
+    instance: Instance, progress: Progress, landing: Landing, days: int, budget_bytes: int
+) -> Figures:
+    results: dict[str, dict[str, Any]] = {}
+    before: dict[str, Mapping[str, Any]] = {}
+    for stage in stages(days, budget_bytes):
+        if stage.dag == "shard_compact":
+            before = inspect_shards()
+        results[stage.name] = run_stage(instance, stage, progress)
+    return Figures(landing, before, inspect_shards(), results[stage.name])
+
+
+def inspect_shards() -> dict[str, Mapping[str, Any]]:
+    """Return what `strata shards` says of each shard, by name."""
+    return by_name(_strata("shards")["shards"])
+
+
+def down_quietly() -> None:
+    """Stop an Airflow that still runs on the demo's folder, and say so."""
+    from demo.processes import Processes
+
+    stopped = Processes(places.AIRFLOW_HOME / "processes.json").stop()
+    if stopped:
+        print(f"stopped the Airflow that was running ({', '.join(stopped)})")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parse the command line and run."""
+    parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
+    parser.add_argument("--days", type=int, default=YEAR_DAYS, help="take the first DAYS days")
+    parser.add_argument("--budget", type=int, default=768, help="bytes of statistics a part")
+    asked = parser.parse_args(argv)
+    if not 2 <= asked.days <= YEAR_DAYS:
+        parser.error(f"--days: 2 to {YEAR_DAYS}")
+    try:
+        return run(asked.days, asked.budget)
+    except (StageError, StartError) as error:
+        print(f"\n{error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return 130
+
+
+def _strata(*words: str) -> Any:
+    """Return the JSON of a `strata` command."""
+    command = [
+        sys.executable,
+        "-m",
+        "strata.cli.app",
+        *words,
+        "--json",
+        "--config",
+        str(places.CONFIG),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=places.PROJECT)
+    if done.returncode:
+        raise StageError(f"strata {' '.join(words)} failed:\n{done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def _moment(days: int) -> str:
+    return (START + timedelta(days=days)).isoformat().replace("+00:00", "Z")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -8,7 +8,6 @@ is known. Two limits keep an odd document from exploding; where they cut, the ma
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterable
 from itertools import chain
 from operator import itemgetter
 from types import NoneType
@@ -69,8 +68,7 @@ def summarise(values: list[Any]) -> tuple[Fields, Maps]:
     fields |= number_bounds(
         _extremes(_only(values, kinds, int)), _extremes(_only(values, kinds, float))
     )
-    if strings:
-        fields |= string_bounds(min(strings), max(strings))
+    fields |= string_bounds(_extremes(strings))
     return fields, maps
 
 
@@ -93,8 +91,11 @@ def number_bounds(ints: tuple[int, int] | None, floats: tuple[float, float] | No
     return {"num_low": low[0], "num_high": high[0], "num_exact": low[1] and high[1]}
 
 
-def string_bounds(low: str, high: str) -> Fields:
+def string_bounds(extremes: tuple[str, str] | None) -> Fields:
     """Return the bounds of a path's strings, cut to `STRING_BYTES`."""
+    if extremes is None:
+        return {"str_low_exact": False, "str_high_exact": False}
+    low, high = extremes
     low_cut, high_cut = cut_low(low, STRING_BYTES), cut_high(high, STRING_BYTES)
     return {
         "str_low": low_cut,
@@ -111,8 +112,7 @@ def _only(values: list[Any], kinds: Counter[type], kind: type) -> list[Any]:
     return [value for value in values if type(value) is kind]
 
 
-def _extremes(values: Iterable[Any]) -> tuple[Any, Any] | None:
-    values = list(values) if not isinstance(values, list) else values
+def _extremes(values: list[Any]) -> tuple[Any, Any] | None:
     return (min(values), max(values)) if values else None
 
 

@@ -7,7 +7,7 @@ needs no compressor and is the same everywhere:
 * a number, date or time: its significant bytes, 0 for zero and null (runs of zero bytes vanish),
 * a floating point number: its width, 0 for zero and null,
 * a text: its bytes and 2 for its length; 0 for empty and null,
-* a flag, and whether a column is null: one bit.
+* a flag that is known, and whether a column is: one bit each.
 
 `tests/unit/stats/test_size.py` holds the measure against real manifests. The `rows` column and
 the names of columns are not counted: a manifest has them once, or anyway.
@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from strata.stats.wire import PREFIX
 
 _LENGTH_BITS: Final = 16
+_SIGNED_LIMITS: Final = np.int64(1) << np.arange(7, 63, 8)  # what 1, 2, ... 7 bytes no longer hold
 
 Bits = npt.NDArray[np.int64]
 
@@ -47,34 +48,32 @@ def column_bits(column: pa.Array | pa.ChunkedArray) -> Bits:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     bits = np.ones(len(column), np.int64)
-    known = np.asarray(pc.is_valid(column))
-    for child in column.flatten():
-        bits += np.where(known, _value_bits(child), 0)
+    for child in column.flatten():  # null wherever the struct is
+        bits += _value_bits(child)
     return bits
 
 
 def _value_bits(values: pa.Array) -> Bits:
     kind = values.type
     if pa.types.is_boolean(kind):
-        return np.ones(len(values), np.int64)
+        return _present(values).astype(np.int64)
     if pa.types.is_floating(kind):
-        zero = pc.fill_null(pc.equal(values, pa.scalar(0.0, kind)), True)
-        return np.where(np.asarray(zero), 0, kind.bit_width)
+        counted = _present(values) & (np.asarray(values) != 0)
+        return np.where(counted, kind.bit_width, 0)
     if pa.types.is_decimal(kind):
         return _byte_bits(values, kind.byte_width)
     if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
         return _integer_bits(values)
-    lengths = np.asarray(pc.fill_null(pc.binary_length(values), 0), dtype=np.int64)
+    lengths = np.asarray(_filled(pc.binary_length(values)), dtype=np.int64)
     return np.where(lengths == 0, 0, 8 * lengths + _LENGTH_BITS)
 
 
 def _integer_bits(values: pa.Array) -> Bits:
     width = pa.int32() if values.type.bit_width == 32 else pa.int64()
     plain = values.cast(width) if pa.types.is_temporal(values.type) else values
-    numbers = np.asarray(pc.fill_null(plain.cast(pa.int64()), 0))
-    magnitudes = np.where(numbers < 0, ~numbers, numbers).astype(np.uint64)
-    limits = np.uint64(1) << np.arange(7, 64, 8, dtype=np.uint64)  # signed bytes: 7 bits, 15, ...
-    sizes = 8 * (1 + np.searchsorted(limits, magnitudes, side="right"))
+    numbers = np.asarray(_filled(plain), dtype=np.int64)
+    magnitudes = np.where(numbers < 0, ~numbers, numbers)
+    sizes = 8 * (1 + np.searchsorted(_SIGNED_LIMITS, magnitudes, side="right"))
     return np.where(numbers == 0, 0, sizes)
 
 
@@ -88,5 +87,12 @@ def _byte_bits(values: pa.Array, width: int) -> Bits:
     sign = np.where(raw[:, -1:] >= 0x80, 0xFF, 0)
     significant = (raw != sign)[:, ::-1]
     sizes = np.where(significant.any(axis=1), width - significant.argmax(axis=1), 1)
-    zero = ~raw.any(axis=1) | np.asarray(pc.is_null(values))
-    return np.where(zero, 0, 8 * sizes)
+    return np.where(raw.any(axis=1) & _present(values), 8 * sizes, 0)
+
+
+def _present(values: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(values.is_valid()) if values.null_count else np.ones(len(values), bool)
+
+
+def _filled(values: pa.Array) -> pa.Array:
+    return pc.fill_null(values, 0) if values.null_count else values

@@ -72,7 +72,9 @@ def encode_rows_slow(columns: Sequence[pa.Array], types: Sequence[ColumnType]) -
     for a, t in zip(columns, types, strict=True):
         if t.kind in DTYPES:
             raw = numbers(a, DTYPES[t.kind]).tolist()
-            lists.append([v if ok else None for v, ok in zip(raw, a.is_valid().to_pylist(), strict=True)])
+            lists.append(
+                [v if ok else None for v, ok in zip(raw, a.is_valid().to_pylist(), strict=True)]
+            )
         else:
             lists.append(a.to_pylist())
     rows = zip(*lists, strict=True) if lists else []

@@ -73,7 +73,9 @@ def compare(
     return check
 
 
-def differs(left: pa.Array, right: pa.Array, kind: Kind) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def differs(
+    left: pa.Array, right: pa.Array, kind: Kind
+) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
     """Return in which rows two arrays of one type are not the same, null equal to null."""
     if kind in (Kind.FLOAT32, Kind.FLOAT64):
         # By bits: NaN equals itself, and -0.0, which is not canonical, is not 0.0.

@@ -74,7 +74,9 @@ def parse_footer(metadata: Mapping[bytes, bytes] | None) -> Footer:
 
     Raises: Corrupt for anything missing, malformed, or of a version this code does not know.
     """
-    found = {k.decode(errors="replace"): v.decode(errors="replace") for k, v in (metadata or {}).items()}
+    found = {
+        k.decode(errors="replace"): v.decode(errors="replace") for k, v in (metadata or {}).items()
+    }
     version = _number(found, "strata.format_version")
     if version != FORMAT_VERSION:
         raise Corrupt(

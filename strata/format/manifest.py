@@ -230,9 +230,7 @@ def _included(names: Sequence[str], columns: Collection[str]) -> list[int]:
         raise InvalidRequest("manifests have no such column", columns=sorted(unknown))
     exact = {name for name in columns if not name.endswith("*")}
     prefixes = tuple(name[:-1] for name in columns if name.endswith("*"))
-    return [
-        i for i, n in enumerate(names) if n in exact or (prefixes and n.startswith(prefixes))
-    ]
+    return [i for i, n in enumerate(names) if n in exact or (prefixes and n.startswith(prefixes))]
 
 
 def _check_schema(schema: pa.Schema) -> None:

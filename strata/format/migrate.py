@@ -55,7 +55,9 @@ def widen(array: pa.Array, column: Column) -> pa.Array:
 
 def default_array(column: Column, rows: int) -> pa.Array:
     """Return `rows` times the column's default, null if it has none."""
-    return pa.repeat(default_scalar(column), rows) if rows else pa.array([], arrow_type(column.type))
+    return (
+        pa.repeat(default_scalar(column), rows) if rows else pa.array([], arrow_type(column.type))
+    )
 
 
 def default_scalar(column: Column) -> pa.Scalar:
@@ -80,7 +82,9 @@ def default_scalar(column: Column) -> pa.Scalar:
 def _scalar(value: Any, kind: Kind, wanted: pa.DataType) -> pa.Scalar:
     match kind:
         case Kind.JSONB:
-            return pa.scalar(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+            return pa.scalar(
+                json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+            )
         case Kind.BYTES:
             return pa.scalar(base64.b64decode(value, validate=True), wanted)
         case Kind.STRING:

@@ -309,7 +309,9 @@ def _damage() -> Iterator[None]:
         raise
     except OSError as error:
         if error.errno is not None:
-            raise Unavailable("a part could not be read", certain=True, reason=str(error)) from error
+            raise Unavailable(
+                "a part could not be read", certain=True, reason=str(error)
+            ) from error
         raise Corrupt("a part is damaged", reason=_reason(error)) from error
     except (pa.ArrowException, UnicodeDecodeError, KeyError, ValueError) as error:
         raise Corrupt("a part is damaged", reason=_reason(error)) from error

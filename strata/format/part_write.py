@@ -99,7 +99,9 @@ def dictionary_columns(updates: pa.Table, relation: Relation, footer: Footer) ->
         paths |= {child(c.id): f"{V_S}.{child(c.id)}" for c in relation.value_columns}
     step = max(updates.num_rows // SAMPLE_BLOCKS, SAMPLE_ROWS)
     starts = range(0, updates.num_rows, step)
-    sample = pa.concat_tables([updates.schema.empty_table()] + [updates.slice(s, SAMPLE_ROWS) for s in starts])
+    sample = pa.concat_tables(
+        [updates.schema.empty_table()] + [updates.slice(s, SAMPLE_ROWS) for s in starts]
+    )
     return [
         path
         for name, path in paths.items()

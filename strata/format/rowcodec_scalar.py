@@ -152,7 +152,9 @@ def _numeric(data: bytes, column_type: ColumnType) -> int:
         raise _Malformed("not a packed decimal")
     if len(digits) > 80 or abs(wanted - scale) > 80:
         raise _Malformed("the number is too long")
-    unscaled, rest = divmod(int(digits) * 10 ** max(wanted - scale, 0), 10 ** max(scale - wanted, 0))
+    unscaled, rest = divmod(
+        int(digits) * 10 ** max(wanted - scale, 0), 10 ** max(scale - wanted, 0)
+    )
     if rest or unscaled >= 10**precision:
         raise _Malformed(f"the number does not fit {column_type}")
     return -unscaled if sign in NEGATIVE else unscaled

@@ -32,6 +32,7 @@ def advance(table: pa.Table, since: int) -> pa.Table:
 def consolidate(table: pa.Table, relation: Relation, equal: Mask | None = None) -> pa.Table:
     """Return sorted updates with the diffs of equal (key, value, t) added and zeros dropped.
 
+    On rows in another order only neighbours are added up: less consolidated, never wrong.
     `equal`: for each row but the last, whether it equals the next one, where that is known.
 
     Shape: as the input, sorted, no two rows equal but for d, no d of 0.

@@ -1,0 +1,237 @@
+"""Getting at stored parts: ranges of blobs as files, parts of a run as sorted rows.
+
+What is referenced must be there and be readable; what is not is `Corrupt`, naming the shard and
+the part. Rows come in the columns of the wanted relation, whatever version wrote them.
+"""
+
+import io
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from strata.errors import Corrupt
+from strata.format.columns import updates_schema
+from strata.format.manifest import PartRef, decode_manifest
+from strata.format.part import BATCH_ROWS, read_part
+from strata.model.schema import Relation
+from strata.state.state import Batch, State
+from strata.store.interface import Blob
+from strata.updates.order import is_sorted, sort_updates
+from strata.updates.slices import WHOLE, Slice, keeps_order, overlapping_groups, rows_of
+
+TAIL_BYTES: Final = 64 * 1024  # read at once from the end: holds a part's footer
+CURE: Final = (
+    "stop writing; restore the blob from a backup, or drop the part's batch; "
+    "`strata validate` lists every part that is damaged"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What reading parts of one shard needs to know; picklable but for `blob`."""
+
+    blob: Blob
+    shard: str
+    relations: tuple[Relation, ...]
+    read_format: str
+
+    @property
+    def relation(self) -> Relation:
+        """Return the relation in whose columns rows are wanted: the newest."""
+        return self.relations[-1]
+
+
+def source_of(blob: Blob, state: State) -> Source:
+    """Return how to read the parts of a shard as it is now."""
+    return Source(blob, state.name, state.relations, state.spec.read_format)
+
+
+def load_manifest_of(
+    blob: Blob, shard: str, batch: Batch, columns: Collection[str] | None = None
+) -> pa.Table:
+    """Return the manifest of a batch that has parts, or only some of its columns.
+
+    Raises: Corrupt when it is missing, damaged or not of this batch.
+    """
+    assert batch.manifest is not None, "an empty batch has no manifest"
+    data = blob.get(batch.manifest)
+    if data is None:
+        raise Corrupt(
+            "a manifest is missing", shard=shard, manifest=batch.manifest,
+            lower=batch.lower, upper=batch.upper, cure=CURE,
+        )  # fmt: skip
+    try:
+        table = decode_manifest(data, columns)
+    except Corrupt as error:
+        raise _located(error, shard=shard, manifest=batch.manifest) from error
+    if table.num_rows != batch.parts:
+        raise Corrupt(
+            "a manifest does not list the parts that the state counts",
+            shard=shard, manifest=batch.manifest, parts=table.num_rows, counted=batch.parts,
+            cure=CURE,
+        )  # fmt: skip
+    return table
+
+
+class BlobFile(io.RawIOBase):
+    """A blob as a seekable file, read in ranges; its end is fetched once and kept."""
+
+    def __init__(self, blob: Blob, key: str, size_bytes: int) -> None:
+        """Open a blob whose size is known; nothing is read yet."""
+        super().__init__()
+        self._blob, self._key, self._size = blob, key, size_bytes
+        self._position = 0
+        self._tail: bytes | None = None
+
+    def readable(self) -> bool:
+        """Say that this file can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Say that this file can be read anywhere."""
+        return True
+
+    def tell(self) -> int:
+        """Return the position of the next byte."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to a position and return it."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = base + offset
+        return self._position
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to `size` bytes from the position on.
+
+        Raises: Corrupt when the blob is gone or shorter than recorded.
+        """
+        rest = max(self._size - self._position, 0)
+        wanted = rest if size is None or size < 0 else min(size, rest)
+        data = self._range(self._position, wanted)
+        self._position += wanted
+        return data
+
+    def readall(self) -> bytes:
+        """Return everything from the position on."""
+        return self.read()
+
+    def readinto(self, buffer: object, /) -> int:
+        """Fill a buffer and return how many bytes were read."""
+        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        data = self.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def _range(self, start: int, length: int) -> bytes:
+        if not length:
+            return b""
+        tail_start = max(self._size - TAIL_BYTES, 0)
+        if start < tail_start:
+            return self._get(start, length)
+        if self._tail is None:
+            self._tail = self._get(tail_start, self._size - tail_start)
+        return self._tail[start - tail_start : start - tail_start + length]
+
+    def _get(self, start: int, length: int) -> bytes:
+        data = self._blob.get(self._key, start, length)
+        if data is None:
+            raise Corrupt("a part is missing")
+        if len(data) != length:
+            raise Corrupt("a part is shorter than its manifest says", recorded=self._size)
+        return data
+
+
+def part_bytes(source: Source, ref: PartRef) -> bytes:
+    """Return a whole part.
+
+    Raises: Corrupt when it is missing or has another size.
+    """
+    data = source.blob.get(ref.key)
+    if data is None:
+        raise Corrupt("a part is missing", shard=source.shard, part=ref.key, cure=CURE)
+    if len(data) != ref.size_bytes:
+        raise Corrupt(
+            "a part has another size than its manifest says",
+            shard=source.shard, part=ref.key, size=len(data), recorded=ref.size_bytes, cure=CURE,
+        )  # fmt: skip
+    return data
+
+
+def part_batches(
+    source: Source,
+    ref: PartRef,
+    *,
+    data: bytes | None = None,
+    columns: Collection[int] | None = None,
+    piece: Slice = WHOLE,
+    batch_rows: int = BATCH_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a part: from `data` if it was fetched already, else range by range.
+
+    `piece` leaves out row groups that hold no row of it; rows beside it may still come.
+    Raises: Corrupt, naming shard, part and cure; the part is damaged, missing, or has fewer or
+    more rows than its manifest says.
+    """
+    relation = source.relation
+    groups = overlapping_groups(ref, piece, relation, source.relations)
+    if groups is None:
+        groups = list(range(len(ref.splits)))
+    file = BlobFile(source.blob, ref.key, ref.size_bytes) if data is None else data
+    rows = 0
+    # One group at a time: a reader of a file gathers all that it was asked for before it begins.
+    steps: list[list[int] | None] = (
+        [None] if data is not None or not ref.splits else [[group] for group in groups]
+    )
+    try:
+        for step in steps:
+            for batch in read_part(
+                file, relation, relations=source.relations, read_format=source.read_format,
+                columns=columns, row_groups=step, batch_rows=batch_rows,
+            ):  # fmt: skip
+                rows += batch.num_rows
+                yield batch
+    except Corrupt as error:
+        raise _located(error, shard=source.shard, part=ref.key) from error
+    if (data is not None or len(groups) >= len(ref.splits)) and rows != ref.rows:
+        raise Corrupt(
+            "a part has another number of rows than its manifest says",
+            shard=source.shard, part=ref.key, rows=rows, recorded=ref.rows, cure=CURE,
+        )  # fmt: skip
+
+
+def sorted_runs(
+    source: Source, parts: Sequence[PartRef], *, piece: Slice = WHOLE, batch_rows: int = BATCH_ROWS
+) -> list[Iterable[pa.RecordBatch | pa.Table]]:
+    """Return the parts of one run as runs sorted by the newest relation: one, if they are.
+
+    Parts in another order are read whole, sorted in memory and are a run each.
+    """
+    if all(keeps_order(ref, source.relation, source.relations) for ref in parts):
+        return [_run(source, parts, piece, batch_rows)]
+    return [_resorted(source, ref, piece) for ref in parts]
+
+
+def _run(
+    source: Source, parts: Sequence[PartRef], piece: Slice, batch_rows: int
+) -> Iterator[pa.Table]:
+    for ref in parts:
+        for batch in part_batches(source, ref, piece=piece, batch_rows=batch_rows):
+            rows = rows_of(pa.Table.from_batches([batch]), piece, source.relation)
+            if rows.num_rows:
+                yield rows
+
+
+def _resorted(source: Source, ref: PartRef, piece: Slice) -> Iterator[pa.Table]:
+    schema = updates_schema(source.relation)
+    rows = pa.Table.from_batches(part_batches(source, ref, piece=piece), schema=schema)
+    if not is_sorted(rows, source.relation):
+        rows = sort_updates(rows, source.relation)
+    yield rows_of(rows, piece, source.relation)
+
+
+def _located(error: Corrupt, **where: object) -> Corrupt:
+    """Return the error with the place that it speaks of, unless it names one already."""
+    return Corrupt(error.message, cure=error.cure or CURE, **{**where, **error.details})

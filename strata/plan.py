@@ -1,0 +1,285 @@
+"""Planning a read: which parts it needs, decided on statistics alone.
+
+The state comes first (whole batches, by the union of their statistics), then the manifests
+(parts). A part is skipped only where the filter is proven neither to be true nor to fail on any
+of its rows; the filter itself is never executed here: the caller does that on rows.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.errors import InvalidRequest
+from strata.expr.filter import Filter
+from strata.fetch import load_manifest_of
+from strata.format.manifest import SCHEMA, PartRef, part_refs, stats_columns
+from strata.model.spec import MODES
+from strata.model.time import MIN_TIME, format_time
+from strata.state.state import Batch, State
+from strata.store.open import Stores
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """The parts of one run that are fetched, in the order of the run."""
+
+    lower: int  # of its batch
+    upper: int
+    since: int
+    run: int  # its index in the batch
+    parts: tuple[PartRef, ...]
+
+
+@dataclass(frozen=True)
+class ReadPlan:
+    """What a read fetches and what it leaves out."""
+
+    shard: str
+    as_of: int
+    mode: str  # as applied: the shard's, unless the caller or the kill switch said otherwise
+    runs: tuple[PlannedRun, ...] = ()
+    audited: frozenset[str] = frozenset()  # keys of fetched parts that would have been skipped
+    skipped_rows: tuple[pa.Table, ...] = ()  # manifest rows of the parts that are left out
+    dropped: tuple[Batch, ...] = ()  # batches left out whole; their manifests were not opened
+
+    @cached_property
+    def fetched(self) -> list[PartRef]:
+        """Return the parts that are fetched, run by run, in the order of each run."""
+        return [ref for run in self.runs for ref in run.parts]
+
+    @cached_property
+    def skipped(self) -> list[PartRef]:
+        """Return the parts that are left out by themselves; those of `dropped` come on top."""
+        return [ref for rows in self.skipped_rows for ref in part_refs(rows)]
+
+    @property
+    def parts_fetched(self) -> int:
+        """Return how many parts are fetched."""
+        return sum(len(run.parts) for run in self.runs)
+
+    @property
+    def parts_skipped(self) -> int:
+        """Return how many parts are left out, dropped batches included."""
+        parts: int = sum(rows.num_rows for rows in self.skipped_rows)
+        return parts + sum(batch.parts for batch in self.dropped)
+
+    @property
+    def parts_total(self) -> int:
+        """Return how many parts hold updates at or before `as_of`."""
+        return self.parts_fetched + self.parts_skipped
+
+    @property
+    def bytes_fetched(self) -> int:
+        """Return the stored bytes of the parts that are fetched."""
+        return sum(ref.size_bytes for run in self.runs for ref in run.parts)
+
+    @property
+    def bytes_skipped(self) -> int:
+        """Return the stored bytes of the parts that are left out."""
+        by_part = sum(pc.sum(rows["size_bytes"]).as_py() or 0 for rows in self.skipped_rows)
+        return int(by_part) + sum(batch.size_bytes for batch in self.dropped)
+
+    @property
+    def bytes_total(self) -> int:
+        """Return the stored bytes of `parts_total`."""
+        return self.bytes_fetched + self.bytes_skipped
+
+
+@dataclass(frozen=True, slots=True)
+class PartVerdict:
+    """What the statistics prove of one part, and why."""
+
+    ref: PartRef
+    keep: bool
+    reason: str
+
+
+def plan_read(
+    stores: Stores,
+    state: State,
+    *,
+    as_of: int | None = None,
+    filter: Filter | None = None,
+    mode: str | None = None,
+    kill: bool = False,
+) -> ReadPlan:
+    """Return which parts a read at `as_of` fetches; None is the newest readable time.
+
+    `mode` None obeys the shard's rollout: `off` and `soft` fetch everything, `on` skips, `audit`
+    skips all but a sample. `kill` is the global switch: it fetches everything, whatever else.
+
+    Errs: may fetch a part that has no needed row, never leaves out one that has.
+    Raises: InvalidRequest for an `as_of` outside [since, upper); Corrupt for a bad manifest.
+    Cost: one manifest a batch that is not dropped.
+    """
+    chosen = check_mode(mode or state.rollout.mode)
+    applied = "off" if kill or filter is None else chosen
+    at = resolve_as_of(state, as_of)
+    if at is None:
+        return ReadPlan(state.name, MIN_TIME, applied)
+    percent = _sample_percent(state, mode, applied)
+    runs: list[PlannedRun] = []
+    skipped: list[pa.Table] = []
+    dropped: list[Batch] = []
+    audited: set[str] = set()
+    for batch in readable_batches(state, at):
+        proof = filter if filter is not None and applied in ("audit", "on") else None
+        by_batch = proof is not None and not may_matter(state, batch, proof)
+        if by_batch and not percent:
+            dropped.append(batch)
+            continue
+        manifest = load_manifest(stores, state, batch, _columns(proof))
+        manifest = manifest.filter(pc.less_equal(manifest["t_low"], at))
+        keep = _keep(state, manifest, proof) & (not by_batch)
+        sampled = ~keep & _sampled(manifest["key"].to_pylist(), f"{state.seqno}/{at}", percent)
+        audited.update(manifest["key"].filter(pa.array(sampled)).to_pylist())
+        runs += _runs(batch, part_refs(manifest.filter(pa.array(keep | sampled))))
+        left_out = manifest.filter(pa.array(~(keep | sampled)))
+        if left_out.num_rows:
+            skipped.append(left_out)
+    return ReadPlan(
+        state.name, at, applied, tuple(runs), frozenset(audited), tuple(skipped), tuple(dropped)
+    )
+
+
+def check_mode(mode: str) -> str:
+    """Return `mode` if it is one.
+
+    Raises: InvalidRequest.
+    """
+    if mode not in MODES:
+        raise InvalidRequest("unknown filter mode", mode=mode, cure=f"one of {', '.join(MODES)}")
+    return mode
+
+
+def resolve_as_of(state: State, as_of: int | None) -> int | None:
+    """Return the time of a read; None only for a shard that nothing was written to.
+
+    Raises: InvalidRequest for a time that cannot be read, naming since and upper.
+    """
+    if as_of is None and state.upper == MIN_TIME:
+        return None
+    at = state.upper - 1 if as_of is None else as_of
+    if state.since <= at < state.upper:
+        return at
+    since, upper = (f"{t} ({format_time(t)})" for t in (state.since, state.upper))
+    raise InvalidRequest(
+        "no read is possible at this time",
+        shard=state.name, as_of=at, since=state.since, upper=state.upper,
+        cure=f"choose since {since} <= as_of < upper {upper}",
+    )  # fmt: skip
+
+
+def readable_batches(state: State, as_of: int) -> list[Batch]:
+    """Return the batches with parts that a read at `as_of` must look at, in time order."""
+    return [b for b in state.batches if b.manifest is not None and b.lower <= as_of]
+
+
+def load_manifest(
+    stores: Stores, state: State, batch: Batch, columns: Collection[str] | None = None
+) -> pa.Table:
+    """Return a batch's manifest, or only some of its columns; see `strata.format.manifest`.
+
+    Raises: Corrupt, naming shard and manifest.
+    """
+    return load_manifest_of(stores.blob, state.name, batch, columns)
+
+
+def batch_stats(batch: Batch) -> pa.Table | None:
+    """Return the union of a batch's statistics, one row; None when it is not known.
+
+    Errs: what cannot be decoded is unknown.
+    """
+    if batch.stats_union is None:
+        return None
+    try:
+        table = pa.ipc.open_stream(batch.stats_union).read_all()
+    except (pa.ArrowException, OSError, ValueError):
+        return None
+    return table if table.num_rows == 1 else None
+
+
+def may_matter(state: State, batch: Batch, filter: Filter) -> bool:
+    """Return False only where no row of the batch can satisfy the filter or make it fail."""
+    stats = batch_stats(batch)
+    if stats is None or "rows" not in stats.column_names:
+        return True
+    if stats["rows"][0].as_py() != batch.updates:  # not about these updates
+        return True
+    from strata.prune import decide
+
+    quarantine = state.rollout.quarantine
+    return bool(decide(filter, stats, state.relation, quarantine=quarantine).keep[0])
+
+
+def explain(
+    stores: Stores, state: State, filter: Filter, as_of: int | None = None
+) -> Iterator[PartVerdict]:
+    """Yield what the statistics prove of each part, and why, whatever the shard's mode.
+
+    Raises: as `plan_read`. Cost: every manifest, opened as it is reached.
+    """
+    from strata.prune import explain as explain_rows
+
+    at = resolve_as_of(state, as_of)
+    for batch in () if at is None else readable_batches(state, at):
+        manifest = load_manifest(stores, state, batch, _columns(filter))
+        manifest = manifest.filter(pc.less_equal(manifest["t_low"], at))
+        keep = _keep(state, manifest, filter)
+        rows = range(manifest.num_rows)
+        reasons = explain_rows(filter, stats_columns(manifest), state.relation, rows)
+        for ref, kept, reason in zip(part_refs(manifest), keep, reasons, strict=True):
+            yield PartVerdict(ref, bool(kept), reason)
+
+
+def _columns(filter: Filter | None) -> set[str]:
+    """Return the manifest columns that a read needs."""
+    if filter is None:
+        return set(SCHEMA.names)
+    from strata.prune import needed_columns
+
+    return {*SCHEMA.names, *needed_columns(filter)}
+
+
+def _keep(state: State, manifest: pa.Table, filter: Filter | None) -> Mask:
+    if filter is None or not manifest.num_rows:
+        return np.ones(manifest.num_rows, np.bool_)
+    from strata.prune import decide
+
+    quarantine = state.rollout.quarantine
+    decision = decide(filter, stats_columns(manifest), state.relation, quarantine=quarantine)
+    suspects = pc.is_in(manifest["key"], value_set=pa.array(list(quarantine), pa.string()))
+    keep: Mask = np.asarray(decision.keep, np.bool_) | np.asarray(suspects.to_numpy(), np.bool_)
+    return keep
+
+
+def _sample_percent(state: State, asked: str | None, applied: str) -> int:
+    # `on` stays sampled where the shard's own rollout says so; a caller who asks for it gets it.
+    sampled = applied == "audit" or (applied == "on" and asked is None)
+    return state.rollout.audit_percent if sampled else 0
+
+
+def _sampled(part_keys: Sequence[str], salt: str, percent: int) -> Mask:
+    """Return a share of the parts: the same ones whenever part and salt are the same."""
+    if percent <= 0:
+        return np.zeros(len(part_keys), np.bool_)
+    draws = [blake2b(f"{salt}\0{k}".encode(), digest_size=8).digest() for k in part_keys]
+    return np.array([int.from_bytes(d, "big") * 100 < percent << 64 for d in draws], np.bool_)
+
+
+def _runs(batch: Batch, refs: Iterable[PartRef]) -> list[PlannedRun]:
+    by_run: dict[int, list[PartRef]] = {}
+    for ref in refs:
+        by_run.setdefault(ref.run, []).append(ref)
+    return [
+        PlannedRun(batch.lower, batch.upper, batch.since, run, tuple(parts))
+        for run, parts in sorted(by_run.items())
+    ]

@@ -1,0 +1,167 @@
+"""Reading a shard: the rows of planned parts, as of one time, as record batches.
+
+`scan` drops later updates and moves earlier times up to `as_of`. With `consolidate` all runs go
+through the merge kernel and each row is there once with its count; without, rows are
+consolidated within a part at best, and a row may come in several pieces.
+
+`strata.plan` decides which parts that are; its names are given here as well.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.fetch import Source, part_batches, part_bytes, sorted_runs, source_of
+from strata.format.columns import D, T, child, updates_schema
+from strata.format.manifest import PartRef
+from strata.model.schema import Column, Relation
+from strata.plan import (
+    PartVerdict,
+    PlannedRun,
+    ReadPlan,
+    batch_stats,
+    explain,
+    load_manifest,
+    plan_read,
+    resolve_as_of,
+)
+from strata.state.state import State
+from strata.store.open import Stores
+from strata.updates.consolidate import advance
+from strata.updates.consolidate import consolidate as add_up
+from strata.updates.merge import HEAD_ROWS, MEMORY_BYTES, ROUND_ROWS, merge
+
+__all__ = [
+    "PartVerdict",
+    "PlannedRun",
+    "ReadPlan",
+    "batch_stats",
+    "explain",
+    "load_manifest",
+    "plan_read",
+    "read_updates",
+    "resolve_as_of",
+    "scan",
+    "scan_schema",
+]
+
+PREFETCH_BYTES: Final = 128 * 1024 * 1024  # stored bytes fetched ahead of the rows given out
+FETCHERS: Final = 8  # parts fetched at the same time
+OUT_ROWS: Final = 65_536  # rows of a record batch given out
+
+
+def scan(
+    stores: Stores,
+    state: State,
+    plan: ReadPlan,
+    *,
+    columns: Sequence[str] | None = None,
+    consolidate: bool = False,
+    memory_bytes: int = MEMORY_BYTES,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the planned rows as of the plan's time.
+
+    Shape: the chosen columns by name, all if None, then t (the same in all rows) and d; in the
+    order of the relation if consolidated. The schema is `scan_schema`.
+    Raises: InvalidRequest for an unknown column; Corrupt naming shard and part.
+    """
+    relation = state.relation
+    chosen = chosen_columns(relation, columns)
+    source = source_of(stores.blob, state)
+    if consolidate:
+        updates = _merged(source, plan, memory_bytes)
+    else:
+        updates = _by_part(source, plan, None if columns is None else [c.id for c in chosen])
+    schema = scan_schema(relation, columns)
+    names = [*(child(c.id) for c in chosen), T, D]
+    for rows in updates:
+        named = pa.Table.from_arrays([rows.column(name) for name in names], schema=schema)
+        yield from named.to_batches(OUT_ROWS)
+
+
+def scan_schema(relation: Relation, columns: Sequence[str] | None = None) -> pa.Schema:
+    """Return the schema of what `scan` yields."""
+    ids = updates_schema(relation)
+    fields = [ids.field(child(c.id)).with_name(c.name) for c in chosen_columns(relation, columns)]
+    return pa.schema([*fields, ids.field(T), ids.field(D)])
+
+
+def chosen_columns(relation: Relation, columns: Sequence[str] | None) -> tuple[Column, ...]:
+    """Return the columns that a reader asked for, in that order; all of them for None.
+
+    Raises: InvalidRequest for a name that there is not.
+    """
+    return relation.columns if columns is None else tuple(relation.column(n) for n in columns)
+
+
+def read_updates(stores: Stores, state: State, ref: PartRef) -> pa.Table:
+    """Return all updates of one part in the newest columns, times as they are stored.
+
+    Raises: Corrupt, naming shard and part.
+    """
+    source = source_of(stores.blob, state)
+    batches = part_batches(source, ref, data=part_bytes(source, ref))
+    return pa.Table.from_batches(batches, schema=updates_schema(state.relation))
+
+
+def as_of_view(rows: pa.Table, as_of: int) -> pa.Table:
+    """Return the rows that exist at `as_of`, with that time."""
+    times = rows.column(T)
+    if rows.num_rows and pc.max(times).as_py() > as_of:
+        rows = rows.filter(pc.less_equal(times, as_of))
+    return advance(rows, as_of)
+
+
+def _merged(source: Source, plan: ReadPlan, memory_bytes: int) -> Iterator[pa.Table]:
+    batch_rows = min(max(ROUND_ROWS // max(len(plan.runs), 1), HEAD_ROWS[0]), HEAD_ROWS[1])
+    runs = [
+        (as_of_view(_table(rows), plan.as_of) for rows in run)
+        for planned in plan.runs
+        for run in sorted_runs(source, planned.parts, batch_rows=batch_rows)
+    ]
+    return merge(runs, source.relation, memory_bytes=memory_bytes)
+
+
+def _by_part(source: Source, plan: ReadPlan, ids: Sequence[int] | None) -> Iterator[pa.Table]:
+    """Yield the rows of each part, consolidated within the part where all columns are there.
+
+    Rows that differ only in columns that were not asked for stay apart: how many rows come does
+    not depend on the columns.
+    """
+    parts = plan.fetched
+    for ref, data in zip(parts, _fetch_ahead(source, parts), strict=True):
+        for batch in part_batches(source, ref, data=data, columns=ids):
+            rows = as_of_view(_table(batch), plan.as_of)
+            if ids is None and ref.t_low < plan.as_of:  # else no time was moved
+                rows = add_up(rows, source.relation)  # of neighbours, sorted or not
+            if rows.num_rows:
+                yield rows
+
+
+def _fetch_ahead(source: Source, parts: Sequence[PartRef]) -> Iterator[bytes]:
+    """Yield each part's bytes, others being fetched meanwhile within a byte budget."""
+    waiting: deque[tuple[int, Future[bytes]]] = deque()
+    ahead, position = 0, 0
+    with ThreadPoolExecutor(FETCHERS, thread_name_prefix="strata-fetch") as pool:
+        try:
+            while position < len(parts) or waiting:
+                while position < len(parts) and (
+                    not waiting or ahead + parts[position].size_bytes <= PREFETCH_BYTES
+                ):
+                    ref = parts[position]
+                    waiting.append((ref.size_bytes, pool.submit(part_bytes, source, ref)))
+                    ahead, position = ahead + ref.size_bytes, position + 1
+                size, future = waiting.popleft()
+                yield future.result()
+                ahead -= size
+        finally:
+            for _, future in waiting:  # an abandoned scan starts nothing more
+                future.cancel()
+
+
+def _table(rows: pa.Table | pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows

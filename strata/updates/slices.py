@@ -1,0 +1,113 @@
+"""Slices of the key space: what one task merges, and which rows and row groups lie in it.
+
+A slice is a half-open range of key bytes (see `order`). Slices that follow one another cover
+everything and share no row; all updates of one (key, value) lie in one slice, so that slices
+are merged apart and their outputs, in order, are one run.
+
+Manifests know, for each part, bytes at or before the first row of each row group and bytes at or
+after its last row. What they say of a part in another sort order means nothing here: such a
+part overlaps every slice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from strata.format.manifest import PartRef
+from strata.model.schema import Relation
+from strata.updates.order import encode_keys, round_up
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The rows whose key bytes lie in [low, high)."""
+
+    low: bytes = b""  # b"" is before every row
+    high: bytes | None = None  # None is after every row
+
+
+WHOLE: Final = Slice()
+
+
+def keeps_order(ref: PartRef, relation: Relation, relations: Sequence[Relation]) -> bool:
+    """Return whether a part's rows, migrated to `relation`, are sorted by it.
+
+    Columns that were added since are the same in all rows and do not count. Errs: may say no.
+    """
+    written = next((r for r in relations if r.version == ref.relation_version), None)
+    if written is None:
+        return False
+    wanted = tuple(i for i in relation.sort_ids if i in written.by_id)
+    return ref.order == wanted
+
+
+def has_keys_of(ref: PartRef, relation: Relation, relations: Sequence[Relation]) -> bool:
+    """Return whether a part's key bytes can be compared with those of `relation`'s rows."""
+    written = next((r for r in relations if r.version == ref.relation_version), None)
+    if written is None or ref.order != relation.sort_ids:
+        return False
+    return all(written.by_id[i].type == relation.by_id[i].type for i in relation.sort_ids)
+
+
+def cut(
+    parts: Sequence[PartRef], relation: Relation, relations: Sequence[Relation], slice_bytes: int
+) -> list[Slice]:
+    """Return slices that hold about `slice_bytes` of the parts' stored bytes each.
+
+    Errs: a slice may hold more, where many rows share a key or parts have no usable bounds.
+    """
+    weights: dict[bytes, float] = {}
+    for ref in parts:
+        if has_keys_of(ref, relation, relations):
+            starts = [s.key for s in ref.splits] or [ref.key_low]
+            for key in starts:
+                weights[key] = weights.get(key, 0.0) + ref.size_bytes / len(starts)
+    edges: list[bytes] = []
+    filled = 0.0
+    for key in sorted(weights):
+        if filled + weights[key] / 2 > slice_bytes and key:
+            edges.append(key)
+            filled = 0.0
+        filled += weights[key]
+    return [Slice(a, b) for a, b in zip([b"", *edges], [*edges, None], strict=True)]
+
+
+def overlapping_groups(
+    ref: PartRef, piece: Slice, relation: Relation, relations: Sequence[Relation]
+) -> list[int] | None:
+    """Return the row groups of a part that may hold rows of a slice; None means all of them.
+
+    Errs: may name a group without such rows, never leaves one out.
+    """
+    if piece == WHOLE or not has_keys_of(ref, relation, relations):
+        return None
+    # The last row of a group is at most the first of the next, of which a prefix is known.
+    highs = [round_up(split.key) for split in ref.splits[1:]]
+    lows = [split.key for split in ref.splits] or [ref.key_low]
+    return [
+        number
+        for number, (low, high) in enumerate(zip(lows, [*highs, ref.key_high], strict=True))
+        if (piece.high is None or low < piece.high) and (high is None or high >= piece.low)
+    ]
+
+
+def rows_of(table: pa.Table | pa.RecordBatch, piece: Slice, relation: Relation) -> pa.Table:
+    """Return the rows of a sorted table that lie in a slice."""
+    first = 0 if not piece.low else _rows_before(table, piece.low, relation)
+    last = table.num_rows if piece.high is None else _rows_before(table, piece.high, relation)
+    return table.slice(first, last - first)
+
+
+def _rows_before(table: pa.Table | pa.RecordBatch, key: bytes, relation: Relation) -> int:
+    low, high = 0, int(table.num_rows)
+    if not high or encode_keys(table.slice(high - 1, 1), relation)[0].as_py() < key:
+        return high
+    while low < high:
+        middle = (low + high) // 2
+        if encode_keys(table.slice(middle, 1), relation)[0].as_py() < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low

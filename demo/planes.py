@@ -66,9 +66,7 @@ def _life(fixed: Change, log: _Log) -> Iterator[tuple[date, Change]]:
     yield first, {**row, "diff": 1}
     for month in _months(first, last):
         seen = [n for n, day in enumerate(log.days) if day < month]
-        recent = Counter(
-            log.origins[n] for n in seen if log.days[n] >= _month_before(month)
-        )
+        recent = Counter(log.origins[n] for n in seen if log.days[n] >= _month_before(month))
         home = min(recent, key=lambda o: (-recent[o], o)) if recent else str(row["home"])
         new = _row(fixed, home=home, flights=len(seen), last_seen=log.days[seen[-1]])
         if new != row:

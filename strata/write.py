@@ -7,7 +7,7 @@ caller chunked them.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -21,11 +21,10 @@ from strata.format.part import Description, EncodedPart, encode_part
 from strata.model.schema import Relation
 from strata.model.spec import StatsSpec
 from strata.state.state import Batch, RunSummary
-from strata.stats.collect import STATS_VERSION, collect
-from strata.stats.trim import encoded_size, trim
-from strata.stats.union import concat, union
+from strata.stats import STATS_VERSION, collect, concat, encoded_size, trim, union
 from strata.store import keys
 from strata.store.interface import Blob
+from strata.store.retry import retry
 from strata.updates.order import encode_keys, high_key
 
 SAMPLE_ROWS: Final = 4096  # encoded once to learn how many bytes a row of this run takes
@@ -80,7 +79,7 @@ class _Buffer:
         return whole.slice(0, rows).combine_chunks()
 
 
-def write_parts(
+def write_parts(  # noqa: PLR0913  what one run is and how it is cut
     blob: Blob,
     prefix: str,
     updates: Iterable[pa.Table],
@@ -116,8 +115,8 @@ def write_batch(
         return Batch(lower, upper, since)
     refs = [part.ref for part in parts]
     manifest = encode_manifest(manifest_table(refs, [part.stats for part in parts]))
-    key = keys.manifest(shard, fingerprint(manifest))
-    blob.set(key, manifest)
+    key = keys.manifest_key(shard, keys.content_hash(manifest))
+    retry(partial(blob.set, key, manifest))
     layouts = {ref.layout: 0 for ref in refs}
     for ref in refs:
         layouts[ref.layout] += 1
@@ -138,11 +137,6 @@ def write_batch(
         digest=sum(ref.digest for ref in refs) % 2**64,
         retractions=any(ref.retractions for ref in refs),
     )
-
-
-def fingerprint(data: bytes) -> str:
-    """Return the name that content-addressed blobs get from their bytes: 32 hex digits."""
-    return blake2b(data, digest_size=16).hexdigest()
 
 
 def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart]:
@@ -176,8 +170,8 @@ def _fill(buffer: _Buffer, updates: Iterator[pa.Table], rows: int, target: _Targ
 def _sample(buffer: _Buffer, target: _Target) -> float:
     """Return the encoded bytes a row takes, from the first rows of the run."""
     rows = pa.concat_tables(buffer.chunks).slice(0, SAMPLE_ROWS).combine_chunks()
-    encoded = _encode_one(rows, target)
-    return max(1.0, len(encoded.data) / rows.num_rows)
+    count: int = rows.num_rows
+    return max(1.0, len(_encode_one(rows, target).data) / count)
 
 
 def _encode(rows: pa.Table, target: _Target) -> Iterator[tuple[pa.Table, EncodedPart]]:
@@ -203,8 +197,8 @@ def _encode_one(rows: pa.Table, target: _Target) -> EncodedPart:
 
 def _store(rows: pa.Table, encoded: EncodedPart, target: _Target) -> WrittenPart:
     """Store one encoded part and return its reference and statistics."""
-    key = f"{target.prefix}{fingerprint(encoded.data)}"
-    target.blob.set(key, encoded.data)
+    key = keys.part_key(target.prefix, keys.content_hash(encoded.data))
+    retry(partial(target.blob.set, key, encoded.data))
     stats = _statistics(rows, target)
     starts = np.cumsum([0, *encoded.row_groups[:-1]]).tolist()
     bounds = encode_keys(rows.take([*starts, rows.num_rows - 1]), target.relation).to_pylist()
@@ -266,4 +260,5 @@ def _stats_union(parts: Sequence[WrittenPart]) -> bytes | None:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, row.schema) as writer:
         writer.write_batch(row)
-    return sink.getvalue().to_pybytes()
+    data: bytes = sink.getvalue().to_pybytes()
+    return data

@@ -1,0 +1,319 @@
+"""Source values made into typed columns, whole columns at a time.
+
+There are three kinds of source value: text (CSV), Python objects (JSON) and Arrow columns
+(Parquet). Whether a value is readable depends on that value alone: a column is converted in one
+go, and only when that fails is it halved until the bad values stand alone.
+
+Accepted text: what Arrow's casts accept, after white space around it is removed. In a
+timestamptz an offset or Z is obeyed, and no offset means UTC. Times lie in the years 0001 to
+9999. A number that overflows its type is bad, never infinite.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.format.canonical import canonical_floats, canonical_json
+from strata.format.encodings import arrow_type
+from strata.model.time import MAX_TIME, MIN_TIME
+from strata.model.types import ColumnType, Kind
+
+Rows = npt.NDArray[np.int64]
+NONE_BAD: Final[Rows] = np.empty(0, np.int64)
+INTEGERS: Final = (Kind.INT16, Kind.INT32, Kind.INT64)
+FLOATS: Final = (Kind.FLOAT32, Kind.FLOAT64)
+
+# A zone stands behind a date and a time; the date's own "-31" is none.
+ZONED: Final = r"^.{11,}(Z|[+-]\d\d(:?\d\d)?)$"
+INFINITE: Final = r"(?i)^[+-]?inf(inity)?$"
+MAX_DIGITS: Final = 20  # of an integer; more fit no type
+JSON_OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS
+
+
+class Number(str):
+    """The text of a JSON number that Python's own numbers might not hold exactly."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A converted column; bad values are null in it."""
+
+    values: pa.Array
+    bad: Rows  # row numbers, ascending
+
+
+def from_text(texts: pa.Array, target: ColumnType) -> Cast:
+    """Return text (binary or string, null allowed) as the type that `target` is held in.
+
+    Errs: rejects rather than guesses; nothing is rounded but decimal text of a float.
+    """
+    strings = _all_or_halves(texts, pa.string(), _utf8)
+    if target.kind is Kind.STRING:
+        return strings
+    typed = _typed(strings.values, target)
+    return Cast(typed.values, np.union1d(strings.bad, typed.bad))
+
+
+def from_objects(values: Sequence[object], target: ColumnType) -> Cast:
+    """Return the values of one key of many JSON objects as a column; a missing key is None.
+
+    Numbers and the text of numbers are numbers; times are text; a string is a string only:
+    nothing is quietly turned into text. Anything is jsonb.
+    """
+    kinds = set(map(type, values)) - {type(None)}
+    if target.kind is Kind.JSONB:
+        return _jsonb_of(values)
+    if kinds <= _NATIVE.get(target.kind, frozenset()):
+        try:
+            return _checked(pa.array(values, arrow_type(target)), target)
+        except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
+            pass  # some number is out of range: the way over text finds which
+    texts, refused = _as_texts(values, target.kind)
+    cast = from_text(texts, target)
+    return Cast(cast.values, np.union1d(cast.bad, refused))
+
+
+def from_arrow(values: pa.Array, target: ColumnType) -> Cast:
+    """Return an Arrow column as the type that `target` is held in, without loss.
+
+    Text is read as text; other types are cast within their family only (a timestamp is no
+    number). Every row is bad if the families differ.
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if target.kind is Kind.JSONB or (_is_text(values.type) and target.kind is not Kind.BYTES):
+        return from_text(_plain_text(values), target)
+    goal = arrow_type(target)
+    if _family(values.type) != _family(goal):
+        return Cast(pa.nulls(len(values), goal), np.flatnonzero(_valid(values)))
+    if pa.types.is_timestamp(values.type) and pa.types.is_timestamp(goal):
+        values = _same_zone(values, goal)
+    cast = _all_or_halves(values, goal, lambda slice_: pc.cast(slice_, goal))
+    checked = _checked(cast.values, target)
+    return Cast(checked.values, np.union1d(cast.bad, checked.bad))
+
+
+def to_milliseconds(values: pa.Array) -> pa.Array:
+    """Return a column of times as int64 milliseconds, rounded down; integers are taken as such."""
+    if pa.types.is_date32(values.type):
+        values = pc.cast(values, pa.timestamp("us"))
+    if pa.types.is_timestamp(values.type):
+        micros = values.cast(pa.timestamp("us", values.type.tz)).view(pa.int64())
+        floored = np.floor_divide(micros.fill_null(0).to_numpy(), 1000)
+        return pa.array(floored, pa.int64(), mask=~_valid(micros))
+    return values.cast(pa.int64())
+
+
+def _typed(strings: pa.Array, target: ColumnType) -> Cast:
+    if target.kind is Kind.BYTES:
+        return Cast(strings.cast(pa.binary()), NONE_BAD)
+    if target.kind is Kind.JSONB:
+        return _jsonb(strings)
+    goal = arrow_type(target)
+    if target.kind is Kind.TIMESTAMPTZ:
+        convert: Callable[[pa.Array], pa.Array] = _timestamptz
+    else:
+        convert = lambda slice_: pc.cast(slice_, goal)  # noqa: E731  # closes over goal
+    try:
+        cast = Cast(convert(strings), NONE_BAD)
+    except pa.ArrowInvalid:
+        cast = _all_or_halves(pc.utf8_trim_whitespace(strings), goal, convert)
+    checked = _checked(cast.values, target, strings)
+    return Cast(checked.values, np.union1d(cast.bad, checked.bad))
+
+
+def _all_or_halves(
+    values: pa.Array, goal: pa.DataType, convert: Callable[[pa.Array], pa.Array]
+) -> Cast:
+    """Convert distinct values by halving until the bad ones stand alone.
+
+    Cost: one conversion when all is well; else about log2(n) for each bad distinct value.
+    """
+    try:
+        return Cast(convert(values), NONE_BAD)
+    except pa.ArrowInvalid:
+        pass
+    encoded = values.dictionary_encode()
+    distinct, bad = _halves(encoded.dictionary, goal, convert)
+    indices = encoded.indices
+    spoiled = pc.is_in(indices, pa.array(bad, indices.type))
+    return Cast(distinct.take(indices), np.flatnonzero(spoiled.to_numpy(zero_copy_only=False)))
+
+
+def _halves(
+    values: pa.Array, goal: pa.DataType, convert: Callable[[pa.Array], pa.Array]
+) -> tuple[pa.Array, list[int]]:
+    pieces: list[pa.Array] = []
+    bad: list[int] = []
+    waiting = [(0, len(values))]
+    while waiting:
+        start, length = waiting.pop()
+        try:
+            pieces.append(convert(values.slice(start, length)))
+        except pa.ArrowInvalid:
+            if length == 1:
+                pieces.append(pa.nulls(1, goal))
+                bad.append(start)
+            else:
+                half = length // 2
+                waiting += [(start + half, length - half), (start, half)]
+    return pa.concat_arrays(pieces), bad
+
+
+def _utf8(values: pa.Array) -> pa.Array:
+    return values.cast(pa.string())
+
+
+def _timestamptz(texts: pa.Array) -> pa.Array:
+    goal = pa.timestamp("us", "UTC")
+    try:
+        return texts.cast(goal)  # all have a zone
+    except pa.ArrowInvalid:
+        zoned = pc.match_substring_regex(texts, ZONED)
+        nothing = pa.scalar(None, pa.string())
+        with_zone = pc.if_else(zoned, texts, nothing).cast(goal)
+        without = pc.if_else(zoned, nothing, texts).cast(pa.timestamp("us"))
+        return pc.coalesce(with_zone, pc.assume_timezone(without, "UTC"))
+
+
+def _checked(values: pa.Array, target: ColumnType, texts: pa.Array | None = None) -> Cast:
+    """Return canonical values, those out of range made null and bad."""
+    wrong = _out_of_range(values, target, texts)
+    if wrong is None:
+        return Cast(_canonical(values, target), NONE_BAD)
+    rows = np.flatnonzero(pc.fill_null(wrong, False).to_numpy(zero_copy_only=False))
+    if len(rows):
+        values = pc.if_else(wrong, pa.scalar(None, values.type), values)
+    return Cast(_canonical(values, target), rows)
+
+
+def _canonical(values: pa.Array, target: ColumnType) -> pa.Array:
+    return canonical_floats(values) if target.kind in FLOATS else values
+
+
+def _out_of_range(
+    values: pa.Array, target: ColumnType, texts: pa.Array | None
+) -> pa.BooleanArray | None:
+    if target.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+        numbers, low, high = values.view(pa.int64()), MIN_TIME * 1000, MAX_TIME * 1000 + 999
+        return pc.or_(pc.less(numbers, low), pc.greater(numbers, high))
+    if target.kind is Kind.DATE:
+        days = values.view(pa.int32())
+        low, high = MIN_TIME // 86_400_000, MAX_TIME // 86_400_000
+        return pc.or_(pc.less(days, low), pc.greater(days, high))
+    if target.kind in FLOATS and texts is not None:
+        infinite = pc.is_inf(values)
+        if pc.any(infinite).as_py():
+            meant = pc.match_substring_regex(pc.utf8_trim_whitespace(texts), INFINITE)
+            return pc.and_not(infinite, meant)
+    return None
+
+
+def _jsonb(texts: pa.Array) -> Cast:
+    """Return JSON text in its one canonical form."""
+    values, bad = canonical_json(texts)
+    return Cast(values, np.flatnonzero(bad))
+
+
+def _jsonb_of(values: Sequence[object]) -> Cast:
+    """Return parsed JSON values as canonical text; those with numbers kept as text by way of it."""
+    texts: list[bytes | None] = []
+    exact: set[int] = set()  # rows with numbers kept as text
+
+    def number(value: object) -> orjson.Fragment:
+        exact.add(len(texts))
+        return orjson.Fragment(str(value))
+
+    for value in values:
+        texts.append(None if value is None else orjson.dumps(value, number, JSON_OPTIONS))
+    result = pa.array(texts, pa.binary()).cast(pa.string())
+    if not exact:
+        return Cast(result, NONE_BAD)
+    rows = np.array(sorted(exact), np.int64)
+    canonical, bad = canonical_json(result.take(pa.array(rows)))
+    mask = np.isin(np.arange(len(values)), rows)
+    return Cast(pc.replace_with_mask(result, pa.array(mask), canonical), rows[bad])
+
+
+# JSON types that Arrow takes as they are, by the kind of the column.
+_NATIVE: Final[dict[Kind, frozenset[type]]] = {
+    Kind.BOOL: frozenset({bool}),
+    Kind.STRING: frozenset({str}),
+    **dict.fromkeys(INTEGERS, frozenset({int})),
+    **dict.fromkeys(FLOATS, frozenset({int, float})),
+}
+# JSON types whose text may be read as the kind; the rest is bad.
+_READABLE: Final[dict[Kind, frozenset[type]]] = {
+    Kind.BOOL: frozenset({bool, str}),
+    **dict.fromkeys((*INTEGERS, *FLOATS, Kind.NUMERIC), frozenset({int, float, str, Number})),
+}
+
+
+def _as_texts(values: Sequence[object], kind: Kind) -> tuple[pa.Array, Rows]:
+    """Return JSON values as text, and the rows whose JSON type does not fit the column."""
+    readable = _READABLE.get(kind, frozenset({str}))
+    texts = [_text(v, kind) if type(v) in readable else None for v in values]
+    refused = [n for n, v in enumerate(values) if v is not None and type(v) not in readable]
+    return pa.array(texts, pa.binary()), np.array(refused, np.int64)
+
+
+def _text(value: Any, kind: Kind) -> bytes:
+    """Return a JSON value as text; 5.0 and 5e0 are the integer 5, the text "5.0" is not."""
+    if kind in INTEGERS and type(value) in (float, Number):
+        number = Decimal(value)
+        if number.is_finite() and number.adjusted() < MAX_DIGITS and number == int(number):
+            return str(int(number)).encode()
+    return str(value).encode()
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return any(
+        check(kind)
+        for check in (
+            pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
+            pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
+        )
+    )  # fmt: skip
+
+
+def _plain_text(values: pa.Array) -> pa.Array:
+    """Return a text column as string or binary; nested columns as JSON text."""
+    if _is_text(values.type):
+        return (
+            values.cast(pa.binary()) if "binary" in str(values.type) else values.cast(pa.string())
+        )
+    texts = [None if v is None else orjson.dumps(v, default=str) for v in values.to_pylist()]
+    return pa.array(texts, pa.binary())
+
+
+def _family(kind: pa.DataType) -> str:
+    if _is_text(kind):
+        return "text"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    if pa.types.is_timestamp(kind):
+        return "timestamp"
+    return "date" if pa.types.is_date(kind) else str(kind)
+
+
+def _same_zone(values: pa.Array, goal: pa.TimestampType) -> pa.Array:
+    """Return timestamps with a zone exactly when the goal has one; no zone means UTC."""
+    if (values.type.tz is None) == (goal.tz is None):
+        return values
+    if values.type.tz is None:
+        return pc.assume_timezone(values, "UTC")
+    return values.cast(pa.timestamp(values.type.unit, "UTC")).cast(pa.timestamp(values.type.unit))
+
+
+def _valid(values: pa.Array) -> npt.NDArray[np.bool_]:
+    mask: npt.NDArray[np.bool_] = pc.is_valid(values).to_numpy(zero_copy_only=False)
+    return mask

@@ -1,0 +1,130 @@
+"""Cut the work: intervals into steps, files into tasks of about equal bytes."""
+
+import re
+from calendar import monthrange
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Final
+
+from strata.errors import InvalidRequest
+from strata.ingest.files import SourceFile, files_at, files_by_time
+from strata.ingest.task import IngestTask, Step
+from strata.model.settings import Settings
+from strata.model.time import format_time
+from strata.state.state import State
+
+PERIOD: Final = re.compile(
+    r"P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?)?"
+)
+STEPS_MAX: Final = 100_000
+
+
+def cut(lower: int, upper: int, every: str | None = None) -> list[Step]:
+    """Return the steps of [lower, upper), each as long as the ISO 8601 period `every`.
+
+    None: one step. The last one is shorter when the period does not divide the interval. Months
+    and years are counted from `lower` by the calendar, so that P1M from 31 January reaches the
+    ends of the months.
+
+    Raises: InvalidRequest for an empty interval or a malformed period.
+    """
+    if lower >= upper:
+        raise InvalidRequest(
+            "the interval is empty", lower=format_time(lower), upper=format_time(upper)
+        )
+    if every is None:
+        return [Step(lower, upper)]
+    months, length = _period(every)
+    bounds = [lower]
+    while bounds[-1] < upper:
+        if len(bounds) > STEPS_MAX:
+            raise InvalidRequest("too many steps", every=every, cure="a longer period")
+        bounds.append(min(upper, _shift(lower, months * len(bounds), length * len(bounds))))
+    return [Step(a, b) for a, b in pairwise(bounds)]
+
+
+def plan_ingest(
+    settings: Settings,
+    state: State,
+    *,
+    paths: Sequence[str] | None,
+    lower: int,
+    upper: int,
+) -> list[IngestTask]:
+    """Return the tasks that ingest [lower, upper): of `paths`, or of the files of that time.
+
+    Raises: InvalidRequest when a path leads nowhere or a file carries no time.
+    """
+    if paths is not None:
+        files = files_at(settings.store.landing, paths)
+    else:
+        timed = files_by_time(settings.store.landing, state.spec.source.paths)
+        files = within(timed, lower, upper)
+    return tasks(settings, state, Step(lower, upper, "plan", tuple(files)))
+
+
+def tasks(
+    settings: Settings, state: State, step: Step, *, layout: str | None = None, batch: int = 0
+) -> list[IngestTask]:
+    """Return the tasks of a step whose interval, token and files are known."""
+    assert step.lower is not None
+    assert step.upper is not None
+    assert step.token is not None
+    return [
+        IngestTask(
+            store=settings.store,
+            spec=state.spec,
+            relation=state.relation,
+            layout=layout or state.spec.write_format,
+            files=files,
+            lower=step.lower,
+            upper=step.upper,
+            token=step.token,
+            batch=batch,
+            number=number,
+        )
+        for number, files in enumerate(pack(step.files or (), settings.ingest.task_bytes))
+    ]
+
+
+def pack(files: Sequence[SourceFile], task_bytes: int) -> list[tuple[SourceFile, ...]]:
+    """Return the files in order, in groups of at most `task_bytes`; a longer file stands alone."""
+    groups: list[list[SourceFile]] = []
+    size = 0
+    for file in files:
+        if not groups or size + file.size_bytes > task_bytes:
+            groups.append([])
+            size = 0
+        groups[-1].append(file)
+        size += file.size_bytes
+    return [tuple(group) for group in groups]
+
+
+def within(files: Sequence[SourceFile], lower: int, upper: int) -> list[SourceFile]:
+    """Return the files whose path carries a time in [lower, upper)."""
+    return [file for file in files if file.time_ms is not None and lower <= file.time_ms < upper]
+
+
+def _period(text: str) -> tuple[int, timedelta]:
+    """Return an ISO 8601 period as months and the rest."""
+    match = PERIOD.fullmatch(text)
+    years, months, weeks, days, hours, minutes = (
+        (int(group or 0) for group in match.groups()) if match else (0,) * 6
+    )
+    length = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes)
+    if not (years or months or length):
+        raise InvalidRequest(
+            "not a period of time", every=text, cure="ISO 8601, as in P1D, P7D, P1M or PT6H"
+        )
+    return years * 12 + months, length
+
+
+def _shift(start: int, months: int, length: timedelta) -> int:
+    moment = datetime.fromtimestamp(start // 1000, UTC) + timedelta(milliseconds=start % 1000)
+    if months:
+        year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
+        day = min(moment.day, monthrange(year, month + 1)[1])
+        moment = moment.replace(year=year, month=month + 1, day=day)
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    return (moment + length - epoch) // timedelta(milliseconds=1)

@@ -1,0 +1,105 @@
+"""Read JSON lines: one object a line, values by key.
+
+A missing key is null; keys that nobody asked for are ignored; blank lines are skipped. A line
+that is no JSON object is malformed. Numbers keep their exact value: a line that holds one which
+64 bits might not hold is read again with its numbers as text.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+import numpy as np
+import orjson
+
+from strata.errors import InvalidRequest
+from strata.ingest.cast import Number, Rows, from_objects
+from strata.ingest.files import SourceFile, read_bytes
+from strata.ingest.rejects import Reject, details
+from strata.ingest.source import WRONG_SHAPE_ROWS, Located, Raw, RawFile
+
+# A number of 16 digits or more, with an exponent, or minus zero. Inside a string it may match, too:
+# that costs time and changes nothing.
+EXOTIC: Final = re.compile(rb"[:,\[]\s*-?(?:[0-9.]{16}|[0-9.]+[eE]|(?<=-)0)")
+
+
+def read_jsonl(source: SourceFile, names: Sequence[str]) -> RawFile:
+    """Return the values of the keys `names`, and the lines that are no JSON objects.
+
+    Raises: InvalidRequest for a file without a single JSON object in two lines or more.
+    Cost: the whole file in memory.
+    """
+    objects: list[dict[str, object]] = []
+    numbers: list[int] = []
+    malformed: list[Reject] = []
+    data = read_bytes(source).removeprefix(b"\xef\xbb\xbf")
+    lines = data.split(b"\n")
+    exact = _exact_lines(data)
+    for number, line in enumerate(lines, 1):
+        try:
+            value = orjson.loads(line)
+            if number in exact:
+                value = _exact(line)
+        except orjson.JSONDecodeError as error:
+            if line.strip():
+                malformed.append(_malformed(source, number, line, f"not JSON: {error.msg}"))
+            continue
+        if type(value) is dict:
+            objects.append(value)
+            numbers.append(number)
+        else:
+            malformed.append(_malformed(source, number, line, "not a JSON object"))
+    if not objects and len(malformed) >= WRONG_SHAPE_ROWS:
+        raise InvalidRequest(
+            "the file holds no JSON lines",
+            **details(malformed[0]),
+            cure="one JSON object a line, UTF-8; check source.format",
+        )
+
+    def locate(rows: Rows) -> list[Located]:
+        found = [numbers[row] for row in rows]
+        return [(number, _show(lines[number - 1])) for number in found]
+
+    return RawFile(
+        file=source.name,
+        count=len(objects),
+        columns={name: [o.get(name) for o in objects] for name in names},
+        convert=from_objects,
+        shown=_shown,
+        locate=locate,
+        malformed=malformed,
+    )
+
+
+def _exact_lines(data: bytes) -> frozenset[int]:
+    """Return the lines, from 1, with a number that only its text keeps for sure."""
+    found = [match.start() for match in EXOTIC.finditer(data)]
+    if not found:
+        return frozenset()
+    breaks = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
+    return frozenset((np.searchsorted(breaks, found) + 1).tolist())
+
+
+def _exact(line: bytes) -> object:
+    """Return a line, known to be JSON, with its numbers as text."""
+    return json.loads(line, parse_int=Number, parse_float=Number, parse_constant=_refuse)
+
+
+def _refuse(name: str) -> NoReturn:
+    raise AssertionError(f"{name} is no JSON, and was accepted before")
+
+
+def _shown(values: Raw, row: int) -> str | None:
+    value = values[row]
+    if value is None or isinstance(value, str):
+        return value
+    return orjson.dumps(value, default=str).decode()
+
+
+def _malformed(source: SourceFile, number: int, line: bytes, reason: str) -> Reject:
+    return Reject(source.name, number, None, None, reason, _show(line))
+
+
+def _show(line: bytes) -> str:
+    return line.rstrip(b"\r").decode(errors="backslashreplace")

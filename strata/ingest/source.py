@@ -1,0 +1,133 @@
+"""A source file as read: raw columns, and the way back from a row to its line.
+
+A reader for a format (`read_csv`, `read_jsonl`, `read_parquet`) gives a `RawFile`; `typed_rows`
+makes the wanted columns of it typed, and sorts out the rows in which that fails. A file in which
+a column is unreadable in every row has the wrong shape: it is refused as a whole.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from strata.errors import InvalidRequest
+from strata.ingest.cast import Cast, Rows
+from strata.ingest.rejects import Reject, details
+from strata.model.types import ColumnType
+
+WRONG_SHAPE_ROWS: Final = 2  # a single row that is unreadable is a bad row, not a bad file
+
+Raw = Any  # a column as the format has it: Arrow array or list of objects
+Located = tuple[int | None, str]  # physical line from 1, raw text
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A column to take from the source."""
+
+    name: str
+    type: ColumnType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RawFile:
+    """One source file, its rows not yet typed."""
+
+    file: str
+    count: int  # well-formed rows
+    columns: Mapping[str, Raw]
+    convert: Callable[[Raw, ColumnType], Cast]
+    shown: Callable[[Raw, int], str | None]  # the value of one row as text, for people
+    locate: Callable[[Rows], list[Located]]  # of rows by number, ascending
+    malformed: Sequence[Reject] = ()  # rows that are no rows
+
+
+@dataclass(frozen=True, slots=True)
+class TypedRows:
+    """The readable rows of one file."""
+
+    file: str
+    columns: Mapping[str, pa.Array]  # all rows, unreadable values null
+    count: int
+    bad: Mapping[int, tuple[str, str]] = field(default_factory=dict)  # row: (column, reason)
+
+
+def typed_rows(raw: RawFile, wanted: Sequence[Wanted]) -> TypedRows:
+    """Return the wanted columns of a file, typed; of a bad row the first bad column counts.
+
+    Raises: InvalidRequest for a file of the wrong shape.
+    """
+    columns: dict[str, pa.Array] = {}
+    bad: dict[int, tuple[str, str]] = {}
+    for column in wanted:
+        cast = raw.convert(raw.columns[column.name], column.type)
+        columns[column.name] = cast.values
+        unreadable = f"not readable as {column.type}"
+        _note(raw, column, cast.bad, unreadable, bad)
+        if not column.nullable and cast.values.null_count:
+            nulls = np.flatnonzero(cast.values.is_null().to_numpy(zero_copy_only=False))
+            missing = np.setdiff1d(nulls, cast.bad)
+            _note(raw, column, missing, "null in a column that may not be null", bad)
+    return TypedRows(raw.file, columns, raw.count, bad)
+
+
+def rejects(raw: RawFile, bad: Mapping[int, tuple[str, str]]) -> list[Reject]:
+    """Return the malformed and the bad rows of a file in the order of their lines."""
+    rows = np.array(sorted(bad), np.int64)
+    found = [
+        _reject(raw, row, *bad[row], located)
+        for row, located in zip(rows.tolist(), raw.locate(rows), strict=True)
+    ]
+    return sorted([*raw.malformed, *found], key=lambda reject: reject.line or 0)
+
+
+def _note(
+    raw: RawFile, column: Wanted, rows: Rows, reason: str, bad: dict[int, tuple[str, str]]
+) -> None:
+    if len(rows) == raw.count >= WRONG_SHAPE_ROWS:
+        first = rows[:1]
+        reject = _reject(raw, 0, column.name, reason, raw.locate(first)[0])
+        raise InvalidRequest(
+            "every row of the file is unreadable in one column",
+            **details(reject),
+            cure="compare the file with the columns that the shard declares",
+        )
+    for row in rows.tolist():
+        bad.setdefault(row, (column.name, reason))
+
+
+def _reject(raw: RawFile, row: int, column: str, reason: str, located: Located) -> Reject:
+    line, text = located
+    shown = raw.shown(raw.columns[column], row) if column in raw.columns else None
+    return Reject(raw.file, line, column, shown, reason, text)
+
+
+def check_columns(
+    file: str, found: Sequence[str], wanted: Sequence[str], *, line: int | None = None
+) -> None:
+    """Refuse a file that lacks a declared column, has an undeclared one or one twice.
+
+    Raises: InvalidRequest naming file and column.
+    """
+    where = {} if line is None else {"line": line}
+    twice = sorted({name for name in found if list(found).count(name) > 1})
+    for problem, names, cure in (
+        ("the file has a column twice", twice, "give every column its own name"),
+        (
+            "the file lacks a declared column",
+            [name for name in wanted if name not in found],
+            "add the column to the file, or ingest into a shard that does not declare it",
+        ),
+        (
+            "the file has a column that the shard does not declare",
+            [name for name in found if name not in wanted],
+            "declare the column, or leave it out of the file",
+        ),
+    ):
+        if names:
+            raise InvalidRequest(
+                problem, file=file, **where, column=names[0], value=",".join(found), cure=cure
+            )

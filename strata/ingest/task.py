@@ -1,0 +1,88 @@
+"""What is handed to a worker, what it hands back, and what a caller is told in the end."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from strata.ingest.files import SourceFile
+from strata.ingest.rejects import Reject
+from strata.model.schema import Relation
+from strata.model.settings import StoreSettings
+from strata.model.spec import ShardSpec
+from strata.write import WrittenPart
+
+
+@dataclass(frozen=True, slots=True)
+class IngestTask:
+    """Files that one worker turns into one sorted run; picklable."""
+
+    store: StoreSettings
+    spec: ShardSpec
+    relation: Relation
+    layout: str
+    files: tuple[SourceFile, ...]
+    lower: int  # of the batch, inclusive: the time that updates get
+    upper: int  # of the batch, exclusive
+    token: str  # names the quarantine of the run
+    batch: int  # which of the runner's batches the task belongs to
+    number: int  # of the run within its batch, from 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """One sorted run that is stored, and the rows that are not in it."""
+
+    batch: int
+    number: int
+    parts: tuple[WrittenPart, ...]
+    rows: int  # source rows seen, rejected ones included
+    rejected: int
+    late: int  # rows whose time was advanced to lower
+    first_reject: Reject | None  # for the message when there are too many
+    quarantine: str | None  # blob key of the rejected rows; None when there are none
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One interval to ingest; `files` None takes those of the declared sources by their time."""
+
+    lower: int | None  # None, with upper: now
+    upper: int | None
+    token: str | None = None  # None: from the interval, else from the files
+    files: tuple[SourceFile, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """What became of one batch; `to_json` is the stable document of the command line."""
+
+    shard: str
+    seqno: int
+    lower: int
+    upper: int
+    updates: int
+    parts: int
+    size_bytes: int
+    rejected: int
+    already_committed: bool
+    token: str = ""
+    files: int = 0
+    late: int = 0
+    quarantine: tuple[str, ...] = field(default=())  # blob keys
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document of DESIGN 10.1 and, after it, what else is known."""
+        return {
+            "shard": self.shard,
+            "seqno": self.seqno,
+            "lower": self.lower,
+            "upper": self.upper,
+            "updates": self.updates,
+            "parts": self.parts,
+            "bytes": self.size_bytes,
+            "rejected": self.rejected,
+            "already_committed": self.already_committed,
+            "token": self.token,
+            "files": self.files,
+            "late": self.late,
+            "quarantine": list(self.quarantine),
+        }

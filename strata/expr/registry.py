@@ -37,7 +37,7 @@ Arguments, in order (Catalyst class where the name differs). `...` repeats.
     date_add, date_sub                       (date, days)
     date_diff                                (end, start)              DateDiff
     add_months                               (date, months)
-    date_add_interval                        (date, interval); ansi    day-time interval of days
+    extract_ansi_interval_days               (interval)                as in date + INTERVAL '3' DAY
     date_add_ym_interval                     (date, interval)          DateAddYMInterval
     timestamp_add_interval                   (timestamp, day-time interval); zone
     timestamp_add_ym_interval                (timestamp, interval); zone   TimestampAddYMInterval
@@ -63,3 +63,40 @@ Wrappers that change no value (Alias, KnownNullable, KnownNotNull, TaggingExpres
 `replacement` shells) are left out by the front end. `between`, `nullif`, `nvl`, `nvl2`, `now`
 arrive rewritten (and, if, coalesce, current_timestamp).
 """
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from strata.expr.entry import Entry
+from strata.expr.functions import (
+    arithmetic,
+    casts,
+    comparison,
+    conditional,
+    dates,
+    json,
+    logic,
+    rounding,
+    structs,
+    text,
+    timestamps,
+)
+
+SUBJECTS: Final = (
+    comparison,
+    logic,
+    conditional,
+    arithmetic,
+    rounding,
+    casts,
+    dates,
+    timestamps,
+    text,
+    json,
+    structs,
+)
+
+REGISTRY: Final[Mapping[str, Entry]] = MappingProxyType(
+    {entry.name: entry for subject in SUBJECTS for entry in subject.ENTRIES}
+)

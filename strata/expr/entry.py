@@ -1,0 +1,142 @@
+"""What a row of the function table is made of, and the shapes that transfer functions share.
+
+A transfer function takes the call and what its arguments may yield, and says what the result
+may yield. Most functions are *strict*: null if an argument is null, an error if an argument
+fails. They describe their own part as an `Outcome`; `strict` adds the rest.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Final
+
+import numpy as np
+
+from strata.expr.nodes import Call, Literal
+from strata.expr.sparktype import spark_type
+from strata.expr.spec import (
+    NO,
+    Bools,
+    Flags,
+    Json,
+    Numbers,
+    Spec,
+    Texts,
+    Values,
+    anything,
+    as_texts,
+    everything,
+    gate,
+    no,
+    occupied,
+)
+
+# Zone ids that are UTC at every instant; in other zones local time is up to 18 h away and may
+# jump, so results are widened (see `abroad`).
+UTC_ZONES: Final = frozenset({"UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00", "UTC+00:00"})
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a filter is evaluated under, beside the statistics: the span of the clock, in µs."""
+
+    now_low: int
+    now_high: int
+
+
+Transfer = Callable[[Call, Sequence[Spec], Context], Spec]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One function of the registry."""
+
+    name: str
+    arguments: str  # their names, for people; `...` repeats the one before
+    arity: tuple[int, int | None]  # fewest and most arguments; None: any number
+    transfer: Transfer
+    note: str  # what is known of the result, for docs/functions.md
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a strict function yields on arguments that are neither null nor errors."""
+
+    values: Values
+    null: Flags = field(default_factory=no)
+    fail: Flags = field(default_factory=no)
+
+
+def strict(args: Sequence[Spec], outcome: Outcome) -> Spec:
+    """Return the Spec of a strict function.
+
+    Where some argument has no value there is no result and no failure of its own.
+    """
+    if not args:
+        return Spec(outcome.values, outcome.null, outcome.fail)
+    possible = reduce(np.logical_and, [occupied(arg.values) for arg in args])
+    null = reduce(np.logical_or, [arg.null for arg in args]) | (outcome.null & possible)
+    fail = reduce(np.logical_or, [arg.fail for arg in args]) | (outcome.fail & possible)
+    return Spec(gate(outcome.values, possible), null, fail)
+
+
+def opened(call: Call, args: Sequence[Spec], *, null: bool = True, fail: bool = True) -> Spec:
+    """Return all values of the call's type, with the arguments' own nulls and errors."""
+    none = np.array([False])
+    spec = anything(call.type)
+    return strict(args, Outcome(spec.values, none | null, none | fail))
+
+
+def settle(call: Call, failing: Flags) -> tuple[Flags, Flags]:
+    """Return (null, fail) for evaluations that a mode may turn into null."""
+    if call.option("ansi", "ansi") == "ansi":
+        return NO, failing
+    return failing, NO
+
+
+def wraps(call: Call) -> bool:
+    """Return whether overflow wraps silently instead of failing or yielding null."""
+    return call.option("ansi", "ansi") == "legacy"
+
+
+def abroad(call: Call) -> bool:
+    """Return whether the call's zone is another than UTC."""
+    return call.option("zone", "UTC") not in UTC_ZONES
+
+
+def numbers(spec: Spec, type_name: str) -> Numbers:
+    """Return the numbers of an argument; untracked values become all numbers of its type."""
+    values = spec.values
+    floating = spark_type(type_name).family == "float"
+    if isinstance(values, Numbers) and (values.low.dtype == np.float64) == floating:
+        return values
+    full = everything(type_name)
+    assert isinstance(full, Numbers), type_name
+    return Numbers(full.low, full.high, ~occupied(values), full.nan & occupied(values))
+
+
+def bools(spec: Spec) -> Bools:
+    """Return the truth values of an argument; untracked values become both."""
+    if isinstance(spec.values, Bools):
+        return spec.values
+    some = occupied(spec.values)
+    return Bools(some, some)
+
+
+def texts(spec: Spec) -> Texts:
+    """Return the texts of an argument; untracked values become all texts."""
+    values = spec.values
+    if isinstance(values, Texts | Json):
+        return as_texts(values)
+    return Texts(None, None, ~occupied(values))
+
+
+def literal(call: Call, position: int) -> Literal | None:
+    """Return the argument if it is a constant."""
+    arg = call.args[position]
+    return arg if isinstance(arg, Literal) else None
+
+
+def family(type_name: str) -> str:
+    """Return the family of a Spark type, as `SparkType.family`."""
+    return spark_type(type_name).family

@@ -1,0 +1,1 @@
+"""The transfer functions, by subject; `strata.expr.registry` gathers their entries."""

@@ -1,0 +1,195 @@
+"""Comparisons of two ranges: true is possible, false is possible.
+
+NaN equals NaN and is greater than every number; -0.0 equals 0.0. Texts compare by bytes;
+another collation is not tracked and opens the answer.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from strata.expr.entry import Context, Entry, Outcome, family, strict, texts
+from strata.expr.nodes import Call, Literal
+from strata.expr.spec import (
+    NO,
+    YES,
+    Bools,
+    Flags,
+    Json,
+    Numbers,
+    Spec,
+    Texts,
+    occupied,
+    text_compare,
+)
+
+# Beyond so many constants, `in` looks them up by bisection instead of one after the other.
+_MANY_ITEMS: Final = 8
+
+
+def _numbers_less(a: Numbers, b: Numbers, *, equal: bool) -> Flags:
+    """Return where some number of `a` is less (or equal) than some number of `b`."""
+    bounds = (a.low <= b.high) if equal else (a.low < b.high)
+    less: Flags = bounds & ~(a.empty | b.empty)
+    if b.nan.any():
+        less = less | (b.nan & (~a.empty | a.nan) if equal else b.nan & ~a.empty)
+    return less
+
+
+def _texts_less(a: Texts, b: Texts, *, equal: bool) -> Flags:
+    operation = "less_equal" if equal else "less"
+    return text_compare(operation, a.low, b.high) & ~(a.empty | b.empty)
+
+
+def _bools_less(a: Bools, b: Bools, *, equal: bool) -> Flags:
+    less = a.false & b.true
+    return less | (a.true & b.true) | (a.false & b.false) if equal else less
+
+
+def may_be_less(left: Spec, right: Spec, *, equal: bool) -> Flags:
+    """Return where some value on the left is less (or equal) than some value on the right."""
+    match left.values, right.values:
+        case Numbers() as a, Numbers() as b if _same_width(a, b):
+            return _numbers_less(a, b, equal=equal)
+        case ((Texts() | Json()), (Texts() | Json())):
+            return _texts_less(texts(left), texts(right), equal=equal)
+        case Bools() as a, Bools() as b:
+            return _bools_less(a, b, equal=equal)
+        case a, b:
+            return occupied(a) & occupied(b)
+
+
+def may_be_equal(left: Spec, right: Spec) -> Flags:
+    """Return where some value on the left equals some value on the right."""
+    ordered = may_be_less(left, right, equal=True) & may_be_less(right, left, equal=True)
+    match left.values, right.values:
+        case Numbers() as a, Numbers() as b if a.nan.any() or b.nan.any():
+            overlap = (a.low <= b.high) & (b.low <= a.high) & ~(a.empty | b.empty)
+            return overlap | (a.nan & b.nan)
+        case Bools() as p, Bools() as q:
+            return (p.true & q.true) | (p.false & q.false)
+        case _:
+            return ordered
+
+
+def may_differ(left: Spec, right: Spec) -> Flags:
+    """Return where some value on the left differs from some value on the right."""
+    match left.values, right.values:
+        case Numbers() as a, Numbers() as b if _same_width(a, b):
+            bounds = (a.low != a.high) | (b.low != b.high) | (a.low != b.low)
+            differ: Flags = bounds & ~(a.empty | b.empty)
+            return differ | (a.nan & ~b.empty) | (b.nan & ~a.empty)
+        case ((Texts() | Json()), (Texts() | Json())):
+            p, q = texts(left), texts(right)
+            same = text_compare("equal", p.low, p.high, unknown=False)
+            same = same & text_compare("equal", q.low, q.high, unknown=False)
+            same = same & text_compare("equal", p.low, q.low, unknown=False)
+            return ~same & ~(p.empty | q.empty)
+        case Bools() as c, Bools() as d:
+            return (c.true & d.false) | (c.false & d.true)
+        case a, b:
+            return occupied(a) & occupied(b)
+
+
+def _same_width(a: Numbers, b: Numbers) -> bool:
+    # int64 against float64 would be compared as doubles, which is not exact.
+    return (a.low.dtype == np.float64) == (b.low.dtype == np.float64)
+
+
+def _comparable(call: Call) -> bool:
+    """Return whether both sides have one type, or types whose values compare as they are held."""
+    left, right = (arg.type for arg in call.args)
+    return left == right or (family(left) == family(right) and family(left) not in ("decimal",))
+
+
+Test = Callable[[Spec, Spec], Flags]
+
+
+def _comparison(true: Test, false: Test) -> Callable[[Call, Sequence[Spec], Context], Spec]:
+    def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+        if not _comparable(call):
+            return strict(args, Outcome(Bools(YES, YES)))
+        left, right = args
+        return strict(args, Outcome(Bools(true(left, right), false(left, right))))
+
+    return transfer
+
+
+def _lt(a: Spec, b: Spec) -> Flags:
+    return may_be_less(a, b, equal=False)
+
+
+def _le(a: Spec, b: Spec) -> Flags:
+    return may_be_less(a, b, equal=True)
+
+
+def _gt(a: Spec, b: Spec) -> Flags:
+    return may_be_less(b, a, equal=False)
+
+
+def _ge(a: Spec, b: Spec) -> Flags:
+    return may_be_less(b, a, equal=True)
+
+
+def _equal_null_safe(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    left, right = args
+    some_left, some_right = occupied(left.values), occupied(right.values)
+    if _comparable(call):
+        same, differ = may_be_equal(left, right), may_differ(left, right)
+    else:
+        same = differ = some_left & some_right
+    unlike = (left.null & some_right) | (right.null & some_left)
+    return Spec(Bools(same | (left.null & right.null), differ | unlike), NO, left.fail | right.fail)
+
+
+def _in(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    value, *items = args
+    numbers = _constant_numbers(call)
+    if numbers is not None and isinstance(value.values, Numbers):
+        return _in_sorted(value, numbers)
+    same, differ = NO, YES
+    for node, item in zip(call.args[1:], items, strict=True):
+        comparable = _comparable(Call("equal_to", (call.args[0], node), "boolean"))
+        both = occupied(value.values) & occupied(item.values)
+        same = same | (may_be_equal(value, item) if comparable else both)
+        differ = differ & (may_differ(value, item) if comparable else both)
+    null, fail = value.null, value.fail
+    for item in items:
+        null, fail = null | (item.null & occupied(value.values)), fail | item.fail
+    return Spec(Bools(same & occupied(value.values), differ), null, fail)
+
+
+def _constant_numbers(call: Call) -> np.ndarray | None:
+    """Return the items, sorted, if they are many constants of the value's own integer type."""
+    items = call.args[1:]
+    kind = call.args[0].type
+    if len(items) < _MANY_ITEMS or family(kind) != "int":
+        return None
+    values = [item.value for item in items if isinstance(item, Literal) and item.type == kind]
+    if len(values) < len(items) or not all(isinstance(value, int) for value in values):
+        return None
+    return np.unique(np.array(values, np.int64))
+
+
+def _in_sorted(value: Spec, items: np.ndarray) -> Spec:
+    numbers = value.values
+    assert isinstance(numbers, Numbers)
+    first = np.searchsorted(items, numbers.low, side="left")
+    behind = np.searchsorted(items, numbers.high, side="right")
+    some = ~numbers.empty
+    point = numbers.low == numbers.high
+    return Spec(
+        Bools((first < behind) & some, ~(point & (first < behind)) & some), value.null, value.fail
+    )
+
+
+ENTRIES: Final = (
+    Entry("equal_to", "left, right", (2, 2), _comparison(may_be_equal, may_differ), "exact"),
+    Entry("equal_null_safe", "left, right", (2, 2), _equal_null_safe, "exact; never null"),
+    Entry("less_than", "left, right", (2, 2), _comparison(_lt, _ge), "exact"),
+    Entry("less_than_or_equal", "left, right", (2, 2), _comparison(_le, _gt), "exact"),
+    Entry("greater_than", "left, right", (2, 2), _comparison(_gt, _le), "exact"),
+    Entry("greater_than_or_equal", "left, right", (2, 2), _comparison(_ge, _lt), "exact"),
+    Entry("in", "x, item, ...", (1, None), _in, "exact against each item's range"),
+)

@@ -1,0 +1,214 @@
+"""Functions of dates: whole days, free of time zones."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from strata.expr import bounds as exact
+from strata.expr import calendar
+from strata.expr.entry import (
+    Context,
+    Entry,
+    Outcome,
+    literal,
+    numbers,
+    opened,
+    settle,
+    strict,
+)
+from strata.expr.functions.arithmetic import filled, sides
+from strata.expr.nodes import Call
+from strata.expr.sparktype import spark_type
+from strata.expr.spec import YES, Bounds, Flags, Numbers, Spec
+
+_DATE: Final = spark_type("date")
+
+
+def checked(args: Sequence[Spec], low: Bounds, high: Bounds, empty: Flags) -> Spec:
+    """Return days that fail, in every mode, where they leave 32 bits."""
+    fitting, outside = exact.fit(Numbers(low, high, empty), _DATE)
+    return strict(args, Outcome(fitting, fail=outside))
+
+
+def _wrapping(call: Call, args: Sequence[Spec], low: Bounds, high: Bounds, empty: Flags) -> Spec:
+    """Return 32-bit numbers that silently wrap in every mode."""
+    kind = spark_type(call.type)
+    fitting, outside = exact.fit(Numbers(low, high, empty), kind)
+    if outside.any():
+        fitting = filled(fitting, kind, outside)
+    return strict(args, Outcome(fitting))
+
+
+def _date_add(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    a, b = sides(call, args)
+    return _wrapping(call, args, a.low + b.low, a.high + b.high, a.empty | b.empty)
+
+
+def _date_sub(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    a, b = sides(call, args)
+    return _wrapping(call, args, a.low - b.high, a.high - b.low, a.empty | b.empty)
+
+
+def _add_months(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    a, b = sides(call, args)
+    low = calendar.add_months(a.low, b.low)
+    return checked(args, low, calendar.add_months(a.high, b.high), a.empty | b.empty)
+
+
+def _trunc(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    unit = literal(call, 1)
+    if unit is None or not isinstance(unit.value, str | None):
+        return opened(call, args)
+    a = numbers(args[0], call.args[0].type)
+    low = None if unit.value is None else calendar.truncate_days(a.low, unit.value)
+    if low is None or unit.value is None:  # an unknown unit gives null
+        return strict(args, Outcome(Numbers(a.low, a.high, YES), null=YES))
+    high = calendar.truncate_days(a.high, unit.value)
+    assert high is not None
+    return checked(args, low, high, a.empty)
+
+
+def _last_day(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    a = numbers(args[0], call.args[0].type)
+    low, high = (calendar.month_start(calendar.months(x) + 1) - 1 for x in (a.low, a.high))
+    return checked(args, low, high, a.empty)
+
+
+def _year(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    a = numbers(args[0], call.args[0].type)
+    values = Numbers(calendar.years(a.low), calendar.years(a.high), a.empty)
+    return strict(args, Outcome(values))
+
+
+Field = Callable[[Bounds], Bounds]
+
+
+def _within(field: Field, frame: Field, least: int, most: int) -> Callable[..., Spec]:
+    """Return the transfer of a field that rises inside a frame and starts anew in the next."""
+
+    def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+        a = numbers(args[0], call.args[0].type)
+        same = frame(a.low) == frame(a.high)
+        low, high = np.where(same, field(a.low), least), np.where(same, field(a.high), most)
+        return strict(args, Outcome(Numbers(low, high, a.empty)))
+
+    return transfer
+
+
+def _month(days: Bounds) -> Bounds:
+    return calendar.months(days) % 12 + 1
+
+
+def _quarter(days: Bounds) -> Bounds:
+    return calendar.months(days) % 12 // 3 + 1
+
+
+def _day_of_month(days: Bounds) -> Bounds:
+    return days - calendar.month_start(calendar.months(days)) + 1
+
+
+def _day_of_year(days: Bounds) -> Bounds:
+    return days - calendar.month_start(calendar.months(days) // 12 * 12) + 1
+
+
+def _week_from_sunday(days: Bounds) -> Bounds:
+    return (days + 4) // 7
+
+
+def _day_of_week(days: Bounds) -> Bounds:
+    return (days + 4) % 7 + 1
+
+
+def _week_from_monday(days: Bounds) -> Bounds:
+    return (days + 3) // 7
+
+
+def _week_day(days: Bounds) -> Bounds:
+    return (days + 3) % 7
+
+
+def _iso_year(days: Bounds) -> Bounds:
+    # The year of the week's Thursday.
+    return calendar.years(days - _week_day(days) + 3)
+
+
+def _week_of_year(days: Bounds) -> Bounds:
+    return (_day_of_year(days - _week_day(days) + 3) - 1) // 7 + 1
+
+
+def _date_diff(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    a, b = sides(call, args)
+    return _wrapping(call, args, a.low - b.high, a.high - b.low, a.empty | b.empty)
+
+
+def _subtract_dates(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    a, b = sides(call, args)
+    days = Numbers(a.low - b.high, a.high - b.low, a.empty | b.empty)
+    far = (np.abs(days.low) > _FURTHEST_DAY) | (np.abs(days.high) > _FURTHEST_DAY)
+    low, high = (
+        np.clip(x, -_FURTHEST_DAY, _FURTHEST_DAY) * calendar.DAY_US for x in (days.low, days.high)
+    )
+    return strict(args, Outcome(Numbers(low, high, days.empty), fail=far & ~days.empty))
+
+
+# The last whole day whose microseconds fit 64 bits, with a day to spare.
+_FURTHEST_DAY: Final = 2**63 // calendar.DAY_US - 1
+
+
+def _make_date(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    """Return all days between January of the first year and December of the last."""
+    year, month, day = (numbers(spec, arg.type) for spec, arg in zip(args, call.args, strict=True))
+    low, high = (np.clip(x, -5_000_000, 5_000_000) for x in (year.low, year.high))
+    first = calendar.month_start((low - 1970) * 12)
+    last = calendar.month_start((high - 1969) * 12) - 1
+    values, beyond = exact.fit(Numbers(first, last, year.empty | month.empty | day.empty), _DATE)
+    clipped = (low != year.low) | (high != year.high)
+    fine = (month.low >= 1) & (month.high <= 12) & (day.low >= 1) & (day.high <= 28)
+    null, fail = settle(call, ~fine | beyond | clipped)
+    # Beyond 32 bits an error is possible in every mode.
+    return strict(args, Outcome(values, null, fail | beyond | clipped))
+
+
+def _unix_date(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    a = numbers(args[0], call.args[0].type)
+    return _wrapping(call, args, a.low, a.high, a.empty)
+
+
+def _interval_days(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    """Return the whole days of a day-time interval, toward zero."""
+    a = numbers(args[0], call.args[0].type)
+    low, high = (
+        np.where(x < 0, -(-x // calendar.DAY_US), x // calendar.DAY_US) for x in (a.low, a.high)
+    )
+    return strict(args, Outcome(Numbers(low, high, a.empty)))
+
+
+def _part(name: str, transfer: Callable[..., Spec], note: str) -> Entry:
+    return Entry(name, "date", (1, 1), transfer, note)
+
+
+_SAME_YEAR: Final = "monotone within one year, otherwise the whole span"
+_SAME_WEEK: Final = "monotone within one week, otherwise the whole span"
+ENTRIES: Final = (
+    Entry("date_add", "date, days", (2, 2), _date_add, "monotone; wraps at 32 bits"),
+    Entry("date_sub", "date, days", (2, 2), _date_sub, "monotone; wraps at 32 bits"),
+    Entry("date_diff", "end, start", (2, 2), _date_diff, "monotone; wraps at 32 bits"),
+    Entry("add_months", "date, months", (2, 2), _add_months, "monotone; months end early"),
+    Entry("date_add_ym_interval", "date, interval", (2, 2), _add_months, "as add_months"),
+    Entry("subtract_dates", "left, right", (2, 2), _subtract_dates, "monotone"),
+    Entry("trunc", "date, unit", (2, 2), _trunc, "monotone for a constant unit"),
+    Entry("make_date", "year, month, day", (3, 3), _make_date, "whole years"),
+    Entry("unix_date", "date", (1, 1), _unix_date, "the same number"),
+    Entry("date_from_unix_date", "days", (1, 1), _unix_date, "the same number"),
+    Entry("extract_ansi_interval_days", "interval", (1, 1), _interval_days, "monotone"),
+    _part("last_day", _last_day, "monotone"),
+    _part("year", _year, "monotone"),
+    _part("quarter", _within(_quarter, calendar.years, 1, 4), _SAME_YEAR),
+    _part("month", _within(_month, calendar.years, 1, 12), _SAME_YEAR),
+    _part("day_of_month", _within(_day_of_month, calendar.months, 1, 31), "within one month"),
+    _part("day_of_year", _within(_day_of_year, calendar.years, 1, 366), _SAME_YEAR),
+    _part("week_of_year", _within(_week_of_year, _iso_year, 1, 53), _SAME_YEAR),
+    _part("day_of_week", _within(_day_of_week, _week_from_sunday, 1, 7), _SAME_WEEK),
+    _part("week_day", _within(_week_day, _week_from_monday, 0, 6), _SAME_WEEK),
+)

@@ -1,0 +1,144 @@
+"""Casts from text: constants in the plain formats, and what JSON prints.
+
+A constant in a format not listed here is not wrong, only not known: the cast may then yield
+anything or fail.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Final
+
+import numpy as np
+
+from strata.expr import bounds as exact
+from strata.expr.entry import UTC_ZONES, Outcome, literal, opened, settle, strict
+from strata.expr.functions.timestamps import widened
+from strata.expr.nodes import Call
+from strata.expr.sparktype import SparkType, spark_type
+from strata.expr.spec import Bools, Flags, Json, Numbers, Spec, everything, exactly, occupied
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?")
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MOMENT: Final = re.compile(
+    r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"([ T](?P<clock>[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?)?"
+)
+_TRUTHS: Final = {"true": True, "false": False}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_INTEGERS: Final = frozenset({"byte", "short", "integer", "long"})
+
+
+def from_text(call: Call, args: Sequence[Spec]) -> Spec:
+    """Return what text casts to: known for plain constants and for the kinds of JSON."""
+    constant, values = literal(call, 0), args[0].values
+    if constant is not None and isinstance(constant.value, str):
+        if (parsed := parse_constant(constant.value, call)) is not None:
+            return parsed
+    if call.args[0].type == "binary" or call.type == "binary":
+        return opened(call, args)
+    if isinstance(values, Json) and not values.quoted:
+        return _from_json(call, args, values)
+    return strict(args, Outcome(everything(call.type), *settle(call, np.array([True]))))
+
+
+def parse_constant(text: str, call: Call) -> Spec | None:
+    """Return the value that a constant casts to, or None for a format that is not known here."""
+    kind = spark_type(call.type)
+    value: object = None
+    if kind.name in _INTEGERS and _INTEGER.fullmatch(text):
+        value = int(text)
+        return exactly(value, call.type) if kind.low <= int(text) <= kind.high else None
+    if kind.name == "double" and _DECIMAL.fullmatch(text):
+        value = float(text)
+    elif kind.family == "decimal" and _DECIMAL.fullmatch(text):
+        value = Decimal(text)
+    elif kind.family == "bool" and text in _TRUTHS:
+        value = _TRUTHS[text]
+    elif kind.name == "date" and _DATE.fullmatch(text):
+        value = _days(text)
+    elif kind.name in ("timestamp", "timestamp_ntz") and (found := _MOMENT.fullmatch(text)):
+        return _moment(found, call)
+    return None if value is None else exactly(value, call.type)
+
+
+def _days(text: str) -> int | None:
+    try:
+        return (date.fromisoformat(text) - date(1970, 1, 1)).days
+    except ValueError:
+        return None
+
+
+def _moment(found: re.Match[str], call: Call) -> Spec | None:
+    zone = found["zone"]
+    if zone and call.type == "timestamp_ntz":
+        return None
+    try:
+        clock = found["clock"] or "00:00"
+        moment = datetime.fromisoformat(f"{found['day']}T{clock}{zone or 'Z'}")
+    except ValueError:
+        return None
+    micros = (moment - _EPOCH) // timedelta(microseconds=1)
+    spec = exactly(micros, call.type)
+    local = call.type == "timestamp" and not zone and call.option("zone", "UTC") not in UTC_ZONES
+    if not local or not isinstance(spec.values, Numbers):
+        return spec
+    return Spec(Numbers(*widened(spec.values.low, spec.values.high)))
+
+
+def _from_json(call: Call, args: Sequence[Spec], values: Json) -> Spec:
+    """Return what JSON casts to, kind by kind; a string may hold any text."""
+    target, full = spark_type(call.type), everything(call.type)
+    strings, some = ~values.strings.empty, occupied(values.numbers)
+    neither = values.lists | values.maps | strings
+    if isinstance(full, Bools):
+        open_ = strings | some
+        return strict(
+            args,
+            Outcome(
+                Bools(values.true | open_, values.false | open_), *settle(call, neither | some)
+            ),
+        )
+    readable = target.family in ("float", "decimal") or target.name in _INTEGERS
+    if not isinstance(full, Numbers) or not readable or target.wide:
+        return strict(args, Outcome(full, *settle(call, occupied(values))))
+    read, failing = _from_numbers(values, target)
+    failing = failing | neither | values.true | values.false
+    read = Numbers(
+        np.where(strings, full.low, read.low),
+        np.where(strings, full.high, read.high),
+        read.empty & ~strings,
+        read.nan | (full.nan & strings),
+    )
+    return strict(args, Outcome(read, *settle(call, failing)))
+
+
+def _from_numbers(values: Json, target: SparkType) -> tuple[Numbers, Flags]:
+    """Return the numbers that JSON numbers cast to, and where the cast may fail."""
+    source = values.numbers
+    if target.family == "float":
+        low, high = source.low, source.high
+        if target.single:
+            low, high = exact.single(low), exact.single(high)
+        return Numbers(low, high, source.empty), np.array([False])
+    if target.family == "decimal":
+        return decimals_around(source, target)
+    low, high = exact.truncated(source.low, target), exact.truncated(source.high, target)
+    outside = (source.low < float(target.low)) | (source.high >= float(target.high + 1))
+    # "1.5" and "1e3" are no integers to ANSI mode.
+    return Numbers(low, high, source.empty), (outside | ~values.integral) & ~source.empty
+
+
+def decimals_around(source: Numbers, target: SparkType) -> tuple[Numbers, Flags]:
+    """Return narrow decimals that enclose doubles, with units to spare, and where some overflow."""
+    low, high = (np.clip(x, -1e18, 1e18) * 10.0**target.scale for x in (source.low, source.high))
+    low, high = low - np.abs(low) * 1e-14 - 2, high + np.abs(high) * 1e-14 + 2
+    outside = ((low < target.low) | (high > target.high)) & ~source.empty
+    # Clipped twice: as a double the type's limit may be rounded up.
+    low, high = (
+        np.clip(x, target.low, target.high).astype(np.int64).clip(target.low, target.high)
+        for x in (low, high)
+    )
+    return Numbers(low, high, source.empty), outside

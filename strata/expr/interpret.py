@@ -1,0 +1,113 @@
+"""The abstract interpreter: what an expression may yield on the rows of each part.
+
+One evaluation handles every part of an environment. Subtrees without columns are evaluated
+once, for all environments. What is not understood is opened, never refused: an unknown
+function, a quarantined one, a wrong number of arguments, values of an unexpected kind.
+"""
+
+from collections.abc import Collection
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from strata.expr.entry import Context, Outcome, strict
+from strata.expr.nodes import Call, Column, Expr, Literal, Opaque
+from strata.expr.registry import REGISTRY
+from strata.expr.spec import Bools, Json, Numbers, Spec, Texts, anything, everything, exactly
+
+
+class Environment(Protocol):
+    """Says what the columns of the parts at hand may hold."""
+
+    def column(self, column: Column) -> Spec:
+        """Return what a column may hold in each part."""
+        ...
+
+
+class Unknown:
+    """The environment that knows nothing: every column may hold anything of its type."""
+
+    def column(self, column: Column) -> Spec:
+        """Return every value, and null; reading a column never fails."""
+        return Spec(everything(column.type), np.array([True]))
+
+
+class Interpreter:
+    """Evaluates the nodes of one filter; keeps constants from one environment to the next."""
+
+    def __init__(
+        self, context: Context, quarantine: Collection[str] = (), *, lenient: bool = True
+    ) -> None:
+        """`lenient`: a bug in a transfer function opens the call instead of raising."""
+        self.context = context
+        self.quarantine = frozenset(quarantine)
+        self.lenient = lenient
+        self.opened: dict[int, str] = {}  # why a node is open, by id(node)
+        self._constants: dict[int, Spec] = {}
+        self._nodes: list[Expr] = []  # keeps the nodes alive, so that ids stay theirs
+
+    def evaluate(
+        self, expr: Expr, environment: Environment, trace: dict[int, Spec] | None = None
+    ) -> Spec:
+        """Return what `expr` may yield; `trace` receives the Spec of every node by its id."""
+        if (known := self._constants.get(id(expr))) is not None and trace is None:
+            return known
+        match expr:
+            case Column():
+                spec = environment.column(expr)
+            case Literal():
+                spec = exactly(expr.value, expr.type)
+            case Opaque():
+                spec = self._open(expr, expr.type, expr.reason)
+            case Call():
+                args = [self.evaluate(arg, environment, trace) for arg in expr.args]
+                spec = self._call(expr, args)
+        if trace is not None:
+            trace[id(expr)] = spec
+        if not isinstance(expr, Column) and self._is_constant(expr):
+            self._constants[id(expr)] = spec
+            self._nodes.append(expr)
+        return spec
+
+    def _is_constant(self, expr: Expr) -> bool:
+        if isinstance(expr, Call):
+            return all(id(arg) in self._constants for arg in expr.args)
+        return isinstance(expr, Literal | Opaque)
+
+    def _call(self, call: Call, args: list[Spec]) -> Spec:
+        entry = REGISTRY.get(call.function)
+        if entry is None:
+            return self._open(call, call.type, f"the function {call.function} is not known")
+        if call.function in self.quarantine:
+            return self._open(call, call.type, f"the function {call.function} is in quarantine")
+        least, most = entry.arity
+        if len(args) < least or (most is not None and len(args) > most):
+            return self._open(call, call.type, f"{call.function} with {len(args)} arguments")
+        try:
+            spec = entry.transfer(call, args, self.context)
+        except (TypeError, ValueError, ArithmeticError, AssertionError, pa.ArrowException) as error:
+            if not self.lenient:
+                raise
+            return self._open(call, call.type, f"{call.function} could not be evaluated: {error}")
+        if _suits(spec, call.type):
+            return spec
+        return strict([spec], Outcome(everything(call.type), spec.null, spec.fail))
+
+    def _open(self, node: Expr, type_name: str, reason: str) -> Spec:
+        self.opened[id(node)] = reason
+        return anything(type_name)
+
+
+def _suits(spec: Spec, type_name: str) -> bool:
+    """Return whether values are of the kind that a type has."""
+    expected = everything(type_name)
+    match expected:
+        case Texts():
+            return isinstance(spec.values, Texts | Json)
+        case Bools():
+            return isinstance(spec.values, Bools)
+        case Numbers():
+            return isinstance(spec.values, Numbers)
+        case _:
+            return True

@@ -1,0 +1,334 @@
+"""The domain: what an expression may yield on the rows of each part.
+
+A `Spec` describes many parts at once. Its fields are arrays over the parts, or arrays of one
+element that stand for all parts (constants broadcast). It says whether the result may be null,
+whether the evaluation may fail, and which other values are possible:
+
+    Bools     may be true, may be false
+    Numbers   every number in [low, high], and NaN apart; dates, timestamps and intervals are
+              whole numbers, decimals are whole numbers of 10**-scale
+    Texts     every text in [low, high] by UTF-8 bytes; a bound that is null is open
+    Json      the text of a JSON value, with what is known by kind and by path
+    Anything  values of a type that is not tracked
+
+Law (tests/laws/test_interpreter.py): the concrete result on every row lies in the Spec.
+Errs: may say "possible" too often, never too seldom.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from strata.expr.sparktype import SparkType, spark_type
+
+Flags = NDArray[np.bool_]
+Bounds = NDArray[Any]  # int64, float64, or Python ints as objects (wide decimals)
+TextBound = Any  # a binary Arrow array or scalar, whose nulls are open; None: open for all
+
+
+def _constant_flags(value: bool) -> Flags:
+    flags = np.array([value])
+    flags.flags.writeable = False
+    return flags
+
+
+YES: Final = _constant_flags(True)
+NO: Final = _constant_flags(False)
+
+
+def no() -> Flags:
+    """Return the flag that is set for no part: a default that dataclasses accept."""
+    return NO
+
+
+@dataclass(frozen=True, slots=True)
+class Bools:
+    """Truth values."""
+
+    true: Flags
+    false: Flags
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The numbers of [low, high], both inclusive; `low` and `high` mean nothing where `empty`."""
+
+    low: Bounds
+    high: Bounds
+    empty: Flags = field(default_factory=no)  # no number but perhaps NaN
+    nan: Flags = field(default_factory=no)
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The texts (or binaries) of [low, high], both inclusive."""
+
+    low: TextBound
+    high: TextBound
+    empty: Flags = field(default_factory=no)
+
+
+@dataclass(frozen=True, slots=True)
+class Json:
+    """The text of JSON values; the kinds are independent of each other.
+
+    `quoted`: a JSON string appears with its quotes (a whole document), otherwise without (the
+    result of get_json_object). JSON null and a missing path are SQL null, so not in here.
+    """
+
+    true: Flags
+    false: Flags
+    numbers: Numbers  # doubles, rounded outward
+    integral: Flags  # every number is written as an integer
+    strings: Texts
+    lists: Flags
+    maps: Flags
+    quoted: bool
+    child: "Callable[[str], Spec]"  # the value under a key
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """Values that are not tracked."""
+
+    empty: Flags = field(default_factory=no)
+
+
+Values = Bools | Numbers | Texts | Json | Anything
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What an expression may yield, per part: values, null, an error."""
+
+    values: Values
+    null: Flags = field(default_factory=no)
+    fail: Flags = field(default_factory=no)
+
+
+def everything(type_name: str) -> Values:
+    """Return all values of a type, of one element."""
+    kind = spark_type(type_name)
+    match kind.family:
+        case "bool":
+            return Bools(YES, YES)
+        case "int" | "decimal":
+            return Numbers(integers(kind.low, kind), integers(kind.high, kind))
+        case "float":
+            return Numbers(np.array([-np.inf]), np.array([np.inf]), NO, YES)
+        case "text":
+            return Texts(None, None)
+        case "void":
+            return Anything(YES)
+        case _:
+            return Anything()
+
+
+def anything(type_name: str) -> Spec:
+    """Return the Spec that excludes nothing: any value, null or an error."""
+    return Spec(everything(type_name), YES, YES)
+
+
+def integers(value: int, kind: SparkType) -> Bounds:
+    """Return one whole number as an array of the width that a type needs."""
+    return np.array([value], dtype=object if kind.wide else np.int64)
+
+
+def exactly(value: object, type_name: str) -> Spec:
+    """Return the Spec of a constant; a value that does not suit its type opens it."""
+    if value is None:
+        return Spec(none_of(everything(type_name)), YES)
+    kind = spark_type(type_name)
+    match kind.family, value:
+        case "bool", bool():
+            return Spec(Bools(YES, NO) if value else Bools(NO, YES))
+        case "int", int() if kind.low <= value <= kind.high:
+            point = np.array([value], np.int64)
+            return Spec(Numbers(point, point))
+        case "float", int() | float():
+            point = np.array([float(value)])
+            return Spec(_only_nan() if math.isnan(value) else Numbers(point, point))
+        case "decimal", Decimal() | int():
+            return _exact_decimal(Decimal(value), kind)
+        case "text", str() | bytes():
+            data = value.encode() if isinstance(value, str) else value
+            bound = pa.scalar(data, pa.binary())
+            return Spec(Texts(bound, bound))
+        case _:
+            return Spec(everything(type_name))
+
+
+def _only_nan() -> Numbers:
+    return Numbers(np.array([0.0]), np.array([0.0]), YES, YES)
+
+
+def _exact_decimal(value: Decimal, kind: SparkType) -> Spec:
+    if not value.is_finite():
+        return Spec(everything(kind.name))
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
+    shift = exponent + kind.scale
+    whole, rest = (unscaled * 10**shift, 0) if shift >= 0 else divmod(unscaled, 10**-shift)
+    if rest or not kind.low <= whole <= kind.high:
+        return Spec(everything(kind.name))
+    point = integers(whole, kind)
+    return Spec(Numbers(point, point))
+
+
+def occupied(values: Values) -> Flags:
+    """Return where some value other than null is possible."""
+    match values:
+        case Bools():
+            return values.true | values.false
+        case Numbers():
+            return ~values.empty | values.nan
+        case Json():
+            numbers, strings = occupied(values.numbers), ~values.strings.empty
+            kinds = values.true | values.false | values.lists | values.maps
+            flags: Flags = kinds | numbers | strings
+            return flags
+        case _:
+            return ~values.empty
+
+
+def gate(values: Values, where: Flags) -> Values:
+    """Return `values` where `where` is set, none elsewhere."""
+    if where is YES:
+        return values
+    match values:
+        case Bools():
+            return Bools(values.true & where, values.false & where)
+        case Numbers():
+            return _gate_numbers(values, where)
+        case Texts():
+            return Texts(values.low, values.high, values.empty | ~where)
+        case Json():
+            return Json(
+                values.true & where,
+                values.false & where,
+                _gate_numbers(values.numbers, where),
+                values.integral,
+                Texts(values.strings.low, values.strings.high, values.strings.empty | ~where),
+                values.lists & where,
+                values.maps & where,
+                values.quoted,
+                values.child,
+            )
+        case Anything():
+            return Anything(values.empty | ~where)
+
+
+def _gate_numbers(values: Numbers, where: Flags) -> Numbers:
+    return Numbers(values.low, values.high, values.empty | ~where, values.nan & where)
+
+
+def none_of(values: Values) -> Values:
+    """Return no value, of the same kind."""
+    return gate(values, NO)
+
+
+def hull(a: Values, b: Values) -> Values:
+    """Return values that enclose both; different kinds are no longer told apart."""
+    match a, b:
+        case Bools(), Bools():
+            return Bools(a.true | b.true, a.false | b.false)
+        case Numbers(), Numbers() if (a.low.dtype == np.float64) == (b.low.dtype == np.float64):
+            return _hull_numbers(a, b)
+        case ((Texts() | Json()), (Texts() | Json())):
+            return _hull_texts(as_texts(a), as_texts(b))
+        case _:
+            return Anything(~(occupied(a) | occupied(b)))
+
+
+def _hull_numbers(a: Numbers, b: Numbers) -> Numbers:
+    low, high = np.minimum(a.low, b.low), np.maximum(a.high, b.high)
+    if a.empty.any() or b.empty.any():
+        low = np.where(a.empty, b.low, np.where(b.empty, a.low, low))
+        high = np.where(a.empty, b.high, np.where(b.empty, a.high, high))
+    return Numbers(low, high, a.empty & b.empty, a.nan | b.nan)
+
+
+def _hull_texts(a: Texts, b: Texts) -> Texts:
+    low = text_least(a.low, b.low)
+    high = text_greatest(a.high, b.high)
+    if a.empty.any() or b.empty.any():
+        low = text_where(a.empty, b.low, text_where(b.empty, a.low, low))
+        high = text_where(a.empty, b.high, text_where(b.empty, a.high, high))
+    return Texts(low, high, a.empty & b.empty)
+
+
+# Text bounds. A bound that is null is open: on the low side it lies before every text, on the
+# high side behind every text.
+
+_OPEN: Final = pa.scalar(None, pa.binary())
+
+
+def text_least(a: TextBound, b: TextBound, *, open_wins: bool = True) -> TextBound:
+    """Return the lesser of two bounds; `open_wins`: null if either is, else the other one."""
+    if a is None or b is None:
+        return None if open_wins else (b if a is None else a)
+    return pc.min_element_wise(a, b, skip_nulls=not open_wins)
+
+
+def text_greatest(a: TextBound, b: TextBound, *, open_wins: bool = True) -> TextBound:
+    """Return the greater of two bounds; `open_wins` as for `text_least`."""
+    if a is None or b is None:
+        return None if open_wins else (b if a is None else a)
+    return pc.max_element_wise(a, b, skip_nulls=not open_wins)
+
+
+def text_where(where: Flags, a: TextBound, b: TextBound) -> TextBound:
+    """Return `a` where the flag is set, otherwise `b`."""
+    if where.size == 1:
+        return a if where[0] else b
+    if a is None and b is None:
+        return None
+    return pc.if_else(pa.array(where), _OPEN if a is None else a, _OPEN if b is None else b)
+
+
+def text_compare(operation: str, a: TextBound, b: TextBound, *, unknown: bool = True) -> Flags:
+    """Return `a operation b` ("less", "less_equal", "equal"); `unknown` where a bound is open."""
+    if a is None or b is None:
+        return YES if unknown else NO
+    result = pc.call_function(operation, [a, b])
+    if isinstance(result, pa.Scalar):
+        answer = result.as_py()
+        return YES if (unknown if answer is None else answer) else NO
+    if result.null_count:
+        result = pc.fill_null(result, unknown)
+    flags: Flags = result.to_numpy(zero_copy_only=False)
+    return flags
+
+
+def _span(low: bytes, high: bytes, where: Flags) -> Texts:
+    return Texts(pa.scalar(low, pa.binary()), pa.scalar(high, pa.binary()), ~where)
+
+
+def as_texts(values: Texts | Json) -> Texts:
+    """Return the range of the texts that JSON values print as."""
+    if isinstance(values, Texts):
+        return values
+    finite = np.isfinite(values.numbers.low) & np.isfinite(values.numbers.high)
+    some = ~values.numbers.empty
+    parts = [
+        _span(b'"', b"#", ~values.strings.empty) if values.quoted else values.strings,
+        _span(b"true", b"true", values.true),
+        _span(b"false", b"false", values.false),
+        _span(b"-", b":", some & finite),
+        Texts(None, None, ~((some & ~finite) | values.numbers.nan)),
+        _span(b"[", b"\\", values.lists),
+        _span(b"{", b"|", values.maps),
+    ]
+    total = parts[0]
+    for part in parts[1:]:
+        if not part.empty.all():
+            total = _hull_texts(total, part)
+    return total

@@ -1,0 +1,147 @@
+"""The verdict: keep a part if the filter may be true or may fail on a row of it.
+
+The conjuncts of the filter are taken in the order in which the reader evaluates them, in chunks
+of parts that fit the cache; the parts that a conjunct decides are not looked at again. A part
+is skipped when the filter can neither be true nor fail: a false conjunct hides the errors of
+those behind it, never of those before it, and a null one hides nothing.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from strata.expr.entry import Context, bools
+from strata.expr.filter import Filter
+from strata.expr.functions.json import parse_path
+from strata.expr.interpret import Interpreter, Unknown
+from strata.expr.nodes import Call, Column, Expr, Literal
+from strata.expr.spec import Flags
+from strata.model.schema import Relation
+from strata.prune.specs import PartSpecs, Rows
+from strata.stats.wire import ROWS, Path, column_name, path_name
+
+CHUNK_PARTS: Final = 16_384  # a few bounds of so many parts fit the second-level cache
+_WORTH_NARROWING: Final = 0.5  # gathering survivors costs about as much as evaluating the rest
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The verdict for each part. Shape: one element a row of the statistics."""
+
+    keep: Flags
+    may_be_true: Flags
+    may_fail: Flags
+
+
+def decide(
+    filter: Filter,
+    stats: pa.Table | pa.RecordBatch,
+    relation: Relation,
+    *,
+    quarantine: Collection[str] = (),
+) -> Decision:
+    """Return which parts a reader of the filter needs.
+
+    Shape: `stats` has a column `rows` and `s.*` columns, one row a part; any may be missing.
+    `quarantine`: ids of columns whose statistics, and names of functions whose rules, are not
+    to be trusted.
+    Errs: may keep, never skips wrongly. `may_be_true` is not narrowed further where a part is
+    kept for a possible error.
+    """
+    specs = PartSpecs(stats, relation, quarantine)
+    interpreter = Interpreter(Context(filter.now_low, filter.now_high), quarantine)
+    conjuncts = split(filter.expr, quarantine)
+    fallible_later = _fallible_later(conjuncts, interpreter)
+    true, fail = np.ones(stats.num_rows, bool), np.zeros(stats.num_rows, bool)
+    for start in range(0, stats.num_rows, CHUNK_PARTS):
+        rows = slice(start, min(start + CHUNK_PARTS, stats.num_rows))
+        _decide_chunk(conjuncts, fallible_later, interpreter, specs, rows, (true, fail))
+    return Decision(true | fail, true, fail)
+
+
+def split(expr: Expr, quarantine: Collection[str] = ()) -> list[Expr]:
+    """Return the conjuncts of an expression, in the order of evaluation."""
+    if isinstance(expr, Call) and expr.function == "and" and "and" not in quarantine:
+        return [conjunct for arg in expr.args for conjunct in split(arg, quarantine)]
+    return [expr]
+
+
+def _fallible_later(conjuncts: Sequence[Expr], interpreter: Interpreter) -> list[bool]:
+    """Return, for each conjunct, whether one behind it may fail on any statistics at all."""
+    flags, later = [], False
+    for conjunct in reversed(conjuncts):
+        flags.append(later)
+        later = later or bool(interpreter.evaluate(conjunct, Unknown()).fail.any())
+    return flags[::-1]
+
+
+def _decide_chunk(
+    conjuncts: Sequence[Expr],
+    fallible_later: Sequence[bool],
+    interpreter: Interpreter,
+    specs: PartSpecs,
+    rows: slice,
+    verdict: tuple[Flags, Flags],
+) -> None:
+    """Write the verdict (may be true, may fail) for the parts of a chunk."""
+    chosen: Rows = rows
+    count = rows.stop - rows.start
+    true, reached, fail = np.ones(count, bool), np.ones(count, bool), np.zeros(count, bool)
+    view = specs.at(chosen)
+    for conjunct, later in zip(conjuncts, fallible_later, strict=True):
+        spec = interpreter.evaluate(conjunct, view)
+        values = bools(spec)
+        fail |= reached & spec.fail
+        reached &= values.true | spec.null
+        true &= values.true
+        verdict[0][chosen], verdict[1][chosen] = true, fail
+        undecided = ~fail & (reached if later else true)
+        left = int(np.count_nonzero(undecided))
+        if not left:
+            return
+        if left < _WORTH_NARROWING * len(undecided):
+            chosen = (
+                np.arange(rows.start, rows.stop)[undecided] if _whole(chosen) else chosen[undecided]
+            )
+            true, reached, fail = true[undecided], reached[undecided], fail[undecided]
+            view = specs.at(chosen)
+
+
+def _whole(rows: Any) -> bool:
+    return isinstance(rows, slice)
+
+
+def needed_columns(filter: Filter) -> set[str]:
+    """Return the columns of a manifest that `decide` reads for a filter.
+
+    Shape: `rows`, `s.{id}` for each column, and for JSON paths every step from the root, since
+    an ancestor may say that a path is absent.
+    """
+    return {ROWS, *_statistics(filter.expr)}
+
+
+def _statistics(expr: Expr) -> Iterator[str]:
+    if isinstance(expr, Column):
+        yield column_name(expr.id)
+    if isinstance(expr, Call):
+        if (found := _json_path(expr)) is not None:
+            column_id, path = found
+            yield from (path_name(column_id, path[:depth]) for depth in range(len(path) + 1))
+        for arg in expr.args:
+            yield from _statistics(arg)
+
+
+def _json_path(expr: Expr) -> tuple[int, Path] | None:
+    """Return the column and path that nested get_json_object calls lead to."""
+    if isinstance(expr, Column):
+        return expr.id, ()
+    if not isinstance(expr, Call) or expr.function != "get_json_object":
+        return None
+    inner, path = _json_path(expr.args[0]), expr.args[1]
+    if inner is None or not isinstance(path, Literal) or not isinstance(path.value, str):
+        return None
+    keys = parse_path(path.value)
+    return None if keys is None else (inner[0], (*inner[1], *keys))

@@ -1,0 +1,328 @@
+"""What statistics say about the columns of each part, as the interpreter's Specs.
+
+Errs: whatever is missing, null, of another type, inverted, NaN or contradictory opens the range
+of the part; nothing closes it but numbers that make sense. `rows == nulls + nans` is the one
+proof that a column holds no other value.
+"""
+
+from collections.abc import Collection
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.expr import nodes
+from strata.expr.sparktype import SparkType, spark_type
+from strata.expr.spec import (
+    YES,
+    Bools,
+    Bounds,
+    Flags,
+    Json,
+    Numbers,
+    Spec,
+    Texts,
+    everything,
+    gate,
+    integers,
+    text_compare,
+)
+from strata.format.encodings import arrow_type, encoding
+from strata.model.schema import Column, Relation
+from strata.model.types import Kind
+from strata.stats.wire import ROWS, Path, column_name, path_name
+
+Rows = slice | np.ndarray[Any, np.dtype[np.intp]]  # which parts: a chunk, or survivors in it
+
+
+class PartSpecs:
+    """The statistics of many parts, decoded once."""
+
+    def __init__(
+        self, stats: pa.Table | pa.RecordBatch, relation: Relation, quarantine: Collection[str]
+    ) -> None:
+        """`quarantine`: column ids as text; other words in it are not for us."""
+        self.relation = relation
+        self.quarantine = frozenset(quarantine)
+        self.num_rows = stats.num_rows
+        self._stats = stats
+        self._fields: dict[tuple[str, str], _Field | None] = {}
+
+    def at(self, rows: Rows) -> "View":
+        """Return the environment of some of the parts."""
+        return View(self, rows)
+
+    def field(self, column: str, name: str = "") -> "_Field | None":
+        """Return a column of the table, or a field of a struct column; None if there is none."""
+        key = (column, name)
+        if key not in self._fields:
+            self._fields[key] = self._load(column, name)
+        return self._fields[key]
+
+    def _load(self, column: str, name: str) -> "_Field | None":
+        if column not in self._stats.schema.names:
+            return None
+        array = self._stats.column(column)
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks()
+        if not name:
+            return _Field(array)
+        if not pa.types.is_struct(array.type) or array.type.get_field_index(name) < 0:
+            return None
+        return _Field(array.field(name))
+
+
+class _Field:
+    """One Arrow array as NumPy sees it: physical values and validity; texts stay in Arrow."""
+
+    def __init__(self, array: pa.Array) -> None:
+        self.type = array.type
+        self.valid = None if array.null_count == 0 else _validity(array)
+        self.array = array
+        self.values = _physical(array)
+
+    def known(self, rows: Rows) -> Flags:
+        """Return where there is a value."""
+        return YES if self.valid is None else self.valid[rows]
+
+    def texts(self, rows: Rows) -> pa.Array:
+        """Return text as binary; null where there is none."""
+        if isinstance(rows, slice):
+            chosen = self.array.slice(rows.start, rows.stop - rows.start)
+        else:
+            chosen = self.array.take(pa.array(rows))
+        return chosen if pa.types.is_binary(self.type) else chosen.cast(pa.binary())
+
+
+def _validity(array: pa.Array) -> Flags:
+    flags: Flags = pc.is_valid(array).to_numpy(zero_copy_only=False)
+    return flags
+
+
+def _physical(array: pa.Array) -> Bounds | None:
+    """Return the numbers behind an array, or None for text and nested types.
+
+    Shape: what lies under a null is arbitrary. Decimals of up to 18 digits become int64, longer
+    ones Python integers, as `spark_type(...).wide` says.
+    """
+    kind = array.type
+    if pa.types.is_struct(kind) or pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return None
+    if pa.types.is_boolean(kind):
+        return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False))
+    if pa.types.is_decimal128(kind):
+        return _decimals(array)
+    width = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}.get(
+        getattr(kind, "bit_width", 0)
+    )
+    if pa.types.is_floating(kind):
+        width = {32: np.float32, 64: np.float64}.get(kind.bit_width)
+    if width is None or array.buffers()[1] is None:
+        return None
+    whole = np.frombuffer(array.buffers()[1], dtype=width)
+    return whole[array.offset : array.offset + len(array)]
+
+
+def _decimals(array: pa.Array) -> Bounds:
+    words = np.frombuffer(array.buffers()[1], dtype=np.int64)
+    words = words[2 * array.offset : 2 * (array.offset + len(array))]
+    if array.type.precision <= 18:
+        return words[0::2]
+    low = words[0::2].view(np.uint64).astype(object)
+    return words[1::2].astype(object) * 2**64 + low
+
+
+_NOTHING_KNOWN: Final = np.array([False])
+
+
+class View:
+    """The environment of some parts: what each column may hold in them."""
+
+    def __init__(self, specs: PartSpecs, rows: Rows) -> None:
+        self._specs = specs
+        self._rows = rows
+        self._columns: dict[int, Spec] = {}
+
+    def column(self, column: nodes.Column) -> Spec:
+        """Return what a column may hold."""
+        if column.id not in self._columns:
+            self._columns[column.id] = self._column(column)
+        return self._columns[column.id]
+
+    def _column(self, column: nodes.Column) -> Spec:
+        declared = self._specs.relation.by_id.get(column.id)
+        if declared is None or str(column.id) in self._specs.quarantine:
+            return Spec(everything(column.type), YES)
+        if spark_type(encoding(declared.type).spark(declared.type)) != spark_type(column.type):
+            return Spec(everything(column.type), YES)
+        if declared.type.kind is Kind.JSONB:
+            return self._json_column(declared)
+        return self._scalar(declared, spark_type(column.type))
+
+    def _count(self, column: str, name: str) -> tuple[Bounds, Flags]:
+        """Return a count, and where it is known."""
+        field = self._specs.field(column, name)
+        if field is None or field.values is None or not pa.types.is_int64(field.type):
+            return np.array([0]), _NOTHING_KNOWN
+        return field.values[self._rows], field.known(self._rows) & self._known(column)
+
+    def _known(self, column: str) -> Flags:
+        """Return where the struct of a column is there at all."""
+        field = self._specs.field(column)
+        return _NOTHING_KNOWN if field is None else field.known(self._rows)
+
+    def _absent(self, column: str) -> tuple[Flags, Flags, Flags]:
+        """Return where there may be nulls, may be NaN, and surely is no other value."""
+        rows, rows_known = self._row_counts()
+        nulls, nulls_known = self._count(column, "nulls")
+        nans, nans_known = self._count(column, "nans")
+        if self._specs.field(column, "nans") is None:
+            nans_known = YES
+        sound = rows_known & nulls_known & nans_known
+        none = sound & (nulls >= 0) & (nans >= 0) & (nulls + nans == rows)
+        return (nulls != 0) | ~nulls_known, (nans != 0) | ~nans_known, none
+
+    def _row_counts(self) -> tuple[Bounds, Flags]:
+        field = self._specs.field(ROWS)
+        if field is None or field.values is None or not pa.types.is_int64(field.type):
+            return np.array([0]), _NOTHING_KNOWN
+        return field.values[self._rows], field.known(self._rows)
+
+    def _scalar(self, declared: Column, kind: SparkType) -> Spec:
+        name = column_name(declared.id)
+        null, nan, none = self._absent(name)
+        low, high = (self._specs.field(name, side) for side in ("low", "high"))
+        expected = arrow_type(declared.type)
+        if low is None or high is None or low.type != expected or high.type != expected:
+            return Spec(gate(everything(kind.name), ~none), null)
+        if kind.family == "text":
+            return Spec(self._texts(name, low, high, none), null)
+        if low.values is None or high.values is None:
+            return Spec(gate(everything(kind.name), ~none), null)
+        low_known, high_known = (
+            field.known(self._rows) & self._known(name) for field in (low, high)
+        )
+        bottom, top = low.values[self._rows], high.values[self._rows]
+        if kind.family == "bool":
+            twisted = low_known & high_known & bottom & ~top
+            true, false = ~high_known | top | twisted, ~low_known | ~bottom | twisted
+            return Spec(Bools(true & ~none, false & ~none), null)
+        return Spec(_numbers(bottom, top, low_known, high_known, kind, none, nan), null)
+
+    def _texts(self, name: str, low: "_Field", high: "_Field", none: Flags) -> Texts:
+        bottom, top = low.texts(self._rows), high.texts(self._rows)
+        twisted = text_compare("less", top, bottom, unknown=False)
+        open_ = twisted | ~self._known(name)
+        if open_.any():
+            mask = pa.array(np.broadcast_to(open_, len(bottom)))
+            nothing = pa.scalar(None, pa.binary())
+            bottom, top = pc.if_else(mask, nothing, bottom), pc.if_else(mask, nothing, top)
+        return Texts(bottom, top, none)
+
+    # JSON: the column is the root; a key leads to the path below.
+
+    def _json_column(self, declared: Column) -> Spec:
+        null, _, none = self._absent(column_name(declared.id))
+        root = self._json(declared.id, (), quoted=True)
+        return Spec(gate(root.values, ~none), null)
+
+    def _json(self, column_id: int, path: Path, *, quoted: bool = False) -> Spec:
+        """Return what a path may hold: null where it is missing or JSON null."""
+        name = path_name(column_id, path)
+        known, absent = self._known(name), self._is_absent(column_id, path)
+
+        def may(field: str, less: str = "") -> Flags:
+            count, is_known = self._count(name, field)
+            if less:
+                other, other_known = self._count(name, less)
+                count, is_known = count - other, is_known & other_known
+            return ((count != 0) | ~is_known) & ~absent
+
+        present, present_known = self._count(name, "present")
+        rows, rows_known = self._row_counts()
+        everywhere = present_known & rows_known & (present == rows)
+        integers_, integers_known = self._count(name, "integers")
+        written, written_known = self._count(name, "numbers")
+        values = Json(
+            may("trues"),
+            may("bools", less="trues"),
+            self._json_numbers(name, may("numbers")),
+            integers_known & written_known & (integers_ == written),
+            self._json_strings(name, may("strings")),
+            may("lists"),
+            may("maps"),
+            quoted,
+            lambda key: self._json(column_id, (*path, key)),
+        )
+        return Spec(values, may("json_nulls") | ~everywhere | absent | ~known)
+
+    def _is_absent(self, column_id: int, path: Path) -> Flags:
+        """Return where a path without statistics is known to be in no row."""
+        if not path:
+            return _NOTHING_KNOWN
+        return ~self._known(path_name(column_id, path)) & self._complete(column_id, path[:-1])
+
+    def _complete(self, column_id: int, path: Path) -> Flags:
+        """Return whether the nearest ancestor with statistics lists all of its keys."""
+        name = path_name(column_id, path)
+        above = self._complete(column_id, path[:-1]) if path else _NOTHING_KNOWN
+        field = self._specs.field(name, "complete")
+        if field is None or field.values is None or not pa.types.is_boolean(field.type):
+            return above & ~self._known(name)
+        known = self._known(name)
+        return np.where(known, field.known(self._rows) & field.values[self._rows], above)
+
+    def _json_numbers(self, name: str, some: Flags) -> Numbers:
+        low, high = (self._specs.field(name, side) for side in ("num_low", "num_high"))
+        full = everything("double")
+        assert isinstance(full, Numbers)
+        if low is None or high is None or low.values is None or high.values is None:
+            return Numbers(full.low, full.high, ~some)
+        if not (pa.types.is_float64(low.type) and pa.types.is_float64(high.type)):
+            return Numbers(full.low, full.high, ~some)
+        known = self._known(name)
+        return _numbers(
+            low.values[self._rows],
+            high.values[self._rows],
+            low.known(self._rows) & known,
+            high.known(self._rows) & known,
+            spark_type("double"),
+            ~some,
+            _NOTHING_KNOWN,
+        )
+
+    def _json_strings(self, name: str, some: Flags) -> Texts:
+        low, high = (self._specs.field(name, side) for side in ("str_low", "str_high"))
+        if low is None or high is None:
+            return Texts(None, None, ~some)
+        if not (pa.types.is_string(low.type) and pa.types.is_string(high.type)):
+            return Texts(None, None, ~some)
+        return self._texts(name, low, high, ~some)
+
+
+def _numbers(
+    low: Bounds,
+    high: Bounds,
+    low_known: Flags,
+    high_known: Flags,
+    kind: SparkType,
+    none: Flags,
+    nan: Flags,
+) -> Numbers:
+    """Return a range, opened to the type's limits where a bound is unknown or makes no sense."""
+    if kind.family == "float":
+        low, high = low.astype(np.float64, copy=False), high.astype(np.float64, copy=False)
+        low_known, high_known = low_known & ~np.isnan(low), high_known & ~np.isnan(high)
+        least, most = np.array([-np.inf]), np.array([np.inf])
+    else:
+        dtype = object if kind.wide else np.int64
+        low, high = low.astype(dtype, copy=False), high.astype(dtype, copy=False)
+        least, most = integers(kind.low, kind), integers(kind.high, kind)
+    twisted = low_known & high_known & (low > high)
+    open_low, open_high = ~low_known | twisted, ~high_known | twisted
+    if open_low.any():
+        low = np.where(open_low, least, low)
+    if open_high.any():
+        high = np.where(open_high, most, high)
+    return Numbers(low, high, none, nan if kind.family == "float" else _NOTHING_KNOWN)

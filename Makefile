@@ -71,7 +71,7 @@ lock: ## Compile requirements/*.in into the hashed lists
 
 .PHONY: test-unit
 test-unit: .venv/.dev ## Unit tests, conformance suites and doctests: no Java, no Airflow
-	$(PYTEST) strata $(wildcard tests/unit tests/conformance tests/scripts tests/formats tests/spec tests/docs) \
+	$(PYTEST) strata $(wildcard tests/unit tests/conformance tests/scripts tests/formats tests/spec tests/docs tests/demo) \
 	  -m "not spark and not dags and not long and not slow"
 
 .PHONY: test-laws

@@ -47,6 +47,7 @@ def moment(title: str, description: str) -> Param:
         None,
         type=["null", "string"],
         format="date-time",
+        pattern=r"^\d{4}-\d{2}-\d{2}([T ].*)?$",  # the format alone is not checked by Airflow
         title=title,
         description=description,
         section=WHEN,

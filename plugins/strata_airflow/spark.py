@@ -90,6 +90,8 @@ class StrataJobOperator(SparkSubmitOperator):
             super().execute(context)
         except AirflowException as error:
             raise self._failure(file, error) from error
+        finally:
+            self._close_output()
         result = results.read_result(file)
         self.log.info("Result\n%s", results.table(result))
         counts = results.counts(result)
@@ -111,6 +113,12 @@ class StrataJobOperator(SparkSubmitOperator):
         memory = extra.get("driver-memory")
         if memory:
             self._driver_memory = str(memory)
+
+    def _close_output(self) -> None:
+        """Close the pipe of spark-submit, which the provider's hook leaves open."""
+        output = getattr(getattr(self._hook, "_submit_sp", None), "stdout", None)
+        if output is not None:
+            output.close()
 
     def _failure(self, file: Path, error: Exception) -> AirflowException:
         """Return the error to raise: final or not, with the job's own reason before the log."""

@@ -1,0 +1,134 @@
+"""The DAG files, as Airflow loads them."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.exceptions import ParamValidationError
+
+from strata_airflow.spark import POOL, StrataJobOperator
+
+pytestmark = pytest.mark.dags
+
+EXPECTED = {"shard_ingest", "shard_compact", "stats_backfill", "soft_evaluation"}
+PARSE_SECONDS = 2.0  # a file, Airflow itself already imported
+HEAVY = {
+    "boto3", "great_expectations", "jobs", "numpy", "pandas", "pyarrow", "pyspark", "strata",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bag(project: Path) -> DagBag:
+    folder = project / "dags"
+    assert folder.is_absolute()
+    assert folder.is_dir()
+    return DagBag(str(folder))
+
+
+@pytest.fixture(params=sorted(EXPECTED))
+def dag(bag, request):
+    return bag.dags[request.param]
+
+
+def test_four_dags_load_without_error(bag):
+    # The number first: a folder that is not there has no DAGs and no errors either.
+    assert len(bag.dags) >= 4
+    assert bag.import_errors == {}
+    assert set(bag.dags) >= EXPECTED
+
+
+def test_each_file_parses_in_time(bag):
+    slow = {s.file: s.duration.total_seconds() for s in bag.dagbag_stats}
+    assert len(slow) >= 4
+    assert {file: s for file, s in slow.items() if s > PARSE_SECONDS} == {}
+
+
+def test_a_dag_explains_itself(dag):
+    assert len(dag.doc_md) > 300
+    assert "May I run it again, or clear it?" in dag.doc_md
+    assert "strata" in dag.tags
+    assert dag.owner == "strata"
+
+
+def test_one_run_of_a_dag_at_a_time(dag):
+    assert dag.max_active_runs == 1
+    assert not dag.catchup
+
+
+def test_every_task_is_retried_and_waits_in_the_pool(dag):
+    assert dag.tasks
+    for task in dag.tasks:
+        assert isinstance(task, StrataJobOperator)
+        assert task.retries >= 1
+        assert task.retry_delay.total_seconds() > 0
+        assert task.pool == POOL
+        assert Path(task.application).is_file()
+
+
+def test_a_scheduled_run_needs_no_answers(dag):
+    dag.params.validate()
+    assert dag.params.dump()["shards"] == []
+
+
+def test_every_field_of_a_form_is_explained(dag):
+    for name in dag.params:
+        param = dag.params.get_param(name)
+        assert param.schema.get("title"), name
+        assert param.schema.get("section"), name
+        assert param.schema.get("type"), name
+        assert param.description or param.schema.get("enum"), name
+
+
+def test_selections_offer_what_is_declared(dag, project):
+    offered = dag.params.get_param("shards").schema["examples"]
+    assert offered == sorted(f.stem for f in (project / "config" / "shards").glob("*.yaml"))
+    assert offered
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "answers"),
+    [
+        ("shard_ingest", {"write_format": "avro"}),
+        ("shard_ingest", {"every": "weekly"}),
+        ("shard_ingest", {"from_time": "yesterday"}),
+        ("shard_ingest", {"shards": ["../etc"]}),
+        ("shard_compact", {"full": "maybe"}),
+        ("stats_backfill", {"action": "drop"}),
+        ("stats_backfill", {"budget_bytes": -1}),
+        ("soft_evaluation", {"filters": "all"}),
+    ],
+)
+def test_a_wrong_answer_is_refused(bag, dag_id, answers):
+    params = copy.deepcopy(bag.dags[dag_id].params)
+    with pytest.raises(ParamValidationError):
+        params.update(answers)
+
+
+def test_parsing_imports_no_data_library(project):
+    """In a process of its own: the tests around have imported everything already."""
+    code = (
+        "import json, runpy, sys\n"
+        "for file in sys.argv[1:]: runpy.run_path(file)\n"
+        "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))\n"
+    )
+    files = sorted(map(str, (project / "dags").glob("*.py")))
+    assert len(files) >= 4
+    done = subprocess.run(
+        [sys.executable, "-c", code, *files],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(project / "plugins"), "PATH": "", **_airflow_environment()},
+    )
+    loaded = set(json.loads(done.stdout.splitlines()[-1]))
+    assert "airflow" in loaded
+    assert loaded & HEAVY == set()
+
+
+def _airflow_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith("AIRFLOW")}

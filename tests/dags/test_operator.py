@@ -1,0 +1,117 @@
+"""The operator's own decisions, with the hook's process as the only thing left out."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from strata_airflow import spark
+from strata_airflow.setup import connection_variable
+
+pytestmark = pytest.mark.dags
+
+
+@pytest.fixture
+def context(tmp_path, monkeypatch):
+    monkeypatch.setenv("STRATA_RESULTS", str(tmp_path / "results"))
+    ti = SimpleNamespace(
+        dag_id="d", run_id="manual__2026-01-01T00:00:00+00:00", task_id="t", map_index=-1,
+        try_number=1,
+    )  # fmt: skip
+    return {"ti": ti, "outlet_events": {}}
+
+
+@pytest.fixture
+def connection(monkeypatch):
+    for name, value in connection_variable("local[1]", "512m").items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def submit(tmp_path, monkeypatch):
+    """Put a `spark-submit` of the test's own first in PATH of the operator's environment."""
+
+    def install(body: str) -> None:
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        program = folder / "spark-submit"
+        program.write_text(f"#!{sys.executable}\nimport json, sys\nargs = sys.argv[1:]\n{body}")
+        program.chmod(0o755)
+        # The operator puts the folder of its interpreter first.
+        interpreter = folder / "python"
+        interpreter.symlink_to(sys.executable)
+        monkeypatch.setattr(sys, "executable", str(interpreter))
+
+    return install
+
+
+WRITE = "json.dump({document}, open(args[args.index('--result') + 1], 'w'))\nsys.exit({code})\n"
+
+
+def job(**kwargs) -> spark.StrataJobOperator:
+    return spark.spark_job("compact", arguments={"--full": "True"}, **kwargs)
+
+
+def test_a_missing_connection_is_an_error_and_not_yarn(context, submit):
+    submit("sys.exit(0)")
+    with pytest.raises(AirflowFailException, match="no connection 'strata_spark'"):
+        job().execute(context)
+
+
+def test_a_result_becomes_counts(context, connection, submit):
+    document = {"shards": [{"shard": "a", "rows": 3}, {"shard": "b", "rows": 4}]}
+    submit(WRITE.format(document=document, code=0))
+    returned = job().execute(context)
+    assert returned["counts"] == {"shards": 2, "rows": 7}
+    assert json.loads(Path(returned["result"]).read_text()) == document
+
+
+def test_the_job_gets_master_memory_flags_and_the_workers_python(context, connection, submit):
+    body = (
+        "import os\n"
+        "said = {'args': args, 'python': os.environ['PYSPARK_PYTHON']}\n"
+        + WRITE.format(document="{'shards': {'x': {}}, **said}", code=0)
+    )
+    submit(body)
+    returned = job().execute(context)
+    said = json.loads(Path(returned["result"]).read_text())
+    words = " ".join(said["args"])
+    assert "--master local[1]" in words
+    assert "--driver-memory 512m" in words
+    assert said["args"][-5] == "--full"
+    assert said["python"] == sys.executable
+
+
+@pytest.mark.parametrize(
+    ("code", "document", "final"),
+    [
+        (1, {}, False),
+        (1, {"error": {"kind": "Unavailable", "message": "blob store"}}, False),
+        (1, {"error": {"kind": "Corrupt", "message": "digest"}}, True),
+        (2, {}, True),
+        (3, {"shards": [], "alerts": [{"shard": "a", "part": "p", "bound": "low"}]}, True),
+        (4, {"error": {"kind": "Conflict", "message": "lost"}}, False),
+        (4, {"error": {"kind": "Fenced", "message": "expired"}}, True),
+        (137, {}, False),
+    ],
+)
+def test_only_failures_that_may_pass_are_tried_again(
+    context, connection, submit, code, document, final
+):
+    submit(WRITE.format(document=document, code=code) if document else f"sys.exit({code})\n")
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - the kind is what is tested
+        job().execute(context)
+    assert isinstance(caught.value, AirflowFailException) is final
+    for alert in document.get("alerts", []):
+        assert alert["bound"] in str(caught.value)
+
+
+def test_a_result_of_an_earlier_try_is_not_taken_for_this_one(context, connection, submit):
+    stale = spark.result_file(Path(os.environ["STRATA_RESULTS"]), context["ti"])
+    stale.write_text('{"shards": {"old": {"rows": 1}}}')
+    submit("sys.exit(0)")
+    assert job().execute(context)["counts"] == {"shards": 0}

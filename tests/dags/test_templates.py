@@ -1,0 +1,109 @@
+"""What the DAGs' templates turn the answers of a form into: the command line of a job."""
+
+import copy
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+
+from strata_airflow.spark import flags
+
+pytestmark = pytest.mark.dags
+
+
+@pytest.fixture(scope="module")
+def bag(project: Path) -> DagBag:
+    return DagBag(str(project / "dags"))
+
+
+def command_line(bag: DagBag, dag_id: str, answers: dict, partition_key: str | None = None):
+    """Return the words that the job of `dag_id` gets, as a worker would render them."""
+    dag = bag.dags[dag_id]
+    params = copy.deepcopy(dag.params)
+    params.update(answers)
+    dag_run = SimpleNamespace(partition_key=partition_key, run_id="manual__1")
+    context = {
+        **(dag.user_defined_macros or {}),
+        "params": params.validate(),
+        "dag_run": dag_run,
+        "run_id": dag_run.run_id,
+        "ti": SimpleNamespace(map_index=-1),
+    }
+    (task,) = dag.tasks
+    environment = dag.get_template_env()
+    command = [task.render_template(word, context, environment) for word in task.command]
+    arguments = task.render_template(task.arguments, context, environment)
+    assert task.render_template(task.name, context, environment).startswith(f"strata {task.job}")
+    return [*command, *flags(arguments)]
+
+
+def test_a_scheduled_ingest_is_about_the_day_of_its_key(bag):
+    assert command_line(bag, "shard_ingest", {}, "2013-02-28T00:00:00") == [
+        "--from-time", "2013-02-28T00:00:00Z", "--to-time", "2013-03-01T00:00:00Z",
+    ]  # fmt: skip
+
+
+def test_answers_win_over_the_key(bag):
+    answers = {
+        "shards": ["flights", "planes"],
+        "from_time": "2013-01-01T00:00:00Z",
+        "to_time": "2013-02-01T00:00:00Z",
+        "every": "P7D",
+        "write_format": "row",
+        "dry_run": True,
+    }
+    assert command_line(bag, "shard_ingest", answers, "2013-02-28T00:00:00") == [
+        "--shard", "flights", "--shard", "planes",
+        "--from-time", "2013-01-01T00:00:00Z", "--to-time", "2013-02-01T00:00:00Z",
+        "--every", "P7D", "--write-format", "row", "--dry-run",
+    ]  # fmt: skip
+
+
+def test_without_key_and_answers_the_job_is_asked_for_no_interval(bag):
+    assert command_line(bag, "shard_ingest", {}) == []
+
+
+def test_compaction_plans_on_a_dry_run(bag):
+    answers = {"full": True, "dry_run": True}
+    assert command_line(bag, "shard_compact", answers) == ["--full", "--plan"]
+
+
+@pytest.mark.parametrize("action", ["backfill", "trim"])
+def test_the_action_comes_before_the_flags(bag, action):
+    answers = {"action": action, "budget_bytes": 768}
+    assert command_line(bag, "stats_backfill", answers) == [action, "--budget", "768"]
+
+
+def test_a_scheduled_evaluation_takes_the_end_of_its_day_for_now(bag):
+    assert command_line(bag, "soft_evaluation", {"filters": ["a", "b"]}, "2013-12-31T00:00:00") == [
+        "--filter", "a", "--filter", "b", "--now", "2014-01-01T00:00:00Z",
+    ]  # fmt: skip
+
+
+def test_jobs_know_every_flag_that_a_dag_gives(bag, project):
+    """Compared with the jobs' source: importing them would load Spark and Great Expectations."""
+    for dag in bag.dags.values():
+        for task in dag.tasks:
+            source = "".join(
+                file.read_text("utf-8") for file in (project / "jobs" / task.job).glob("*.py")
+            )
+            for flag in [*task.arguments, "--config", "--result"]:
+                assert f'"{flag}"' in source, f"{task.job} {flag}"
+
+
+def test_a_partition_of_batches_wakes_compaction_for_the_same_day(bag):
+    """Mappers that do not fit never fire and say nothing; so a sample key goes through both."""
+    made = bag.dags["shard_ingest"].timetable
+    taken = bag.dags["shard_compact"].timetable
+    key = datetime(2013, 2, 28).strftime(made.key_format)  # noqa: DTZ001 - a label, not a time
+    assert key == "2013-02-28T00:00:00"
+    assert type(taken.default_partition_mapper).__name__ == "IdentityMapper"
+
+
+def test_the_switch_leaves_every_dag_to_people(project, monkeypatch):
+    monkeypatch.setenv("STRATA_SCHEDULES", "off")
+    bag = DagBag(str(project / "dags"))
+    assert len(bag.dags) >= 4
+    assert {str(dag.schedule) for dag in bag.dags.values()} == {"None"}

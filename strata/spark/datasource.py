@@ -1,0 +1,226 @@
+"""The data source of `spark.read.format("strata")`.
+
+    spark.read.format("strata").option("shard", "flights").load().where("carrier = 'UA'")
+
+Options: `shard`; `config`, a settings file; `as_of`, milliseconds or ISO 8601; `pushdown`, "on"
+or "off" against the shard's rollout mode; `consolidate`, "true" for each row once; `where`, see
+below. A schema given by the user names the columns to decode, `t` and `d` among them or not.
+
+Spark runs a Python data source in processes without a JVM, so it cannot analyse SQL there. The
+simple comparisons of a `.where(...)` reach it as objects when the session says
+`spark.sql.python.filterPushdown.enabled=true`. Any other filter can be analysed beforehand, by
+`where_option`, and given as the option `where`. Either way the filter only chooses parts: rows
+are filtered by the `.where(...)` of the query, which must be there. `strata.spark.snapshot` does
+all of this in one call.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import Filter as PushedFilter
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from strata.errors import InvalidRequest
+from strata.expr.filter import Filter
+from strata.expr.nodes import Call
+from strata.format.columns import D, T
+from strata.format.manifest import PartRef
+from strata.machine import Machine
+from strata.model.settings import Settings
+from strata.model.time import parse_time
+from strata.read import ReadPlan, plan_read, scan
+from strata.settings import load_settings
+from strata.spark.catalyst import Now, analyse
+from strata.spark.exprjson import dump_filter, load_filter
+from strata.spark.pushed import pushed_filter
+from strata.spark.rows import (
+    PartReader,
+    group_parts,
+    rows_ddl,
+    wanted_columns,
+)
+from strata.spark.snapshot import check_pushdown
+from strata.state.state import State
+from strata.store.open import Stores, open_stores
+
+NAME: Final = "strata"
+OPTIONS: Final = ("shard", "config", "as_of", "where", "pushdown", "consolidate", "path")
+TASKS: Final = 16  # partitions of a small read; the reader is not told how many cores there are
+
+
+def where_option(
+    spark: SparkSession,
+    shard: str,
+    where: str,
+    *,
+    config: str | Settings | None = None,
+    now: Now = None,
+) -> str:
+    """Return the text for the option `where`: the filter, analysed by Spark.
+
+    Raises: InvalidRequest for an unknown shard or a filter that Spark refuses.
+    """
+    settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
+    state = Machine(open_stores(settings.store)).load(shard)
+    return dump_filter(analyse(spark, state.relation, where, now=now))
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of a read, checked."""
+
+    shard: str
+    config: str | None
+    as_of: int | None
+    filter: Filter | None
+    pushdown: str | None
+    consolidate: bool
+
+    def settings(self) -> Settings:
+        """Return the settings of this process, under the option `config`."""
+        return load_settings(self.config, os.environ)
+
+    def open(self) -> tuple[Stores, State]:
+        """Return the stores and the newest state of the shard."""
+        stores = open_stores(self.settings().store)
+        return stores, Machine(stores).load(self.shard)
+
+
+@dataclass
+class Slice(InputPartition):
+    """What one task reads."""
+
+    reader: PartReader
+    parts: tuple[PartRef, ...]
+
+
+@dataclass
+class Whole(InputPartition):
+    """A consolidated read: every run through one merge, in one task."""
+
+    state: State
+    plan: ReadPlan
+
+
+class StrataSource(DataSource):
+    """The data source: schema and reader of one shard at one time."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return NAME
+
+    def schema(self) -> str:
+        """Return the shard's columns by name, then t and d."""
+        _, state = request(dict(self.options)).open()
+        return rows_ddl(wanted_columns(state.relation, None))
+
+    def reader(self, schema: StructType) -> "StrataReader":
+        """Return the reader of the columns in `schema`."""
+        return StrataReader(request(dict(self.options)), schema)
+
+
+class StrataReader(DataSourceReader):
+    """Plans on the state and the manifests, reads parts in tasks."""
+
+    def __init__(self, asked: Request, schema: StructType) -> None:
+        """Keep what was asked; stores are opened where they are used."""
+        self.asked = asked
+        self.schema = schema
+        self.pushed: list[PushedFilter] = []
+
+    def pushFilters(  # noqa: N802 - Spark's name
+        self, filters: list[PushedFilter]
+    ) -> Iterable[PushedFilter]:
+        """Remember the filters; Spark checks every one of them again on rows."""
+        self.pushed = list(filters)
+        return filters
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return one partition for each task.
+
+        Raises: InvalidRequest for an `as_of` that cannot be read or a column that there is not.
+        """
+        stores, state = self.asked.open()
+        columns = wanted_columns(state.relation, self._names())
+        plan = plan_read(
+            stores, state, as_of=self.asked.as_of, filter=self._filter(state),
+            mode=self.asked.pushdown, kill=self.asked.settings().rollout.kill,
+        )  # fmt: skip
+        if self.asked.consolidate:
+            return [Whole(state, plan)]
+        reader = PartReader(
+            stores.settings, state.relations, columns,
+            as_of=plan.as_of, read_format=state.spec.read_format,
+        )  # fmt: skip
+        # An empty list would become one partition of None.
+        groups = group_parts(plan.fetched, TASKS) or ((),)
+        return [Slice(reader, group) for group in groups]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the partition's rows in exactly the schema that Spark checks them against."""
+        schema = to_arrow_schema(self.schema, timezone="UTC")
+        if isinstance(partition, Whole):
+            stores, _ = self.asked.open()
+            batches: Iterator[pa.RecordBatch] = scan(
+                stores, partition.state, partition.plan, columns=self._names(), consolidate=True
+            )
+        else:
+            assert isinstance(partition, Slice)
+            batches = partition.reader.read(partition.parts)
+        for batch in batches:
+            arrays = [batch.column(field.name).cast(field.type) for field in schema]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _names(self) -> list[str]:
+        return [name for name in self.schema.fieldNames() if name not in (T, D)]
+
+    def _filter(self, state: State) -> Filter | None:
+        """Return the option's filter and the pushed ones together."""
+        given, pushed = self.asked.filter, pushed_filter(self.pushed, state.relation)
+        if given is None or pushed is None:
+            return given or pushed
+        both = Call("and", (given.expr, pushed.expr), "boolean")
+        return Filter(both, given.sql, given.now_low, given.now_high)
+
+
+def request(options: dict[str, str]) -> Request:
+    """Return the checked options of a read.
+
+    Raises: InvalidRequest for an unknown option, a missing shard or a malformed value.
+    """
+    given = {key.lower(): value for key, value in options.items()}
+    unknown = sorted(set(given) - set(OPTIONS))
+    if unknown:
+        raise InvalidRequest(
+            "unknown option", option=unknown[0], cure=f"one of {', '.join(OPTIONS)}"
+        )
+    shard = given.get("shard") or given.get("path")
+    if not shard:
+        raise InvalidRequest("the shard is missing", cure='.option("shard", NAME) or .load(NAME)')
+    consolidate = given.get("consolidate", "false").lower()
+    if consolidate not in ("true", "false"):
+        raise InvalidRequest("not a yes or no", option="consolidate", value=consolidate)
+    return Request(
+        shard,
+        given.get("config"),
+        parse_time(given["as_of"]) if "as_of" in given else None,
+        _where(given["where"]) if "where" in given else None,
+        check_pushdown(given.get("pushdown")),
+        consolidate == "true",
+    )
+
+
+def _where(text: str) -> Filter:
+    if not text.lstrip().startswith("{"):
+        raise InvalidRequest(
+            "the option `where` takes an analysed filter, not SQL", value=text[:80],
+            cure="strata.spark.where_option(spark, shard, sql), or strata.spark.snapshot",
+        )  # fmt: skip
+    return load_filter(text)

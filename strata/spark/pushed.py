@@ -1,0 +1,127 @@
+"""The filters that Spark pushes into a data source, as typed expressions.
+
+Spark hands them over as Python objects, without a JVM: comparisons of a column and a value of
+the column's type. Whatever is not known here is left out, which keeps more parts.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, Final
+
+from pyspark.sql import datasource as ds
+
+from strata.expr.filter import Filter
+from strata.expr.nodes import Call, Column, Expr, Literal
+from strata.format.encodings import spark_type
+from strata.model.schema import Relation
+from strata.spark.tree import column_id
+
+_COMPARISONS: Final[Mapping[type[ds.Filter], str]] = MappingProxyType(
+    {
+        ds.EqualTo: "equal_to",
+        ds.EqualNullSafe: "equal_null_safe",
+        ds.GreaterThan: "greater_than",
+        ds.GreaterThanOrEqual: "greater_than_or_equal",
+        ds.LessThan: "less_than",
+        ds.LessThanOrEqual: "less_than_or_equal",
+        ds.StringStartsWith: "starts_with",
+        ds.StringEndsWith: "ends_with",
+        ds.StringContains: "contains",
+    }
+)
+# Types whose DDL name is not the one of expressions.
+_DDL: Final = MappingProxyType({"smallint": "short", "int": "integer", "bigint": "long"})
+_EPOCH_DAY: Final = date(1970, 1, 1)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICRO: Final = timedelta(microseconds=1)
+
+
+def pushed_filter(filters: Iterable[ds.Filter], relation: Relation) -> Filter | None:
+    """Return the conjunction of what is understood; None if that is nothing.
+
+    The clock has no part in it: Spark has folded it by now.
+    """
+    conjuncts = tuple(e for f in filters if (e := _expr(f, relation)) is not None)
+    if not conjuncts:
+        return None
+    expr = conjuncts[0] if len(conjuncts) == 1 else Call("and", conjuncts, "boolean")
+    return Filter(expr, "pushed by Spark", 0, 0)
+
+
+def _expr(filter: ds.Filter, relation: Relation) -> Expr | None:
+    if isinstance(filter, ds.Not):
+        inner = _expr(filter.child, relation)
+        return None if inner is None else Call("not", (inner,), "boolean")
+    column = _column(getattr(filter, "attribute", ()), relation)
+    if column is None:
+        return None
+    if isinstance(filter, ds.IsNull | ds.IsNotNull):
+        name = "is_null" if isinstance(filter, ds.IsNull) else "is_not_null"
+        return Call(name, (column,), "boolean")
+    if isinstance(filter, ds.In):
+        items = tuple(_literal(value, column.type) for value in filter.value)
+        known = tuple(item for item in items if item is not None)
+        return Call("in", (column, *known), "boolean") if len(known) == len(items) else None
+    function = _COMPARISONS.get(type(filter))
+    value = _literal(getattr(filter, "value", None), column.type)
+    if function is None or value is None:
+        return None
+    return Call(function, (column, value), "boolean")
+
+
+def _column(path: tuple[str, ...], relation: Relation) -> Column | None:
+    number = column_id(relation, path[0]) if len(path) == 1 else None
+    if number is None:
+        return None
+    column = relation.by_id[number]
+    ddl = spark_type(column.type)
+    return Column(number, column.name, _DDL.get(ddl, ddl), column.nullable)
+
+
+def _literal(value: Any, kind: str) -> Literal | None:
+    """Return a value of the column's type; None when it is not of that type."""
+    if value is None:
+        return Literal(None, kind)
+    convert = _VALUES.get(kind.split("(", maxsplit=1)[0])
+    plain = convert(value) if convert is not None else None
+    return None if plain is None else Literal(plain, kind)
+
+
+def _days(value: Any) -> int | None:
+    # A datetime is a date, too, in Python.
+    plain = isinstance(value, date) and not isinstance(value, datetime)
+    return (value - _EPOCH_DAY).days if plain else None
+
+
+def _micros(value: Any) -> int | None:
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        return None
+    return (value - _EPOCH) // _MICRO
+
+
+def _micros_ntz(value: Any) -> int | None:
+    if not isinstance(value, datetime) or value.tzinfo is not None:
+        return None
+    return (value.replace(tzinfo=UTC) - _EPOCH) // _MICRO
+
+
+def _only(kind: type) -> Callable[[Any], Any]:
+    # bool is an int in Python; a type must be met exactly.
+    return lambda value: value if type(value) is kind else None
+
+
+_VALUES: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
+    {
+        **dict.fromkeys(("byte", "short", "integer", "long"), _only(int)),
+        **dict.fromkeys(("float", "double"), _only(float)),
+        "boolean": _only(bool),
+        "decimal": _only(Decimal),
+        "string": _only(str),
+        "binary": lambda v: bytes(v) if isinstance(v, bytes | bytearray) else None,
+        "date": _days,
+        "timestamp": _micros,
+        "timestamp_ntz": _micros_ntz,
+    }
+)

@@ -1,0 +1,164 @@
+"""Rows of parts as a DataFrame: executors fetch and decode, the driver sends only references.
+
+Parts are laid out by key bounds and cut into a few tasks of about equal bytes, so that updates
+of one key tend to meet in one task. Only the wanted columns are decoded.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from strata.errors import InvalidRequest
+from strata.fetch import Source, part_batches, part_bytes
+from strata.format.columns import D, T, child
+from strata.format.encodings import spark_type
+from strata.format.manifest import PartRef
+from strata.model.schema import Column, Relation
+from strata.model.settings import StoreSettings
+from strata.store.keys import parse_key
+from strata.store.open import open_stores
+
+TASKS_PER_CORE: Final = 2
+TASK_BYTES: Final = 256 * 1024 * 1024  # encoded bytes of a task, when there are many
+
+
+@dataclass(frozen=True)
+class PartReader:
+    """What a worker needs to turn part keys into record batches."""
+
+    store: StoreSettings
+    relations: tuple[Relation, ...]  # all versions; the last one is read
+    columns: tuple[Column, ...]  # in the order in which they are wanted
+    part_column: str | None = None  # name of an added column that holds the part's key
+    as_of: int | None = None  # rows of later times are left out, times advanced to it
+    read_format: str = "structured"
+
+    def read(self, parts: Iterable[PartRef]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the parts, columns by name, then t and d.
+
+        Raises: Corrupt when a part is missing or damaged; Unavailable when the store fails.
+        """
+        blob = open_stores(self.store).blob
+        ids = {column.id for column in self.columns}
+        whole = len(ids) == len(self.relations[-1].columns)
+        for ref in parts:
+            source = Source(blob, parse_key(ref.key).shard, self.relations, self.read_format)
+            # All of a part comes in one request; some columns of it, range by range.
+            data = part_bytes(source, ref) if whole else None
+            for batch in part_batches(source, ref, data=data, columns=ids):
+                yield self.shape(batch, ref.key)
+
+    def shape(self, batch: pa.RecordBatch, key: str) -> pa.RecordBatch:
+        """Return updates as readers see them."""
+        if self.as_of is not None:
+            batch = batch.filter(pc.less_equal(batch.column(T), self.as_of))
+        time = batch.column(T)
+        if self.as_of is not None:
+            time = pa.repeat(pa.scalar(self.as_of, pa.int64()), batch.num_rows)
+        names = [c.name for c in self.columns]
+        arrays = [batch.column(child(c.id)) for c in self.columns]
+        names += [T, D]
+        arrays += [time, batch.column(D)]
+        if self.part_column is not None:
+            names.append(self.part_column)
+            arrays.append(pa.repeat(pa.scalar(key), batch.num_rows))
+        return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+@dataclass(frozen=True)
+class _Tasks:
+    """The function of `mapInArrow`: the row numbers that come in are the numbers of tasks."""
+
+    reader: PartReader
+    groups: tuple[tuple[PartRef, ...], ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from self.reader.read(self.groups[number])
+
+
+def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
+    spark: SparkSession,
+    store: StoreSettings,
+    relations: Sequence[Relation],
+    parts: Sequence[PartRef],
+    columns: Sequence[str] | None = None,
+    *,
+    part_column: str | None = None,
+    as_of: int | None = None,
+    read_format: str = "structured",
+) -> DataFrame:
+    """Return the rows of `parts` in the columns of the last relation.
+
+    Shape: `columns` by name (None: all, in declared order), then t and d, then `part_column`
+    with the part's key if it is asked for. With `as_of`, updates after it are left out and the
+    times of the others advanced to it; without, times are as stored.
+    Cost: lazy; at an action each part is read once.
+    """
+    wanted = wanted_columns(relations[-1], columns)
+    reader = PartReader(store, tuple(relations), wanted, part_column, as_of, read_format)
+    schema = rows_ddl(wanted, part_column)
+    if not parts:
+        return spark.createDataFrame([], schema)
+    groups = group_parts(parts, TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+    numbers = spark.range(0, len(groups), 1, len(groups))
+    return numbers.mapInArrow(_Tasks(reader, groups), schema)
+
+
+def wanted_columns(relation: Relation, names: Sequence[str] | None) -> tuple[Column, ...]:
+    """Return the columns called `names`, in that order; None: all.
+
+    Raises: InvalidRequest for unknown names, and for names that clash with t and d.
+    """
+    columns = relation.columns if names is None else tuple(relation.column(n) for n in names)
+    clash = [c.name for c in columns if c.name in (T, D)]
+    if clash:
+        raise InvalidRequest(
+            "a column has the name of an update's time or diff", column=clash[0], cure="rename it"
+        )
+    return columns
+
+
+def rows_ddl(columns: Sequence[Column], part_column: str | None = None) -> str:
+    """Return the schema of rows as readers see them, as Spark DDL."""
+    fields = [f"{quoted(c.name)} {spark_type(c.type)}" for c in columns]
+    fields += [f"{T} bigint", f"{D} bigint"]
+    if part_column is not None:
+        fields.append(f"{quoted(part_column)} string")
+    return ", ".join(fields)
+
+
+def quoted(name: str) -> str:
+    """Return a name as Spark SQL takes any name.
+
+    >>> quoted("odd`name")
+    '`odd``name`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def group_parts(parts: Sequence[PartRef], tasks: int) -> tuple[tuple[PartRef, ...], ...]:
+    """Return the parts of each task: neighbours by key bounds, about equal in bytes.
+
+    Shape: every part once; at least min(tasks, parts) groups, none empty.
+    """
+    ordered = sorted(parts, key=lambda p: (p.key_low, p.key))
+    total = sum(p.size_bytes for p in ordered)
+    limit = min(TASK_BYTES, max(1, -(-total // max(1, tasks))))
+    groups: list[list[PartRef]] = []
+    filled = 0
+    for number, part in enumerate(ordered):
+        rest = len(ordered) - number
+        # A few large parts must not leave cores without work.
+        starve = len(groups) + rest <= min(tasks, len(ordered))
+        if not groups or filled >= limit or starve:
+            groups.append([])
+            filled = 0
+        groups[-1].append(part)
+        filled += part.size_bytes
+    return tuple(tuple(group) for group in groups)

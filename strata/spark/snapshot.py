@@ -1,0 +1,136 @@
+"""A shard's contents at one time as a DataFrame.
+
+The plan is made on the driver from the state and the manifests; parts are fetched and decoded
+by executors; the filter is executed by Spark on every row, whatever was skipped before.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from strata.errors import InvalidRequest
+from strata.expr.filter import Filter
+from strata.format.columns import D, T
+from strata.machine import Machine
+from strata.model.schema import Relation
+from strata.model.settings import Settings
+from strata.read import ReadPlan, plan_read
+from strata.settings import load_settings
+from strata.spark.catalyst import analyse, referenced
+from strata.spark.rowfilter import row_filter
+from strata.spark.rows import part_rows, quoted, wanted_columns
+from strata.state.state import State
+from strata.store.open import Stores, open_stores
+
+PUSHDOWN: Final = ("off", "on")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A DataFrame and the plan that it was made from."""
+
+    frame: DataFrame
+    plan: ReadPlan
+    filter: Filter | None
+
+
+def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have an answer
+    spark: SparkSession,
+    shard: str,
+    *,
+    as_of: int | None = None,
+    where: str | Column | None = None,
+    columns: Sequence[str] | None = None,
+    consolidate: bool = False,
+    pushdown: str | None = None,
+    config: str | Settings | None = None,
+    now: int | None = None,
+) -> DataFrame:
+    """Return the rows of `shard` at `as_of`: the columns by name, then t and d.
+
+    `as_of` None is the newest readable time; t is `as_of` in every row. `where` is a condition
+    in Spark SQL. Without `consolidate` a row may come in several pieces whose diffs add up; with
+    it, once. `pushdown` "on" or "off" overrides the shard's rollout mode. `config` is a settings
+    file, None: as the environment says.
+
+    Units: `as_of` in milliseconds, `now` (what now() means in `where`) in microseconds.
+    Raises: InvalidRequest for an unknown shard, column or time, or a `where` Spark refuses.
+    Cost: state and manifests are read at once; parts when an action runs.
+    """
+    settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
+    stores = open_stores(settings.store)
+    state = Machine(stores).load(shard)
+    return take(
+        spark, stores, state, as_of=as_of, where=where, columns=columns, consolidate=consolidate,
+        pushdown=pushdown, now=now, kill=settings.rollout.kill,
+    ).frame  # fmt: skip
+
+
+def take(  # noqa: PLR0913 - see `snapshot`
+    spark: SparkSession,
+    stores: Stores,
+    state: State,
+    *,
+    as_of: int | None = None,
+    where: str | Column | None = None,
+    columns: Sequence[str] | None = None,
+    consolidate: bool = False,
+    pushdown: str | None = None,
+    now: int | None = None,
+    kill: bool = False,
+) -> Snapshot:
+    """Return the snapshot of a loaded state, with its plan; arguments as of `snapshot`."""
+    relation = state.relation
+    shown = [c.name for c in wanted_columns(relation, columns)]
+    filter = None if where is None else analyse(spark, relation, where, now=now)
+    plan = plan_read(
+        stores, state, as_of=as_of, filter=filter, mode=check_pushdown(pushdown), kill=kill
+    )
+    rows = part_rows(
+        spark, stores.settings, state.relations, plan.fetched,
+        _needed(spark, relation, shown, where, consolidate),
+        as_of=plan.as_of, read_format=state.spec.read_format,
+    )  # fmt: skip
+    if where is not None and filter is not None:
+        rows = row_filter(spark, rows, where, filter.now_low)
+    if consolidate:
+        rows = consolidated(rows)
+    return Snapshot(rows.select(*map(quoted, shown), T, D), plan, filter)
+
+
+def check_pushdown(pushdown: str | None) -> str | None:
+    """Return `pushdown` if a reader may ask for it; None leaves it to the shard's rollout.
+
+    Raises: InvalidRequest.
+    """
+    if pushdown is not None and pushdown not in PUSHDOWN:
+        raise InvalidRequest("unknown pushdown", value=pushdown, cure="on, off, or leave it out")
+    return pushdown
+
+
+def consolidated(rows: DataFrame) -> DataFrame:
+    """Return each row once with the sum of its diffs; rows whose sum is zero are gone.
+
+    Cost: one shuffle. A filter may have been applied before: all pieces of a row pass or none.
+    """
+    keys = [quoted(name) for name in rows.columns if name != D]
+    return rows.groupBy(*keys).agg(fn.sum(D).alias(D)).where(fn.col(D) != 0)
+
+
+def _needed(
+    spark: SparkSession,
+    relation: Relation,
+    shown: Sequence[str],
+    where: str | Column | None,
+    consolidate: bool,
+) -> list[str]:
+    """Return the columns to decode: rows are one only if all their columns agree."""
+    if consolidate:
+        return [c.name for c in relation.columns]
+    read = () if where is None else referenced(spark, relation, where)
+    names = dict.fromkeys([*shown, *(relation.by_id[i].name for i in read)])
+    return list(names)

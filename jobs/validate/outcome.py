@@ -26,7 +26,7 @@ def _shard(report: ValidationReport) -> dict[str, Any]:
     filters = [asdict(summary) for summary in report.summaries if summary.sql]
     return {
         "shard": report.shard,
-        **totals(report),
+        **report.totals(),
         "mode_before": report.mode_before,
         "mode_after": report.mode_after,
         "verdicts": report.verdict_key,
@@ -35,17 +35,11 @@ def _shard(report: ValidationReport) -> dict[str, Any]:
     }
 
 
-def totals(report: ValidationReport) -> dict[str, int]:
-    """Return the counts over all checks of a shard, as `strata validate --json` prints them."""
-    names = ("checked_parts", "audited_parts", "rows", "mismatches", "errors", "missing")
-    return {name: sum(getattr(s, name) for s in report.summaries) for name in names}
-
-
 def exit_code(reports: Sequence[ValidationReport]) -> int:
     """Return 3 when a mismatch was found, 1 when a check failed or is missing, else 0."""
     if any(report.mismatches for report in reports):
         return MISMATCH
-    counts = [totals(report) for report in reports]
+    counts = [report.totals() for report in reports]
     return FAILED if any(c["errors"] or c["missing"] for c in counts) else 0
 
 

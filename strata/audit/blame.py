@@ -32,6 +32,11 @@ class Lie:
 
 _LOWS: Final = ("low", "num_low", "str_low")
 _HIGHS: Final = ("high", "num_high", "str_high")
+_EXACT: Final = (
+    ("low", "low_exact"), ("high", "high_exact"),
+    ("num_low", "num_exact"), ("num_high", "num_exact"),
+    ("str_low", "str_low_exact"), ("str_high", "str_high_exact"),
+)  # fmt: skip
 _COUNTS: Final = (
     "nulls", "nans", "present", "json_nulls", "bools", "trues", "numbers", "strings", "lists",
     "maps",
@@ -77,6 +82,10 @@ def _contradictions(
             yield field, value, truth
         elif field in _HIGHS and value is not None and truth is not None and value < truth:
             yield field, value, truth
+    for bound, flag in _EXACT:
+        value, truth = claim.get(bound), found.get(bound)
+        if claim.get(flag) and value is not None and value != truth:
+            yield flag, f"{bound} = {value}", truth
 
 
 def _label(name: str, column_id: int, relation: Relation) -> str:

@@ -54,6 +54,11 @@ class ValidationReport:
         """Return the verdicts that trip the shard."""
         return tuple(v for v in self.verdicts if v.outcome == "mismatch")
 
+    def totals(self) -> dict[str, int]:
+        """Return the counts over all checks, as `strata validate --json` prints them."""
+        names = ("checked_parts", "audited_parts", "rows", "mismatches", "errors", "missing")
+        return {name: sum(getattr(s, name) for s in self.summaries) for name in names}
+
 
 def validate_shard(
     stores: Stores,

@@ -21,9 +21,9 @@ from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr
 from strata.format.manifest import PartRef, part_refs, stats_columns
 from strata.prune import decide
-from strata.read import batch_stats, load_manifest
+from strata.read import batch_stats, load_manifest, may_matter, read_updates
 from strata.state.state import Batch, State
-from strata.stats import collect
+from strata.stats.collect import collect
 from strata.store.open import Stores
 
 
@@ -80,10 +80,7 @@ def decide_all(stores: Stores, state: State, filter: Filter) -> Decisions:
         size += sum(ref.size_bytes for ref in refs)
         without += sum(ref.stats_version is None for ref in refs)
         keep = decide(filter, statistics, state.relation, quarantine=quarantine).keep
-        union = batch_stats(batch)
-        by_batch = union is not None and not bool(
-            decide(filter, union, state.relation, quarantine=quarantine).keep[0]
-        )
+        by_batch = not may_matter(state, batch, filter)
         for index in range(len(refs)) if by_batch else np.flatnonzero(~keep):
             row = statistics.slice(int(index), 1).combine_chunks().to_batches()[0]
             skipped.append(Skipped(refs[int(index)], batch, by_batch, row))
@@ -168,8 +165,6 @@ def explain_mismatch(
     The part's own statistics come first, then the union of its batch. Empty when all of them
     hold: then a rule of the interpreter is at fault.
     """
-    from strata.read import read_updates
-
     used = columns_of(filter.expr)
     try:
         updates = read_updates(stores, state, skipped.ref)
@@ -191,7 +186,7 @@ def find_lies_of_union(union: pa.RecordBatch, actual: pa.RecordBatch, state: Sta
     return [
         Lie(lie.column_id, lie.column, f"batch {lie.field}", lie.recorded, lie.found)
         for lie in find_lies(union, actual, state.relation)
-        if lie.field.endswith(("low", "high"))
+        if lie.field in ("low", "high", "num_low", "num_high", "str_low", "str_high")
     ]
 
 

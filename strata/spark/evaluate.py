@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from strata.audit.run import Check, ValidationReport, validate_shard
 from strata.audit.soft import Evaluated, Evaluator
-from strata.errors import Corrupt, StrataError, Unavailable
+from strata.errors import Corrupt, StrataError
 from strata.expr.filter import Filter
 from strata.filters import RegisteredFilter
 from strata.format.manifest import PartRef
@@ -20,6 +20,7 @@ from strata.machine import Machine
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.spark.catalyst import analyse, referenced
+from strata.spark.failures import engine_error
 from strata.spark.rowfilter import row_filter
 from strata.spark.rows import part_rows
 from strata.spark.runner import spark_runner
@@ -82,22 +83,18 @@ def _count(
         counted = counted.unionByName(
             accepted.agg(F.lit(0).alias("rows"), F.count("*").alias("accepted"))
         )
-    total = counted.groupBy(PART).agg(F.sum("rows").alias("rows"), F.sum("accepted").alias("accepted"))
+    total = counted.groupBy(PART).agg(
+        F.sum("rows").alias("rows"), F.sum("accepted").alias("accepted")
+    )
     return [row.asDict() for row in total.collect()]
 
 
 def _failure(ref: PartRef, error: Exception) -> Evaluated:
     """Return what an error of a single part means."""
-    if isinstance(error, StrataError):
-        return Evaluated(ref.key, 0, 0, failed=str(error), corrupt=isinstance(error, Corrupt))
-    text = str(error)
-    for kind in (Corrupt, Unavailable):
-        if f"{kind.__module__}.{kind.__name__}" in text:
-            line = next((ln for ln in text.splitlines() if kind.__name__ in ln), text)
-            return Evaluated(
-                ref.key, 0, 0, failed=line.strip()[:ERROR_CHARS], corrupt=kind is Corrupt
-            )
-    return Evaluated(ref.key, 0, 0, error=text.strip().split("\n")[0][:ERROR_CHARS])
+    found = error if isinstance(error, StrataError) else engine_error(str(error))
+    if found is not None:
+        return Evaluated(ref.key, 0, 0, failed=str(found), corrupt=isinstance(found, Corrupt))
+    return Evaluated(ref.key, 0, 0, error=str(error).strip().split("\n")[0][:ERROR_CHARS])
 
 
 def validate(

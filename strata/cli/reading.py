@@ -1,0 +1,152 @@
+"""Commands that put updates into a shard and take snapshots out: ingest, read."""
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import typer
+
+from strata.cli.context import ConfigOption, Context, JsonOption, ShardArgument, answer, progress
+from strata.errors import InvalidRequest
+from strata.ingest.engine import ingest as ingest_files
+from strata.model.runner import threads
+from strata.model.time import parse_time
+from strata.read import ReadPlan, plan_read, scan, scan_schema
+from strata.state.state import State
+
+TASKS = 2  # files are parsed and encoded by so many threads
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the application."""
+    app.command("ingest")(ingest)
+    app.command("read")(read)
+
+
+def ingest(
+    shard: ShardArgument,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option("--from", help="File or folder; repeat for more. Default: as declared."),
+    ] = None,
+    lower: Annotated[str | None, typer.Option("--lower", help="Interval begins, inclusive.")] = None,
+    upper: Annotated[str | None, typer.Option("--upper", help="Interval ends, exclusive.")] = None,
+    token: Annotated[
+        str | None, typer.Option("--token", help="Name of this write; a repeat changes nothing.")
+    ] = None,
+    write_format: Annotated[
+        str | None, typer.Option("--write-format", help="row, both or structured; else as declared.")
+    ] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Commit files as one batch, exactly once."""
+    context = Context(config)
+    with progress.status(f"ingesting into {shard}") if progress.is_terminal else nullcontext():
+        report = ingest_files(
+            context.stores,
+            context.settings,
+            shard,
+            paths=sources or None,
+            lower=None if lower is None else parse_time(lower),
+            upper=None if upper is None else parse_time(upper),
+            token=token,
+            write_format=write_format,
+            runner=threads(TASKS),
+        )
+    if report.already_committed:
+        progress.print(f"{shard}: this interval is already committed; nothing was changed")
+    answer(report.to_json(), json)
+
+
+def read(
+    shard: ShardArgument,
+    where: Annotated[str | None, typer.Option("--where", help="Filter in Spark SQL.")] = None,
+    as_of: Annotated[
+        str | None, typer.Option("--as-of", help="Time of the snapshot; default: the newest.")
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option("--columns", help="Names, separated by commas; default: all.")
+    ] = None,
+    consolidate: Annotated[
+        bool, typer.Option("--consolidate", help="Each row once, with its count in d.")
+    ] = False,
+    pushdown: Annotated[
+        str | None,
+        typer.Option("--pushdown", help="off: fetch everything; on: skip; default: the mode."),
+    ] = None,
+    now: Annotated[
+        str | None, typer.Option("--now", help="What now() means; default: the time of the call.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Parquet file to write.")] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Read a snapshot; with a filter, Spark evaluates it on the rows that are fetched."""
+    if pushdown not in (None, "off", "on"):
+        raise InvalidRequest("not a pushdown", value=pushdown, cure="off or on")
+    context = Context(config)
+    state = context.machine.load(shard)
+    chosen = _names(state, columns)
+    at = None if as_of is None else parse_time(as_of)
+    if where is None:
+        plan = plan_read(
+            context.stores, state, as_of=at, mode=pushdown, kill=context.settings.rollout.kill
+        )
+        batches = scan(context.stores, state, plan, columns=chosen, consolidate=consolidate)
+        rows = _write(batches, scan_schema(state.relation, chosen), out)
+        answer(_document(plan, rows, out), json)
+        return
+    from strata.cli.spark import read_filtered
+
+    plan, table = read_filtered(
+        context, state, where, as_of=at, columns=chosen, consolidate=consolidate,
+        mode=pushdown, now=None if now is None else parse_time(now) * 1000,
+    )  # fmt: skip
+    rows = _write(iter(table.to_batches()), table.schema, out)
+    answer(_document(plan, rows, out), json)
+
+
+def _names(state: State, columns: str | None) -> list[str] | None:
+    if columns is None:
+        return None
+    names = [name.strip() for name in columns.split(",") if name.strip()]
+    return [state.relation.column(name).name for name in names]
+
+
+def _document(plan: ReadPlan, rows: int, out: Path | None) -> dict[str, object]:
+    return {
+        "rows": rows,
+        "parts_fetched": plan.parts_fetched,
+        "parts_skipped": plan.parts_skipped,
+        "bytes_fetched": plan.bytes_fetched,
+        "bytes_skipped": plan.bytes_skipped,
+        "as_of": plan.as_of,
+        "mode": plan.mode,
+        "out": None if out is None else str(out),
+    }
+
+
+def _write(batches: Iterator[pa.RecordBatch], schema: pa.Schema, out: Path | None) -> int:
+    """Write the batches to `out`, all or nothing, and return how many rows there were."""
+    if out is None:
+        return sum(batch.num_rows for batch in batches)
+    rows = 0
+    part = out.with_name(f".{out.name}.part")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with pq.ParquetWriter(part, schema, compression="zstd") as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+                rows += batch.num_rows
+        part.replace(out)
+    except OSError as error:
+        raise InvalidRequest(
+            "cannot write the output", file=str(out), reason=str(error)
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
+    return rows

@@ -1,0 +1,58 @@
+"""What the command line needs Spark for: analysing filters and executing them on rows.
+
+Imported only by the commands that were given a filter, so that all others start at once.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from strata.cli.context import Context, progress
+from strata.expr.filter import Filter
+from strata.read import ReadPlan, plan_read
+from strata.spark.catalyst import analyse
+from strata.spark.session import spark_session
+from strata.state.state import State
+
+
+@contextmanager
+def session(context: Context) -> Iterator[SparkSession]:
+    """Yield a local Spark session, saying that it starts: it takes some seconds."""
+    if progress.is_terminal:
+        progress.print("[dim]starting Spark to understand the filter ...[/]")
+    with spark_session("strata", context.settings.spark) as spark:
+        yield spark
+
+
+def analysed(context: Context, state: State, where: str, now: int | None) -> Filter:
+    """Return the filter that `where` means; raises InvalidRequest when Spark refuses it."""
+    with session(context) as spark:
+        return analyse(spark, state.relation, where, now=now)
+
+
+def read_filtered(
+    context: Context,
+    state: State,
+    where: str,
+    *,
+    as_of: int | None,
+    columns: Sequence[str] | None,
+    consolidate: bool,
+    mode: str | None,
+    now: int | None,
+) -> tuple[ReadPlan, pa.Table]:
+    """Return the plan and the rows of a snapshot that satisfy a filter."""
+    from strata.spark.snapshot import planned_rows
+
+    with session(context) as spark:
+        filter = analyse(spark, state.relation, where, now=now)
+        plan = plan_read(
+            context.stores, state, as_of=as_of, filter=filter, mode=mode,
+            kill=context.settings.rollout.kill,
+        )  # fmt: skip
+        rows = planned_rows(
+            spark, context.stores, state, plan, filter, columns=columns, consolidate=consolidate
+        )
+        return plan, rows.toArrow()

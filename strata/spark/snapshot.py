@@ -6,7 +6,6 @@ by executors; the filter is executed by Spark on every row, whatever was skipped
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,15 +26,6 @@ from strata.state.state import State
 from strata.store.open import Stores, open_stores
 
 PUSHDOWN: Final = ("off", "on")
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A DataFrame and the plan that it was made from."""
-
-    frame: DataFrame
-    plan: ReadPlan
-    filter: Filter | None
 
 
 def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have an answer
@@ -64,42 +54,44 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
     settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
     stores = open_stores(settings.store)
     state = Machine(stores).load(shard)
-    return take(
-        spark, stores, state, as_of=as_of, where=where, columns=columns, consolidate=consolidate,
-        pushdown=pushdown, now=now, kill=settings.rollout.kill,
-    ).frame  # fmt: skip
+    filter = None if where is None else analyse(spark, state.relation, where, now=now)
+    plan = plan_read(
+        stores, state, as_of=as_of, filter=filter, mode=check_pushdown(pushdown),
+        kill=settings.rollout.kill,
+    )  # fmt: skip
+    return planned_rows(
+        spark, stores, state, plan, filter, where=where, columns=columns, consolidate=consolidate
+    )
 
 
-def take(  # noqa: PLR0913 - see `snapshot`
+def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
     spark: SparkSession,
     stores: Stores,
     state: State,
+    plan: ReadPlan,
+    filter: Filter | None,
     *,
-    as_of: int | None = None,
     where: str | Column | None = None,
     columns: Sequence[str] | None = None,
     consolidate: bool = False,
-    pushdown: str | None = None,
-    now: int | None = None,
-    kill: bool = False,
-) -> Snapshot:
-    """Return the snapshot of a loaded state, with its plan; arguments as of `snapshot`."""
+) -> DataFrame:
+    """Return the rows of a plan that satisfy its filter; see `snapshot`.
+
+    `where` is needed for a filter that was given as a Column; else the filter's text is used.
+    """
     relation = state.relation
+    condition = filter.sql if where is None and filter is not None else where
     shown = [c.name for c in wanted_columns(relation, columns)]
-    filter = None if where is None else analyse(spark, relation, where, now=now)
-    plan = plan_read(
-        stores, state, as_of=as_of, filter=filter, mode=check_pushdown(pushdown), kill=kill
-    )
     rows = part_rows(
         spark, stores.settings, state.relations, plan.fetched,
-        _needed(spark, relation, shown, where, consolidate),
+        _needed(spark, relation, shown, condition, consolidate),
         as_of=plan.as_of, read_format=state.spec.read_format,
     )  # fmt: skip
-    if where is not None and filter is not None:
-        rows = row_filter(spark, rows, where, filter.now_low)
+    if condition is not None and filter is not None:
+        rows = row_filter(spark, rows, condition, filter.now_low)
     if consolidate:
         rows = consolidated(rows)
-    return Snapshot(rows.select(*map(quoted, shown), T, D), plan, filter)
+    return rows.select(*map(quoted, shown), T, D)
 
 
 def check_pushdown(pushdown: str | None) -> str | None:

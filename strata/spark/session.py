@@ -1,0 +1,96 @@
+"""The only place where a Spark session is built: for jobs, the command line and tests.
+
+Under spark-submit the master and the memory come from there; alone (tests, command line, a
+shell) from the settings. What a filter means depends on the session, so ANSI and the zone are
+pinned here: a plan made by one job must hold in another.
+"""
+
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from strata.environment import require_matching_pyspark
+from strata.model.settings import SparkSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT: Final = Path(__file__).resolve().parents[2]  # holds strata, jobs and pyspark_strata
+
+PINNED: Final[Mapping[str, str]] = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.python.worker.reuse": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    # Spark would derive conditions from a filter and evaluate them before its own first conjunct:
+    # an error that the planner proved hidden behind that conjunct would come up all the same.
+    "spark.sql.constraintPropagation.enabled": "false",
+}
+
+# They print every analysis error, expected ones too, as a wall of Java on stderr.
+NOISY: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+@contextmanager
+def spark_session(
+    app_name: str, settings: SparkSettings, extra: Mapping[str, str] | None = None
+) -> "Iterator[SparkSession]":
+    """Yield the session of a job, and stop it afterwards unless it was there before.
+
+    `extra` is Spark configuration on top, for tests and benchmarks.
+    Raises: InvalidRequest when PySpark is missing or mixed from two versions.
+    """
+    require_matching_pyspark()
+    from pyspark.sql import SparkSession
+
+    for name in NOISY:
+        logging.getLogger(name).disabled = True
+    before = SparkSession.getActiveSession()
+    if before is not None:
+        yield before
+        return
+    _prepare_environment(settings)
+    builder = SparkSession.builder.appName(app_name)
+    for key, value in {**_configuration(settings), **(extra or {})}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def submitted() -> bool:
+    """Tell whether spark-submit started this process (its JVM runs and has its configuration)."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _prepare_environment(settings: SparkSettings) -> None:
+    """Set what Spark reads from the environment, where the user has not."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if not submitted() and settings.master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def _configuration(settings: SparkSettings) -> dict[str, str]:
+    """Return the session's configuration; what spark-submit decides is left out."""
+    # Workers import strata from here when it is not installed in their environment.
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    conf = {
+        **PINNED,
+        "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
+        "spark.executorEnv.PYTHONPATH": path,
+    }
+    if not submitted():
+        conf["spark.master"] = settings.master
+        conf["spark.driver.memory"] = f"{settings.driver_memory_mib}m"
+    return conf

@@ -7,6 +7,7 @@ the part. Rows come in the columns of the wanted relation, whatever version wrot
 import io
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from strata.format.part import BATCH_ROWS, read_part
 from strata.model.schema import Relation
 from strata.state.state import Batch, State
 from strata.store.interface import Blob
+from strata.store.retry import retry
 from strata.updates.order import is_sorted, sort_updates
 from strata.updates.slices import WHOLE, Slice, keeps_order, overlapping_groups, rows_of
 
@@ -56,7 +58,7 @@ def load_manifest_of(
     Raises: Corrupt when it is missing, damaged or not of this batch.
     """
     assert batch.manifest is not None, "an empty batch has no manifest"
-    data = blob.get(batch.manifest)
+    data = retry(partial(blob.get, batch.manifest))
     if data is None:
         raise Corrupt(
             "a manifest is missing", shard=shard, manifest=batch.manifest,
@@ -136,7 +138,7 @@ class BlobFile(io.RawIOBase):
         return self._tail[start - tail_start : start - tail_start + length]
 
     def _get(self, start: int, length: int) -> bytes:
-        data = self._blob.get(self._key, start, length)
+        data = retry(partial(self._blob.get, self._key, start, length))
         if data is None:
             raise Corrupt("a part is missing")
         if len(data) != length:
@@ -149,7 +151,7 @@ def part_bytes(source: Source, ref: PartRef) -> bytes:
 
     Raises: Corrupt when it is missing or has another size.
     """
-    data = source.blob.get(ref.key)
+    data = retry(partial(source.blob.get, ref.key))
     if data is None:
         raise Corrupt("a part is missing", shard=source.shard, part=ref.key, cure=CURE)
     if len(data) != ref.size_bytes:

@@ -1,0 +1,80 @@
+"""Streams of updates: computed ahead in a thread, or parked on disk and read back.
+
+Both keep order and contents. `spilled` is what bounds the memory of a merge of very many runs:
+groups of them are merged into a file each, and the files are merged.
+"""
+
+import queue
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+import pyarrow as pa
+
+A = TypeVar("A")
+
+SPILL_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+SPILL_ROWS: Final = 32_768  # rows of a batch in a spill file
+
+
+@dataclass(frozen=True, slots=True)
+class _Item(Generic[A]):
+    """What the thread hands over: one value, or the error that ended the source."""
+
+    values: list[A]
+    error: BaseException | None = None
+
+
+def ahead(source: Iterable[A], depth: int = 1) -> Iterator[A]:
+    """Yield the items of `source` while a thread computes up to `depth` more.
+
+    An error of the source is raised where its item would have come. A consumer that stops early
+    stops the thread at its next item.
+    """
+    items: queue.Queue[_Item[A] | None] = queue.Queue(maxsize=max(depth, 1))  # None: the end
+    stopped = threading.Event()
+
+    def put(item: _Item[A] | None) -> bool:
+        while not stopped.is_set():
+            try:
+                items.put(item, timeout=0.1)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def work() -> None:
+        try:
+            for item in source:
+                if not put(_Item([item])):
+                    return
+            put(None)
+        except BaseException as error:  # it is raised in the consumer's thread
+            put(_Item([], error))
+
+    thread = threading.Thread(target=work, name="strata-ahead", daemon=True)
+    thread.start()
+    try:
+        while (got := items.get()) is not None:
+            if got.error is not None:
+                raise got.error
+            yield from got.values
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def spilled(source: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `source` again after all of them were written to a temporary file.
+
+    The source is read at the first step, not before. The file is gone when the iterator is.
+    """
+    with tempfile.TemporaryFile(prefix="strata-spill-") as file:
+        with pa.ipc.new_stream(file, schema, options=SPILL_OPTIONS) as writer:
+            for table in source:
+                writer.write_table(table, max_chunksize=SPILL_ROWS)
+        file.seek(0)
+        with pa.ipc.open_stream(file) as reader:
+            yield from reader

@@ -79,6 +79,15 @@ class StatsReport:
         """Return the report as the JSON that job and command line print."""
         return asdict(self)
 
+    def line(self) -> str:
+        """Return the report on one line, for a log."""
+        would = "would change" if self.dry_run else "changed"
+        parts = self.parts_selected if self.dry_run else self.parts_changed
+        return (
+            f"{self.shard}: {self.action} {would} {parts:,} of {self.parts_selected:,} selected "
+            f"parts, statistics {self.stats_bytes_before:,} -> {self.stats_bytes_after:,} bytes"
+        )
+
 
 def backfill_shard(
     stores: Stores,

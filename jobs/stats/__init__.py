@@ -1,0 +1,1 @@
+"""The statistics job: backfill and trim."""

@@ -36,7 +36,7 @@ SPEC = parse_spec(
             {"name": "payload", "type": "jsonb"},
         ],
         "key": ["id"],
-        "part_bytes": 8192,
+        "part_bytes": 4500,
         "row_group_bytes": 1024,
     }
 )

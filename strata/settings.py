@@ -10,11 +10,11 @@ them, not at the file's folder: the same file serves the driver and its workers.
 """
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final, cast, get_args, get_type_hints
 
 from strata.errors import InvalidRequest
 from strata.model.settings import Settings
@@ -22,6 +22,7 @@ from strata.model.settings import Settings
 CONFIG_VARIABLE: Final = "STRATA_CONFIG"
 PREFIX: Final = "STRATA__"
 _UNITS: Final = {"bytes": "bytes", "mib": "MiB", "ms": "milliseconds", "s": "seconds"}
+Given = dict[str, tuple[Any, str]]  # setting -> (value, the file or variable it is from)
 _BOOLS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -30,30 +31,73 @@ def load_settings(path: str | None, env: Mapping[str, str]) -> Settings:
 
     Raises: InvalidRequest naming the file or variable, the setting, its value and what fits.
     """
+    schema = _schema()
     file = path or env.get(CONFIG_VARIABLE)
-    raw = _read(file) if file else {}
-    where = file or "defaults"
-    overrides = _overrides(env)
-    sections = {name: kind for name, kind in _hints(Settings).items() if is_dataclass(kind)}
-    known = [f.name for f in fields(Settings)]
-    _refuse_unknown(raw, known, where, "")
-    values: dict[str, Any] = {}
-    for name, kind in _hints(Settings).items():
-        if name in sections:
-            section = raw.get(name, {})
-            if not isinstance(section, dict):
-                raise _wrong(where, name, section, f"a section, [{name}]")
-            values[name] = _section(kind, name, section, where, overrides)
+    given = {**(_from_file(file, schema) if file else {}), **_from_environment(env, schema)}
+    for setting, (value, where) in given.items():
+        _check(schema[setting], setting, value, where)
+    return _build({setting: value for setting, (value, _) in given.items()})
+
+
+def _schema() -> dict[str, Any]:
+    """Return the type of each setting by its dotted name."""
+    found: dict[str, Any] = {}
+    for name, kind in get_type_hints(Settings).items():
+        if is_dataclass(kind):
+            found |= {f"{name}.{k}": v for k, v in get_type_hints(kind).items()}
         else:
-            values |= _field(kind, name, raw, where, overrides)
-    if overrides:
-        variable = next(iter(overrides.values()))[0]
-        names = [*sections, *(name for name in known if name not in sections)]
-        raise InvalidRequest(
-            "this environment variable names no setting",
-            variable=variable, cure=f"{PREFIX}SECTION__FIELD with one of {', '.join(names)}",
-        )  # fmt: skip
-    return Settings(**values)
+            found[name] = kind
+    return found
+
+
+def _build(values: Mapping[str, Any]) -> Settings:
+    """Return the settings with these values; defaults for the rest."""
+    arguments: dict[str, Any] = {}
+    for name, kind in get_type_hints(Settings).items():
+        if is_dataclass(kind):
+            inner = {f.name: f"{name}.{f.name}" for f in fields(kind)}
+            arguments[name] = cast(Any, kind)(
+                **{field: values[setting] for field, setting in inner.items() if setting in values}
+            )
+        elif name in values:
+            arguments[name] = values[name]
+    return Settings(**arguments)
+
+
+def _from_file(file: str, schema: Mapping[str, Any]) -> Given:
+    sections = {setting.partition(".")[0] for setting in schema if "." in setting}
+    given: Given = {}
+    for name, value in _read(file).items():
+        if name in sections and not isinstance(value, dict):
+            raise _wrong(file, name, value, f"a section, [{name}]")
+        if name in sections:
+            given |= {f"{name}.{key}": (item, file) for key, item in value.items()}
+        else:
+            given[name] = (value, file)
+    for setting in given:
+        if setting not in schema:
+            # a misspelt field is helped by its section, a misspelt section by all of them
+            section = setting.rpartition(".")[0]
+            fitting = [s for s in schema if s.startswith(f"{section}.")] if section else []
+            known = fitting or sorted({s.partition(".")[0] for s in schema})
+            raise InvalidRequest(
+                "unknown setting", file=file, setting=setting, cure=f"one of {', '.join(known)}"
+            )
+    return given
+
+
+def _from_environment(env: Mapping[str, str], schema: Mapping[str, Any]) -> Given:
+    given: Given = {}
+    for variable in sorted(v for v in env if v.startswith(PREFIX)):
+        setting = variable.removeprefix(PREFIX).lower().replace("__", ".")
+        if setting not in schema:
+            names = ", ".join(PREFIX + s.upper().replace(".", "__") for s in schema)
+            raise InvalidRequest(
+                "this environment variable names no setting",
+                variable=variable, cure=f"one of {names}",
+            )  # fmt: skip
+        given[setting] = (_parse(schema[setting], env[variable]), variable)
+    return given
 
 
 def _read(file: str) -> dict[str, Any]:
@@ -67,46 +111,6 @@ def _read(file: str) -> dict[str, Any]:
         raise InvalidRequest(
             "the settings file is not TOML", file=file, reason=str(error)
         ) from error
-
-
-def _overrides(env: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return {dotted setting: (variable, text)}; entries are taken out as they are used."""
-    found = sorted((name, text) for name, text in env.items() if name.startswith(PREFIX))
-    return {
-        name.removeprefix(PREFIX).lower().replace("__", "."): (name, text) for name, text in found
-    }
-
-
-def _section(
-    kind: Any,
-    name: str,
-    raw: Mapping[str, Any],
-    where: str,
-    overrides: dict[str, tuple[str, str]],
-) -> Any:
-    _refuse_unknown(raw, [f.name for f in fields(kind)], where, f"{name}.")
-    values: dict[str, Any] = {}
-    for field, field_kind in _hints(kind).items():
-        dotted = {f"{name}.{k}": v for k, v in raw.items()}
-        found = _field(field_kind, f"{name}.{field}", dotted, where, overrides)
-        values |= {field: value for value in found.values()}
-    return kind(**values)
-
-
-def _field(
-    kind: Any,
-    setting: str,
-    raw: Mapping[str, Any],
-    where: str,
-    overrides: dict[str, tuple[str, str]],
-) -> dict[str, Any]:
-    """Return {setting: value} if it is given anywhere, else nothing, so that the default holds."""
-    if setting in overrides:
-        variable, text = overrides.pop(setting)
-        return {setting: _check(kind, setting, _parse(kind, text), variable)}
-    if setting in raw:
-        return {setting: _check(kind, setting, raw[setting], where)}
-    return {}
 
 
 def _parse(kind: Any, text: str) -> Any:
@@ -124,43 +128,26 @@ def _parse(kind: Any, text: str) -> Any:
     return text
 
 
-def _check(kind: Any, setting: str, value: Any, where: str) -> Any:
+def _check(kind: Any, setting: str, value: Any, where: str) -> None:
     if type(value) not in _kinds(kind):
         raise _wrong(where, setting, value, _expectation(kind, setting))
     if isinstance(value, int) and value < 0:
         raise _wrong(where, setting, value, f"{_expectation(kind, setting)}, not negative")
-    return value
 
 
 def _expectation(kind: Any, setting: str) -> str:
     """Return what a setting takes, with its unit."""
-    names: dict[Any, Callable[[], str]] = {
-        int: lambda: f"a number of {unit}" if (unit := _unit(setting)) else "a whole number",
-        bool: lambda: "true or false",
-        str: lambda: "a text in quotes",
+    unit = _UNITS.get(setting.rpartition("_")[2])
+    names = {
+        int: f"a whole number of {unit}" if unit else "a whole number",
+        bool: "true or false",
+        str: "a text in quotes",
     }
-    return " or ".join(names[k]() for k in _kinds(kind) if k in names)
-
-
-def _unit(setting: str) -> str | None:
-    return _UNITS.get(setting.rpartition("_")[2])
+    return " or ".join(names[k] for k in _kinds(kind) if k in names)
 
 
 def _kinds(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) or (kind,)
-
-
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def _refuse_unknown(raw: Mapping[str, Any], known: list[str], where: str, prefix: str) -> None:
-    for key in raw:
-        if key not in known:
-            raise InvalidRequest(
-                "unknown setting", file=where, setting=f"{prefix}{key}",
-                cure=f"one of {', '.join(known)}",
-            )  # fmt: skip
 
 
 def _wrong(where: str, setting: str, value: Any, expected: str) -> InvalidRequest:

@@ -213,6 +213,8 @@ def batch_problems(batch: Batch) -> list[str]:
     for name in ("parts", "updates", "size_bytes"):
         if sum(getattr(run, name) for run in batch.runs) != getattr(batch, name):
             found.append(f"the runs of a batch do not add up to its {name}")
+    if not batch.updates and (batch.diffs_sum or batch.digest):
+        found.append("a batch without updates has a sum of diffs or a digest")
     if not 0 <= batch.digest < DIGEST_MODULUS:
         found.append("a digest is not within 64 bits")
     return found

@@ -1,0 +1,135 @@
+"""Stores that fail on purpose: a wrapper over Blob and Consensus for tests.
+
+Outcomes are drawn one a call, from a list (a test that steers) or from a seed (a test that
+soaks), and when they run out everything works. What a caller cannot tell apart is all here: a
+request that was lost and a reply that was lost look the same.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from strata.errors import Unavailable
+from strata.store.interface import Blob, BlobInfo, Consensus, Versioned
+from strata.store.retry import Sleep
+
+T = TypeVar("T")
+
+DELAY_S: Final = 0.005
+
+
+class Outcome(StrEnum):
+    """What becomes of one call."""
+
+    WORKS = "works"
+    REFUSED = "refused"  # fails, and the caller knows that nothing happened
+    REQUEST_LOST = "request lost"  # fails: nothing happened, the caller cannot know
+    REPLY_LOST = "reply lost"  # fails: it happened, the caller cannot know
+    DELAYED = "delayed"
+    CRASH_BEFORE = "crash before"  # the process dies, nothing happened
+    CRASH_AFTER = "crash after"  # the process dies, it happened
+
+
+class CrashError(BaseException):
+    """The process dies here; no `except Exception` may save it."""
+
+
+class Faults:
+    """The outcomes to come, shared by the wrappers of one test."""
+
+    def __init__(self, outcomes: Iterable[Outcome] = (), sleep: Sleep = time.sleep) -> None:
+        """Draw from `outcomes`; when they are used up, everything works."""
+        self._outcomes = iter(outcomes)
+        self._sleep = sleep
+
+    def plan(self, outcomes: Iterable[Outcome]) -> None:
+        """Forget what was to come and draw from `outcomes`."""
+        self._outcomes = iter(outcomes)
+
+    def call(self, work: Callable[[], T], what: str) -> T:
+        """Return `work()`, or fail before or after it as the next outcome says."""
+        outcome = next(self._outcomes, Outcome.WORKS)
+        if outcome is Outcome.CRASH_BEFORE:
+            raise CrashError(what)
+        if outcome in (Outcome.REFUSED, Outcome.REQUEST_LOST):
+            raise Unavailable("injected failure", certain=outcome is Outcome.REFUSED, call=what)
+        if outcome is Outcome.DELAYED:
+            self._sleep(DELAY_S)
+        result = work()
+        if outcome is Outcome.CRASH_AFTER:
+            raise CrashError(what)
+        if outcome is Outcome.REPLY_LOST:
+            raise Unavailable("injected loss of the reply", certain=False, call=what)
+        return result
+
+
+def seeded(seed: int, shares: Mapping[Outcome, float]) -> Iterator[Outcome]:
+    """Yield outcomes for ever, each as often as its share says; the rest works."""
+    source = random.Random(seed)
+    outcomes = [*shares, Outcome.WORKS]
+    weights = [*shares.values(), 1 - sum(shares.values())]
+    while True:
+        yield source.choices(outcomes, weights)[0]
+
+
+class FaultyBlob:
+    """A blob store that fails as planned."""
+
+    def __init__(self, inner: Blob, faults: Faults) -> None:
+        """Wrap `inner`."""
+        self.inner = inner
+        self.faults = faults
+
+    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
+        """See `Blob.get`."""
+        return self.faults.call(lambda: self.inner.get(key, start, length), "get")
+
+    def set(self, key: str, data: bytes) -> None:
+        """See `Blob.set`."""
+        self.faults.call(lambda: self.inner.set(key, data), "set")
+
+    def list(self, prefix: str) -> Iterator[BlobInfo]:
+        """See `Blob.list`. Fails at the start or not at all."""
+        return iter(self.faults.call(lambda: tuple(self.inner.list(prefix)), "list"))
+
+    def delete(self, key: str) -> int | None:
+        """See `Blob.delete`."""
+        return self.faults.call(lambda: self.inner.delete(key), "delete")
+
+    def restore(self, key: str) -> None:
+        """See `Blob.restore`."""
+        self.faults.call(lambda: self.inner.restore(key), "restore")
+
+
+class FaultyConsensus:
+    """A consensus store that fails as planned."""
+
+    def __init__(self, inner: Consensus, faults: Faults) -> None:
+        """Wrap `inner`."""
+        self.inner = inner
+        self.faults = faults
+
+    def head(self, key: str) -> Versioned | None:
+        """See `Consensus.head`."""
+        return self.faults.call(lambda: self.inner.head(key), "head")
+
+    def compare_and_set(self, key: str, expected: int | None, new: Versioned) -> bool:
+        """See `Consensus.compare_and_set`."""
+        return self.faults.call(
+            lambda: self.inner.compare_and_set(key, expected, new), "compare_and_set"
+        )
+
+    def scan(self, key: str, from_seqno: int, limit: int) -> list[Versioned]:
+        """See `Consensus.scan`."""
+        return self.faults.call(lambda: self.inner.scan(key, from_seqno, limit), "scan")
+
+    def truncate(self, key: str, seqno: int) -> int:
+        """See `Consensus.truncate`."""
+        return self.faults.call(lambda: self.inner.truncate(key, seqno), "truncate")
+
+    # Last in the class: below it, `list` in an annotation would name this method.
+    def list(self) -> "list[str]":
+        """See `Consensus.list`."""
+        return self.faults.call(self.inner.list, "list")

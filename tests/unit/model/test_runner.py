@@ -1,0 +1,63 @@
+"""Every runner gives the results of the plain loop, in its order."""
+
+import threading
+import time
+
+import pytest
+
+from strata.errors import InvalidRequest
+from strata.model.runner import Runner, serial, threads
+
+RUNNERS = [serial, threads(1), threads(4)]
+
+
+def square(number: int) -> int:
+    time.sleep(0.002 * (number % 3))  # so that threads finish out of order
+    return number * number
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("count", [0, 1, 7, 30])
+def test_results_are_in_the_order_of_the_items(runner: Runner, count: int) -> None:
+    assert list(runner(square, range(count))) == [square(n) for n in range(count)]
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_the_first_error_ends_the_run(runner: Runner) -> None:
+    started: list[int] = []
+
+    def fail(number: int) -> int:
+        started.append(number)
+        if number == 3:
+            raise InvalidRequest("three")
+        return number
+
+    found: list[int] = []
+    results = runner(fail, range(1000))
+    with pytest.raises(InvalidRequest):
+        found.extend(results)
+    assert found == [0, 1, 2]
+    assert len(started) < 20
+
+
+def test_threads_run_at_once_and_a_slow_consumer_holds_them_back() -> None:
+    at_once, most, lock = 0, 0, threading.Lock()
+    started: list[int] = []
+
+    def work(number: int) -> int:
+        nonlocal at_once, most
+        with lock:
+            started.append(number)
+            at_once += 1
+            most = max(most, at_once)
+        time.sleep(0.01)
+        with lock:
+            at_once -= 1
+        return number
+
+    results = threads(3)(work, range(100))
+    next(results)
+    time.sleep(0.2)
+    assert len(started) <= 7
+    assert list(results) == list(range(1, 100))
+    assert 2 <= most <= 3

@@ -1,0 +1,213 @@
+"""A state survives being stored, field by field, and nothing else passes for one."""
+
+import json
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strata.errors import Corrupt, InvalidRequest
+from strata.model.schema import Column, Relation
+from strata.model.spec import (
+    FORMATS,
+    LAYOUTS,
+    MODES,
+    READ_FORMATS,
+    ColumnSpec,
+    RolloutSpec,
+    ShardSpec,
+    SourceSpec,
+    StatsSpec,
+    TimeSpec,
+)  # fmt: skip
+from strata.model.types import ColumnType, Kind, parse_type
+from strata.state.codec import decode_commits, decode_state, encode_commits, encode_state
+from strata.state.state import (
+    Batch,
+    Commit,
+    Hold,
+    Rollout,
+    RunSummary,
+    Spine,
+    SpineBatch,
+    State,
+)  # fmt: skip
+from tests.batches import spec
+
+I64 = st.integers(-(2**63), 2**63 - 1)
+COUNT = st.integers(0, 2**53)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
+TYPES = st.one_of(
+    st.sampled_from(
+        [k for k in Kind if k not in (Kind.NUMERIC, Kind.LIST, Kind.MAP, Kind.RECORD)]
+    ).map(ColumnType),
+    st.sampled_from(["numeric(38,9)", "list<map<int16>>", "record<a: date, b: list<text>>"]).map(
+        parse_type
+    ),
+)
+JSON = st.one_of(
+    st.none(), st.booleans(), I64, TEXT, st.floats(allow_nan=False, allow_infinity=False)
+)
+
+
+def tuples(items: st.SearchStrategy[Any], most: int = 3) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(items, max_size=most).map(tuple)
+
+
+RELATIONS = st.lists(
+    st.tuples(NAMES, TYPES, st.booleans(), JSON), min_size=1, max_size=4, unique_by=lambda c: c[0]
+).flatmap(
+    lambda cs: st.builds(
+        Relation,
+        COUNT,
+        st.just(tuple(Column(i + 1, n, t, x, d) for i, (n, t, x, d) in enumerate(cs))),
+        st.just((1,)),
+        tuples(st.integers(1, len(cs))),
+    )
+)
+SPECS = st.builds(
+    ShardSpec,
+    NAMES,
+    tuples(st.builds(ColumnSpec, NAMES, TYPES, st.booleans())),
+    tuples(NAMES),
+    tuples(NAMES),
+    st.builds(SourceSpec, tuples(TEXT), st.sampled_from(FORMATS), TEXT, TEXT, st.floats(0, 1)),
+    st.builds(TimeSpec, TEXT, st.none() | TEXT, TEXT),
+    st.sampled_from(LAYOUTS),
+    st.sampled_from(READ_FORMATS),
+    COUNT,
+    COUNT,
+    st.builds(StatsSpec, COUNT, tuples(TEXT)),
+    st.builds(RolloutSpec, st.sampled_from(MODES), COUNT),
+)
+BATCHES = st.builds(
+    Batch, I64, I64, I64, COUNT, COUNT, COUNT,
+    tuples(st.builds(RunSummary, COUNT, COUNT, COUNT, tuples(COUNT))),
+    st.none() | TEXT, tuples(st.tuples(TEXT, COUNT)), COUNT, COUNT, st.none() | st.binary(),
+    I64, st.integers(0, 2**64 - 1), st.booleans(),
+)  # fmt: skip
+COMMITS = st.builds(Commit, TEXT, COUNT, I64, I64, COUNT, COUNT, COUNT, COUNT)
+STATES = st.builds(
+    State, COUNT, COUNT, SPECS, st.lists(RELATIONS, min_size=1, max_size=2).map(tuple), I64, I64,
+    st.builds(Spine, tuples(st.builds(SpineBatch, COUNT, COUNT, COUNT, tuples(BATCHES))), COUNT),
+    tuples(st.builds(Hold, TEXT, I64, st.none() | I64, TEXT)),
+    st.builds(Rollout, st.sampled_from(MODES), COUNT, COUNT, TEXT, TEXT, tuples(TEXT)),
+    tuples(COMMITS), tuples(TEXT),
+)  # fmt: skip
+FIRST = State(1, 2, spec(), (spec().relation(),))
+
+
+@given(STATES)
+def test_every_field_comes_back(state: State) -> None:
+    data = encode_state(state)
+    decoded = decode_state(data)
+    assert decoded == state
+    assert encode_state(decoded) == data
+    assert types_of(decoded) == types_of(state)
+
+
+@given(tuples(COMMITS, 6))
+def test_a_ledger_comes_back(commits: tuple[Commit, ...]) -> None:
+    assert decode_commits(encode_commits(commits)) == commits
+
+
+def test_every_field_is_written() -> None:
+    """Else a change of a default would change what old documents mean."""
+    written = json.loads(encode_state(FIRST))["state"]
+    assert set(written) == {f.name for f in fields(State)}
+    assert set(written["spec"]["source"]) == {f.name for f in fields(SourceSpec)}
+    assert written["spec"]["columns"][1]["type"] == "string"
+
+
+def test_every_type_in_the_state_is_covered_by_this_test() -> None:
+    """A dataclass that joins the state must join the strategies above."""
+    seen: set[type] = set()
+
+    def visit(kind: Any) -> None:
+        for inner in getattr(kind, "__args__", ()):
+            visit(inner)
+        if isinstance(kind, type) and is_dataclass(kind) and kind not in seen:
+            seen.add(kind)
+            for hint in get_type_hints(kind).values():
+                visit(hint)
+
+    visit(State)
+    assert {kind.__name__ for kind in seen} == {
+        "State", "ShardSpec", "ColumnSpec", "SourceSpec", "TimeSpec", "StatsSpec", "RolloutSpec",
+        "Relation", "Column", "ColumnType", "Field", "Spine", "SpineBatch", "Batch", "RunSummary",
+        "Hold", "Rollout", "Commit",
+    }  # fmt: skip
+
+
+def changed(**changes: Any) -> bytes:
+    return json.dumps({**json.loads(encode_state(FIRST)), **changes}).encode()
+
+
+def changed_state(**changes: Any) -> bytes:
+    return changed(state={**json.loads(encode_state(FIRST))["state"], **changes})
+
+
+@pytest.mark.parametrize(
+    ("data", "named"),
+    [
+        (changed(format=2), ["format=2", "known=1"]),
+        (changed(format=None), ["format=None"]),
+        (changed(format="1"), ["format='1'"]),
+        (b"{}", ["no state"]),
+        (b"[]", ["no state"]),
+        (b"\x00\x01", ["JSON"]),
+        (changed(state=5), ["5 is not dict"]),
+        (changed_state(colour="red"), ["state.colour", "newer"]),
+        (changed_state(seqno="1"), ["state.seqno", "int"]),
+        (changed_state(seqno=True), ["state.seqno", "int"]),
+        (changed_state(seqno=1.5), ["state.seqno", "int"]),
+        (changed_state(upper=2**70), ["state.upper", "int"]),
+        (changed_state(ledger={"a": 1}), ["state.ledger", "list"]),
+        (changed_state(rollout={"mode": "maybe"}), ["state.rollout.mode", "maybe"]),
+        (changed_state(spine={"slots": [{"id_lower": 0}], "next_id": 1}), ["state.spine.slots[0]"]),
+        (changed_state(relations=[{"version": 0, "columns": [], "key": [], "order": []}]),
+         ["at least one column"]),
+    ],
+)  # fmt: skip
+def test_what_is_no_state_of_this_format_is_corrupt(data: bytes, named: list[str]) -> None:
+    with pytest.raises(Corrupt) as caught:
+        decode_state(data)
+    for part in named:
+        assert part in str(caught.value)
+
+
+def test_a_missing_required_field_is_corrupt_and_others_take_their_default() -> None:
+    document = json.loads(encode_state(FIRST))
+    del document["state"]["ledger"], document["state"]["holds"]
+    assert decode_state(json.dumps(document).encode()) == FIRST
+    del document["state"]["spec"]
+    with pytest.raises(Corrupt, match=r"state\.spec: missing"):
+        decode_state(json.dumps(document).encode())
+
+
+def test_bad_base64_is_corrupt() -> None:
+    batch = Batch(0, 1, 0, stats_union=b"abc")
+    state = replace(FIRST, spine=Spine((SpineBatch(0, 1, 0, (batch,)),), 1))
+    data = encode_state(state)
+    assert b'"YWJj"' in data
+    with pytest.raises(Corrupt, match="base64"):
+        decode_state(data.replace(b'"YWJj"', b'"YW*j"'))
+
+
+def test_a_value_that_json_cannot_hold_is_refused() -> None:
+    relation = replace(FIRST.relation, columns=(Column(1, "a", ColumnType(Kind.DATE), True, {1}),),
+                       key=(1,), order=())  # fmt: skip
+    with pytest.raises(InvalidRequest):
+        encode_state(replace(FIRST, relations=(relation,)))
+
+
+def types_of(value: Any) -> Any:
+    """Return the types of a value and everything in it; 1 and True and 1.0 are equal."""
+    if isinstance(value, tuple):
+        return tuple(types_of(item) for item in value)
+    if is_dataclass(value):
+        return type(value), tuple(types_of(getattr(value, f.name)) for f in fields(value))
+    return type(value)

@@ -1,0 +1,114 @@
+"""Holds keep since back for as long as they live, and tell their owner when they do not."""
+
+from dataclasses import replace
+
+import pytest
+
+from strata.errors import Fenced, InvalidRequest
+from strata.state.holds import find_hold, hold, hold_critical, release, renew
+from strata.state.state import Hold, State
+from strata.state.transitions import advance_since, append, create
+from tests.batches import spec
+
+
+@pytest.fixture
+def state() -> State:
+    state, _ = append(create(spec(), 0), 1, token="a", lower=0, upper=100)
+    return advance_since(state, 2, 10)[0]
+
+
+def test_a_hold_keeps_since_back_until_it_expires(state: State) -> None:
+    state, held = hold(state, 1000, name="reader", since=20, lease_ms=500)
+    assert held == Hold("reader", 20, 1500)
+    assert advance_since(state, 1499, 50)[1].since == 20
+    assert advance_since(state, 1500, 50)[1].since == 50
+
+
+def test_a_renewed_hold_lives_on_and_may_move_forward_only(state: State) -> None:
+    state, _ = hold(state, 1000, name="reader", since=20, lease_ms=500)
+    state, held = renew(state, 1400, name="reader", lease_ms=500, since=30)
+    assert held == Hold("reader", 30, 1900)
+    assert renew(state, 1400, name="reader", lease_ms=500, since=5)[1].since == 30
+    assert renew(state, 1400, name="reader", lease_ms=500)[1].since == 30
+    assert advance_since(state, 1600, 50)[1].since == 30
+
+
+def test_an_expired_reader_is_fenced_also_after_its_hold_is_forgotten(state: State) -> None:
+    state, _ = hold(state, 1000, name="reader", since=20, lease_ms=500)
+    with pytest.raises(Fenced):
+        renew(state, 1500, name="reader", lease_ms=500)
+    state, _ = advance_since(state, 1500, 50)
+    assert find_hold(state, "reader") is None
+    with pytest.raises(Fenced):
+        renew(state, 1600, name="reader", lease_ms=500)
+
+
+def test_a_name_is_free_again_after_expiry(state: State) -> None:
+    state, _ = hold(state, 1000, name="reader", since=20, lease_ms=500)
+    with pytest.raises(InvalidRequest, match="taken"):
+        hold(state, 1499, name="reader", since=20, lease_ms=500)
+    state, held = hold(state, 1500, name="reader", since=30, lease_ms=500)
+    assert state.holds == (held,)
+
+
+@pytest.mark.parametrize("since", [9, 101])
+def test_only_a_time_from_since_to_upper_can_be_held(state: State, since: int) -> None:
+    with pytest.raises(InvalidRequest, match="cannot be held"):
+        hold(state, 1000, name="reader", since=since, lease_ms=500)
+    with pytest.raises(InvalidRequest, match="cannot be held"):
+        hold_critical(state, 1000, name="c", since=since, expected="", opaque="x")
+
+
+def test_a_critical_hold_never_expires_and_changes_hands_by_its_token(state: State) -> None:
+    state, held = hold_critical(state, 1000, name="c", since=20, expected="", opaque="one")
+    assert held == Hold("c", 20, None, "one")
+    assert advance_since(state, 10**15, 50)[1].since == 20
+
+    state, held = hold_critical(state, 1000, name="c", since=30, expected="one", opaque="two")
+    assert held == Hold("c", 30, None, "two")
+    with pytest.raises(Fenced):
+        hold_critical(state, 1000, name="c", since=40, expected="one", opaque="three")
+    with pytest.raises(Fenced):
+        hold_critical(state, 1000, name="c", since=40, expected="", opaque="three")
+
+
+def test_a_critical_hold_never_goes_back_and_its_repetition_is_harmless(state: State) -> None:
+    state, first = hold_critical(state, 1000, name="c", since=30, expected="", opaque="one")
+    again, held = hold_critical(state, 1000, name="c", since=30, expected="", opaque="one")
+    assert (again, held) == (state, first)
+    assert hold_critical(state, 1, name="c", since=5, expected="one", opaque="two")[1].since == 30
+
+
+def test_kinds_of_hold_do_not_mix(state: State) -> None:
+    state, _ = hold(state, 1000, name="reader", since=20, lease_ms=500)
+    state, _ = hold_critical(state, 1000, name="c", since=20, expected="", opaque="one")
+    with pytest.raises(InvalidRequest):
+        hold_critical(state, 1000, name="reader", since=20, expected="", opaque="one")
+    with pytest.raises(InvalidRequest):
+        renew(state, 1000, name="c", lease_ms=500)
+    with pytest.raises(InvalidRequest):
+        hold(state, 1000, name="c", since=20, lease_ms=500)
+    with pytest.raises(InvalidRequest):
+        hold_critical(state, 1000, name="d", since=20, expected="", opaque="")
+    with pytest.raises(InvalidRequest):
+        hold(state, 1000, name="d", since=20, lease_ms=0)
+
+
+def test_a_released_hold_is_gone_and_only_its_owner_releases_it(state: State) -> None:
+    state, _ = hold(state, 1000, name="reader", since=20, lease_ms=500)
+    state, _ = hold_critical(state, 1000, name="c", since=30, expected="", opaque="one")
+    with pytest.raises(Fenced):
+        release(state, 1000, name="c")
+    state, gone = release(state, 1000, name="c", opaque="one")
+    assert gone
+    state, gone = release(state, 1000, name="reader")
+    assert (gone, state.holds) == (True, ())
+    assert release(state, 1000, name="reader") == (state, False)
+
+
+def test_holds_are_kept_in_the_order_of_their_names(state: State) -> None:
+    """So that equal sets of holds are equal bytes."""
+    for name in ("b", "c", "a"):
+        state, _ = hold(state, 1000, name=name, since=20, lease_ms=500)
+    assert [h.name for h in state.holds] == ["a", "b", "c"]
+    assert replace(state, seqno=0).since == 10

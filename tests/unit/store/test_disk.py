@@ -1,0 +1,159 @@
+"""The local folder keeps the contract of the seam, also when the disk does not help."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from strata.errors import InvalidRequest, Unavailable
+from strata.store.disk import DiskBlob, now_ms
+from tests.conformance.blob import BlobSuite
+
+WRITER = """
+import sys
+from strata.errors import InvalidRequest
+from strata.store.disk import DiskBlob
+blob, won = DiskBlob(sys.argv[1]), 0
+for number in range(50):
+    try:
+        blob.set(f"a/{number}", (sys.argv[2] * 1000).encode())
+        won += 1
+    except InvalidRequest:
+        pass
+print(won)
+"""
+
+
+class RawFolder:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def read(self, key: str) -> bytes | None:
+        path = self.root / key
+        return path.read_bytes() if path.is_file() else None
+
+    def write(self, key: str, data: bytes) -> None:
+        (self.root / key).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / key).write_bytes(data)
+
+    def keys(self) -> list[str]:
+        files = (p.relative_to(self.root).as_posix() for p in self.root.rglob("*") if p.is_file())
+        return sorted(f for f in files if not f.startswith(".deleted/"))
+
+
+class TestDiskBlob(BlobSuite):
+    @pytest.fixture
+    def blob(self, tmp_path: Path) -> DiskBlob:
+        return DiskBlob(tmp_path / "blob")
+
+    @pytest.fixture
+    def raw(self, tmp_path: Path) -> RawFolder:
+        return RawFolder(tmp_path / "blob")
+
+
+def test_no_process_overwrites_what_another_wrote(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WRITER, str(tmp_path)]
+    writers = [
+        subprocess.Popen([*command, letter], stdout=subprocess.PIPE, text=True) for letter in "xyz"
+    ]
+    won = [int(writer.communicate(timeout=120)[0]) for writer in writers]
+    assert sum(won) == 50
+    files = list((tmp_path / "a").iterdir())
+    assert len(files) == 50
+    assert all(f.read_text() in {letter * 1000 for letter in "xyz"} for f in files)
+
+
+def test_a_write_that_failed_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blob = DiskBlob(tmp_path)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    blob.set("a/before", b"1")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(Unavailable) as caught:
+        blob.set("a/b", b"12345")
+    monkeypatch.undo()
+    assert caught.value.certain
+    assert "make room" in str(caught.value)
+    assert RawFolder(tmp_path).keys() == ["a/before"]
+
+
+def test_a_folder_without_permission_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Injected, because root may write everywhere."""
+
+    def refuse(source: Path, target: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(Unavailable, match=str(tmp_path / "a")) as caught:
+        DiskBlob(tmp_path).set("a", b"1")
+    assert caught.value.certain
+    assert "the right to" in str(caught.value)
+    assert list((tmp_path / ".tmp").iterdir()) == []
+
+
+def test_a_failure_after_the_link_leaves_the_outcome_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blob, link, sync = DiskBlob(tmp_path), os.link, os.fsync
+    blob.set("before", b"1")
+
+    def link_then_break(source: Path, target: Path) -> None:
+        link(source, target)
+        monkeypatch.setattr(os, "fsync", fail)
+
+    def fail(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "link", link_then_break)
+    with pytest.raises(Unavailable) as caught:
+        blob.set("a", b"1")
+    assert not caught.value.certain
+    monkeypatch.setattr(os, "fsync", sync)
+    blob.set("a", b"1")
+
+
+def test_a_root_that_is_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises((Unavailable, InvalidRequest), match="file"):
+        DiskBlob(tmp_path / "file").set("a", b"1")
+
+
+def test_a_key_inside_another_key_is_refused(tmp_path: Path) -> None:
+    blob = DiskBlob(tmp_path)
+    blob.set("a", b"1")
+    with pytest.raises(InvalidRequest):
+        blob.set("a/b", b"2")
+    assert blob.get("a/b") is None
+    assert blob.delete("a/b") is None
+
+
+def test_half_written_files_are_never_listed(tmp_path: Path) -> None:
+    blob = DiskBlob(tmp_path)
+    blob.set("a", b"1")
+    (tmp_path / ".tmp" / "left-by-a-crash").write_bytes(b"half")
+    assert [info.key for info in blob.list("")] == ["a"]
+
+
+def test_purge_frees_what_was_deleted_before(tmp_path: Path) -> None:
+    blob = DiskBlob(tmp_path)
+    for key in ("a/1", "a/2"):
+        blob.set(key, b"12345")
+        os.utime(tmp_path / key, (1, 1))  # an old blob, deleted just now
+        blob.delete(key)
+    (tmp_path / ".tmp" / "left-by-a-crash").write_bytes(b"half")
+
+    assert blob.purge(now_ms() - 60_000) == 0
+    blob.restore("a/1")
+    assert blob.purge(now_ms() + 60_000) == 9
+    with pytest.raises(InvalidRequest):
+        blob.restore("a/2")
+    assert blob.get("a/1") == b"12345"

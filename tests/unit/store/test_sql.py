@@ -1,0 +1,169 @@
+"""SQLite keeps the contract of the seam, between processes and when it is in trouble."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import strata.store.sql
+from strata.errors import Corrupt, InvalidRequest, Unavailable
+from strata.store.interface import Versioned
+from strata.store.sql import SqlConsensus
+from tests.conformance.consensus import ConsensusSuite
+
+COUNTER = """
+import sys
+from strata.store.interface import Versioned
+from strata.store.sql import SqlConsensus
+consensus = SqlConsensus(sys.argv[1])
+consensus.compare_and_set("a", None, Versioned(0, b"0"))
+done = 0
+while done < 40:
+    head = consensus.head("a")
+    new = Versioned(head.seqno + int(sys.argv[2]), b"%d" % (int(head.data) + 1))
+    done += consensus.compare_and_set("a", head.seqno, new)
+"""
+
+
+class RawSqlite:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def values(self, key: str) -> list[tuple[int, bytes]]:
+        with sqlite3.connect(self.path) as connection:
+            rows = connection.execute(
+                "SELECT seqno, data FROM strata_consensus WHERE key = ? ORDER BY seqno", (key,)
+            ).fetchall()
+        connection.close()
+        return rows
+
+    def write(self, key: str, seqno: int, data: bytes) -> None:
+        with sqlite3.connect(self.path) as connection:
+            connection.execute("INSERT INTO strata_consensus VALUES (?, ?, ?)", (key, seqno, data))
+        connection.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "made" / "on the way" / "consensus.db"
+
+
+@pytest.fixture
+def consensus(path: Path) -> Iterator[SqlConsensus]:
+    store = SqlConsensus(f"sqlite:///{path}")
+    yield store
+    store.close()
+
+
+class TestSqlite(ConsensusSuite):
+    @pytest.fixture
+    def consensus(self, path: Path) -> Iterator[SqlConsensus]:
+        store = SqlConsensus(f"sqlite:///{path}")
+        yield store
+        store.close()
+
+    @pytest.fixture
+    def raw(self, consensus: SqlConsensus, path: Path) -> RawSqlite:
+        consensus.head("a")  # makes the table
+        return RawSqlite(path)
+
+
+def test_of_many_processes_none_loses_an_increment(path: Path) -> None:
+    """All start at once, on a database that does not exist yet."""
+    command = [sys.executable, "-c", COUNTER, f"sqlite:///{path}"]
+    workers = [subprocess.Popen([*command, str(1 + i)]) for i in range(4)]
+    assert [worker.wait(timeout=240) for worker in workers] == [0, 0, 0, 0]
+    assert [int(data) for _, data in RawSqlite(path).values("a")] == list(range(161))
+
+
+def test_commits_are_durable_and_concurrent(consensus: SqlConsensus) -> None:
+    with consensus._connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+
+
+def test_a_forked_child_opens_its_own_connections(consensus: SqlConsensus) -> None:
+    assert consensus.compare_and_set("a", None, Versioned(1, b"parent"))
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if consensus.compare_and_set("a", 1, Versioned(2, b"child")) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert consensus.head("a") == Versioned(2, b"child")
+
+
+def test_a_locked_database_is_waited_for(consensus: SqlConsensus, path: Path) -> None:
+    consensus.compare_and_set("a", None, Versioned(1, b"1"))
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(0.3, lambda: other.execute("COMMIT"))
+    release.start()
+    assert consensus.compare_and_set("a", 1, Versioned(2, b"2"))
+    release.join()
+    other.close()
+
+
+def test_a_database_that_stays_locked_is_surely_unchanged(
+    consensus: SqlConsensus, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consensus.compare_and_set("a", None, Versioned(1, b"1"))
+    consensus.close()
+    monkeypatch.setattr(strata.store.sql, "BUSY_S", 0.2)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Unavailable) as caught:
+        consensus.compare_and_set("a", 1, Versioned(2, b"2"))
+    other.execute("ROLLBACK")
+    other.close()
+    assert caught.value.certain
+    assert consensus.head("a") == Versioned(1, b"1")
+
+
+def test_a_damaged_database_is_corrupt(consensus: SqlConsensus, path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"this is no database, whatever its name says" * 100)
+    with pytest.raises(Corrupt):
+        consensus.head("a")
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Unavailable, match="file") as caught:
+        SqlConsensus(f"sqlite:///{tmp_path}/file/consensus.db").head("a")
+    assert caught.value.certain
+
+
+def test_a_lost_connection_leaves_the_outcome_open(
+    consensus: SqlConsensus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure while a write runs that is none of those known to be harmless."""
+    consensus.compare_and_set("a", None, Versioned(1, b"1"))
+    monkeypatch.setattr(
+        strata.store.sql, "_TABLE", strata.store.sql._TABLE.to_metadata(
+            strata.store.sql.sa.MetaData(), name="a_table_that_is_not_there"
+        ),
+    )  # fmt: skip
+    with pytest.raises(Unavailable) as caught:
+        consensus.compare_and_set("a", 1, Versioned(2, b"2"))
+    assert not caught.value.certain
+
+
+@pytest.mark.parametrize(
+    "url", ["", "nonsense", "sqlite://", "sqlite:///:memory:", "mysql://host/db", "file:///x"]
+)
+def test_an_address_that_cannot_hold_consensus_is_refused(url: str) -> None:
+    with pytest.raises(InvalidRequest):
+        SqlConsensus(url)
+
+
+def test_no_password_is_shown() -> None:
+    def use() -> None:
+        SqlConsensus("postgresql://user:secret@127.0.0.1:1/db").head("a")
+
+    with pytest.raises((InvalidRequest, Unavailable)) as caught:  # without a driver; with one
+        use()
+    assert "secret" not in str(caught.value)

@@ -20,7 +20,7 @@ from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.machine import Machine
 from strata.model.runner import Runner, serial
 from strata.model.settings import CompactSettings, Settings
-from strata.model.time import MIN_TIME
+from strata.model.time import MIN_TIME, format_time
 from strata.rewrite import MergeTask, TaskResult, check_inputs, run_task, tasks, unchanged
 from strata.state import spine as spines
 from strata.state.spine import Applied, MergeRequest, MergeResult, NotApplied
@@ -66,6 +66,18 @@ class RequestReport:
         """Return whether the merge is in the state."""
         return self.outcome == "applied"
 
+    def __str__(self) -> str:
+        """Return the request and its outcome on one line."""
+        made = f"[{_time(self.lower)}, {_time(self.upper)}) {self.reason}: {self.outcome}"
+        if not self.applied:
+            return f"{made}; {self.updates_in:,} updates, {self.bytes_in:,} bytes"
+        return (
+            f"{made}{' by reference' if self.by_reference else ''}; "
+            f"updates {self.updates_in:,} -> {self.updates_out:,}, "
+            f"bytes {self.bytes_in:,} -> {self.bytes_out:,}, "
+            f"parts {self.parts_in:,} -> {self.parts_out:,}"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class CompactReport:
@@ -88,6 +100,15 @@ class CompactReport:
     def not_applied(self) -> tuple[str, ...]:
         """Return why requests were not applied: another merge was faster."""
         return tuple(r.outcome for r in self.requests if not r.applied and r.outcome != "planned")
+
+    def lines(self) -> list[str]:
+        """Return the report as people read it: a line for each request, or why there is none."""
+        head = f"{self.shard}: since {_time(self.since)}"
+        if self.idle_reason is not None:
+            return [f"{head}; nothing to do: {self.idle_reason}"]
+        change = f"{self.applied} of {len(self.requests)} merges applied in {self.seconds:.1f} s"
+        runs = f"runs {self.runs_before:,} -> {self.runs_after:,}"
+        return [f"{head}; {change}; {runs}", *(f"  {request}" for request in self.requests)]
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of `strata compact --json`.
@@ -207,6 +228,10 @@ def compact_shard(
         name, made.since, tuple(reports), made.idle_reason,
         _runs(state.batches), _runs(after.batches), time.monotonic() - began,
     )  # fmt: skip
+
+
+def _time(value: int) -> str:
+    return "the beginning" if value == MIN_TIME else format_time(value)
 
 
 def _advance(settings: CompactSettings, state: State, now_ms: int) -> tuple[State, int]:

@@ -1,0 +1,71 @@
+"""Entry point of the `compact` task: merge the short runs of shards into long ones.
+
+Run by `spark-submit jobs/compact/main.py --config FILE --result FILE`; without `--shard` all
+shards are compacted. What is due is planned on the driver, from the state alone; slices are
+merged on the executors; each merge is one compare-and-set on the driver. Safe to repeat: a merge
+that lost its race is dropped. `--plan` says what a run would do, and does nothing.
+
+Exit codes: 0 done, 1 failed, 2 bad request, 4 overtaken by other writers.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jobs.entry import run_job
+from jobs.session import spark_session
+from strata.compact import CompactReport, compact_shard, preview
+from strata.machine import Machine
+from strata.model.settings import Settings
+from strata.settings import load_settings
+from strata.store.open import Stores, open_stores
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Compact the shards and return the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--shard", action="append", default=[], help="repeat for several")
+    parser.add_argument("--full", action="store_true", help="everything into one run a shard")
+    parser.add_argument("--plan", action="store_true", help="say what would be done, do nothing")
+    parser.add_argument("--config", help="settings file")
+    parser.add_argument("--result", help="where to write the result as JSON")
+    args = parser.parse_args(argv)
+    return run_job(args.result, lambda: compact_all(args))
+
+
+def compact_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
+    """Compact, or only plan; return the result document and the exit code."""
+    settings = load_settings(args.config, os.environ)
+    stores = open_stores(settings.store)
+    names = args.shard or Machine(stores).names()
+    if args.plan:
+        reports = [preview(stores, name, settings, full=args.full) for name in names]
+        for report in reports:
+            _say(report)
+    else:
+        reports = _compact(stores, settings, names, full=args.full)
+    return {"shards": [report.to_json() for report in reports]}, 0
+
+
+def _compact(
+    stores: Stores, settings: Settings, names: Sequence[str], *, full: bool
+) -> list[CompactReport]:
+    from strata.spark.runner import spark_runner
+
+    reports = []
+    with spark_session("strata compact", settings.spark) as spark:
+        for name in names:
+            report = compact_shard(stores, name, settings, spark_runner(spark), full=full)
+            reports.append(report)
+            _say(report)
+    return reports
+
+
+def _say(report: CompactReport) -> None:
+    print("\n".join(report.lines()), flush=True)  # noqa: T201 - the task's log
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -77,6 +77,8 @@ def from_objects(values: Sequence[object], target: ColumnType) -> Cast:
             return _checked(pa.array(values, arrow_type(target)), target)
         except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
             pass  # some number is out of range: the way over text finds which
+    if kinds == {str}:
+        return from_text(pa.array(values, pa.string()), target)
     texts, refused = _as_texts(values, target.kind)
     cast = from_text(texts, target)
     return Cast(cast.values, np.union1d(cast.bad, refused))

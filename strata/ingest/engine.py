@@ -8,7 +8,8 @@ referred to by nothing.
 Batches are prepared by the runner's workers side by side and committed here, in time order.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -103,14 +104,15 @@ def ingest_steps(  # noqa: PLR0913  the same
     results = runner(_worker(stores, runner, dry_run), [task for group in work for task in group])
     finish = partial(_preview, state) if dry_run else partial(_commit, machine, state)
     ready = iter(zip(open_steps, work, strict=True))
-    for commit in known:
-        if commit is not None:
-            yield _report(name, commit, already_committed=True)
-        else:
-            step, group = next(ready)
-            found = list(islice(results, len(group)))
-            _check_rejected(state.spec, found)
-            yield finish(step, found)
+    with _stopped(results):
+        for commit in known:
+            if commit is not None:
+                yield _report(name, commit, already_committed=True)
+            else:
+                step, group = next(ready)
+                found = list(islice(results, len(group)))
+                _check_rejected(state.spec, found)
+                yield finish(step, found)
 
 
 def files_token(name: str, files: Sequence[SourceFile]) -> str:
@@ -249,6 +251,16 @@ def _worker(stores: Stores, runner: Runner, dry_run: bool) -> Callable[[IngestTa
         return check_task
     # Elsewhere a worker opens the stores for itself; here the caller's are used.
     return partial(run_task, blob=stores.blob) if runner is serial else run_task
+
+
+@contextmanager
+def _stopped(results: Iterator[TaskResult]) -> Iterator[None]:
+    """Let the runner stop what it still has under way, however this ends."""
+    try:
+        yield
+    finally:
+        if isinstance(results, Generator):
+            results.close()
 
 
 def _check_rejected(spec: ShardSpec, results: Sequence[TaskResult]) -> None:

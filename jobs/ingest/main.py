@@ -1,0 +1,74 @@
+"""Entry point of the `ingest` task: commit what the sources hold for an interval.
+
+Run by `spark-submit jobs/ingest/main.py --from-time T --to-time T --config FILE`; without
+`--shard` all declared shards are ingested, and those that do not exist yet are created. With
+`--every` the interval is cut into steps, one batch each; the files of many steps are read by
+Spark's tasks side by side, and the batches are committed in time order. Safe to repeat: a batch
+that is in is left alone.
+
+Exit codes: 0 done, 1 failed, 2 bad request (wrong shape of a file included).
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jobs.entry import run_job
+from jobs.session import spark_session
+from strata.ingest.declared import ensure_shards
+from strata.ingest.engine import ingest_steps
+from strata.ingest.plan import cut
+from strata.ingest.summary import line, summarise, table
+from strata.machine import Machine
+from strata.model.time import parse_time
+from strata.settings import load_settings
+from strata.store.open import open_stores
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Ingest the shards and return the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--shard", action="append", default=[], help="repeat for several")
+    parser.add_argument("--from-time", required=True, help="where the interval begins, inclusive")
+    parser.add_argument("--to-time", required=True, help="where the interval ends, exclusive")
+    parser.add_argument("--every", help="length of a batch, ISO 8601: P1D, P7D, P1M, PT6H")
+    parser.add_argument("--write-format", help="row, both or structured; else as declared")
+    parser.add_argument("--dry-run", action="store_true", help="read and check, write nothing")
+    parser.add_argument("--config", help="settings file")
+    parser.add_argument("--result", help="where to write the result as JSON")
+    args = parser.parse_args(argv)
+    return run_job(args.result, lambda: ingest_all(args))
+
+
+def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
+    """Ingest the shards that `args` names; return the result document and the exit code."""
+    from strata.spark.runner import spark_runner
+
+    settings = load_settings(args.config, os.environ)
+    stores = open_stores(settings.store)
+    steps = cut(parse_time(args.from_time), parse_time(args.to_time), args.every)
+    summaries = []
+    with spark_session("strata ingest", settings.spark) as spark:
+        for name in ensure_shards(Machine(stores), settings.shards_dir, args.shard):
+            reports, started = [], time.monotonic()
+            for report in ingest_steps(
+                stores, settings, name, steps,
+                write_format=args.write_format, runner=spark_runner(spark), dry_run=args.dry_run,
+            ):  # fmt: skip
+                reports.append(report)
+                _say(line(report, len(reports), len(steps)))
+            summaries.append(summarise(name, reports, time.monotonic() - started))
+    _say(table(summaries))
+    return {"dry_run": args.dry_run, "shards": summaries}, 0
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

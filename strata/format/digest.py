@@ -101,7 +101,8 @@ def _text_words(array: pa.Array) -> Words:
     j = np.arange(total, dtype=np.int64) - np.repeat(first, counts)
     at = np.repeat(starts, counts) + 8 * j
     rest = np.repeat(lengths, counts) - 8 * j
-    words = mask_tail(word_view(array.buffers()[2], int(ends[-1]))[at], np.minimum(rest, 8))
+    words = word_view(array.buffers()[2], int(ends[0]), int(ends[-1]))[at - int(ends[0])]
+    words = mask_tail(words, np.minimum(rest, 8))
     mixed = mix(words + (j + 1).view(np.uint64) * np.uint64(STEP))
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
     return mix(lengths.view(np.uint64) + sums[first + counts] - sums[first])

@@ -1,51 +1,108 @@
-"""The row codec: a row as protobuf bytes, a batch of rows at once.
+"""The row codec: each row as the bytes of a protobuf message, a column of rows at a time.
 
-`ProtoRow { repeated ProtoDatum datums = 1 }`; the field numbers are those of docs/format.md.
+`message ProtoRow { repeated ProtoDatum datums = 1; }`, one datum a column, field numbers as in
+docs/format.md, where they are known to be those of the system that this one follows. Equal rows
+of canonical values have equal bytes.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from strata.errors import Corrupt
+from strata.errors import Corrupt, InvalidRequest
+from strata.format.encodings import arrow_type
 from strata.format.physical import from_objects
+from strata.format.rowcodec_decode import decode_batch
+from strata.format.rowcodec_encode import BATCH, MAX_BYTES, encode_batch
 from strata.format.rowcodec_scalar import decode_row
+from strata.format.words import Bools
 from strata.model.types import ColumnType
 
 
 def encode_rows(
     columns: Sequence[pa.Array], types: Sequence[ColumnType], rows: int | None = None
 ) -> pa.BinaryArray:
-    """TEMPORARY slow."""
-    from strata.format._slow import encode_rows_slow
+    """Return the rows of equally long columns as row codec bytes, none of them null.
 
-    if not columns:
-        return pa.repeat(pa.scalar(b"", pa.binary()), rows or 0)
-    return encode_rows_slow(columns, types)
+    `rows`: how many there are, needed only if there are no columns.
+    Raises: InvalidRequest for more than 2 GiB of rows at once.
+    """
+    count = len(columns[0]) if columns else rows or 0
+    if not columns or not count:
+        return pa.array([b""] * count, pa.binary())
+    batches = [
+        encode_batch([column.slice(start, BATCH) for column in columns], types)
+        for start in range(0, count, BATCH)
+    ]
+    if sum(batch.nbytes for batch in batches) > MAX_BYTES:
+        raise InvalidRequest("rows are too big to be encoded together", rows=count)
+    return pa.concat_arrays(batches)
 
 
 def decode_rows(
-    data: pa.BinaryArray,
+    rows: pa.BinaryArray,
     types: Sequence[ColumnType],
     *,
     wanted: Sequence[int] | None = None,
     names: Sequence[str] | None = None,
     first_row: int = 0,
 ) -> list[pa.Array]:
-    """Return the columns of encoded rows.
+    """Return the columns of encoded rows, or only those at the positions `wanted`, in that order.
 
-    Raises: Corrupt with the row number and the column's position.
+    `names` of the columns and the number of the first row are used in messages.
+    Raises: Corrupt naming row, column and reason. The bytes of columns not wanted are checked only
+    as far as finding the others needs.
     """
-    out: list[list[Any]] = [[] for _ in types]
-    for number, row in enumerate(data.to_pylist(), first_row):
-        if row is None:
-            raise Corrupt("a row is null", row=number)
-        try:
-            values = decode_row(row, types)
-        except Corrupt as error:
-            raise Corrupt(error.message, row=number, **error.details) from error
-        for column, value in zip(out, values, strict=True):
-            column.append(value)
-    arrays = [from_objects(values, t) for values, t in zip(out, types, strict=True)]
-    return [arrays[i] for i in (range(len(types)) if wanted is None else wanted)]
+    positions = list(range(len(types))) if wanted is None else list(wanted)
+    if rows.null_count:
+        row = first_row + int(np.flatnonzero(rows.is_null())[0])
+        raise Corrupt("a row is null", row=row)
+    if not len(rows):
+        return [pa.array([], arrow_type(types[i])) for i in positions]
+    batches = []
+    for start in range(0, len(rows), BATCH):
+        batch = rows.slice(start, BATCH)
+        arrays, odd = decode_batch(batch, types, positions)
+        if odd.any():
+            arrays = _patched(arrays, odd, batch, types, positions, names, first_row + start)
+        batches.append(arrays)
+    return [_concat(arrays) for arrays in zip(*batches, strict=True)]
+
+
+def _patched(
+    arrays: list[pa.Array],
+    odd: Bools,
+    rows: pa.BinaryArray,
+    types: Sequence[ColumnType],
+    positions: Sequence[int],
+    names: Sequence[str] | None,
+    first_row: int,
+) -> list[pa.Array]:
+    """Return columns in which the odd rows have the values that the patient decoder reads."""
+    at = np.flatnonzero(odd)
+    decoded = [_decode_one(rows[int(i)].as_py(), types, names, first_row + int(i)) for i in at]
+    order = np.arange(len(rows))
+    order[at] = len(rows) + np.arange(len(at))
+    patched = []
+    for array, position in zip(arrays, positions, strict=True):
+        values = from_objects([row[position] for row in decoded], types[position])
+        patched.append(pa.concat_arrays([array, values]).take(pa.array(order)))
+    return patched
+
+
+def _decode_one(
+    row: bytes, types: Sequence[ColumnType], names: Sequence[str] | None, number: int
+) -> list[int | bytes | None]:
+    try:
+        return decode_row(row, types)
+    except Corrupt as error:
+        details = dict(error.details)
+        position = details.pop("column", None)
+        if isinstance(position, int):
+            details["column"] = names[position] if names else position
+        raise Corrupt(error.message, cure=error.cure, **{"row": number, **details}) from error
+
+
+def _concat(arrays: Sequence[pa.Array]) -> pa.Array:
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)

@@ -6,7 +6,6 @@ from itertools import count
 
 import pyarrow as pa
 from hypothesis import strategies as st
-from tests.updates import plain_rows, relations, split, updates
 
 from strata.format.layout import Description
 from strata.machine import Machine
@@ -21,6 +20,7 @@ from strata.store.open import Stores, open_stores
 from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
 from strata.write import write_batch, write_parts
+from tests.updates import plain_rows, relations, split, updates
 
 _numbers = count()
 

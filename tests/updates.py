@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date
 from decimal import Decimal
+from itertools import pairwise
 
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -96,5 +97,5 @@ def split(rows: pa.Table, cuts: Iterable[int]) -> list[pa.RecordBatch]:
     """Return `rows` cut at the given positions, in order."""
     edges = sorted({0, rows.num_rows, *(cut % (rows.num_rows + 1) for cut in cuts)})
     whole = rows.combine_chunks()
-    pieces = [whole.slice(a, b - a) for a, b in zip(edges, edges[1:], strict=False)]
+    pieces = [whole.slice(a, b - a) for a, b in pairwise(edges)]
     return [batch for piece in pieces for batch in piece.to_batches()]

@@ -1,0 +1,1 @@
+"""The compact job: entry point only; the work is in `strata.compact`."""

@@ -7,16 +7,17 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.stored import append, create, histories, memory_stores, settings, snapshot
-from tests.updates import contents
 
 from strata.compact import compact_shard
 from strata.machine import Machine
 from strata.model.runner import threads
-from strata.model.schema import Relation
+from strata.model.schema import Column, Relation
 from strata.model.time import MIN_TIME
+from strata.model.types import parse_type
 from strata.state.transitions import advance_since
 from strata.store.open import Stores
+from tests.stored import append, create, histories, memory_stores, settings, snapshot
+from tests.updates import POOLS, contents, table
 
 LAYOUTS = ["row", "both", "structured"]
 History = tuple[Relation, list[tuple[int, int, list[pa.Table]]]]
@@ -113,11 +114,6 @@ def test_the_same_inputs_give_the_same_bytes(history: History, data: st.DataObje
 
 @pytest.mark.parametrize("full", [True, False])
 def test_a_merge_by_hand_and_many_small_ones_read_the_same(full: bool) -> None:
-    from tests.updates import POOLS, table  # noqa: PLC0415
-
-    from strata.model.schema import Column
-    from strata.model.types import parse_type
-
     types = ["string", "float64", "jsonb"]
     columns = tuple(Column(i, f"c{i}", parse_type(t)) for i, t in enumerate(types, 1))
     relation = Relation(0, columns, (1,), ())

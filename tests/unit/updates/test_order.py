@@ -1,10 +1,11 @@
 """Rows and their key bytes sort alike, for every type that can be stored."""
 
+from itertools import pairwise
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.updates import POOLS, contents, plain_rows, relations, sort_key, table, updates
 
 from strata.format.columns import T, child
 from strata.format.encodings import ENCODINGS
@@ -20,6 +21,7 @@ from strata.updates.order import (
     sort_names,
     sort_updates,
 )
+from tests.updates import POOLS, contents, plain_rows, relations, sort_key, table, updates
 
 
 def test_every_type_that_can_be_stored_is_tried_here() -> None:
@@ -47,7 +49,7 @@ def test_sortedness_is_what_the_slow_twin_says(data: st.DataObject) -> None:
     keys = [sort_key(row[:-1]) for row in plain_rows(rows, relation)]
 
     assert is_sorted(rows, relation) == (keys == sorted(keys))
-    signs = [(a > b) - (a < b) for a, b in zip(keys, keys[1:], strict=False)]
+    signs = [(a > b) - (a < b) for a, b in pairwise(keys)]
     assert compare_adjacent(rows, sort_names(relation)).tolist() == signs
     equal = equal_adjacent(rows, sort_names(relation)).tolist()
     assert equal == [sign == 0 for sign in signs]

@@ -22,10 +22,13 @@ def concat(rows: Sequence[pa.RecordBatch | None], row_counts: Sequence[int]) -> 
     Errs: a column whose type differs and cannot be widened without loss becomes unknown.
     """
     assert len(rows) == len(row_counts)
-    columns: dict[str, pa.Array | pa.ChunkedArray] = {ROWS: pa.array(row_counts, pa.int64())}
-    for name, kind in _stats_types(rows).items():
-        chunks = [_piece(row, name, kind) for row in rows]
-        columns[name] = pa.chunked_array(chunks, kind).combine_chunks()
+    found = [_columns(row) for row in rows]
+    columns: dict[str, pa.Array] = {ROWS: pa.array(row_counts, pa.int64())}
+    # In order of first appearance; the newest type of a column wins.
+    kinds = {name: column.type for row in found for name, column in row.items()}
+    for name, kind in kinds.items():
+        unknown = pa.nulls(1, kind)
+        columns[name] = pa.concat_arrays([_as(row.get(name, unknown), kind) for row in found])
     return pa.table(columns)
 
 
@@ -52,19 +55,14 @@ def _has_stats(table: pa.Table) -> list[bool]:
     return list(some.to_pylist())
 
 
-def _stats_types(rows: Sequence[pa.RecordBatch | None]) -> dict[str, pa.DataType]:
-    """Return the columns in order of first appearance; the newest type of a column wins."""
-    types: dict[str, pa.DataType] = {}
-    for row in rows:
-        if row is not None:
-            types |= {f.name: f.type for f in row.schema if f.name.startswith(PREFIX)}
-    return types
+def _columns(row: pa.RecordBatch | None) -> dict[str, pa.StructArray]:
+    if row is None:
+        return {}
+    named = zip(row.schema.names, row.columns, strict=True)
+    return {name: column for name, column in named if name.startswith(PREFIX)}
 
 
-def _piece(row: pa.RecordBatch | None, name: str, kind: pa.DataType) -> pa.Array:
-    if row is None or name not in row.schema.names:
-        return pa.nulls(1, kind)
-    column = row.column(name)
+def _as(column: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
     return column if column.type == kind else _widen(column, kind)
 
 

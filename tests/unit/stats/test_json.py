@@ -1,0 +1,133 @@
+"""JSON statistics at the edges: limits, unreadable rows, numbers that float64 cannot hold."""
+
+import json
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from strata.stats.json import CHUNK_ROWS, collect_json
+from strata.stats.json_fold import MAX_DEPTH, MAX_PATHS
+from tests.facts import known
+
+
+def collected(*texts: str | None) -> dict[str, dict[str, Any]]:
+    """Return the known fields by path text of column 5."""
+    columns = collect_json(pa.array(texts, pa.string()), 5)
+    row = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    fields = {name: known(row, name) for name in columns}
+    return {name.removeprefix("s.5"): f for name, f in fields.items() if f is not None}
+
+
+def test_kinds_are_counted_apart_and_missing_keys_are_known() -> None:
+    stats = collected('{"a":1}', '{"a":null}', '{"a":"x","b":[1]}', "true", "null", None)
+
+    assert stats[""] == {"nulls": 1}
+    root, a, b = stats["$"], stats["$.a"], stats["$.b"]
+    assert (root["present"], root["maps"], root["bools"], root["trues"]) == (5, 3, 1, 1)
+    assert root["json_nulls"] == 1
+    assert (a["present"], a["numbers"], a["strings"], a["json_nulls"]) == (3, 1, 1, 1)
+    assert (b["present"], b["lists"]) == (1, 1)
+    assert root["complete"]
+
+
+def test_lists_are_not_descended() -> None:
+    assert set(collected('{"a":[{"b":1}]}')) == {"", "$", "$.a"}
+
+
+@pytest.mark.parametrize(
+    ("number", "low", "high", "exact"),
+    [
+        ("7", 7.0, 7.0, True),
+        ("9007199254740992", 2.0**53, 2.0**53, True),
+        ("9007199254740993", 2.0**53, 2.0**53 + 2, False),
+        ("-9007199254740993", -(2.0**53) - 2, -(2.0**53), False),
+        ("0.1", math.nextafter(0.1, 0), math.nextafter(0.1, 1), False),
+        ("-0", 0.0, 0.0, True),
+        ("1e-400", -5e-324, 5e-324, False),
+        ("1.7976931348623157e308", 1.7976931348623155e308, math.inf, False),
+    ],
+)
+def test_number_bounds_are_rounded_outward(
+    number: str, low: float, high: float, exact: bool
+) -> None:
+    root = collected(number)["$"]
+
+    assert (root["num_low"], root["num_high"], root["num_exact"]) == (low, high, exact)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "{'a':1}",
+        "1,2",
+        '{"a":1} {"a":2}',
+        "NaN",
+        "1e999",
+        '"\\ud800"',
+        '{"a":1,"a":2}',
+        '{"b":[{"a":1,"a":1}]}',
+        "[" * 500 + "]" * 500,
+        "[" + "1" * 950 + "]",
+        '{"' + "k" * 45_000 + '":1}',
+    ],
+)
+def test_a_row_that_readers_may_read_otherwise_makes_the_column_unknown(text: str) -> None:
+    assert collected('{"a":1}', text) == {}
+
+
+def test_a_long_row_within_the_limits_is_read() -> None:
+    text = json.dumps({"a": ["{[" * 500] * 10, "b": [[]] * 1000}, separators=(",", ":"))
+
+    assert collected(text)["$.b"]["lists"] == 1
+
+
+def test_text_that_is_not_canonical_is_read_all_the_same() -> None:
+    assert collected(' {"b" : 1.50, "a":"\\u0041"} ')["$.a"]["str_low"] == "A"
+
+
+def test_depth_has_a_limit_and_says_so() -> None:
+    text = "1"
+    for _ in range(MAX_DEPTH + 1):
+        text = f'{{"a":{text}}}'
+
+    stats = collected(text)
+
+    deepest = "$" + ".a" * MAX_DEPTH
+    assert deepest in stats
+    assert deepest + ".a" not in stats
+    assert not stats[deepest]["complete"]
+    assert stats["$"]["complete"]
+
+
+def test_paths_have_a_limit_and_the_commonest_keys_stay() -> None:
+    rare = [json.dumps({f"k{i}": 1, "common": 1, "z": {"deep": 1}}) for i in range(MAX_PATHS)]
+
+    stats = collected(*rare)
+
+    assert len(stats) == MAX_PATHS + 1  # and the column itself
+    assert {"$.common", "$.z"} < set(stats)
+    assert not stats["$"]["complete"]
+    assert not stats["$.z"]["complete"]  # no room for its key, which exists
+
+
+def test_chunks_are_united() -> None:
+    texts = [f'{{"n":{i}}}' for i in range(CHUNK_ROWS + 10)]
+
+    stats = collected(*texts, '{"m":"x"}')
+
+    assert (stats["$.n"]["num_low"], stats["$.n"]["num_high"]) == (0.0, CHUNK_ROWS + 9.0)
+    assert stats["$.n"]["present"] == CHUNK_ROWS + 10
+    assert stats["$.m"]["present"] == 1
+    assert stats["$"]["complete"]
+
+
+def test_an_empty_column_has_no_path_at_all() -> None:
+    stats = collected(None, None)
+
+    assert stats[""] == {"nulls": 2}
+    assert stats["$"]["present"] == 0
+    assert stats["$"]["complete"]

@@ -1,0 +1,57 @@
+"""The cheap measure agrees with what manifests really take."""
+
+import random
+from decimal import Decimal
+
+import pyarrow as pa
+
+from strata.model.schema import Column, Relation
+from strata.model.types import parse_type
+from strata.stats import collect, concat, encoded_size, encoded_sizes
+from tests.facts import canonical
+
+TYPES = ["int64", "timestamptz", "float64", "numeric(10,2)", "date", "string", "jsonb", "bool"]
+RELATION = Relation(0, tuple(Column(i, t, parse_type(t)) for i, t in enumerate(TYPES, 1)), (1,), ())
+PARTS = 400
+
+
+def part(number: int, rng: random.Random) -> pa.RecordBatch:
+    """Return the statistics of a part as a shard of events has them: times follow each other."""
+    rows = rng.randint(5, 30)
+    day = 1_356_998_400_000_000 + number * 86_400_000_000
+    documents = [{"delay": rng.randint(-20, 500), "tail": f"N{rng.randint(0, 9999)}"}] * rows
+    arrays = [
+        pa.array([rng.randint(0, 10**6) for _ in range(rows)], pa.int64()),
+        pa.array([day + rng.randint(0, 10**9) for _ in range(rows)], pa.timestamp("us", "UTC")),
+        pa.array([rng.random() for _ in range(rows)]),
+        pa.array([Decimal(rng.randint(0, 10**7)) / 100 for _ in range(rows)], pa.decimal128(10, 2)),
+        pa.array([15706 + number] * rows, pa.int32()).cast(pa.date32()),
+        pa.array([rng.choice(["UA", "AA", "DL", "B6"]) for _ in range(rows)]),
+        pa.array([canonical(d) for d in documents]),
+        pa.array([rng.random() < 0.5 for _ in range(rows)]),
+    ]
+    return collect(pa.table(arrays, names=[str(c.id) for c in RELATION.columns]), RELATION)
+
+
+def stored_bytes(table: pa.Table) -> int:
+    """Return the size of a table as manifests are stored."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return int(sink.getvalue().size)
+
+
+def test_the_measure_is_within_a_third_of_a_stored_manifest() -> None:
+    rng = random.Random(7)
+    stats = [part(number, rng) for number in range(PARTS)]
+    table = concat(stats, [row["rows"][0].as_py() for row in stats])
+
+    real = (stored_bytes(table) - stored_bytes(table.slice(0, 1))) / (PARTS - 1)
+    measured = encoded_sizes(table).mean()
+
+    assert real * 0.67 < measured < real * 1.5
+
+
+def test_an_empty_row_costs_nothing() -> None:
+    assert encoded_size(concat([None], [7]).to_batches()[0]) == 0

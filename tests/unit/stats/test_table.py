@@ -1,0 +1,137 @@
+"""Rows align without inventing knowledge, and unions enclose without claiming more."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from strata.model.schema import Column, Relation
+from strata.model.types import parse_type
+from strata.stats import collect, concat, union
+from strata.stats.flat import struct_row
+from strata.stats.wire import scalar_type
+from tests.facts import known
+
+JSON = Relation(0, (Column(5, "j", parse_type("jsonb")),), (5,), ())
+
+
+def flat(kind: str, values: list[Any], **changes: Any) -> pa.RecordBatch:
+    """Return statistics of one column of a type, some fields replaced."""
+    relation = Relation(0, (Column(1, "c", parse_type(kind)),), (1,), ())
+    shape = scalar_type(relation.columns[0].type)
+    column = pa.array(values, relation.columns[0].type and shape.field("low").type)
+    row = collect(pa.table({"1": column}), relation)
+    fields = {f.name: known(row, "s.1")[f.name] for f in shape} | changes  # type: ignore[index]
+    return pa.RecordBatch.from_arrays(
+        [row.column("rows"), struct_row(shape, fields)], names=["rows", "s.1"]
+    )
+
+
+def united(*rows: pa.RecordBatch | None) -> dict[str, Any] | None:
+    """Return the union of statistics of column 1."""
+    counts = [0 if row is None else row["rows"][0].as_py() for row in rows]
+    row = union(concat(rows, counts))
+    return None if row is None else known(row, "s.1")
+
+
+def documents(*texts: str | None) -> pa.RecordBatch:
+    """Return the statistics of JSON texts in column 5."""
+    return collect(pa.table({"5": pa.array(texts, pa.string())}), JSON)
+
+
+def test_a_part_without_statistics_makes_the_union_unknown() -> None:
+    assert united(flat("int64", [1]), None) is None
+
+
+def test_bounds_of_a_part_without_values_do_not_count() -> None:
+    field = united(flat("int64", [None, None]), flat("int64", [3, 5]), flat("int64", []))
+
+    assert field == {"nulls": 2, "low": 3, "high": 5, "low_exact": True, "high_exact": True}
+
+
+def test_an_unknown_bound_makes_that_side_unknown() -> None:
+    field = united(flat("string", ["a", "b"], high=None), flat("string", ["c"]))
+
+    assert field is not None
+    assert (field["low"], field["high"], field["high_exact"]) == ("a", None, False)
+
+
+def test_a_bound_is_exact_only_if_the_row_it_comes_from_says_so() -> None:
+    loose = flat("string", ["b", "m"], low="a", low_exact=False, high="z", high_exact=False)
+
+    first = united(loose, flat("string", ["c", "z"]))
+    second = united(loose, flat("string", ["c", "d"]))
+
+    assert first is not None
+    assert second is not None
+    assert (first["low_exact"], first["high_exact"]) == (False, True)
+    assert (second["low_exact"], second["high_exact"]) == (False, False)
+
+
+def test_contradicting_bounds_are_not_laundered() -> None:
+    lie = flat("int64", [1, 9], low=9, high=1)
+
+    field = united(lie, flat("int64", [0, 20]))
+
+    assert field is not None
+    assert (field["low"], field["high"]) == (None, None)
+
+
+def test_a_missing_count_stays_missing() -> None:
+    field = united(flat("float64", [1.0], nans=None), flat("float64", [2.0]))
+
+    assert field is not None
+    assert field["nans"] is None
+
+
+def test_a_path_that_a_complete_part_lacks_is_absent_there() -> None:
+    row = union(concat([documents('{"a":1}'), documents('{"b":"x"}')], [1, 1]))
+
+    assert row is not None
+    b = known(row, "s.5$.b")
+    assert b is not None
+    assert (b["present"], b["strings"]) == (1, 1)
+    assert known(row, "s.5$")["complete"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("dropped", ["s.5$.a", "s.5$.b"])
+def test_a_path_that_an_incomplete_part_lacks_is_unknown(dropped: str) -> None:
+    full = documents('{"a":1,"b":{"c":1}}')
+    names = [n for n in full.schema.names if not n.startswith(dropped)]
+    fields = known(full, "s.5$") or {}
+    root = struct_row(full.schema.field("s.5$").type, fields | {"complete": False})
+    columns = {n: full.column(n) for n in names} | {"s.5$": root}
+    trimmed = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    row = union(concat([full, trimmed], [1, 1]))
+
+    assert row is not None
+    assert dropped not in row.schema.names
+    assert not known(row, "s.5$")["complete"]  # type: ignore[index]
+
+
+def test_one_unreadable_part_leaves_no_path_in_the_union() -> None:
+    row = union(concat([documents('{"a":1}'), documents("{")], [1, 1]))
+
+    assert row is None or not [n for n in row.schema.names if "$" in n]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "low"),
+    [("int32", "int64", -5), ("float32", "float64", -5.0), ("int64", "string", None)],
+)
+def test_bounds_follow_a_widened_type_and_no_other(old: str, new: str, low: object) -> None:
+    value = {"string": "x", "int64": 7, "float64": 7.0}[new]
+    older = -5.0 if "float" in old else -5
+    table = concat([flat(old, [older]), flat(new, [value])], [1, 1])
+
+    first = known(table.slice(0, 1), "s.1")
+    assert (first["low"] if first else None) == low
+    assert known(table.slice(1), "s.1")["low"] == value  # type: ignore[index]
+
+
+def test_the_union_of_nothing_has_no_rows() -> None:
+    row = union(concat([], []))
+
+    assert row is not None
+    assert row.to_pylist() == [{"rows": 0}]

@@ -1,0 +1,129 @@
+"""Trimming loses in a stated order, and says what it lost. Soundness is in tests/laws."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from strata.model.schema import Column, Relation
+from strata.model.types import parse_type
+from strata.stats import collect, encoded_size, trim
+from tests.facts import known
+
+COLUMNS = {
+    "key": "int64",
+    "url": "string",
+    "sent_at": "timestamptz",
+    "doc": "jsonb",
+    "blob": "bytes",
+}
+RELATION = Relation(
+    0, tuple(Column(i, n, parse_type(t)) for i, (n, t) in enumerate(COLUMNS.items(), 1)), (1,), ()
+)
+PREFIX = "https://example.org/"
+
+
+def stats(**changes: list[Any]) -> pa.RecordBatch:
+    """Return the statistics of two rows."""
+    values: dict[str, list[Any]] = {
+        "key": [1, 2],
+        "url": [PREFIX + "a" * 70, PREFIX + "y" * 70],
+        "sent_at": [1_356_998_400_000_000, 1_357_000_000_000_000],
+        "doc": ['{"a":1,"mixed":1,"last_seen":"x"}', '{"a":2,"mixed":"s","last_seen":"y"}'],
+        "blob": [b"\x00" * 60, b"\xff" * 60],
+    } | changes
+    arrays = [pa.array(v, pa.int64() if n == "sent_at" else None) for n, v in values.items()]
+    arrays[2] = arrays[2].cast(pa.timestamp("us", "UTC"))
+    return collect(pa.table(arrays, names=[str(i) for i in range(1, 6)]), RELATION)
+
+
+def test_within_the_budget_nothing_is_touched() -> None:
+    row = stats()
+
+    trimmed, report = trim(row, RELATION, encoded_size(row), ())
+
+    assert trimmed is row
+    assert (report.dropped, report.shortened) == ((), ())
+
+
+def test_mixed_paths_go_first() -> None:
+    row = stats()
+
+    trimmed, report = trim(row, RELATION, encoded_size(row) - 1, ())
+
+    assert report.dropped == ("s.4$.mixed",)
+    assert report.shortened == ()
+    assert known(trimmed, "s.4$")["complete"] is False  # type: ignore[index]
+
+
+def test_then_bounds_are_cut_behind_what_they_share() -> None:
+    row = stats()
+
+    trimmed, report = trim(row, RELATION, encoded_size(row) - 150, ())
+
+    assert report.dropped == ("s.4$.mixed",)
+    assert "s.2" in report.shortened
+    url = known(trimmed, "s.2")
+    assert url is not None
+    assert url["low"].startswith(PREFIX + "a")
+    assert url["high"].startswith(PREFIX + "y")
+    assert (url["low_exact"], url["high_exact"]) == (False, False)
+
+
+def test_a_high_that_has_no_shorter_stand_in_stays() -> None:
+    trimmed, _ = trim(stats(), RELATION, 200, ())
+
+    blob = known(trimmed, "s.5")
+    assert blob is not None
+    assert len(blob["low"]) < 60
+    assert blob["high"] == b"\xff" * 60
+
+
+def test_the_most_expensive_go_before_the_cheap_and_the_sort_column_last() -> None:
+    _, report = trim(stats(), RELATION, 0, ())
+
+    dropped = [name for name in report.dropped if "$" not in name]
+    assert dropped[0] == "s.5"  # its high could not be shortened
+    assert report.dropped[-1] == "s.1"
+
+
+def test_what_filters_used_goes_later() -> None:
+    _, plain = trim(stats(), RELATION, 0, ())
+    _, used = trim(stats(), RELATION, 0, (), {"s.5": 2.0})
+
+    assert plain.dropped.index("s.5") < plain.dropped.index("s.3")
+    assert used.dropped[-1] == "s.5"
+
+
+@pytest.mark.parametrize(
+    ("keep", "kept"),
+    [
+        (("*_at",), {"s.3"}),
+        (("SENT_*",), {"s.3"}),
+        (("last_*",), {"s.4$.last_seen", "s.4$"}),
+        (("doc.a",), {"s.4$.a", "s.4$"}),
+        (("doc",), {"s.4", "s.4$"}),
+        (("mixed",), {"s.4$.mixed", "s.4$"}),
+        ((), set()),
+    ],
+)
+def test_the_keep_list_survives_a_budget_of_nothing(keep: tuple[str, ...], kept: set[str]) -> None:
+    trimmed, report = trim(stats(), RELATION, 0, keep)
+
+    assert set(trimmed.schema.names) == {"rows", *kept}
+    assert report.bytes_after == encoded_size(trimmed)
+
+
+def test_a_dropped_path_is_not_taken_for_an_absent_one() -> None:
+    trimmed, _ = trim(stats(), RELATION, 0, ("last_seen",))
+
+    assert known(trimmed, "s.4$")["complete"] is False  # type: ignore[index]
+    assert "s.4$.a" not in trimmed.schema.names
+
+
+def test_columns_that_the_relation_dropped_may_go_too() -> None:
+    smaller = Relation(1, RELATION.columns[:2], (1,), ())
+
+    trimmed, _ = trim(stats(), smaller, 0, ("*",))
+
+    assert set(trimmed.schema.names) == {"rows", "s.1", "s.2"}

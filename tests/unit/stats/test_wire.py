@@ -1,0 +1,83 @@
+"""Names of statistics columns are one-to-one with columns and paths, whatever the keys hold."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from strata.format.encodings import ENCODINGS
+from strata.model.types import ColumnType, Kind
+from strata.stats.wire import column_name, parse_name, path_name, scalar_type, spark_path
+
+KEYS = st.text(
+    st.characters(exclude_categories=["Cs"]) | st.sampled_from("'\\.[]$ \x00\n\x7fu"), max_size=6
+)
+
+
+@given(st.integers(1, 10**6), st.lists(KEYS, max_size=4).map(tuple))
+@example(5, ("\x00", "a\\'", "\\u0041", "u0041"))
+@example(5, ("", "']", "['a']", "."))
+def test_every_path_has_its_own_name(column_id: int, path: tuple[str, ...]) -> None:
+    name = path_name(column_id, path)
+
+    assert parse_name(name) == (column_id, path)
+    assert "\x00" not in name
+
+
+def test_names_survive_arrows_c_interface() -> None:
+    name = path_name(5, ("a\x00b", "é"))
+    batch = pa.RecordBatch.from_arrays([pa.array([1])], names=[name])
+
+    assert pa.RecordBatch.from_arrays([pa.array([1])], schema=batch.schema).schema.names == [name]
+    assert pa.record_batch(batch).schema.names == [name]
+
+
+@pytest.mark.parametrize(
+    "name", ["rows", "s.", "s.x", "s.5$a", "s.5$['a'", "s.5$.", "t", "s.5$[0]"]
+)
+def test_other_names_are_no_statistics(name: str) -> None:
+    assert parse_name(name) is None
+
+
+def test_a_column_is_not_its_root() -> None:
+    assert parse_name(column_name(5)) == (5, None)
+    assert parse_name(path_name(5, ())) == (5, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("$", ()),
+        ("$.a.b", ("a", "b")),
+        ("$['a']['b c']", ("a", "b c")),
+        ("$.a b", ("a b",)),
+        ("$.*", None),
+        ("$['*']", None),
+        ("$[0]", None),
+        ("$.a[0].b", None),
+        ("$.a[*]", None),
+        ("$. a", None),  # Spark's parser would skip the space
+        ("$[' a']", None),
+        ("$['a?']", None),
+        ("$..a", None),
+        ("$.", None),
+        ("a", None),
+        ("", None),
+    ],
+)
+def test_paths_as_spark_reads_them(text: str, path: tuple[str, ...] | None) -> None:
+    assert spark_path(text) == path
+
+
+@pytest.mark.parametrize("kind", sorted(ENCODINGS))
+def test_bounds_have_the_type_of_the_column(kind: Kind) -> None:
+    declared = ColumnType(kind, 10, 2) if kind is Kind.NUMERIC else ColumnType(kind)
+    shape = scalar_type(declared)
+
+    if ENCODINGS[kind].stats == "range":
+        assert (
+            shape.field("low").type == shape.field("high").type == ENCODINGS[kind].arrow(declared)
+        )
+        assert (shape.get_field_index("nans") >= 0) == kind.startswith("float")
+    else:
+        assert [field.name for field in shape] == ["nulls"]

@@ -1,4 +1,4 @@
-"""The row codec against the columns: do both halves of a part say the same?"""
+"""The row codec against the columns: whether both halves of a part say the same."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,8 +6,10 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from strata.format.physical import TEXTS, numbers, valid_mask
+from strata.format.words import Bools
 from strata.model.schema import Column
 from strata.model.types import Kind
 
@@ -73,9 +75,7 @@ def compare(
     return check
 
 
-def differs(
-    left: pa.Array, right: pa.Array, kind: Kind
-) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def differs(left: pa.Array, right: pa.Array, kind: Kind) -> Bools:
     """Return in which rows two arrays of one type are not the same, null equal to null."""
     if kind in (Kind.FLOAT32, Kind.FLOAT64):
         # By bits: NaN equals itself, and -0.0, which is not canonical, is not 0.0.
@@ -84,13 +84,14 @@ def differs(
     else:
         if kind in TEXTS:
             left, right = left.cast(pa.binary()), right.cast(pa.binary())
-        answer = pa.compute.not_equal(left, right).fill_null(False)
+        answer = pc.not_equal(left, right).fill_null(False)
         unequal = answer.to_numpy(zero_copy_only=False)
     left_valid, right_valid = valid_mask(left), valid_mask(right)
     ones = np.ones(len(left), np.bool_)
     a = ones if left_valid is None else left_valid
     b = ones if right_valid is None else right_valid
-    return (a != b) | (a & b & unequal)
+    wrong: Bools = (a != b) | (a & b & unequal)
+    return wrong
 
 
 def shorten(value: pa.Scalar) -> str:

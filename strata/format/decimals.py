@@ -80,11 +80,12 @@ def _bcd9(values: Words) -> Words:
     thousand = np.uint64(1000)
     upper = values // thousand
     top = upper // thousand
-    return (
+    digits: Words = (
         TRIPLES[values - upper * thousand]
         | TRIPLES[upper - top * thousand] << np.uint64(12)
         | TRIPLES[top] << np.uint64(24)
     )
+    return digits
 
 
 def _join(parts: list[Words], sign: Words) -> list[Words]:
@@ -101,14 +102,10 @@ def _join(parts: list[Words], sign: Words) -> list[Words]:
 def _digits(words: list[Words]) -> Ints:
     """Return the number of digits in front of the sign; 1 for zero."""
     count = np.zeros(len(words[0]), np.int64)
-    for i in range(3):
-        word = words[i] >> np.uint64(4) if i == 0 else words[i]
-        if i and not word.any():
-            break
-        before = 0 if i == 0 else 16 * i - 1
-        for nibble in range(16):
-            bound = np.uint64(1 << (4 * nibble))
-            some = word >= bound
+    for i, word in enumerate(words):
+        before = 16 * i - 1  # digits in the words before, one half byte being the sign
+        for nibble in range(1 if i == 0 else 0, 16):
+            some = word >= np.uint64(1 << (4 * nibble))
             if not some.any():
                 break
             count = np.where(some, before + nibble + 1, count)

@@ -6,7 +6,7 @@ accidents, not attacks.
 
     H(row)      = mix(START + sum over non-null columns of h(column))     never 0 by construction
     h(column)   = mix(w(value) ^ mix(column id))
-    w(number)   = its 64 bits: integers, days, microseconds and bools sign-extended, floats as float64
+    w(number)   = 64 bits: integers, days, microseconds, bools sign-extended; floats as float64
     w(numeric)  = mix(low 64 bits of the unscaled integer) ^ high 64 bits
     w(text)     = mix(length + sum over 8-byte words j = 0, 1, ... of mix(word_j + (j + 1) * STEP))
                   words are little-endian, the last one padded with zero bytes
@@ -71,7 +71,8 @@ def _words(array: pa.Array, column: Column) -> Words:
     if kind in TEXTS:
         return _text_words(array)
     if kind is Kind.BOOL:
-        return array.cast(pa.uint8()).fill_null(0).to_numpy().astype(np.uint64)
+        bits: Words = array.cast(pa.uint8()).fill_null(0).to_numpy().astype(np.uint64)
+        return bits
     if kind is Kind.NUMERIC:
         pairs = _pairs(array)
         return mix(pairs[:, 0]) ^ pairs[:, 1]

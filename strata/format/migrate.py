@@ -7,13 +7,15 @@ to int32 to int64, float32 to float64, more digits in front of a numeric's point
 
 import base64
 import json
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from strata.errors import Corrupt, InvalidRequest
+from strata.format.canonical import canonical_text
 from strata.format.encodings import arrow_type
 from strata.model.schema import Column
 from strata.model.types import ColumnType, Kind
@@ -71,37 +73,57 @@ def default_scalar(column: Column) -> pa.Scalar:
     if value is None:
         return pa.scalar(None, wanted)
     try:
-        return _scalar(value, column.type.kind, wanted)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        return pa.scalar(_PYTHON[column.type.kind](value), wanted)
+    except (pa.ArrowException, ArithmeticError, ValueError, TypeError) as error:
         raise InvalidRequest(
             "a default does not fit its column",
             column=column.name, type=str(column.type), value=value,
         ) from error  # fmt: skip
 
 
-def _scalar(value: Any, kind: Kind, wanted: pa.DataType) -> pa.Scalar:
-    match kind:
-        case Kind.JSONB:
-            return pa.scalar(
-                json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-            )
-        case Kind.BYTES:
-            return pa.scalar(base64.b64decode(value, validate=True), wanted)
-        case Kind.STRING:
-            if not isinstance(value, str):
-                raise TypeError("not a text")
-            return pa.scalar(value, wanted)
-        case Kind.BOOL:
-            if not isinstance(value, bool):
-                raise TypeError("not a boolean")
-            return pa.scalar(value, wanted)
-        case Kind.TIMESTAMPTZ:
-            moment = datetime.fromisoformat(value)
-            return pa.scalar(moment if moment.tzinfo else moment.replace(tzinfo=UTC), wanted)
-        case Kind.FLOAT32 | Kind.FLOAT64:
-            return pc.add(pa.scalar(float(value), pa.float64()), 0.0).cast(wanted)
-        case _:
-            if isinstance(value, bool):
-                raise TypeError("a boolean is no number")
-            text = pa.scalar(str(value))
-            return text.cast(wanted)
+def _json_text(value: Any) -> str:
+    text = canonical_text(json.dumps(value).encode())
+    if text is None:
+        raise ValueError("not JSON")
+    return text.decode()
+
+
+def _bytes(value: Any) -> bytes:
+    return base64.b64decode(value, validate=True)
+
+
+def _moment(value: Any) -> datetime:
+    moment = datetime.fromisoformat(value)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _exactly(kind: type) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if type(value) is not kind:
+            raise TypeError(f"not a {kind.__name__}")
+        return value
+
+    return check
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, bool):
+        raise TypeError("a boolean is no number")
+    return float(value) + 0.0  # no -0.0
+
+
+_PYTHON: Final[Mapping[Kind, Callable[[Any], Any]]] = {
+    Kind.JSONB: _json_text,
+    Kind.BYTES: _bytes,
+    Kind.STRING: _exactly(str),
+    Kind.BOOL: _exactly(bool),
+    Kind.INT16: _exactly(int),
+    Kind.INT32: _exactly(int),
+    Kind.INT64: _exactly(int),
+    Kind.FLOAT32: _float,
+    Kind.FLOAT64: _float,
+    Kind.TIMESTAMPTZ: _moment,
+    Kind.TIMESTAMP: datetime.fromisoformat,
+    Kind.DATE: date.fromisoformat,
+    Kind.NUMERIC: lambda value: Decimal(str(value)),
+}

@@ -44,7 +44,7 @@ BATCH_ROWS: Final = 65_536  # rows decoded at a time; notes: 32 K to 64 K is bes
 Source = Any  # bytes, a pyarrow NativeFile or buffer, or a seekable binary file
 
 
-def read_part(
+def read_part(  # noqa: PLR0913 -- all but two are options, by name
     source: Source,
     relation: Relation,
     *,

@@ -10,7 +10,7 @@ from strata.format.encodings import arrow_type
 from strata.model.types import ColumnType, Kind
 
 WORD: Final = np.dtype("<u8")
-DTYPES: Final = {
+DTYPES: Final[dict[Kind, np.dtype[Any]]] = {
     Kind.INT16: np.dtype("<i2"),
     Kind.INT32: np.dtype("<i4"),
     Kind.INT64: np.dtype("<i8"),

@@ -6,6 +6,7 @@ of canonical values have equal bytes.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -65,30 +66,25 @@ def decode_rows(
         batch = rows.slice(start, BATCH)
         arrays, odd = decode_batch(batch, types, positions)
         if odd.any():
-            arrays = _patched(arrays, odd, batch, types, positions, names, first_row + start)
+            slow = [
+                _decode_one(batch[i].as_py(), types, names, first_row + start + i)
+                for i in np.flatnonzero(odd).tolist()
+            ]
+            arrays = [
+                _patched(array, odd, [row[i] for row in slow], types[i])
+                for array, i in zip(arrays, positions, strict=True)
+            ]
         batches.append(arrays)
     return [_concat(arrays) for arrays in zip(*batches, strict=True)]
 
 
 def _patched(
-    arrays: list[pa.Array],
-    odd: Bools,
-    rows: pa.BinaryArray,
-    types: Sequence[ColumnType],
-    positions: Sequence[int],
-    names: Sequence[str] | None,
-    first_row: int,
-) -> list[pa.Array]:
-    """Return columns in which the odd rows have the values that the patient decoder reads."""
-    at = np.flatnonzero(odd)
-    decoded = [_decode_one(rows[int(i)].as_py(), types, names, first_row + int(i)) for i in at]
-    order = np.arange(len(rows))
-    order[at] = len(rows) + np.arange(len(at))
-    patched = []
-    for array, position in zip(arrays, positions, strict=True):
-        values = from_objects([row[position] for row in decoded], types[position])
-        patched.append(pa.concat_arrays([array, values]).take(pa.array(order)))
-    return patched
+    array: pa.Array, odd: Bools, values: Sequence[int | bytes | None], column_type: ColumnType
+) -> pa.Array:
+    """Return a column in which the odd rows have the values that the patient decoder read."""
+    order = np.arange(len(array))
+    order[odd] = len(array) + np.arange(len(values))
+    return pa.concat_arrays([array, from_objects(values, column_type)]).take(pa.array(order))
 
 
 def _decode_one(
@@ -101,7 +97,11 @@ def _decode_one(
         position = details.pop("column", None)
         if isinstance(position, int):
             details["column"] = names[position] if names else position
-        raise Corrupt(error.message, cure=error.cure, **{"row": number, **details}) from error
+        raise _corrupt(error.message, {"row": number, **details}) from error
+
+
+def _corrupt(message: str, details: dict[str, Any]) -> Corrupt:
+    return Corrupt(message, **details)
 
 
 def _concat(arrays: Sequence[pa.Array]) -> pa.Array:

@@ -110,11 +110,11 @@ def _copy(data: Bytes, view: Words, cursor: Ints, texts: _Texts, length: Ints | 
         data[to : to + size] = raw[start : start + size]
     active = active[~long[active]]
     source = word_view(texts.data, low, high)
-    to, at, rest = cursor[active], texts.starts[active] - low, lengths[active]
-    while len(to):
-        view[to] = source[at]
+    into, at, rest = cursor[active], texts.starts[active] - low, lengths[active]
+    while len(into):
+        view[into] = source[at]
         more = rest > 8
-        to, at, rest = to[more] + 8, at[more] + 8, rest[more] - 8
+        into, at, rest = into[more] + 8, at[more] + 8, rest[more] - 8
 
 
 def _together(data: Bytes, view: Words, starts: Ints, lengths: Ints) -> pa.BinaryArray:

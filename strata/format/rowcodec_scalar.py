@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from strata.errors import Corrupt
+from strata.format.calendar import DAY_US, DAYS_TO_1970
 from strata.model.types import ColumnType, Kind
 
 NULL: Final = 1
@@ -34,16 +35,16 @@ FIELDS: Final = {
     Kind.NUMERIC: 24,
 }
 ONEOF: Final = frozenset({*range(1, 9), *range(16, 28)})  # numbers of the datum's one-of
-INT_BITS: Final = {Kind.INT16: 16, Kind.INT32: 32, Kind.INT64: 64, Kind.DATE: 32}
-DAYS_TO_1970: Final = 719_162  # days from 0001-01-01 to 1970-01-01
-DAY_US: Final = 86_400_000_000
+INTS: Final = (Kind.INT16, Kind.INT32, Kind.INT64)
+FLOATS: Final = (Kind.FLOAT32, Kind.FLOAT64)
+BITS: Final = {Kind.INT16: 16, Kind.INT32: 32, Kind.INT64: 64, Kind.DATE: 32}
 POSITIVE: Final = (0xA, 0xC, 0xE, 0xF)  # sign nibbles of packed decimals; written are C and D
 NEGATIVE: Final = (0xB, 0xD)
 
 Field = tuple[int, int, "int | bytes"]  # number, wire type, value
 
 
-class _Malformed(Exception):
+class _MalformedError(Exception):
     """Why a row cannot be read; becomes `Corrupt` with row and column."""
 
 
@@ -55,7 +56,7 @@ def decode_row(data: bytes, types: Sequence[ColumnType]) -> list[int | bytes | N
     """
     try:
         datums = [value for number, _, value in _fields(data) if number == 1]
-    except _Malformed as error:
+    except _MalformedError as error:
         raise Corrupt("a row cannot be decoded", reason=str(error)) from error
     if len(datums) != len(types):
         raise Corrupt("a row has the wrong number of values", found=len(datums), wanted=len(types))
@@ -63,7 +64,7 @@ def decode_row(data: bytes, types: Sequence[ColumnType]) -> list[int | bytes | N
     for position, (datum, column_type) in enumerate(zip(datums, types, strict=True)):
         try:
             values.append(_datum(datum, column_type))
-        except _Malformed as error:
+        except _MalformedError as error:
             raise Corrupt(
                 "a value cannot be decoded",
                 column=position, type=str(column_type), reason=str(error),
@@ -78,30 +79,35 @@ def _datum(datum: int | bytes, column_type: ColumnType) -> int | bytes | None:
         if item[0] in ONEOF:
             found = item
     if found is None:
-        raise _Malformed("the datum is empty or of an unknown kind")
+        raise _MalformedError("the datum is empty or of an unknown kind")
     number, _, value = found
     kind = column_type.kind
     if number == OTHER:
         return _other(value, kind)
     if number != FIELDS.get(kind):
-        raise _Malformed(f"field {number} does not hold a {kind}")
-    if kind in INT_BITS and kind is not Kind.DATE:
-        return _signed(value, INT_BITS[kind])
-    if kind is Kind.DATE:
-        return _checked(_date(_message(value)), 32)
-    if kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
-        return _timestamp(_message(value))
-    if kind is Kind.NUMERIC:
-        return _numeric(_message(value), column_type)
-    if kind in (Kind.FLOAT32, Kind.FLOAT64):
+        raise _MalformedError(f"field {number} does not hold a {kind}")
+    if kind in FLOATS:
         return _fixed(value, found[1], 5 if kind is Kind.FLOAT32 else 1)
-    text = _message(value)
+    if kind in INTS:
+        return _signed(value, BITS[kind])
+    return _content(_message(value), column_type)
+
+
+def _content(data: bytes, column_type: ColumnType) -> int | bytes:
+    """Return the value of a datum that is a message or a text."""
+    kind = column_type.kind
+    if kind is Kind.DATE:
+        return _checked(_date(data), BITS[kind])
+    if kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+        return _timestamp(data)
+    if kind is Kind.NUMERIC:
+        return _numeric(data, column_type)
     if kind is not Kind.BYTES:
         try:
-            text.decode()
+            data.decode()
         except UnicodeDecodeError as error:
-            raise _Malformed("the text is not UTF-8") from error
-    return text
+            raise _MalformedError("the text is not UTF-8") from error
+    return data
 
 
 def _other(value: int | bytes, kind: Kind) -> int | None:
@@ -109,12 +115,12 @@ def _other(value: int | bytes, kind: Kind) -> int | None:
         return None
     if kind is Kind.BOOL and value in (FALSE, TRUE):
         return int(value == TRUE)
-    raise _Malformed(f"special value {value!r} does not fit a {kind}")
+    raise _MalformedError(f"special value {value!r} does not fit a {kind}")
 
 
 def _fixed(value: int | bytes, wire: int, wanted: int) -> int:
     if wire != wanted or not isinstance(value, int):
-        raise _Malformed(f"wire type {wire} instead of {wanted}")
+        raise _MalformedError(f"wire type {wire} instead of {wanted}")
     return value
 
 
@@ -124,7 +130,7 @@ def _date(data: bytes) -> int:
     year, ordinal = _signed(numbers.get(1, 0), 32), numbers.get(2, 0)
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= ordinal <= 365 + leap:
-        raise _Malformed(f"year {year} has no day {ordinal}")
+        raise _MalformedError(f"year {year} has no day {ordinal}")
     before = year - 1
     return before * 365 + before // 4 - before // 100 + before // 400 + ordinal - 1 - DAYS_TO_1970
 
@@ -136,9 +142,9 @@ def _timestamp(data: bytes) -> int:
     numbers = _numbers(_message(parts.get(2, b"")))
     seconds, nanos = numbers.get(1, 0), numbers.get(2, 0)
     if seconds >= 86_400 or nanos >= 2_000_000_000:
-        raise _Malformed(f"no time of day: {seconds} s {nanos} ns")
+        raise _MalformedError(f"no time of day: {seconds} s {nanos} ns")
     if nanos % 1000:
-        raise _Malformed(f"{nanos} ns is finer than a microsecond")
+        raise _MalformedError(f"{nanos} ns is finer than a microsecond")
     return _checked(days * DAY_US + seconds * 1_000_000 + nanos // 1000, 64)
 
 
@@ -149,14 +155,15 @@ def _numeric(data: bytes, column_type: ColumnType) -> int:
     wanted, precision = column_type.scale or 0, column_type.precision or 38
     digits, sign = bcd.hex()[:-1], bcd[-1] & 15 if bcd else 0
     if not digits.isdecimal() or sign not in POSITIVE + NEGATIVE:
-        raise _Malformed("not a packed decimal")
+        raise _MalformedError("not a packed decimal")
     if len(digits) > 80 or abs(wanted - scale) > 80:
-        raise _Malformed("the number is too long")
+        raise _MalformedError("the number is too long")
+    unscaled: int
     unscaled, rest = divmod(
         int(digits) * 10 ** max(wanted - scale, 0), 10 ** max(scale - wanted, 0)
     )
     if rest or unscaled >= 10**precision:
-        raise _Malformed(f"the number does not fit {column_type}")
+        raise _MalformedError(f"the number does not fit {column_type}")
     return -unscaled if sign in NEGATIVE else unscaled
 
 
@@ -166,33 +173,33 @@ def _numbers(data: bytes) -> dict[int, int]:
     for number, _, value in _fields(data):
         if number in (1, 2):
             if not isinstance(value, int):
-                raise _Malformed(f"field {number} is not a number")
+                raise _MalformedError(f"field {number} is not a number")
             numbers[number] = value
     return numbers
 
 
 def _message(value: int | bytes) -> bytes:
     if not isinstance(value, bytes):
-        raise _Malformed("a number where bytes belong")
+        raise _MalformedError("a number where bytes belong")
     return value
 
 
 def _signed(value: int | bytes, bits: int) -> int:
     if not isinstance(value, int):
-        raise _Malformed("bytes where a number belongs")
+        raise _MalformedError("bytes where a number belongs")
     return _checked(value - (1 << 64) if value >> 63 else value, bits)
 
 
 def _checked(value: int, bits: int) -> int:
     if not -(1 << bits - 1) <= value < 1 << bits - 1:
-        raise _Malformed(f"{value} does not fit {bits} bits")
+        raise _MalformedError(f"{value} does not fit {bits} bits")
     return value
 
 
 def _fields(data: bytes) -> list[Field]:
     """Return the fields of a message in order.
 
-    Raises: _Malformed for what no protobuf reader would accept.
+    Raises: _MalformedError for what no protobuf reader would accept.
     """
     fields: list[Field] = []
     at = 0
@@ -200,7 +207,7 @@ def _fields(data: bytes) -> list[Field]:
         tag, at = _varint(data, at)
         number, wire = tag >> 3, tag & 7
         if number == 0 or number >= 1 << 29:
-            raise _Malformed("field number out of range")
+            raise _MalformedError("field number out of range")
         value: int | bytes
         if wire == 0:
             value, at = _varint(data, at)
@@ -210,9 +217,9 @@ def _fields(data: bytes) -> list[Field]:
             elif wire in (1, 5):
                 size = 8 if wire == 1 else 4
             else:
-                raise _Malformed(f"unknown wire type {wire}")
+                raise _MalformedError(f"unknown wire type {wire}")
             if size > len(data) - at:
-                raise _Malformed("a field is longer than the row")
+                raise _MalformedError("a field is longer than the row")
             piece = data[at : at + size]
             value = piece if wire == 2 else int.from_bytes(piece, "little")
             at += size
@@ -224,12 +231,12 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(data):
-            raise _Malformed("the row ends inside a number")
+            raise _MalformedError("the row ends inside a number")
         byte = data[at]
         at += 1
         value |= (byte & 127) << shift
         if byte < 128:
             if value >> 64:
-                raise _Malformed("a number is longer than 64 bits")
+                raise _MalformedError("a number is longer than 64 bits")
             return value, at
-    raise _Malformed("a number has more than 10 bytes")
+    raise _MalformedError("a number has more than 10 bytes")

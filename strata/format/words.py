@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
@@ -25,7 +24,7 @@ MORE: Final = np.array(  # top bits of a varint of n bytes, as far as they lie i
 TOPS: Final = np.uint64(0x8080808080808080)
 
 
-def word_view(data: pa.Buffer | None, start: int, stop: int, front: int = 0) -> Words:
+def word_view(data: Any, start: int, stop: int, front: int = 0) -> Words:
     """Return a view whose element `front + i` is the word at byte `start + i` of a buffer.
 
     It ends at `stop` (that element exists); bytes outside [start, stop) read as zero, as do
@@ -45,7 +44,8 @@ def unaligned(data: Bytes) -> Words:
 
 def mask_tail(words: Words, lengths: npt.NDArray[Any]) -> Words:
     """Return words with only their first `lengths` (0 to 8) bytes, the others zero."""
-    return words & KEEP[lengths]
+    kept: Words = words & KEEP[lengths]
+    return kept
 
 
 def varint_lengths(values: Words) -> Ints:

@@ -48,8 +48,10 @@ class ModelShard:
         """Return where since stands then."""
         if since > self.upper:
             raise RefusedError
-        live = [s for s, expires in self.holds.values() if expires is None or expires > now_ms]
-        self.since = max(self.since, min([since, self.upper - 1, *live]))
+        live = {n: h for n, h in self.holds.items() if h[1] is None or h[1] > now_ms}
+        target = min([since, self.upper - 1, *(held for held, _ in live.values())])
+        if target > self.since:
+            self.since, self.holds = target, live  # expired holds are forgotten here only
         return self.since
 
     def snapshot(self, as_of: int) -> dict[Row, int]:

@@ -11,7 +11,8 @@ from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
+from itertools import cycle
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -35,7 +36,10 @@ def encode_state(state: State) -> bytes:
 
     Raises: InvalidRequest for a value that JSON cannot hold.
     """
-    return _dump({"format": FORMAT, "state": _plain(state)})
+    # orjson knows dataclasses and tuples; only these two hold column types, which it would split.
+    slow = {name: _plain(getattr(state, name)) for name in ("spec", "relations")}
+    fast = {f.name: getattr(state, f.name) for f in fields(state) if f.name not in slow}
+    return _dump({"format": FORMAT, "state": slow | fast})
 
 
 def decode_state(data: bytes) -> State:
@@ -43,13 +47,19 @@ def decode_state(data: bytes) -> State:
 
     Raises: Corrupt, naming the format or the field that is wrong.
     """
+    return _decode_state(bytes(data))
+
+
+# States are immutable and mostly read again unchanged: one who plans, writes and plans again.
+@lru_cache(maxsize=8)
+def _decode_state(data: bytes) -> State:
     state: State = _load(data, "state", State)
     return state
 
 
 def encode_commits(commits: tuple[Commit, ...]) -> bytes:
     """Return the bytes of a ledger blob."""
-    return _dump({"format": FORMAT, "commits": _plain(commits)})
+    return _dump({"format": FORMAT, "commits": commits})
 
 
 def decode_commits(data: bytes) -> tuple[Commit, ...]:
@@ -63,7 +73,7 @@ def decode_commits(data: bytes) -> tuple[Commit, ...]:
 
 def _dump(document: dict[str, Any]) -> bytes:
     try:
-        return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
+        return orjson.dumps(document, default=_plain, option=orjson.OPT_SORT_KEYS)
     except TypeError as error:
         raise InvalidRequest("this state cannot be stored", reason=str(error)) from error
 
@@ -89,7 +99,10 @@ def _load(data: bytes, name: str, kind: Any) -> Any:
 
 
 def _plain(value: object) -> Any:
-    """Return `value` as orjson takes it."""
+    """Return `value` as orjson takes it.
+
+    Raises: InvalidRequest for what JSON cannot hold.
+    """
     match value:
         case ColumnType():
             return str(value)
@@ -99,7 +112,9 @@ def _plain(value: object) -> Any:
             return [_plain(item) for item in value]
         case _ if is_dataclass(value):
             return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
-    return value
+        case None | bool() | int() | float() | str() | list() | dict():
+            return value
+    raise InvalidRequest("this state cannot be stored", reason=f"{type(value).__name__} in it")
 
 
 @cache
@@ -118,28 +133,35 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
     return _dataclass(kind)
 
 
-def _check(raw: Any, kind: type[T]) -> T:
-    if type(raw) is not kind:  # not isinstance: True is an int
-        raise _MismatchError(f": {json.dumps(raw)[:80]} is not {kind.__name__}")
-    return raw
+def _leaf(kind: type[T]) -> Callable[[Any], T]:
+    def decode(raw: Any) -> T:
+        if type(raw) is not kind:  # not isinstance: True is an int
+            raise _MismatchError(f": {json.dumps(raw)[:80]} is not {kind.__name__}")
+        return raw
+
+    return decode
+
+
+_check_str, _check_list, _check_dict = _leaf(str), _leaf(list), _leaf(dict)
+_check_float = _leaf(float)
 
 
 def _decode_bytes(raw: Any) -> bytes:
     try:
-        return b64decode(_check(raw, str), validate=True)
+        return b64decode(_check_str(raw), validate=True)
     except (Base64Error, ValueError) as error:
         raise _MismatchError(": not base64") from error
 
 
 _LEAVES: Final[dict[Any, Callable[[Any], Any]]] = {
-    int: lambda raw: _check(raw, int),
-    str: lambda raw: _check(raw, str),
-    bool: lambda raw: _check(raw, bool),
+    int: _leaf(int),
+    str: _check_str,
+    bool: _leaf(bool),
     # JSON does not tell 5 from 5.0, and neither may we
-    float: lambda raw: float(raw) if type(raw) is int else _check(raw, float),
+    float: lambda raw: float(raw) if type(raw) is int else _check_float(raw),
     bytes: _decode_bytes,
     object: lambda raw: raw,  # any JSON value
-    ColumnType: lambda raw: parse_type(_check(raw, str)),
+    ColumnType: lambda raw: parse_type(_check_str(raw)),
 }
 
 
@@ -159,14 +181,16 @@ def _tuple(args: tuple[Any, ...]) -> Callable[[Any], Any]:
     endless = args[-1] is Ellipsis
 
     def decode(raw: Any) -> tuple[Any, ...]:
-        items = _check(raw, list)
+        items = _check_list(raw)
         if not endless and len(items) != len(inner):
             raise _MismatchError(f": {len(items)} items instead of {len(inner)}")
-        decoders = inner * len(items) if endless else inner
-        return tuple(
-            _at(f"[{i}]", decoder, item)
-            for i, (decoder, item) in enumerate(zip(decoders, items, strict=True))
-        )
+        values: list[Any] = []
+        try:
+            for decoder, item in zip(cycle(inner), items, strict=False):
+                values.append(decoder(item))
+        except _MismatchError as error:
+            raise _MismatchError(f"[{len(values)}]{error}") from error
+        return tuple(values)
 
     return decode
 
@@ -179,20 +203,20 @@ def _dataclass(kind: Any) -> Callable[[Any], Any]:
     }
 
     def decode(raw: Any) -> Any:
-        items = _check(raw, dict)
+        items = _check_dict(raw)
         if unknown := sorted(items.keys() - decoders.keys()):
             raise _MismatchError(
                 f".{unknown[0]}: unknown here, written by a newer version of Strata"
             )
         if missing := sorted(required - items.keys()):
             raise _MismatchError(f".{missing[0]}: missing")
-        return kind(**{k: _at(f".{k}", decoders[k], v) for k, v in items.items()})
+        values: dict[str, Any] = {}
+        name = ""
+        try:
+            for name, item in items.items():
+                values[name] = decoders[name](item)
+        except _MismatchError as error:
+            raise _MismatchError(f".{name}{error}") from error
+        return kind(**values)
 
     return decode
-
-
-def _at(place: str, decoder: Callable[[Any], Any], raw: Any) -> Any:
-    try:
-        return decoder(raw)
-    except _MismatchError as error:
-        raise _MismatchError(f"{place}{error}") from error

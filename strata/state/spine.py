@@ -119,7 +119,7 @@ def idle_reason(spine: Spine) -> str:
     if not filled:
         return "the shard holds no updates"
     levels = ", ".join(str(slot.level) for slot in filled)
-    return f"each of the {len(filled)} slots is one run, and their levels fall: {levels}"
+    return f"every slot is one sorted run, and their levels fall: {levels}"
 
 
 def apply(spine: Spine, result: MergeResult, since: int) -> Spine | NotApplied:

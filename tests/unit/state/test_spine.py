@@ -138,7 +138,7 @@ def test_a_batch_of_several_runs_is_due_alone() -> None:
     (request,) = spines.requests(spine, 4)
     assert (request.lower, request.upper, request.since) == (0, 10, 4)
     assert "3 runs" in request.reason
-    assert "one run" in spines.idle_reason(grow([8]))
+    assert "one sorted run" in spines.idle_reason(grow([8]))
     assert "no updates" in spines.idle_reason(grow([0]))
 
 

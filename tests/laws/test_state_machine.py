@@ -1,0 +1,345 @@
+"""Law 7: shard and naive model agree under random commands, crashes, lost replies and zombies.
+
+Manifests here are small JSON documents that hold the updates themselves, so that what can be
+read from the shard is read from nothing but its state and its blobs. Every request may fail at
+any store call; its maker then makes it again, as a scheduler does, with the same token.
+"""
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from strata.errors import InvalidRequest, Unavailable
+from strata.machine import Machine
+from strata.model.settings import StoreSettings
+from strata.model.time import MIN_TIME
+from strata.state import spine as spines
+from strata.state.holds import hold, release
+from strata.state.spine import Applied, MergeRequest, MergeResult, NotApplied
+from strata.state.state import Batch, RunSummary, State
+from strata.state.transitions import advance_since, append, apply_merge, replace_manifests
+from strata.store.faults import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome
+from strata.store.keys import content_hash, manifest_key
+from strata.store.open import Stores, open_stores
+from tests.batches import spec
+from tests.model import ModelShard, RefusedError
+
+R = TypeVar("R")
+Update = tuple[str, int, int]  # row, time, diff
+
+ROWS = st.sampled_from("abcdef")
+DIFFS = st.sampled_from([1, 1, 1, -1, 2])
+UPDATES = st.lists(st.tuples(ROWS, st.integers(0, 9), DIFFS), max_size=12)
+OUTCOMES = st.lists(st.sampled_from([*Outcome, *[Outcome.WORKS] * 5]), max_size=9)
+PICK = st.integers(0, 2**16)
+
+
+def digest(updates: list[Update]) -> int:
+    def number(row: str) -> int:
+        return int.from_bytes(blake2b(row.encode(), digest_size=8).digest())
+
+    return sum(diff * number(row) for row, _, diff in updates) % 2**64
+
+
+class ShardLaw(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_ms = 1_000
+        self.inner = open_stores(self.addresses())
+        self.faults = Faults(sleep=lambda _: None)
+        self.stores = Stores(
+            FaultyBlob(self.inner.blob, self.faults),
+            FaultyConsensus(self.inner.consensus, self.faults),
+            lambda: self.now_ms,
+            self.inner.settings,
+        )
+        self.model = ModelShard()
+        self.pending: list[MergeResult] = []
+        self.seqno = 0
+        self.names = 0
+
+    def addresses(self) -> StoreSettings:
+        return StoreSettings(f"memory://law-{id(self)}", f"memory://law-{id(self)}")
+
+    def machine(self) -> Machine:
+        return Machine(self.stores, sleep=lambda _: None)
+
+    def state(self) -> State:
+        return self.machine().load("events")
+
+    def insist(self, outcomes: list[Outcome], request: Callable[[], R]) -> R:
+        """Make a request while stores fail; if it dies or gives up, make it again."""
+        self.faults.plan(outcomes)
+        try:
+            return request()
+        except (Unavailable, CrashError):
+            pass
+        finally:
+            self.faults.plan([])
+        return request()
+
+    def fresh(self, kind: str) -> str:
+        self.names += 1
+        return f"{kind}{self.names}"
+
+    # Batches whose manifest holds the updates themselves.
+
+    def store(
+        self, lower: int, upper: int, updates: list[Update], since: int, **more: Any
+    ) -> Batch:
+        if not updates:
+            return Batch(lower, upper, since)
+        runs = more.pop("runs", 1)
+        data = json.dumps({"updates": updates, **more}).encode()
+        key = manifest_key("events", content_hash(data))
+        self.stores.blob.set(key, data)
+        sizes = [len(updates) // runs + (i < len(updates) % runs) for i in range(runs)]
+        return Batch(
+            lower, upper, since, len(updates), len(updates), runs,
+            tuple(RunSummary(1, size, size, (1, 2)) for size in sizes), key,
+            diffs_sum=sum(d for _, _, d in updates), digest=digest(updates),
+        )  # fmt: skip
+
+    def fetch(self, batch: Batch) -> list[Update]:
+        if batch.manifest is None:
+            return []
+        data = self.inner.blob.get(batch.manifest)
+        assert data is not None, "the state refers to a blob that is not there"
+        return [(row, time, diff) for row, time, diff in json.loads(data)["updates"]]
+
+    def read(self, state: State, as_of: int) -> dict[str, int]:
+        total: Counter[str] = Counter()
+        for batch in state.batches:
+            for row, time, diff in self.fetch(batch):
+                if max(time, state.since) <= as_of:
+                    total[row] += diff
+        return {row: diff for row, diff in total.items() if diff}
+
+    def merge(self, request: MergeRequest) -> MergeResult:
+        total: Counter[tuple[str, int]] = Counter()
+        for batch in request.batches:
+            for row, time, diff in self.fetch(batch):
+                total[row, max(time, request.since)] += diff
+        updates = [(row, time, diff) for (row, time), diff in sorted(total.items()) if diff]
+        new = self.store(request.lower, request.upper, updates, request.since)
+        return MergeResult(request.id_lower, request.id_upper, request.manifests, new)
+
+    # What users do.
+
+    @initialize(outcomes=OUTCOMES)
+    def create(self, outcomes: list[Outcome]) -> None:
+        self.insist(outcomes, lambda: self.machine().create(spec()))
+
+    @rule(
+        updates=UPDATES,
+        gap=st.sampled_from([0, 0, 0, 5]),
+        runs=st.integers(1, 3),
+        outcomes=OUTCOMES,
+    )
+    def append(self, updates: list[Update], gap: int, runs: int, outcomes: list[Outcome]) -> None:
+        lower = max(self.model.upper, 0) + gap
+        upper, token = lower + 10, self.fresh("token")
+        real = [(row, lower + offset, diff) for row, offset, diff in updates]
+
+        def request() -> Any:
+            new = self.store(lower, upper, real, MIN_TIME, runs=min(runs, len(real) or 1))
+            return self.machine().append("events", token=token, lower=lower, upper=upper, batch=new)
+
+        self.insist(outcomes, request)
+        self.model.append(token, lower, upper, real)
+
+    @precondition(lambda self: self.model.tokens)
+    @rule(pick=PICK, shift=st.sampled_from([0, 0, 0, 1]), outcomes=OUTCOMES)
+    def append_again(self, pick: int, shift: int, outcomes: list[Outcome]) -> None:
+        """A zombie with an old token, sometimes with another interval."""
+        token = sorted(self.model.tokens)[pick % len(self.model.tokens)]
+        lower, upper = self.model.tokens[token]
+        upper += shift
+        try:
+            self.model.append(token, lower, upper, [])
+        except RefusedError:
+            self.refused(outcomes, token=token, lower=lower, upper=upper)
+        else:
+            again = self.insist(
+                outcomes,
+                lambda: self.machine().append("events", token=token, lower=lower, upper=upper),
+            )
+            assert again.already_committed
+
+    @precondition(lambda self: self.model.upper > 0)
+    @rule(back=st.integers(1, 30), outcomes=OUTCOMES)
+    def append_over_what_is_written(self, back: int, outcomes: list[Outcome]) -> None:
+        lower = self.model.upper - back
+        self.refused(outcomes, token=self.fresh("zombie"), lower=lower, upper=lower + 40)
+
+    def refused(self, outcomes: list[Outcome], **request: Any) -> None:
+        try:
+            self.insist(outcomes, lambda: self.machine().append("events", **request))
+        except InvalidRequest:
+            return
+        raise AssertionError("an append was taken that must be refused")
+
+    @rule(updates=UPDATES, token_first=st.booleans())
+    def two_writers_race_for_an_interval(self, updates: list[Update], token_first: bool) -> None:
+        """Between the load and the commit of one, the other commits: one of them is refused."""
+        lower = max(self.model.upper, 0)
+        upper, slow, fast = lower + 10, self.fresh("slow"), self.fresh("fast")
+        real = [(row, lower + offset, diff) for row, offset, diff in updates]
+        new, raced = self.store(lower, upper, real, MIN_TIME), []
+
+        def overtaken(state: State, now_ms: int) -> Any:
+            if not raced:
+                raced.append(1)
+                self.machine().append("events", token=fast, lower=lower, upper=upper, batch=new)
+            return append(state, now_ms, token=slow, lower=lower, upper=upper, batch=new)
+
+        try:
+            self.machine().apply("events", overtaken)
+        except InvalidRequest:
+            self.model.append(fast, lower, upper, real)
+        else:
+            raise AssertionError("both writers were told that the interval is theirs")
+
+    # What compaction does.
+
+    @rule(pick=PICK, full=st.booleans(), outcomes=OUTCOMES)
+    def merge_something(self, pick: int, full: bool, outcomes: list[Outcome]) -> None:
+        state = self.state()
+        everything = spines.full_request(state.spine, state.since, force=True)
+        due = spines.requests(state.spine, state.since)
+        if full and everything is not None:
+            due = [everything]
+        if due:
+            request = due[pick % len(due)]
+            self.pending.append(self.insist(outcomes, lambda: self.merge(request)))
+
+    @precondition(lambda self: self.pending)
+    @rule(pick=PICK, outcomes=OUTCOMES)
+    def apply_a_result(self, pick: int, outcomes: list[Outcome]) -> None:
+        """Now or much later, once or again, after whatever else has happened."""
+        result = self.pending[pick % len(self.pending)]
+        before = self.state()
+        there = {b.manifest for b in before.batches}
+        done = self.insist(
+            outcomes,
+            lambda: self.machine().apply("events", partial(apply_merge, result=result)),
+        )
+        if isinstance(done, NotApplied):
+            assert not set(result.replaced) <= there or result.batch.manifest is None
+            assert self.state() == before or result.batch.manifest is None
+        else:
+            assert isinstance(done, Applied)
+            # Unless the reply was lost and another try found it done.
+            assert done.already or set(result.replaced) <= there
+
+    @rule(pick=PICK, outcomes=OUTCOMES)
+    def rewrite_a_manifest(self, pick: int, outcomes: list[Outcome]) -> None:
+        """As a backfill of statistics does."""
+        filled = [b for b in self.state().batches if b.manifest]
+        if not filled:
+            return
+        old = filled[pick % len(filled)]
+        updates, stamp = self.fetch(old), self.fresh("stats")
+
+        def request() -> int:
+            new = self.store(
+                old.lower, old.upper, updates, old.since, runs=len(old.runs), stats=stamp
+            )
+            return self.machine().apply(
+                "events", partial(replace_manifests, replacements={str(old.manifest): new})
+            )
+
+        self.insist(outcomes, request)
+        assert old.manifest not in {b.manifest for b in self.state().batches}
+
+    # What readers do.
+
+    @precondition(lambda self: self.model.upper > 0)
+    @rule(back=st.integers(-2, 60), outcomes=OUTCOMES)
+    def advance(self, back: int, outcomes: list[Outcome]) -> None:
+        since = self.model.upper - back
+        call = partial(advance_since, since=since)
+        try:
+            wanted = self.model.advance_since(since, self.now_ms)
+        except RefusedError:
+            since = -1
+        if since == -1:
+            try:
+                self.machine().apply("events", call)
+            except InvalidRequest:
+                return
+            raise AssertionError("since went past upper")
+        done = self.insist(outcomes, lambda: self.machine().apply("events", call))
+        assert done.since == wanted
+
+    @precondition(lambda self: self.model.upper > 0)
+    @rule(back=st.integers(1, 60), lease_ms=st.integers(1, 50))
+    def hold(self, back: int, lease_ms: int) -> None:
+        since = max(self.model.since, self.model.upper - back)
+        name = self.fresh("reader")
+        done = self.machine().apply(
+            "events", partial(hold, name=name, since=since, lease_ms=lease_ms)
+        )
+        self.model.holds[name] = (since, done.expires_ms)
+
+    @precondition(lambda self: self.model.holds)
+    @rule(pick=PICK)
+    def release(self, pick: int) -> None:
+        name = sorted(self.model.holds)[pick % len(self.model.holds)]
+        self.machine().apply("events", partial(release, name=name))
+        del self.model.holds[name]
+
+    @rule(step_ms=st.integers(-5, 40))
+    def time_passes(self, step_ms: int) -> None:
+        self.now_ms += step_ms
+
+    # What must always hold.
+
+    @invariant()
+    def the_shard_is_the_model(self) -> None:
+        if not self.machine().names():
+            return
+        state = self.state()
+        assert (state.since, state.upper) == (self.model.since, self.model.upper)
+        assert spines.problems(state.spine, MIN_TIME, state.upper) == []
+        assert state.seqno >= self.seqno
+        self.seqno = state.seqno
+        for as_of in {state.since, (max(state.since, 0) + state.upper) // 2, state.upper - 1}:
+            if state.since <= as_of < state.upper:
+                assert self.read(state, as_of) == self.model.snapshot(as_of)
+
+    def teardown(self) -> None:
+        states = self.machine().history("events", self.seqno)
+        assert [s.seqno for s in states] == list(range(self.seqno, 0, -1))
+        walltimes = [s.walltime_ms for s in states]
+        assert walltimes == sorted(set(walltimes), reverse=True)
+        assert {c.token for c in states[0].commits} <= set(self.model.tokens)
+
+
+class SqliteShardLaw(ShardLaw):
+    def addresses(self) -> StoreSettings:
+        self.folder = tempfile.TemporaryDirectory()
+        path = Path(self.folder.name)
+        return StoreSettings(f"file://{path}/blob", f"sqlite:///{path}/consensus.db")
+
+    def teardown(self) -> None:
+        super().teardown()
+        self.inner.consensus.close()  # type: ignore[attr-defined]
+        self.folder.cleanup()
+
+
+TestShardOnMemory = ShardLaw.TestCase
+TestShardOnMemory.settings = settings(stateful_step_count=40)
+TestShardOnSqlite = SqliteShardLaw.TestCase
+TestShardOnSqlite.settings = settings(
+    max_examples=max(5, settings.default.max_examples // 8), stateful_step_count=25
+)

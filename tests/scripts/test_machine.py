@@ -1,0 +1,171 @@
+"""The scripts in `machine/`: two writers, lost replies, crashes, holds and trips on one shard.
+
+Run on memory and on SQLite with a local folder. Every command takes `by=NAME`: another process.
+
+    create | state | batches | history            look
+    append TOKEN lower=A upper=B [updates=N] [runs=N]
+    plan | merge NAME                              the due merge, done but not applied
+    apply NAME                                     put the result in place
+    since T
+    hold NAME since=T lease=MS | renew NAME lease=MS [since=T] | release NAME
+    critical NAME since=T expected=X opaque=Y      `-` is empty
+    rollout MODE percent=N | trip QUARANTINE
+    clock MS                                       set the clock
+    fail OUTCOME...                                of the next store calls; `_` stands for a blank
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strata.machine import Machine
+from strata.model.settings import StoreSettings
+from strata.model.time import MIN_TIME
+from strata.state import holds, rollout, transitions
+from strata.state import spine as spines
+from strata.state.spine import MergeResult, NotApplied
+from strata.store.faults import Faults, FaultyBlob, FaultyConsensus, Outcome
+from strata.store.open import Stores, open_stores
+from tests.batches import batch, merged, spec
+from tests.scripts.script import run_script
+
+SCRIPTS = sorted((Path(__file__).parent / "machine").glob("*.script"))
+SHARD = "events"
+
+
+class MachineCommands:
+    def __init__(self, settings: StoreSettings) -> None:
+        self.now_ms = 1000
+        self.faults = Faults()
+        self.inner = open_stores(settings)
+        self.stores = Stores(
+            FaultyBlob(self.inner.blob, self.faults),
+            FaultyConsensus(self.inner.consensus, self.faults),
+            lambda: self.now_ms, settings,
+        )  # fmt: skip
+        self.results: dict[str, MergeResult] = {}
+
+    def __call__(self, name: str, words: list[str], options: dict[str, str]) -> str:
+        options.pop("by", None)  # a machine keeps nothing, so that any is as good as another
+        values = {k: "" if v == "-" else int(v) if v.isdigit() else v for k, v in options.items()}
+        try:
+            return str(getattr(self, f"do_{name}")(*words, **values))
+        finally:
+            if name != "fail":
+                self.faults.plan([])
+
+    @property
+    def machine(self) -> Machine:
+        return Machine(self.stores, sleep=lambda _: None)
+
+    def apply(self, transition: Any, **request: Any) -> Any:
+        return self.machine.apply(SHARD, partial(transition, **request))
+
+    def do_create(self, **changes: Any) -> str:
+        return f"seqno {self.machine.create(spec(SHARD, **changes)).seqno}"
+
+    def do_state(self) -> str:
+        state = self.machine.load(SHARD)
+        since = "-" if state.since == MIN_TIME else state.since
+        tokens = " ".join(c.token for c in state.commits)
+        lines = [
+            f"seqno {state.seqno} walltime {state.walltime_ms} since {since} upper {state.upper}",
+            f"tokens {tokens}",
+            f"rollout {state.rollout.mode} {state.rollout.audit_percent}%"
+            f" quarantine {','.join(state.rollout.quarantine) or '-'}",
+        ]
+        lines += [f"hold {h.name} since {h.since} expires {h.expires_ms}" for h in state.holds]
+        return "\n".join(lines)
+
+    def do_batches(self) -> str:
+        return "\n".join(
+            f"{slot.id_lower}-{slot.id_upper} level {slot.level}: "
+            + " ".join(f"{b.updates}@{b.upper}" for b in slot.batches)
+            for slot in self.machine.load(SHARD).spine.slots
+        )
+
+    def do_history(self) -> str:
+        return "\n".join(f"{s.seqno}: upper {s.upper}" for s in self.machine.history(SHARD, 9))
+
+    def do_append(self, token: str, lower: int, upper: int, updates: int = 0, runs: int = 1) -> str:
+        new = batch(lower, upper, updates, runs=runs, manifest=f"{token}-{lower}-{upper}")
+        done = self.machine.append(SHARD, token=token, lower=lower, upper=upper, batch=new)
+        again = ", committed before" if done.already_committed else ""
+        return f"seqno {done.commit.seqno} updates {done.commit.updates}{again}"
+
+    def do_plan(self) -> str:
+        state = self.machine.load(SHARD)
+        due = spines.requests(state.spine, state.since)
+        return "\n".join(r.reason for r in due) or f"nothing: {spines.idle_reason(state.spine)}"
+
+    def do_merge(self, name: str) -> str:
+        state = self.machine.load(SHARD)
+        request = spines.requests(state.spine, state.since)[0]
+        new = merged(request.batches, request.since)
+        self.results[name] = MergeResult(request.id_lower, request.id_upper, request.manifests, new)
+        return f"{len(request.manifests)} batches, {new.updates} updates"
+
+    def do_apply(self, name: str) -> str:
+        done = self.apply(transitions.apply_merge, result=self.results[name])
+        if isinstance(done, NotApplied):
+            return f"not applied: {done.reason}"
+        return "applied before" if done.already else "applied"
+
+    def do_since(self, since: str) -> str:
+        done = self.apply(transitions.advance_since, since=int(since))
+        return f"since {done.since}" + (f", held by {','.join(done.held_by)}" * bool(done.held_by))
+
+    def do_hold(self, name: str, since: int, lease: int) -> str:
+        return (
+            f"expires {self.apply(holds.hold, name=name, since=since, lease_ms=lease).expires_ms}"
+        )
+
+    def do_renew(self, name: str, lease: int, since: int | None = None) -> str:
+        done = self.apply(holds.renew, name=name, lease_ms=lease, since=since)
+        return f"expires {done.expires_ms} since {done.since}"
+
+    def do_release(self, name: str, opaque: str = "") -> str:
+        return str(self.apply(holds.release, name=name, opaque=opaque))
+
+    def do_critical(self, name: str, since: int, expected: str, opaque: str) -> str:
+        done = self.apply(
+            holds.hold_critical, name=name, since=since, expected=expected, opaque=opaque
+        )
+        return f"since {done.since} opaque {done.opaque}"
+
+    def do_rollout(self, mode: str, percent: int) -> str:
+        self.apply(rollout.set_rollout, mode=mode, percent=percent, who="ann", reason="script")
+        return "ok"
+
+    def do_trip(self, *quarantine: str) -> str:
+        done = self.apply(rollout.trip, reason="a mismatch", quarantine=quarantine)
+        return f"{done.mode_before} -> {done.mode_after}"
+
+    def do_clock(self, now_ms: str) -> str:
+        self.now_ms = int(now_ms)
+        return "ok"
+
+    def do_fail(self, *outcomes: str) -> str:
+        self.faults.plan([Outcome(o.replace("_", " ")) for o in outcomes])
+        return "ok"
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> StoreSettings:
+    if request.param == "memory":
+        return StoreSettings(f"memory://{tmp_path}", f"memory://{tmp_path}")
+    return StoreSettings(f"file://{tmp_path}/blob", f"sqlite:///{tmp_path}/consensus.db")
+
+
+def test_there_are_scripts() -> None:
+    assert len(SCRIPTS) >= 5
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda p: p.stem)
+def test_the_machine_does_what_the_script_says(path: Path, settings: StoreSettings) -> None:
+    commands = MachineCommands(settings)
+    run_script(path, commands)
+    if hasattr(commands.inner.consensus, "close"):
+        commands.inner.consensus.close()

@@ -1,0 +1,211 @@
+"""Runs are cut by encoded bytes, whatever the chunks, and the manifest says what is in them."""
+
+import random
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strata.format.columns import updates_schema
+from strata.format.manifest import decode_manifest, part_refs
+from strata.format.part import Description, read_part
+from strata.model.schema import Column, Relation
+from strata.model.spec import StatsSpec
+from strata.model.types import parse_type
+from strata.store import keys
+from strata.store.faults import Faults, FaultyBlob, Outcome
+from strata.store.interface import Blob
+from strata.store.memory import MemoryBlob
+from strata.updates.consolidate import consolidate
+from strata.updates.order import encode_keys, sort_updates
+from strata.write import KEY_BYTES, OVERSHOOT, WrittenPart, write_batch, write_parts
+from tests.updates import contents, relations, split, updates
+
+RELATION = Relation(
+    0,
+    (
+        Column(1, "id", parse_type("int64"), nullable=False),
+        Column(2, "name", parse_type("string")),
+        Column(3, "data", parse_type("jsonb")),
+    ),
+    (1,),
+    (),
+)
+
+
+def rows(count: int, seed: int = 1, width: int = 20) -> pa.Table:
+    """Return `count` sorted updates whose bytes hardly compress."""
+    draw = random.Random(seed)
+    names = [draw.randbytes(width // 2).hex() for _ in range(count)]
+    columns = {
+        "1": pa.array(range(count), pa.int64()),
+        "2": pa.array(names),
+        "3": pa.array([f'{{"n":{n}}}' for n in range(count)]),
+        "t": pa.array([draw.randrange(10) for _ in range(count)], pa.int64()),
+        "d": pa.array([1] * count, pa.int64()),
+    }
+    return pa.table(columns).cast(updates_schema(RELATION))
+
+
+def write(
+    blob: Blob,
+    chunks: Sequence[pa.Table],
+    relation: Relation = RELATION,
+    layout: str = "both",
+    part_bytes: int = 40_000,
+    run: int = 0,
+) -> list[WrittenPart]:
+    return write_parts(
+        blob, keys.part_prefix("s"), iter(chunks), relation,
+        layout=layout, description=Description(0, 10, -5), part_bytes=part_bytes,
+        row_group_bytes=10_000, stats_spec=StatsSpec(), run=run,
+    )  # fmt: skip
+
+
+def stored(blob: Blob, parts: Sequence[WrittenPart], relation: Relation) -> list[pa.RecordBatch]:
+    found = []
+    for part in parts:
+        data = blob.get(part.ref.key)
+        assert data is not None
+        found += list(read_part(data, relation))
+    return found
+
+
+def test_parts_are_cut_near_the_wanted_bytes() -> None:
+    parts = write(MemoryBlob(), [rows(20_000)])
+
+    sizes = [part.ref.size_bytes for part in parts]
+    assert len(sizes) > 10
+    assert max(sizes) <= OVERSHOOT * 40_000
+    assert min(sizes[1:-1]) >= 25_000
+    assert [part.ref.run for part in parts] == [0] * len(parts)
+
+
+def test_rows_that_grow_wider_are_cut_again() -> None:
+    narrow, wide = rows(6000, width=4), rows(2000, seed=2, width=800)
+    parts = write(MemoryBlob(), [sort_updates(pa.concat_tables([narrow, wide]), RELATION)])
+
+    assert max(part.ref.size_bytes for part in parts) <= OVERSHOOT * 40_000
+
+
+def test_where_a_run_is_cut_does_not_depend_on_its_chunks() -> None:
+    table = rows(9000)
+    whole = write(MemoryBlob(), [table])
+    chunked = write(MemoryBlob(), [table.slice(n, 700) for n in range(0, 9000, 700)])
+
+    assert [part.ref for part in whole] == [part.ref for part in chunked]
+
+
+def test_writing_twice_stores_the_same_blobs() -> None:
+    blob = MemoryBlob()
+    first = write(blob, [rows(3000)])
+    before = [info.key for info in blob.list("")]
+
+    assert write(blob, [rows(3000)]) == first
+    assert [info.key for info in blob.list("")] == before
+
+
+@given(st.data())
+def test_what_is_written_is_read_back_in_order(data: st.DataObject) -> None:
+    relation = data.draw(relations())
+    table = consolidate(sort_updates(data.draw(updates(relation)), relation), relation)
+    layout = data.draw(st.sampled_from(["row", "both", "structured"]))
+    chunks = [
+        pa.Table.from_batches([b], table.schema)
+        for b in split(table, data.draw(st.lists(st.integers(0, 40), max_size=3)))
+    ]
+    blob = MemoryBlob()
+
+    parts = write(blob, chunks, relation, layout, part_bytes=2000)
+
+    found = stored(blob, parts, relation)
+    assert contents(found, relation) == contents([table], relation)
+    assert sum(part.ref.rows for part in parts) == table.num_rows
+    for before, after in pairwise(parts):
+        assert before.ref.key_low <= after.ref.key_low
+
+
+@given(st.data())
+def test_key_bounds_and_splits_enclose_the_rows_of_their_part(data: st.DataObject) -> None:
+    relation = data.draw(relations())
+    table = consolidate(sort_updates(data.draw(updates(relation)), relation), relation)
+    blob = MemoryBlob()
+
+    for part in write(blob, [table], relation, part_bytes=2000):
+        batch = pa.Table.from_batches(stored(blob, [part], relation))
+        row_keys = encode_keys(batch, relation).to_pylist()
+        assert len(part.ref.key_low) <= KEY_BYTES
+        assert all(part.ref.key_low <= key for key in row_keys)
+        assert part.ref.key_high is None or all(key <= part.ref.key_high for key in row_keys)
+        assert part.ref.splits[0].row == 0
+        assert all(s.key == row_keys[s.row][:KEY_BYTES] for s in part.ref.splits)
+        assert part.ref.t_low == pc.min(batch["t"]).as_py()
+        assert part.ref.t_high == pc.max(batch["t"]).as_py()
+        assert part.ref.diffs_sum == sum(batch["d"].to_pylist())
+        assert part.ref.retractions == any(d < 0 for d in batch["d"].to_pylist())
+
+
+def test_the_row_layout_has_no_statistics_and_the_others_have() -> None:
+    assert all(part.stats is None for part in write(MemoryBlob(), [rows(100)], layout="row"))
+    for layout in ("both", "structured"):
+        [part] = write(MemoryBlob(), [rows(100)], layout=layout)
+        assert part.stats is not None
+        assert part.ref.stats_version is not None
+        assert 0 < part.ref.stats_bytes <= 1024
+
+
+def test_an_empty_run_has_no_parts_and_an_empty_batch_no_manifest() -> None:
+    blob = MemoryBlob()
+
+    assert write(blob, [rows(0), rows(0)]) == []
+    batch = write_batch(blob, "s", [], 0, 10, -5)
+    assert (batch.manifest, batch.parts, batch.lower, batch.upper, batch.since) == (
+        None, 0, 0, 10, -5,
+    )  # fmt: skip
+    assert list(blob.list("")) == []
+
+
+def test_a_batch_sums_up_its_manifest() -> None:
+    blob = MemoryBlob()
+    parts = write(blob, [rows(3000)]) + write(blob, [rows(50, seed=3)], layout="row", run=1)
+
+    batch = write_batch(blob, "s", parts, 0, 10, -5)
+
+    assert batch.manifest is not None
+    data = blob.get(batch.manifest)
+    assert data is not None
+    refs = part_refs(decode_manifest(data))
+    assert refs == [part.ref for part in parts]
+    assert batch.parts == len(refs)
+    assert batch.updates == sum(ref.rows for ref in refs) == 3050
+    assert batch.size_bytes == sum(ref.size_bytes for ref in refs)
+    assert batch.digest == sum(ref.digest for ref in refs) % 2**64
+    assert dict(batch.layouts) == {"both": len(refs) - 1, "row": 1}
+    assert batch.stats_parts == len(refs) - 1
+    assert [(run.parts, run.updates) for run in batch.runs] == [(len(refs) - 1, 3000), (1, 50)]
+    assert batch.stats_union is None  # one part has none
+
+
+def test_the_union_of_statistics_encloses_every_part() -> None:
+    blob = MemoryBlob()
+
+    batch = write_batch(blob, "s", write(blob, [rows(9000)]), 0, 10, -5)
+
+    assert batch.stats_union is not None
+    [union] = pa.ipc.open_stream(batch.stats_union).read_all().to_pylist()
+    assert union["rows"] == 9000
+    assert (union["s.1"]["low"], union["s.1"]["high"]) == (0, 8999)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.REPLY_LOST, Outcome.REQUEST_LOST, Outcome.REFUSED])
+def test_a_failing_blob_store_is_tried_again(outcome: Outcome) -> None:
+    inner = MemoryBlob()
+    faulty = FaultyBlob(inner, Faults([outcome, outcome]))
+
+    parts = write(faulty, [rows(100)])
+
+    assert stored(inner, parts, RELATION)

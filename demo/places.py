@@ -1,14 +1,16 @@
 """Where the demo and its Airflow keep their files, and the settings file that ties them together.
 
-All of it lies under `.strata` in the project, so that removing that folder removes everything.
+All of it lies under `.strata` in the project, so that removing that folder removes everything;
+`STRATA_DEMO` names another folder, for a second demo beside the first.
 """
 
+import os
 import shutil
 from pathlib import Path
 from typing import Final
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
-HIDDEN: Final = PROJECT / ".strata"
+HIDDEN: Final = Path(os.environ.get("STRATA_DEMO") or PROJECT / ".strata").resolve()
 AIRFLOW_HOME: Final = HIDDEN / "airflow"
 WORKSPACE: Final = HIDDEN / "demo"  # landing folder, blobs, consensus, report, results
 CONFIG: Final = WORKSPACE / "strata.toml"

@@ -57,15 +57,13 @@ class Progress:
         trace: TracebackType | None,
     ) -> None:
         """Give the terminal back."""
-        if self._stage:
-            self.done(failed=kind is not None)
+        self.done(failed=kind is not None)
         if self._live is not None:
             self._live.__exit__(kind, error, trace)
 
     def stage(self, name: str) -> None:
         """End the present stage well, and begin another."""
-        if self._stage:
-            self.done()
+        self.done()
         self._stage, self._detail = name, ""
         self._started = self._said = time.monotonic()
         if self._live is None:
@@ -84,7 +82,9 @@ class Progress:
             self.console.print(f"      {duration(now - self._started):>12}  {text[: WIDTH - 22]}")
 
     def done(self, *, failed: bool = False) -> None:
-        """End the present stage and keep how long it took."""
+        """End the present stage, if there is one, and keep how long it took."""
+        if not self._stage:
+            return
         seconds = time.monotonic() - self._started
         self.times[self._stage] = seconds
         mark = Text("✗", "red") if failed else Text("✓", "green")

@@ -70,10 +70,14 @@ def run(days: int, budget_bytes: int) -> int:
             running = instance.processes
             with PeakMemory(lambda: list(running.live().values())) as memory:
                 figures = _work(instance, progress, landing, days, budget_bytes)
+        except BaseException:
+            progress.done(failed=True)
+            raise
         finally:
             if instance is not None:
                 progress.stage("stopping Airflow")
                 instance.stop()
+                progress.done()
     print_summary(figures, progress.times, memory.peak_bytes, time.monotonic() - began)
     return 1 if figures.mismatches else 0
 

@@ -19,7 +19,7 @@ find_python() {
       echo "$candidate" && return
     fi
   done
-  die "Strata needs Python 3.11 or newer; '${PYTHON:-python3}' is not.
+  die "Strata needs Python 3.11 or newer; '${PYTHON:-python3}' is older or missing.
 On Debian or Ubuntu: apt-get install python3 python3-venv. Elsewhere on the path: make PYTHON=/where/it/is"
 }
 

@@ -28,6 +28,7 @@ from strata_airflow.places import JOBS, PROJECT, config_file, results_dir
 
 CONNECTION: Final = "strata_spark"
 POOL: Final = "strata_spark"
+LOGGING: Final = Path(__file__).with_name("log4j2.properties")  # else 127 lines before the job's
 CURE: Final = "run `python -m strata_airflow.setup` in Airflow's environment (`make up` does)"
 
 # What every DAG of the project passes on to its tasks.
@@ -109,7 +110,15 @@ class StrataJobOperator(SparkSubmitOperator):
             "PYTHONPATH": str(PROJECT),
             **(self.env_vars or {}),
         }
-        self.conf = {"spark.log.level": "ERROR", **(self.conf or {})}
+        options = [
+            f"-Dlog4j2.configurationFile=file:{LOGGING}",
+            extra.get("driver-java-options", ""),
+        ]
+        self.conf = {
+            "spark.log.level": "ERROR",
+            "spark.driver.extraJavaOptions": " ".join(filter(None, options)),
+            **(self.conf or {}),
+        }
         memory = extra.get("driver-memory")
         if memory:
             self._driver_memory = str(memory)

@@ -1,21 +1,12 @@
 """The only part of the engine that knows Spark: filters in, snapshots out, tasks on executors."""
 
-from typing import TYPE_CHECKING
+from strata.environment import require_matching_pyspark
 
-if TYPE_CHECKING:
-    from strata.spark.datasource import where_option
-    from strata.spark.runner import spark_runner
-    from strata.spark.snapshot import snapshot
+require_matching_pyspark()  # before the first import of pyspark, which may be a broken mixture
 
-__all__ = ["snapshot", "spark_runner", "where_option"]
+from strata.spark.datasource import where_option  # noqa: E402
+from strata.spark.runner import spark_runner  # noqa: E402
+from strata.spark.session import spark_session  # noqa: E402
+from strata.spark.snapshot import snapshot  # noqa: E402
 
-_HOMES = {"snapshot": "snapshot", "spark_runner": "runner", "where_option": "datasource"}
-
-
-def __getattr__(name: str) -> object:
-    """Import what is asked for: a worker that reads parts needs no front end."""
-    if name not in _HOMES:
-        raise AttributeError(name)
-    from importlib import import_module
-
-    return getattr(import_module(f"strata.spark.{_HOMES[name]}"), name)
+__all__ = ["snapshot", "spark_runner", "spark_session", "where_option"]

@@ -11,13 +11,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from strata.environment import require_matching_pyspark
+from pyspark.sql import SparkSession
+
 from strata.model.settings import SparkSettings
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 ROOT: Final = Path(__file__).resolve().parents[2]  # holds strata, jobs and pyspark_strata
 
@@ -41,15 +39,11 @@ NOISY: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 @contextmanager
 def spark_session(
     app_name: str, settings: SparkSettings, extra: Mapping[str, str] | None = None
-) -> "Iterator[SparkSession]":
+) -> Iterator[SparkSession]:
     """Yield the session of a job, and stop it afterwards unless it was there before.
 
     `extra` is Spark configuration on top, for tests and benchmarks.
-    Raises: InvalidRequest when PySpark is missing or mixed from two versions.
     """
-    require_matching_pyspark()
-    from pyspark.sql import SparkSession
-
     for name in NOISY:
         logging.getLogger(name).disabled = True
     before = SparkSession.getActiveSession()

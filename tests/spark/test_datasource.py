@@ -1,0 +1,221 @@
+"""`spark.read.format("strata")` gives what a snapshot gives, and refuses what it cannot do."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import datasource as ds
+from pyspark.sql.readwriter import DataFrameReader
+
+from strata.expr.nodes import Call, Column, Literal
+from strata.spark import where_option
+from strata.spark.datasource import StrataReader, request
+from strata.spark.pushed import pushed_filter
+from tests.shards import COLUMNS, NAME, UPPER, Events, build, counted
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
+    return build(tmp_path_factory.mktemp("source"))
+
+
+@pytest.fixture(scope="module")
+def config(events: Events, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path: Path = tmp_path_factory.mktemp("config") / "strata.toml"
+    store = events.settings.store
+    path.write_text(f'[store]\nblob = "{store.blob}"\nconsensus = "{store.consensus}"\n')
+    return str(path)
+
+
+@pytest.fixture
+def pushing(spark: SparkSession) -> Iterator[None]:
+    spark.conf.set(PUSHDOWN, "true")
+    yield
+    spark.conf.unset(PUSHDOWN)
+
+
+def reader(spark: SparkSession, config: str, **options: str) -> DataFrameReader:
+    return spark.read.format("strata").options(shard=NAME, config=config, **options)
+
+
+def contents(frame: DataFrame) -> Counter[Any]:
+    return counted(frame.toArrow())
+
+
+def test_a_shard_is_loaded_without_registration(
+    spark: SparkSession, events: Events, config: str
+) -> None:
+    frame = reader(spark, config).load()
+
+    assert frame.columns == [*COLUMNS, "t", "d"]
+    assert contents(frame) == events.contents()
+
+
+def test_an_earlier_time_is_read_in_either_spelling(
+    spark: SparkSession, events: Events, config: str
+) -> None:
+    for text in ("700", "1970-01-01T00:00:00.700Z"):
+        frame = reader(spark, config, as_of=text).load()
+
+        assert contents(frame) == events.contents(700)
+        assert {row.t for row in frame.select("t").distinct().collect()} == {700}
+
+
+def test_a_users_schema_chooses_the_columns(
+    spark: SparkSession, events: Events, config: str
+) -> None:
+    frame = reader(spark, config).schema("d bigint, price decimal(10,2), id bigint").load()
+
+    found: Counter[Any] = Counter()
+    for row in frame.collect():
+        found[row.price, row.id] += row.d
+    expected: Counter[Any] = Counter()
+    for row, count in events.contents().items():
+        expected[row[list(COLUMNS).index("price")], row[0]] += count
+    assert Counter({k: n for k, n in found.items() if n}) == expected
+
+
+def test_consolidated_rows_come_once(spark: SparkSession, events: Events, config: str) -> None:
+    frame = reader(spark, config, consolidate="true").load()
+
+    assert contents(frame) == events.contents()
+    assert frame.count() == len(events.contents())
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "id >= 250 and carrier = 'AA'",
+        "day in (date'2013-01-02', date'2013-01-05')",
+        "at < timestamp'2013-01-02 00:00:00' and price is not null",
+        "local >= timestamp_ntz'2013-01-10 00:00:00' and not carrier = 'UA'",
+        "payload like '{\"n\":1%' and level > 5 and small <=> 12",
+        "price = 2.50",
+        "upper(carrier) = 'AA'",
+    ],
+)
+def test_pushed_filters_change_no_result(
+    spark: SparkSession, events: Events, config: str, pushing: None, sql: str
+) -> None:
+    pruned = reader(spark, config, pushdown="on").load().where(sql)
+    plain = reader(spark, config, pushdown="off").load().where(sql)
+
+    assert contents(pruned) == contents(plain)
+
+
+def test_pushed_filters_skip_parts(events: Events, config: str) -> None:
+    asked = request({"shard": NAME, "config": config, "pushdown": "on"})
+    from pyspark.sql.types import StructType
+
+    def parts(filters: list[ds.Filter]) -> int:
+        one = StrataReader(asked, StructType())
+        assert list(one.pushFilters(filters)) == filters  # Spark must check them all again
+        return sum(len(p.parts) for p in one.partitions())  # type: ignore[attr-defined]
+
+    assert 0 < parts([ds.GreaterThan(("id",), 250)]) < parts([])
+
+
+def test_an_analysed_filter_chooses_parts_and_the_query_filters_rows(
+    spark: SparkSession, events: Events, config: str
+) -> None:
+    sql = "date_trunc('day', at) = timestamp'2013-01-11 00:00:00'"
+    option = where_option(spark, NAME, sql, config=config)
+
+    frame = reader(spark, config, pushdown="on", where=option).load()
+
+    assert frame.count() < reader(spark, config).load().count()
+    assert contents(frame.where(sql)) == events.contents(
+        keep=lambda r: r["at"] is not None and r["at"].date() == date(2013, 1, 11)
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"where": "id = 3"}, "where_option"),
+        ({"as_of": str(UPPER)}, "as_of"),
+        ({"pushdown": "maybe"}, "on, off"),
+        ({"consolidate": "perhaps"}, "consolidate"),
+        ({"shrad": "events"}, "unknown option"),
+        ({"shard": "nope"}, "no such shard"),
+    ],
+)
+def test_what_cannot_be_read_is_said_by_name(
+    spark: SparkSession, config: str, options: dict[str, str], said: str
+) -> None:
+    with pytest.raises(PySparkException, match=said):
+        spark.read.format("strata").options(
+            **{"shard": NAME, "config": config, **options}
+        ).load().count()
+
+
+def test_the_settings_may_come_from_the_environment(events: Events) -> None:
+    asked = request({"shard": NAME})
+    store = events.settings.store
+    before = dict(os.environ)
+    os.environ |= {"STRATA__STORE__BLOB": store.blob, "STRATA__STORE__CONSENSUS": store.consensus}
+    try:
+        _, state = asked.open()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+    assert state.name == NAME
+
+
+AT = datetime(2013, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("filter", "column", "function", "value", "kind"),
+    [
+        (ds.EqualTo(("id",), 3), "id", "equal_to", 3, "long"),
+        (ds.GreaterThan(("small",), 3), "small", "greater_than", 3, "short"),
+        (ds.LessThan(("day",), date(1970, 1, 3)), "day", "less_than", 2, "date"),
+        (ds.LessThanOrEqual(("at",), AT), "at", "less_than_or_equal", 1356998400000000, "timestamp"),
+        (
+            ds.GreaterThanOrEqual(("local",), AT.replace(tzinfo=None)),
+            "local", "greater_than_or_equal", 1356998400000000, "timestamp_ntz",
+        ),
+        (ds.EqualNullSafe(("price",), Decimal("1.50")), "price", "equal_null_safe",
+         Decimal("1.50"), "decimal(10,2)"),
+        (ds.StringStartsWith(("carrier",), "A"), "carrier", "starts_with", "A", "string"),
+        (ds.EqualTo(("raw",), bytearray(b"a")), "raw", "equal_to", b"a", "binary"),
+    ],
+)  # fmt: skip
+def test_a_pushed_filter_is_the_comparison_that_it_says(
+    events: Events, filter: ds.Filter, column: str, function: str, value: Any, kind: str
+) -> None:
+    relation = events.state.relation
+    left = Column(relation.by_name[column].id, column, kind)
+
+    found = pushed_filter([filter], relation)
+
+    assert found is not None
+    assert found.expr == Call(function, (left, Literal(value, kind)), "boolean")
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [
+        ds.EqualTo(("nope",), 3),
+        ds.EqualTo(("payload", "n"), 3),
+        ds.EqualTo(("id",), "3"),
+        ds.EqualTo(("id",), True),
+        ds.EqualTo(("at",), datetime(2013, 1, 1)),  # noqa: DTZ001 - a value of the wrong type
+        ds.In(("day",), (date(2013, 1, 1), AT)),
+    ],
+)
+def test_a_pushed_filter_that_is_not_understood_is_left_out(
+    events: Events, filter: ds.Filter
+) -> None:
+    assert pushed_filter([filter], events.state.relation) is None

@@ -1,0 +1,132 @@
+"""Parts are dealt to tasks completely, and tasks bring back results and errors as they are."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from strata.errors import Corrupt, InvalidRequest, StrataError, Unavailable
+from strata.format.manifest import PartRef
+from strata.model.schema import Column, Relation
+from strata.model.types import parse_type
+from strata.read import plan_read
+from strata.spark import spark_runner
+from strata.spark.failures import engine_error
+from strata.spark.rows import TASK_BYTES, group_parts, part_rows, wanted_columns
+from tests.shards import Events, build
+
+
+def ref(number: int, size_bytes: int) -> PartRef:
+    return PartRef(
+        f"p{number}", size_bytes, 1, 0, "both", 0, (1,), 0, 0, 1, 0, False, b"%04d" % number, None
+    )
+
+
+SIZES = st.lists(st.integers(1, 3 * TASK_BYTES), max_size=40)
+
+
+@given(SIZES, st.integers(1, 12))
+def test_every_part_is_dealt_once_and_no_core_idles(sizes: list[int], tasks: int) -> None:
+    parts = [ref(number, size) for number, size in enumerate(sizes)]
+
+    groups = group_parts(parts[::-1], tasks)
+
+    assert [part for group in groups for part in group] == parts  # neighbours by key
+    assert len(groups) >= min(tasks, len(parts))
+    assert all(groups)
+    for group in groups:  # a task is over its share only by its last part
+        assert sum(p.size_bytes for p in group[:-1]) <= TASK_BYTES
+
+
+@given(st.integers(20, 60), st.integers(1, 8))
+def test_equal_parts_are_dealt_about_evenly(count: int, tasks: int) -> None:
+    groups = group_parts([ref(n, 1000) for n in range(count)], tasks)
+
+    assert len(groups) <= tasks + 1
+    assert max(map(len, groups)) <= -(-count // tasks)
+
+
+def test_names_that_would_clash_are_refused() -> None:
+    relation = Relation(0, (Column(1, "t", parse_type("int64")),), (1,), ())
+
+    with pytest.raises(InvalidRequest, match="time or diff"):
+        wanted_columns(relation, None)
+
+
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
+    return build(tmp_path_factory.mktemp("rows"))
+
+
+def test_rows_can_tell_their_part_and_keep_their_times(spark: SparkSession, events: Events) -> None:
+    parts = plan_read(events.stores, events.state).fetched
+
+    frame = part_rows(
+        spark, events.settings.store, events.state.relations, parts, ["id"], part_column="__part"
+    )
+
+    rows = frame.collect()
+    assert {row["__part"] for row in rows} == {part.key for part in parts}
+    times = {part.key: (part.t_low, part.t_high) for part in parts}
+    assert all(times[r["__part"]][0] <= r.t <= times[r["__part"]][1] for r in rows)
+    assert len(rows) == sum(part.rows for part in parts)
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+def fail(error: Exception, at: int, number: int) -> int:
+    if number == at:
+        raise error
+    return number
+
+
+def test_results_come_in_the_order_of_the_items(spark: SparkSession) -> None:
+    run = spark_runner(spark)
+
+    assert list(run(double, range(11))) == [2 * n for n in range(11)]
+    assert list(run(double, [])) == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Corrupt("damaged", part="p7", cure="restore it"),
+        Unavailable("no answer", certain=True, host="h"),
+    ],
+)
+def test_an_engine_error_in_a_task_is_itself_on_the_driver(
+    spark: SparkSession, error: StrataError
+) -> None:
+    results = spark_runner(spark)(partial(fail, error, 2), range(9))
+
+    assert [next(results), next(results)] == [0, 1]
+    with pytest.raises(type(error)) as caught:
+        next(results)
+    assert str(caught.value) == str(error)
+    assert caught.value.details == error.details
+
+
+def test_a_bug_in_a_task_is_not_taken_for_an_engine_error(spark: SparkSession) -> None:
+    with pytest.raises(PySparkException, match="surprise"):
+        list(spark_runner(spark)(partial(fail, ValueError("surprise"), 1), range(2)))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Traceback\n  x\nstrata.errors.Corrupt: a part is missing part='p'\n", Corrupt),
+        ("a\nstrata.errors.Unavailable: no answer\n\n  at org.apache", Unavailable),
+        ("ValueError: strata.errors.Corrupt: quoted", None),
+        ("", None),
+    ],
+)
+def test_the_kind_of_a_failed_task_is_read_from_its_traceback(text: str, kind: Any) -> None:
+    found = engine_error(text)
+
+    assert (None if found is None else type(found)) is kind

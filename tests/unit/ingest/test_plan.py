@@ -1,0 +1,65 @@
+"""Intervals are cut into steps that meet, files into groups that keep their order."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strata.errors import InvalidRequest
+from strata.ingest.files import SourceFile
+from strata.ingest.plan import cut, pack, within
+from strata.model.time import format_time, parse_time
+
+
+def bounds(lower: str, upper: str, every: str | None) -> list[str]:
+    steps = cut(parse_time(lower), parse_time(upper), every)
+    assert [s.upper for s in steps[:-1]] == [s.lower for s in steps[1:]]
+    return [format_time(step.lower or 0) for step in steps]
+
+
+def test_an_interval_is_cut_into_steps() -> None:
+    assert bounds("2013-01-01", "2013-01-03", None) == ["2013-01-01T00:00:00Z"]
+    assert bounds("2013-01-01", "2013-01-03", "P1D") == [
+        "2013-01-01T00:00:00Z", "2013-01-02T00:00:00Z",
+    ]  # fmt: skip
+    assert len(bounds("2013-01-01", "2013-01-03", "PT6H")) == 8
+    assert len(bounds("2013-01-01", "2014-01-01", "P7D")) == 53
+
+
+def test_months_follow_the_calendar() -> None:
+    assert bounds("2013-01-31", "2013-05-01", "P1M") == [
+        "2013-01-31T00:00:00Z", "2013-02-28T00:00:00Z",
+        "2013-03-31T00:00:00Z", "2013-04-30T00:00:00Z",
+    ]  # fmt: skip
+    assert len(bounds("2013-01-01", "2015-01-01", "P1Y")) == 2
+
+
+@pytest.mark.parametrize("every", ["", "P", "P0D", "1D", "PD", "P1X", "PT"])
+def test_a_malformed_period_is_refused(every: str) -> None:
+    with pytest.raises(InvalidRequest, match="not a period"):
+        cut(0, 10, every)
+
+
+def test_an_empty_interval_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="interval is empty"):
+        cut(5, 5)
+
+
+@given(st.lists(st.integers(0, 50)), st.integers(1, 100))
+def test_groups_keep_order_and_stay_within_the_limit(sizes: list[int], limit: int) -> None:
+    files = [SourceFile(str(n), str(n), size) for n, size in enumerate(sizes)]
+
+    groups = pack(files, limit)
+
+    assert [file for group in groups for file in group] == files
+    assert all(len(g) == 1 or sum(f.size_bytes for f in g) <= limit for g in groups)
+    # As few as can be while the order is kept: no group fits into the one before.
+    for before, after in pairwise(groups):
+        assert sum(f.size_bytes for f in before) + after[0].size_bytes > limit
+
+
+def test_only_files_of_the_interval_are_taken() -> None:
+    files = [SourceFile(str(n), str(n), 1, n) for n in (1, 2, 3)]
+
+    assert within(files, 1, 3) == files[:2]

@@ -42,6 +42,7 @@ class Footer:
     layout: str  # one of LAYOUTS
     relation_version: int
     description: Description
+    rows: int  # Parquet's own footer has no checksum: a lost row group must show
     migration: int = MIGRATION
     writer: str = f"strata {strata.__version__}"
 
@@ -65,6 +66,7 @@ class Footer:
             "strata.lower": str(self.description.lower),
             "strata.upper": str(self.description.upper),
             "strata.since": str(self.description.since),
+            "strata.rows": str(self.rows),
             "strata.writer": self.writer,
         }
 
@@ -94,6 +96,7 @@ def parse_footer(metadata: Mapping[bytes, bytes] | None) -> Footer:
         layout,
         _number(found, "strata.relation_version"),
         Description(*bounds),
+        _number(found, "strata.rows"),
         migration,
         found.get("strata.writer", ""),
     )

@@ -69,9 +69,10 @@ def read_part(  # noqa: PLR0913 -- all but two are options, by name
     wanted = _wanted(relation, columns)
     with _damage():
         file = _open(source)
-        footer = parse_footer(file.schema_arrow.metadata)
+        footer = parse_footer(file.metadata.metadata)
         stored = _stored_relation(footer, [*relations, relation])
         mode = _mode(footer, read_format)
+        _check_rows(file, footer)
         _check_schema(file.schema_arrow, part_schema(stored, footer))
         groups = _row_groups(file, row_groups)
         plan = _Plan(stored, wanted, mode)
@@ -79,6 +80,9 @@ def read_part(  # noqa: PLR0913 -- all but two are options, by name
         for batch in file.iter_batches(batch_rows, row_groups=groups, columns=plan.paths()):
             yield plan.migrate(batch, rows, on_check)
             rows += batch.num_rows
+        wanted_rows = sum(file.metadata.row_group(i).num_rows for i in groups)
+        if rows != wanted_rows:
+            raise Corrupt("a part's pages hold too few rows", found=rows, wanted=wanted_rows)
 
 
 def validate_part(
@@ -109,7 +113,7 @@ def read_footer(source: Source) -> Footer:
     Raises: Corrupt.
     """
     with _damage():
-        return parse_footer(_open(source).schema_arrow.metadata)
+        return parse_footer(_open(source).metadata.metadata)
 
 
 @dataclass(frozen=True)
@@ -286,6 +290,15 @@ def _check_schema(found: pa.Schema, wanted: pa.Schema) -> None:
                 "a part's column has the wrong type",
                 column=field.name, found=str(stored), wanted=str(field.type),
             )  # fmt: skip
+
+
+def _check_rows(file: pq.ParquetFile, footer: Footer) -> None:
+    groups = sum(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))
+    if not footer.rows == file.metadata.num_rows == groups:
+        raise Corrupt(
+            "a part has lost or gained rows",
+            wanted=footer.rows, found=file.metadata.num_rows, in_row_groups=groups,
+        )  # fmt: skip
 
 
 def _row_groups(file: pq.ParquetFile, row_groups: Sequence[int] | None) -> list[int]:

@@ -55,7 +55,7 @@ def encode_part(
     layout.
     """
     _check(updates, relation, description)
-    footer = Footer(check_layout(layout), relation.version, description)
+    footer = Footer(check_layout(layout), relation.version, description, updates.num_rows)
     schema = part_schema(relation, footer)
     groups = row_groups(updates, row_group_bytes)
     sink = pa.BufferOutputStream()

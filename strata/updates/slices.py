@@ -83,13 +83,15 @@ def overlapping_groups(
     """
     if piece == WHOLE or not has_keys_of(ref, relation, relations):
         return None
-    # The last row of a group is at most the first of the next, of which a prefix is known.
-    highs = [round_up(split.key) for split in ref.splits[1:]]
     lows = [split.key for split in ref.splits] or [ref.key_low]
+    # The last row of a group is at most the first of the next, of which a prefix is known.
+    ends = [round_up(low) for low in lows[1:]]  # exclusive
+    inside = [end is None or end > piece.low for end in ends]
+    inside.append(ref.key_high is None or ref.key_high >= piece.low)  # inclusive
     return [
         number
-        for number, (low, high) in enumerate(zip(lows, [*highs, ref.key_high], strict=True))
-        if (piece.high is None or low < piece.high) and (high is None or high >= piece.low)
+        for number, (low, reached) in enumerate(zip(lows, inside, strict=True))
+        if reached and (piece.high is None or low < piece.high)
     ]
 
 

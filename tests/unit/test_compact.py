@@ -1,0 +1,288 @@
+"""What is planned is done; what cannot be done says why and changes nothing."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from strata.compact import compact_shard, plan, preview
+from strata.errors import Corrupt
+from strata.machine import Machine
+from strata.model.runner import serial
+from strata.model.schema import Column, Relation
+from strata.model.settings import CompactSettings
+from strata.model.types import parse_type
+from strata.plan import plan_read
+from strata.rewrite import merged, run_task, tasks
+from strata.state.holds import hold
+from strata.state.spine import full_request
+from strata.store.memory import MemoryBlob
+from strata.store.open import Stores
+from tests.stored import append, create, memory_stores, settings, snapshot
+from tests.updates import plain_rows, table
+
+COLUMNS = (Column(1, "id", parse_type("string")), Column(2, "n", parse_type("int64")))
+RELATION = Relation(0, COLUMNS, (1,), ())
+
+
+def day(number: int, rows: int = 20) -> pa.Table:
+    """Return updates at time `number`: new rows, and the day before's taken back."""
+    new = [(f"row {i}", number, number, 1) for i in range(rows)]
+    old = [(f"row {i}", number - 1, number, -1) for i in range(rows) if number]
+    return table(RELATION, [*new, *old])
+
+
+def filled(days: int = 8, **changes: object) -> Stores:
+    stores = memory_stores()
+    create(stores, RELATION, **changes)
+    for number in range(days):
+        append(stores, "shard", number, number + 1, [day(number)])
+    return stores
+
+
+def load(stores: Stores):
+    return Machine(stores).load("shard")
+
+
+def test_the_preview_is_what_a_run_then_does() -> None:
+    stores = filled()
+    options = settings(history_ms=2)
+    before = load(stores)
+
+    shown = preview(stores, "shard", options)
+    assert load(stores) == before
+    done = compact_shard(stores, "shard", options)
+
+    assert shown.requests
+    assert shown.since == done.since == 6
+    assert [(r.lower, r.upper, r.since, r.reason, r.updates_in) for r in shown.requests] == [
+        (r.lower, r.upper, r.since, r.reason, r.updates_in) for r in done.requests
+    ]
+    assert {r.outcome for r in shown.requests} == {"planned"}
+    assert {r.outcome for r in done.requests} == {"applied"}
+
+
+def test_history_is_kept_when_no_length_is_set() -> None:
+    stores = filled()
+
+    report = compact_shard(stores, "shard", settings(), full=True)
+
+    assert load(stores).since == load(filled(0)).since
+    assert report.to_json()["updates_out"] == report.to_json()["updates_in"]
+
+
+def test_advancing_lets_rows_cancel() -> None:
+    stores = filled()
+
+    report = compact_shard(stores, "shard", settings(history_ms=1), full=True)
+
+    (request,) = report.requests
+    assert (request.updates_in, request.updates_out) == (8 * 20 + 7 * 20, 20)
+    assert (report.runs_before, report.runs_after) == (8, 1)
+    assert [row[:2] for row in snapshot(stores, "shard")] == [
+        (name, 7) for name in sorted(f"row {i}" for i in range(20))
+    ]
+
+
+def test_a_live_hold_keeps_since_where_it_is() -> None:
+    stores = filled()
+    machine = Machine(stores)
+    machine.apply("shard", lambda s, now: hold(s, now, name="reader", since=3, lease_ms=60_000))
+
+    report = compact_shard(stores, "shard", settings(history_ms=1), full=True)
+
+    assert report.since == load(stores).since == 3
+    assert snapshot(stores, "shard", 3)
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_doing_nothing_has_a_reason(full: bool) -> None:
+    stores = memory_stores()
+    create(stores, RELATION)
+
+    assert "no updates" in (compact_shard(stores, "shard", settings(), full=full).idle_reason or "")
+    append(stores, "shard", 0, 1, [day(0)])
+    report = compact_shard(stores, "shard", settings(), full=full)
+    if not full:
+        assert "levels" in (report.idle_reason or "")
+        assert report.requests == ()
+        assert "nothing to do" in report.lines()[0]
+
+
+def test_merges_of_too_few_runs_wait() -> None:
+    stores = filled(2)
+
+    made = plan(load(stores), CompactSettings(min_inputs=3))
+
+    assert made.requests == ()
+    assert "fewer runs than 3" in (made.idle_reason or "")
+    assert plan(load(stores), CompactSettings()).requests
+
+
+def test_a_single_run_that_needs_no_change_is_kept_by_reference() -> None:
+    stores = memory_stores()
+    create(stores, RELATION)
+    append(stores, "shard", 0, 5, [])
+    append(stores, "shard", 5, 6, [day(5)])
+    append(stores, "shard", 6, 9, [])
+    blobs = set(stores.blob.live)  # type: ignore[attr-defined]
+
+    report = compact_shard(stores, "shard", settings(history_ms=4), full=True)
+
+    (request,) = report.requests
+    assert request.by_reference
+    assert request.applied
+    assert set(stores.blob.live) == blobs  # type: ignore[attr-defined]
+    (batch,) = load(stores).batches
+    assert (batch.upper, batch.since) == (9, 5)
+    assert len(snapshot(stores, "shard", 8)) == 40
+
+
+def test_one_run_whose_times_must_move_is_rewritten() -> None:
+    stores = memory_stores()
+    create(stores, RELATION)
+    append(stores, "shard", 0, 9, [day(1)])
+
+    report = compact_shard(stores, "shard", settings(history_ms=4), full=True)
+
+    assert not report.requests[0].by_reference
+    (ref,) = plan_read(stores, load(stores)).fetched
+    assert (ref.t_low, ref.t_high) == (5, 5)
+
+
+@pytest.mark.parametrize("layout", ["row", "both", "structured"])
+def test_full_brings_every_layout_to_the_declared_one(layout: str) -> None:
+    stores = memory_stores()
+    create(stores, RELATION, write_format=layout)
+    for number, written in enumerate(["row", "both", "structured"]):
+        append(stores, "shard", number, number + 1, [day(number)], written)
+    before = snapshot(stores, "shard")
+
+    compact_shard(stores, "shard", settings(), full=True)
+
+    assert {ref.layout for ref in plan_read(stores, load(stores)).fetched} == {layout}
+    assert snapshot(stores, "shard") == before
+
+
+@pytest.mark.parametrize("memory_bytes", [8_000, 2**30])
+def test_slices_and_spills_give_the_same_run(memory_bytes: int) -> None:
+    """However little memory there is, more tasks and files make no difference to readers."""
+    stores = memory_stores()
+    create(stores, RELATION)
+    for number in range(6):
+        append(stores, "shard", number, number + 1, [day(number, rows=60)])
+    state = load(stores)
+    before = snapshot(stores, "shard")
+    request = full_request(state.spine, state.since)
+    assert request is not None
+    refs = {run.upper: list(run.parts) for run in plan_read(stores, state).runs}
+    manifests = {b.manifest: refs[b.upper] for b in request.batches if b.manifest}
+
+    made = tasks(state, request, manifests, stores.settings, memory_bytes)
+    compact_shard(stores, "shard", settings(memory_bytes=memory_bytes), full=True)
+
+    assert (len(made) > 3) == (memory_bytes < 2**30)
+    assert snapshot(stores, "shard") == before
+    assert [len(batch.runs) for batch in load(stores).batches] == [1]
+
+
+def test_a_task_done_twice_writes_the_same_blobs() -> None:
+    stores = filled()
+    state = load(stores)
+    request = full_request(state.spine, 7)
+    assert request is not None
+    refs = {run.upper: list(run.parts) for run in plan_read(stores, state).runs}
+    manifests = {b.manifest: refs[b.upper] for b in request.batches if b.manifest}
+    (task,) = tasks(state, replace(request, since=7), manifests, stores.settings, 2**30)
+
+    first, second = run_task(task), run_task(task)
+
+    assert [p.ref for p in first.parts] == [p.ref for p in second.parts]
+
+
+def test_a_lost_race_applies_nothing_and_deletes_nothing() -> None:
+    stores = filled()
+
+    def overtaken(function, items):
+        results = list(serial(function, items))
+        compact_shard(stores, "shard", settings(history_ms=1), full=True)
+        yield from results
+
+    before = set(stores.blob.live)  # type: ignore[attr-defined]
+    report = compact_shard(stores, "shard", settings(history_ms=3), overtaken)
+
+    after = load(stores)
+    assert report.applied == 0
+    assert "no longer in the spine" in report.not_applied[0]
+    assert before <= set(stores.blob.live)  # type: ignore[attr-defined]
+    assert sum(len(b.runs) for b in after.batches) == 1
+    assert len(snapshot(stores, "shard")) == 20
+
+
+def test_the_same_merge_by_two_workers_counts_once() -> None:
+    stores = filled()
+
+    def doubled(function, items):
+        results = list(serial(function, items))
+        compact_shard(stores, "shard", settings(history_ms=1))
+        yield from results
+
+    report = compact_shard(stores, "shard", settings(history_ms=1), doubled)
+
+    assert all(r.applied for r in report.requests)
+    assert len(snapshot(stores, "shard")) == 20
+
+
+@pytest.mark.parametrize("damage", ["missing", "foreign"])
+def test_a_damaged_input_applies_nothing(damage: str) -> None:
+    stores = filled()
+    blob = stores.blob
+    assert isinstance(blob, MemoryBlob)
+    refs = plan_read(stores, load(stores)).fetched
+    if damage == "missing":
+        del blob.live[refs[2].key]
+    else:
+        blob.live[refs[2].key] = blob.live[refs[3].key]
+    before = load(stores)
+
+    with pytest.raises(Corrupt) as caught:
+        compact_shard(stores, "shard", settings(), full=True)
+
+    assert caught.value.cure
+    assert load(stores) == before
+
+
+def test_a_merge_that_loses_rows_is_corrupt_and_applies_nothing() -> None:
+    stores = filled(write_format="structured")
+    before = load(stores)
+
+    def careless(function, items):
+        for result in serial(function, items):
+            yield replace(result, parts=result.parts[1:])
+
+    with pytest.raises(Corrupt, match="does not hold what its inputs hold") as caught:
+        compact_shard(stores, "shard", settings(), careless, full=True)
+
+    assert caught.value.details["shard"] == "shard"
+    assert load(stores) == before
+
+
+def test_parts_sorted_otherwise_are_brought_to_the_new_order() -> None:
+    stores = filled()
+    state = load(stores)
+    turned = replace(state, relations=(*state.relations, Relation(1, COLUMNS, (1,), (2,))), since=7)
+    request = full_request(turned.spine, 7)
+    assert request is not None
+    refs = {run.upper: list(run.parts) for run in plan_read(stores, state).runs}
+    manifests = {b.manifest: refs[b.upper] for b in request.batches if b.manifest}
+    (task,) = tasks(turned, request, manifests, stores.settings, 2**30)
+
+    from strata.fetch import Source
+
+    source = Source(stores.blob, "shard", turned.relations, "structured")
+    found = [row for t in merged(source, task) for row in plain_rows(t, turned.relation)]
+
+    assert found == sorted(found)
+    assert len(found) == 20
+    assert [part.ref.order for part in run_task(task).parts] == [(2, 1)]
+    assert plan(turned, CompactSettings(), full=True).requests

@@ -1,0 +1,112 @@
+"""Slices cover everything once, and no row group that holds one of its rows is left out."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strata.format.manifest import PartRef, Split
+from strata.model.schema import Column, Relation
+from strata.model.types import parse_type
+from strata.updates.order import encode_keys, high_key, sort_updates
+from strata.updates.slices import (
+    WHOLE,
+    Slice,
+    cut,
+    has_keys_of,
+    keeps_order,
+    overlapping_groups,
+    rows_of,
+)
+from tests.updates import plain_rows, relations, table, updates
+
+TEXT = Relation(0, (Column(1, "c", parse_type("string")),), (1,), ())
+
+
+def ref_of(keys: list[bytes], starts: list[int], limit: int, relation: Relation) -> PartRef:
+    """Return the reference of a part with these row keys and row groups, keys cut to `limit`."""
+    return PartRef(
+        key="k", size_bytes=1000, rows=len(keys), run=0, layout="both",
+        relation_version=relation.version, order=relation.sort_ids, t_low=0, t_high=0,
+        diffs_sum=0, digest=0, retractions=False, key_low=keys[0][:limit],
+        key_high=high_key(keys[-1], limit),
+        splits=tuple(Split(row, keys[row][:limit]) for row in starts),
+    )  # fmt: skip
+
+
+@given(st.data(), st.lists(st.binary(max_size=6), max_size=4))
+def test_slices_share_no_row_and_leave_none_out(data: st.DataObject, edges: list[bytes]) -> None:
+    relation = data.draw(relations(max_columns=2))
+    rows = sort_updates(data.draw(updates(relation)), relation)
+    bounds = sorted({*edges} - {b""})
+
+    pieces = [Slice(a, b) for a, b in zip([b"", *bounds], [*bounds, None], strict=True)]
+
+    together = [row for p in pieces for row in plain_rows(rows_of(rows, p, relation), relation)]
+    assert together == plain_rows(rows, relation)
+
+
+@given(st.data(), st.integers(0, 12))
+def test_a_group_with_a_row_of_the_slice_is_named(data: st.DataObject, limit: int) -> None:
+    relation = data.draw(relations(max_columns=2))
+    rows = sort_updates(data.draw(updates(relation)), relation)
+    keys = encode_keys(rows, relation).to_pylist()
+    if not keys:
+        return
+    starts = sorted({0, *data.draw(st.lists(st.integers(0, len(keys) - 1), max_size=4))})
+    ref = ref_of(keys, starts, limit, relation)
+    edge = st.sampled_from([*keys, *(k[:3] for k in keys)]) | st.binary(max_size=8)
+    low, high = sorted([data.draw(edge), data.draw(edge)])
+    piece = Slice(low, high)
+
+    named = overlapping_groups(ref, piece, relation, [relation])
+
+    assert named is not None
+    for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(keys)], strict=True)):
+        if any(low <= key < high for key in keys[start:end]):
+            assert number in named
+
+
+def test_groups_beside_the_slice_are_left_out() -> None:
+    keys = [bytes([1, letter]) for letter in b"abcdefgh"]
+    ref = ref_of(keys, [0, 2, 4, 6], 64, TEXT)
+
+    assert overlapping_groups(ref, Slice(b"\x01e", b"\x01f"), TEXT, [TEXT]) == [1, 2]
+    assert overlapping_groups(ref, Slice(b"\x01f", b"\x01g"), TEXT, [TEXT]) == [2]
+    assert overlapping_groups(ref, Slice(b"\x02", None), TEXT, [TEXT]) == []
+    assert overlapping_groups(ref, WHOLE, TEXT, [TEXT]) is None
+
+
+def test_cut_makes_slices_of_about_equal_bytes() -> None:
+    keys = [f"{n:04}".encode() for n in range(1000)]
+    parts = [ref_of(keys, list(range(0, 1000, 100)), 64, TEXT) for _ in range(10)]
+
+    pieces = cut(parts, TEXT, [TEXT], 2500)
+
+    assert len(pieces) == 4
+    assert pieces[0].low == b""
+    assert pieces[-1].high is None
+    assert [a.high for a in pieces[:-1]] == [b.low for b in pieces[1:]]
+    assert cut(parts, TEXT, [TEXT], 10**6) == [WHOLE]
+    assert cut([], TEXT, [TEXT], 1) == [WHOLE]
+
+
+def test_keys_of_another_order_or_type_mean_nothing() -> None:
+    text, number = parse_type("string"), parse_type("int32")
+    old = Relation(0, (Column(1, "a", text), Column(2, "b", number)), (1,), ())
+    wider = Relation(1, (Column(1, "a", text), Column(2, "b", parse_type("int64"))), (1,), ())
+    longer = Relation(1, (*old.columns, Column(3, "c", text)), (1,), ())
+    shorter = Relation(1, (Column(1, "a", text),), (1,), ())
+    turned = Relation(1, old.columns, (1,), (2,))
+    ref = ref_of([b"x"], [0], 64, old)
+
+    for new, sorted_still, comparable in (
+        (old, True, True),
+        (wider, True, False),  # the same order, other bytes
+        (longer, True, False),  # the new column is the same in all rows
+        (shorter, False, False),  # times are out of order where only b told rows apart
+        (turned, False, False),
+    ):
+        assert keeps_order(ref, new, [old, new]) == sorted_still
+        assert has_keys_of(ref, new, [old, new]) == comparable
+    assert not keeps_order(ref, old, [turned])  # its own version is not known
+    assert overlapping_groups(ref, Slice(b"y", b"z"), wider, [old, wider]) is None
+    assert table(old, []).num_rows == 0

@@ -1,0 +1,78 @@
+"""Streams give what their source gives, errors included, and leave nothing behind."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strata.model.schema import Column, Relation
+from strata.model.types import parse_type
+from strata.updates.stream import ahead, spilled
+from tests.updates import contents, plain_rows, relations, split, table, updates
+
+TEXT = Relation(0, (Column(1, "c", parse_type("string")),), (1,), ())
+
+
+@given(st.lists(st.integers()), st.integers(1, 5))
+def test_ahead_gives_every_item_in_order(items: list[int], depth: int) -> None:
+    assert list(ahead(iter(items), depth)) == items
+
+
+def test_ahead_raises_the_error_where_it_happened() -> None:
+    def source() -> Iterator[int]:
+        yield 1
+        raise ValueError("broken")
+
+    stream = ahead(source())
+
+    assert next(stream) == 1
+    with pytest.raises(ValueError, match="broken"):
+        next(stream)
+
+
+def test_ahead_stops_its_thread_when_nobody_reads_on() -> None:
+    closed = threading.Event()
+
+    def source() -> Iterator[int]:
+        try:
+            yield from range(10**9)
+        finally:
+            closed.set()
+
+    stream = ahead(source())
+    next(stream)
+    stream.close()  # type: ignore[attr-defined]
+
+    assert not [t for t in threading.enumerate() if t.name == "strata-ahead"]
+    assert closed.wait(1)
+
+
+@given(st.data())
+def test_spilled_rows_come_back_in_order(data: st.DataObject) -> None:
+    relation = data.draw(relations())
+    rows = data.draw(updates(relation))
+    pieces = [rows.slice(a.num_rows * 0, 0) for a in [rows]] + [
+        table(relation, []),
+        *(rows.slice(i, 3) for i in range(0, rows.num_rows, 3)),
+    ]
+
+    back = list(spilled(iter(pieces), rows.schema))
+
+    assert [row for batch in back for row in plain_rows(batch, relation)] == plain_rows(
+        rows, relation
+    )
+    assert contents(back, relation) == contents(split(rows, [5]), relation)
+
+
+def test_a_spill_reads_its_source_only_when_asked() -> None:
+    read = []
+
+    def source() -> Iterator[object]:
+        read.append(1)
+        yield table(TEXT, [("a", 0, 1)])
+
+    stream = spilled(source(), table(TEXT, []).schema)
+    assert not read
+    assert sum(batch.num_rows for batch in stream) == 1

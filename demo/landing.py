@@ -58,7 +58,7 @@ def make_landing(root: str | Path, days: int | None = None) -> Landing:
     flight_days = [_day(row) for row in rows]
     sources = {
         "flights": _csv(",".join(header), _by_day(flight_days, lines)),
-        "flight_events": _by_day(flight_days, (_event(row) for row in rows)),
+        "flight_events": _events(rows, flight_days, last),
         "weather": _weather(),
         "planes": _planes(rows, flight_days),
         "airports": {FIRST_DAY: _text("airports.csv").splitlines()},
@@ -115,6 +115,12 @@ def _planes(rows: list[Row], days: list[date]) -> Days:
     for day, change in plane_changes(flights, master):
         changes.setdefault(day, []).append(orjson.dumps(change).decode())
     return changes
+
+
+def _events(rows: list[Row], days: list[date], last: date) -> Days:
+    """Return the flights before `last` as JSON lines by day."""
+    chosen = [(day, row) for day, row in zip(days, rows, strict=True) if day < last]
+    return _by_day([day for day, _ in chosen], (_event(row) for _, row in chosen))
 
 
 def _event(row: Row) -> str:

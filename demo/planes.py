@@ -8,6 +8,7 @@ update is the old row with -1 and the new row with +1: on any day the sum of all
 is exactly the planes in service, once each.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -65,10 +66,10 @@ def _life(fixed: Change, log: _Log) -> Iterator[tuple[date, Change]]:
     row = _row(fixed, home=log.origins[0], flights=0, last_seen=first)
     yield first, {**row, "diff": 1}
     for month in _months(first, last):
-        seen = [n for n, day in enumerate(log.days) if day < month]
-        recent = Counter(log.origins[n] for n in seen if log.days[n] >= _month_before(month))
-        home = min(recent, key=lambda o: (-recent[o], o)) if recent else str(row["home"])
-        new = _row(fixed, home=home, flights=len(seen), last_seen=log.days[seen[-1]])
+        seen = bisect_left(log.days, month)
+        recent = Counter(log.origins[bisect_left(log.days, _month_before(month)) : seen])
+        home = _most_common(recent) if recent else str(row["home"])
+        new = _row(fixed, home=home, flights=seen, last_seen=log.days[seen - 1])
         if new != row:
             yield month, {**row, "diff": -1}
             yield month, {**new, "diff": 1}
@@ -79,6 +80,11 @@ def _life(fixed: Change, log: _Log) -> Iterator[tuple[date, Change]]:
 
 def _row(fixed: Change, *, home: str, flights: int, last_seen: date) -> Change:
     return {**fixed, "home": home, "flights": flights, "last_seen": str(last_seen)}
+
+
+def _most_common(origins: Counter[str]) -> str:
+    """Return the most common airport, of several the first by name."""
+    return min(origins, key=lambda origin: (-origins[origin], origin))
 
 
 def _months(first: date, last: date) -> Iterator[date]:

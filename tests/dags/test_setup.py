@@ -33,9 +33,5 @@ def test_what_is_missing_is_named_and_then_made(environment):
     ]
 
     setup.make_pool(1, environment)
-    with_connection = environment | setup.connection_variable("local[2]", "2g")
-    assert setup.missing(with_connection) == []
-
-    setup.make_connection("local[2]", "2g", environment)
-    setup.make_connection("spark://master:7077", "4g", environment)  # replaces
+    setup.make_connection("spark://master:7077", "4g", environment)
     assert setup.missing(environment) == []

@@ -1,0 +1,87 @@
+"""Files of every format version can be read for ever; see freeze.py and contents.py."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from strata.format.digest import content_digest
+from strata.format.manifest import Split, decode_manifest, part_refs, stats_columns
+from strata.format.part import Description, encode_part, read_footer, read_part, validate_part
+from strata.model.spec import LAYOUTS
+from tests.formats.contents import NEW, OLD, VERSION, updates
+from tests.unit.format.values import plain
+
+HERE = Path(__file__).parent
+VERSIONS = sorted(path.name for path in HERE.glob("v*"))
+
+
+def frozen(version: str, name: str) -> bytes:
+    return (HERE / version / name).read_bytes()
+
+
+def test_there_are_files_of_every_version() -> None:
+    assert [f"v{i}" for i in range(1, VERSION + 1)] == VERSIONS
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_frozen_part_still_holds_what_was_written(version: str, layout: str) -> None:
+    data = frozen(version, f"part-{layout}.parquet")
+
+    batches = list(read_part(data, OLD, read_format="row_with_validate"))
+    found, wanted = pa.Table.from_batches(batches), updates()
+
+    assert found.schema == wanted.schema
+    for name in wanted.column_names:
+        assert plain(found[name].combine_chunks()) == plain(wanted[name].combine_chunks()), name
+    assert validate_part(data, OLD).mismatches == 0
+    footer = read_footer(data)
+    assert (footer.layout, footer.relation_version) == (layout, 4)
+    assert footer.description == Description(-5, 1000, 7)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_frozen_part_is_read_in_a_newer_relation(version: str, layout: str) -> None:
+    data = frozen(version, f"part-{layout}.parquet")
+
+    table = pa.Table.from_batches(list(read_part(data, NEW, relations=[OLD, NEW])))
+
+    assert table["20"].to_pylist() == ["?"] * 6
+    assert table["3"].to_pylist() == updates()["3"].to_pylist()
+    assert table["3"].type == pa.int64()
+    assert table.column_names == ["20", "3", "1", "t", "d"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_frozen_manifest_still_says_what_was_written(version: str) -> None:
+    table = decode_manifest(frozen(version, "manifest.arrow"))
+    first, second = part_refs(table)
+
+    assert first.key == "frozen/parts/1"
+    assert first.splits == (Split(0, b"\x01"), Split(3, b"\x02"))
+    assert (first.order, first.key_high, first.stats_version) == ((1, 2), None, 1)
+    assert (second.layout, second.key_high, second.stats_version) == ("row", b"\x09", None)
+    assert first.digest == content_digest(updates(), OLD)
+    assert stats_columns(table).column_names == ["rows", "s.4", "s.13$.a"]
+    assert table["s.4"][0].as_py()["high"] == 2**40
+    assert table["s.4"][1].as_py() is None
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_current_version_writes_what_its_frozen_part_holds(layout: str) -> None:
+    # The row codec's bytes are the format; Parquet's may change with the library that writes them.
+    data = frozen(f"v{VERSION}", f"part-{layout}.parquet")
+    now = encode_part(
+        updates(), OLD, layout, description=Description(-5, 1000, 7), row_group_bytes=600
+    )
+    import io
+
+    import pyarrow.parquet as pq
+
+    old, new = pq.read_table(io.BytesIO(data)), pq.read_table(io.BytesIO(now.data))
+    assert new.schema.names == old.schema.names
+    for name in ("k", "v"):
+        if name in old.schema.names:
+            assert new[name].to_pylist() == old[name].to_pylist()

@@ -81,11 +81,12 @@ def rescale(bounds: Bounds, shift: int, digits: int) -> Bounds:
         return bounds
     if shift > 0:
         wide = bounds if digits + shift <= _SAFE_DIGITS else bounds.astype(object)
-        return wide * 10**shift
+        scaled: Bounds = wide * 10**shift
+        return scaled
     if -shift > _SAFE_DIGITS:
         bounds = bounds.astype(object)
     unit = 10**-shift
-    magnitude = (np.abs(bounds) + unit // 2) // unit  # half away from zero; unit is even
+    magnitude: Bounds = (np.abs(bounds) + unit // 2) // unit  # half away from zero; unit is even
     return np.where(bounds < 0, -magnitude, magnitude)
 
 
@@ -103,3 +104,10 @@ def single(bounds: Bounds) -> Bounds:
     with np.errstate(over="ignore"):
         rounded: Bounds = bounds.astype(np.float32).astype(np.float64)
     return rounded
+
+
+def truncating(bounds: Bounds, unit: int) -> Bounds:
+    """Return whole numbers divided by a positive unit, rounded toward zero."""
+    quotient = bounds // unit
+    nearer_zero: Bounds = quotient + ((bounds < 0) & (quotient * unit != bounds))
+    return nearer_zero

@@ -51,7 +51,8 @@ def add_months(days: Bounds, count: Bounds) -> Bounds:
     day = days - month_start(month)
     target = month + count
     start = month_start(target)
-    return start + np.minimum(day, month_start(target + 1) - start - 1)
+    later: Bounds = start + np.minimum(day, month_start(target + 1) - start - 1)
+    return later
 
 
 def truncate_days(days: Bounds, unit: str) -> Bounds | None:
@@ -61,7 +62,8 @@ def truncate_days(days: Bounds, unit: str) -> Bounds | None:
     """
     unit = unit.upper()
     if unit == "WEEK":
-        return days - (days + 3) % 7  # 1970-01-01 was a Thursday
+        monday: Bounds = days - (days + 3) % 7  # 1970-01-01 was a Thursday
+        return monday
     if unit not in _MONTHS:
         return None
     size = _MONTHS[unit]
@@ -75,6 +77,7 @@ def truncate_micros(micros: Bounds, unit: str) -> Bounds | None:
     keeps away from there.
     """
     if (length := _LENGTHS.get(unit.upper())) is not None:
-        return micros - micros % length
+        start: Bounds = micros - micros % length
+        return start
     days = truncate_days(micros // DAY_US, unit)
     return None if days is None else days * DAY_US

@@ -26,7 +26,7 @@ class Column:
 class Literal:
     """A constant."""
 
-    value: int | float | str | bytes | bool | None | object
+    value: object  # plain and exact, as above
     type: str
 
 

@@ -44,7 +44,7 @@ Arguments, in order (Catalyst class where the name differs). `...` repeats.
     timestamp_add                            (quantity, timestamp); unit, zone
     timestamp_diff                           (start, end); unit, zone
     subtract_timestamps, subtract_dates      (left, right)
-    unix_timestamp                           (timestamp or date, format); zone   also ToUnixTimestamp
+    unix_timestamp                           (timestamp or date, format); zone  and ToUnixTimestamp
     unix_seconds, unix_millis, unix_micros   (timestamp)
     unix_date                                (date)
     date_from_unix_date                      (days)

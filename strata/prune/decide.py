@@ -8,7 +8,7 @@ those behind it, never of those before it, and a null one hides nothing.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -103,15 +103,11 @@ def _decide_chunk(
         if not left:
             return
         if left < _WORTH_NARROWING * len(undecided):
-            chosen = (
-                np.arange(rows.start, rows.stop)[undecided] if _whole(chosen) else chosen[undecided]
-            )
+            if isinstance(chosen, slice):
+                chosen = np.arange(rows.start, rows.stop)
+            chosen = chosen[undecided]
             true, reached, fail = true[undecided], reached[undecided], fail[undecided]
             view = specs.at(chosen)
-
-
-def _whole(rows: Any) -> bool:
-    return isinstance(rows, slice)
 
 
 def needed_columns(filter: Filter) -> set[str]:

@@ -6,6 +6,7 @@ proof that a column holds no other value.
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -107,30 +108,27 @@ def _physical(array: pa.Array) -> Bounds | None:
     ones Python integers, as `spark_type(...).wide` says.
     """
     kind = array.type
-    if pa.types.is_struct(kind) or pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return None
     if pa.types.is_boolean(kind):
         return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False))
-    if pa.types.is_decimal128(kind):
-        return _decimals(array)
-    width = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}.get(
-        getattr(kind, "bit_width", 0)
-    )
-    if pa.types.is_floating(kind):
-        width = {32: np.float32, 64: np.float64}.get(kind.bit_width)
-    if width is None or array.buffers()[1] is None:
+    if not (pa.types.is_primitive(kind) or pa.types.is_decimal128(kind)):
         return None
-    whole = np.frombuffer(array.buffers()[1], dtype=width)
+    if (buffer := array.buffers()[1]) is None:  # nothing but nulls
+        return np.zeros(len(array), np.int64)
+    if pa.types.is_decimal128(kind):
+        return _decimals(array, buffer)
+    letter = "f" if pa.types.is_floating(kind) else "i"
+    whole = np.frombuffer(buffer, dtype=f"{letter}{kind.bit_width // 8}")
     return whole[array.offset : array.offset + len(array)]
 
 
-def _decimals(array: pa.Array) -> Bounds:
-    words = np.frombuffer(array.buffers()[1], dtype=np.int64)
+def _decimals(array: pa.Array, buffer: pa.Buffer) -> Bounds:
+    words = np.frombuffer(buffer, dtype=np.int64)
     words = words[2 * array.offset : 2 * (array.offset + len(array))]
     if array.type.precision <= 18:
         return words[0::2]
     low = words[0::2].view(np.uint64).astype(object)
-    return words[1::2].astype(object) * 2**64 + low
+    whole: Bounds = words[1::2].astype(object) * 2**64 + low
+    return whole
 
 
 _NOTHING_KNOWN: Final = np.array([False])
@@ -200,15 +198,17 @@ class View:
             return Spec(self._texts(name, low, high, none), null)
         if low.values is None or high.values is None:
             return Spec(gate(everything(kind.name), ~none), null)
-        low_known, high_known = (
-            field.known(self._rows) & self._known(name) for field in (low, high)
-        )
-        bottom, top = low.values[self._rows], high.values[self._rows]
+        bottom, top = self._side(name, low), self._side(name, high)
         if kind.family == "bool":
-            twisted = low_known & high_known & bottom & ~top
-            true, false = ~high_known | top | twisted, ~low_known | ~bottom | twisted
+            twisted = bottom.known & top.known & bottom.values & ~top.values
+            true = ~top.known | top.values | twisted
+            false = ~bottom.known | ~bottom.values | twisted
             return Spec(Bools(true & ~none, false & ~none), null)
-        return Spec(_numbers(bottom, top, low_known, high_known, kind, none, nan), null)
+        return Spec(_numbers(bottom, top, kind, none, nan), null)
+
+    def _side(self, name: str, field: "_Field") -> "_Side":
+        assert field.values is not None
+        return _Side(field.values[self._rows], field.known(self._rows) & self._known(name))
 
     def _texts(self, name: str, low: "_Field", high: "_Field", none: Flags) -> Texts:
         bottom, top = low.texts(self._rows), high.texts(self._rows)
@@ -237,7 +237,8 @@ class View:
             if less:
                 other, other_known = self._count(name, less)
                 count, is_known = count - other, is_known & other_known
-            return ((count != 0) | ~is_known) & ~absent
+            possible: Flags = ((count != 0) | ~is_known) & ~absent
+            return possible
 
         present, present_known = self._count(name, "present")
         rows, rows_known = self._row_counts()
@@ -267,11 +268,12 @@ class View:
         """Return whether the nearest ancestor with statistics lists all of its keys."""
         name = path_name(column_id, path)
         above = self._complete(column_id, path[:-1]) if path else _NOTHING_KNOWN
+        known, complete = self._known(name), _NOTHING_KNOWN
         field = self._specs.field(name, "complete")
-        if field is None or field.values is None or not pa.types.is_boolean(field.type):
-            return above & ~self._known(name)
-        known = self._known(name)
-        return np.where(known, field.known(self._rows) & field.values[self._rows], above)
+        if field is not None and field.values is not None and pa.types.is_boolean(field.type):
+            complete = field.known(self._rows) & field.values[self._rows]
+        lists_all: Flags = (known & complete) | (~known & above)
+        return lists_all
 
     def _json_numbers(self, name: str, some: Flags) -> Numbers:
         low, high = (self._specs.field(name, side) for side in ("num_low", "num_high"))
@@ -281,16 +283,8 @@ class View:
             return Numbers(full.low, full.high, ~some)
         if not (pa.types.is_float64(low.type) and pa.types.is_float64(high.type)):
             return Numbers(full.low, full.high, ~some)
-        known = self._known(name)
-        return _numbers(
-            low.values[self._rows],
-            high.values[self._rows],
-            low.known(self._rows) & known,
-            high.known(self._rows) & known,
-            spark_type("double"),
-            ~some,
-            _NOTHING_KNOWN,
-        )
+        ends = self._side(name, low), self._side(name, high)
+        return _numbers(*ends, spark_type("double"), ~some, _NOTHING_KNOWN)
 
     def _json_strings(self, name: str, some: Flags) -> Texts:
         low, high = (self._specs.field(name, side) for side in ("str_low", "str_high"))
@@ -301,28 +295,29 @@ class View:
         return self._texts(name, low, high, ~some)
 
 
-def _numbers(
-    low: Bounds,
-    high: Bounds,
-    low_known: Flags,
-    high_known: Flags,
-    kind: SparkType,
-    none: Flags,
-    nan: Flags,
-) -> Numbers:
-    """Return a range, opened to the type's limits where a bound is unknown or makes no sense."""
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One end of the ranges as the statistics give it."""
+
+    values: Bounds
+    known: Flags
+
+
+def _numbers(low: _Side, high: _Side, kind: SparkType, none: Flags, nan: Flags) -> Numbers:
+    """Return ranges, opened to the type's limits where an end is unknown or makes no sense."""
     if kind.family == "float":
-        low, high = low.astype(np.float64, copy=False), high.astype(np.float64, copy=False)
-        low_known, high_known = low_known & ~np.isnan(low), high_known & ~np.isnan(high)
         least, most = np.array([-np.inf]), np.array([np.inf])
     else:
-        dtype = object if kind.wide else np.int64
-        low, high = low.astype(dtype, copy=False), high.astype(dtype, copy=False)
         least, most = integers(kind.low, kind), integers(kind.high, kind)
-    twisted = low_known & high_known & (low > high)
+        nan = _NOTHING_KNOWN
+    bottom, top = (side.values.astype(least.dtype, copy=False) for side in (low, high))
+    # Written this way round, NaN is outside as well.
+    low_known = low.known & (bottom >= least) & (bottom <= most)
+    high_known = high.known & (top >= least) & (top <= most)
+    twisted = low_known & high_known & (bottom > top)
     open_low, open_high = ~low_known | twisted, ~high_known | twisted
     if open_low.any():
-        low = np.where(open_low, least, low)
+        bottom = np.where(open_low, least, bottom)
     if open_high.any():
-        high = np.where(open_high, most, high)
-    return Numbers(low, high, none, nan if kind.family == "float" else _NOTHING_KNOWN)
+        top = np.where(open_high, most, top)
+    return Numbers(bottom, top, none, nan)

@@ -212,7 +212,8 @@ def _truncating(a: Bounds, b: Bounds) -> Bounds:
     """Return `a / b` rounded toward zero; wraps at the least 64-bit number by -1."""
     with np.errstate(over="ignore"):
         quotient = a // b
-        return quotient + ((quotient * b != a) & ((a < 0) != (b < 0)))
+        nearer_zero: Bounds = quotient + ((quotient * b != a) & ((a < 0) != (b < 0)))
+    return nearer_zero
 
 
 def _unary_minus(call: Call, args: Sequence[Spec], context: Context) -> Spec:
@@ -221,7 +222,25 @@ def _unary_minus(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         return strict(args, Outcome(Numbers(-a.high, -a.low, a.empty, a.nan)))
     zero = np.zeros_like(a.low)
     (low, high), over = _corners(exact.subtract, [(zero, a.high), (zero, a.low)])
-    return whole(call, args, Numbers(low, high, a.empty), over)
+    return _negated(call, args, Numbers(low, high, a.empty), over)
+
+
+def _negated(call: Call, args: Sequence[Spec], values: Numbers, over: Flags) -> Spec:
+    """Return the Spec of numbers with changed sign; a wide decimal that overflows fails always."""
+    kind = spark_type(call.type)
+    if not kind.wide:
+        return whole(call, args, values, over)
+    low, high = _cut_to_34_digits(values.low, values.high)
+    fitting, outside = exact.fit(Numbers(low, high, values.empty), kind)
+    return strict(args, Outcome(fitting, fail=outside))
+
+
+def _cut_to_34_digits(low: Bounds, high: Bounds) -> Pair:
+    """Return wide decimals moved outward by what Spark rounds away.
+
+    It negates in Scala's BigDecimal, whose default context has 34 digits of the 38 there may be.
+    """
+    return low - np.abs(low) // 10**33, high + np.abs(high) // 10**33
 
 
 def _abs(call: Call, args: Sequence[Spec], context: Context) -> Spec:
@@ -234,7 +253,7 @@ def _abs(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         return strict(args, Outcome(Numbers(np.abs(low), np.abs(high), a.empty, a.nan)))
     # high of -(2**63) alone: -a.high wraps to itself; the type's range decides.
     low = np.where(low < 0, high, low)
-    return whole(call, args, Numbers(low, high, a.empty), over)
+    return _negated(call, args, Numbers(low, high, a.empty), over)
 
 
 def _unary_positive(call: Call, args: Sequence[Spec], context: Context) -> Spec:

@@ -85,9 +85,7 @@ def _rescaled(call: Call, args: Sequence[Spec], a: Numbers, shift: int) -> Spec:
 
 
 def _toward_zero(bounds: Bounds, unit: int) -> Bounds:
-    if unit > exact.HIGHEST:
-        bounds = bounds.astype(object)
-    return np.where(bounds < 0, -(-bounds // unit), bounds // unit)
+    return exact.truncating(bounds.astype(object) if unit > exact.HIGHEST else bounds, unit)
 
 
 def _to_float(args: Sequence[Spec], a: Numbers, source: SparkType, target: SparkType) -> Spec:
@@ -126,7 +124,10 @@ def _float_to_decimal(call: Call, args: Sequence[Spec], a: Numbers, target: Spar
     if target.wide or spark_type(call.args[0].type).single:
         return opened(call, args)
     values, outside = decimals_around(a, target)
-    return strict(args, Outcome(values, *settle(call, outside | a.nan)))
+    null, fail = settle(call, outside)
+    # NaN and the infinities have no decimal: null in every mode.
+    infinite = (np.isinf(a.low) | np.isinf(a.high)) & ~a.empty
+    return strict(args, Outcome(values, null | a.nan | infinite, fail))
 
 
 def _boolean(call: Call, args: Sequence[Spec], source: SparkType, target: SparkType) -> Spec:
@@ -173,7 +174,8 @@ def _temporal(call: Call, args: Sequence[Spec], source: SparkType, target: Spark
             return strict(args, Outcome(Numbers(a.low // SECOND_US, a.high // SECOND_US, a.empty)))
         case "timestamp", ("byte" | "short" | "integer"):
             seconds = Numbers(a.low // SECOND_US, a.high // SECOND_US, a.empty)
-            return whole(call, args, seconds)
+            fitting, outside = exact.fit(seconds, target)
+            return strict(args, Outcome(fitting, *settle(call, outside)))
         case (("byte" | "short" | "integer" | "long"), "timestamp"):
             # Saturates in every mode.
             low, high = (exact.multiply(x, np.array([SECOND_US]))[0] for x in (a.low, a.high))

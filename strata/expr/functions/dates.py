@@ -26,8 +26,10 @@ _DATE: Final = spark_type("date")
 
 
 def checked(args: Sequence[Spec], low: Bounds, high: Bounds, empty: Flags) -> Spec:
-    """Return days that fail, in every mode, where they leave 32 bits."""
+    """Return days that wrap or fail, in every mode, where they leave 32 bits."""
     fitting, outside = exact.fit(Numbers(low, high, empty), _DATE)
+    if outside.any():
+        fitting = filled(fitting, _DATE, outside)
     return strict(args, Outcome(fitting, fail=outside))
 
 
@@ -178,9 +180,7 @@ def _unix_date(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 def _interval_days(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     """Return the whole days of a day-time interval, toward zero."""
     a = numbers(args[0], call.args[0].type)
-    low, high = (
-        np.where(x < 0, -(-x // calendar.DAY_US), x // calendar.DAY_US) for x in (a.low, a.high)
-    )
+    low, high = (exact.truncating(x, calendar.DAY_US) for x in (a.low, a.high))
     return strict(args, Outcome(Numbers(low, high, a.empty)))
 
 

@@ -24,7 +24,8 @@ _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MOMENT: Final = re.compile(
     r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
-    r"([ T](?P<clock>[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?)?"
+    r"([ T](?P<clock>[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)"
+    r"(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?)?"
 )
 _TRUTHS: Final = {"true": True, "false": False}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -34,9 +35,9 @@ _INTEGERS: Final = frozenset({"byte", "short", "integer", "long"})
 def from_text(call: Call, args: Sequence[Spec]) -> Spec:
     """Return what text casts to: known for plain constants and for the kinds of JSON."""
     constant, values = literal(call, 0), args[0].values
-    if constant is not None and isinstance(constant.value, str):
-        if (parsed := parse_constant(constant.value, call)) is not None:
-            return parsed
+    text = None if constant is None else constant.value
+    if isinstance(text, str) and (parsed := parse_constant(text, call)) is not None:
+        return parsed
     if call.args[0].type == "binary" or call.type == "binary":
         return opened(call, args)
     if isinstance(values, Json) and not values.quoted:

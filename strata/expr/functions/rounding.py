@@ -10,7 +10,7 @@ from strata.expr.entry import Context, Entry, Outcome, literal, numbers, opened,
 from strata.expr.functions.arithmetic import whole
 from strata.expr.nodes import Call
 from strata.expr.sparktype import spark_type
-from strata.expr.spec import Bounds, Flags, Numbers, Spec
+from strata.expr.spec import Bounds, Flags, Numbers, Spec, hull
 
 
 def _to_whole(call: Call, args: Sequence[Spec], nearest: Callable[[Any], Any], up: bool) -> Spec:
@@ -24,11 +24,13 @@ def _to_whole(call: Call, args: Sequence[Spec], nearest: Callable[[Any], Any], u
         return whole(call, args, Numbers(low, high, a.empty))
     if target.family != "int":
         return opened(call, args)
-    low, high = (exact.truncated(nearest(x), target) for x in (a.low, a.high))
-    if a.nan.any():  # Java's cast turns NaN into 0
-        low = np.where(a.nan, np.minimum(np.where(a.empty, 0, low), 0), low)
-        high = np.where(a.nan, np.maximum(np.where(a.empty, 0, high), 0), high)
-    return strict(args, Outcome(Numbers(low, high, a.empty & ~a.nan)))
+    low, high = nearest(a.low), nearest(a.high)
+    outside = ((low < float(target.low)) | (high >= float(target.high))) & ~a.empty
+    low, high = exact.truncated(low, target), exact.truncated(high, target)
+    # Outside a long: an error, or saturated and NaN as zero, by the version and mode of Spark.
+    zero = np.zeros_like(low)
+    values = hull(Numbers(low, high, a.empty), Numbers(zero, zero, ~a.nan))
+    return strict(args, Outcome(values, fail=outside | a.nan))
 
 
 def _divided(bounds: Bounds, unit: int, up: bool) -> Bounds:

@@ -23,9 +23,9 @@ from strata.expr.spec import (
 
 
 def after_prefix(prefix: bytes) -> bytes | None:
-    """Return the least bytes behind everything that starts with `prefix`; None: nothing is.
+    r"""Return the least bytes behind everything that starts with `prefix`; None: nothing is.
 
-    >>> after_prefix(b"ab"), after_prefix(b"a\\xff"), after_prefix(b"\\xff")
+    >>> after_prefix(b"ab"), after_prefix(b"a\xff"), after_prefix(b"\xff")
     (b'ac', b'b', None)
     """
     kept = prefix.rstrip(b"\xff")

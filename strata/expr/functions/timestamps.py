@@ -162,7 +162,7 @@ def _timestamp_diff(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     if foreign(call):
         low, high = widened(low, high)
     length = _UNITS_US[unit]
-    low, high = (np.where(x < 0, -(-x // length), x // length) for x in (low, high))
+    low, high = (exact.truncating(x, length) for x in (low, high))
     over = under | over
     low, high = np.where(over, _LOWEST, low), np.where(over, _HIGHEST, high)
     return instants(args, low, high, start.empty | end.empty, over)
@@ -216,8 +216,10 @@ def _unix_timestamp(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     if kind not in ("timestamp", "timestamp_ntz", "date"):
         return opened(call, args)
     a = numbers(args[0], kind)
-    seconds = 86_400 if kind == "date" else None
-    low, high = (x * seconds if seconds else x // SECOND_US for x in (a.low, a.high))
+    if kind == "date":
+        low, high = a.low * 86_400, a.high * 86_400
+    else:  # toward zero, unlike unix_seconds
+        low, high = (exact.truncating(x, SECOND_US) for x in (a.low, a.high))
     if kind != "timestamp" and abroad(call):  # a wall clock is read in the zone
         low, high = widened(low, high, 2 * 86_400)
     far = 2**63 // DAY_US * 86_400

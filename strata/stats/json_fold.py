@@ -24,14 +24,14 @@ Fields = dict[str, Any]  # the fields of `wire.JSON_PATH`; missing ones are null
 Maps = list[dict[str, Any]]
 
 
-def fold(values: list[Any], *, max_paths: int = MAX_PATHS) -> dict[Path, Fields]:
+def fold(values: list[Any]) -> dict[Path, Fields]:
     """Return the statistics of every path in `values`, the root first.
 
     `values` is what a JSON parser returns for each row. Errs: number bounds are rounded outward.
     """
     result: dict[Path, Fields] = {}
     queue: deque[tuple[Path, list[Any]]] = deque([((), values)])
-    room = max_paths - 1
+    room = MAX_PATHS - 1
     while queue:
         path, here = queue.popleft()
         result[path], maps = summarise(here)

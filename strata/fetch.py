@@ -22,8 +22,10 @@ from strata.store.interface import Blob
 from strata.store.retry import retry
 from strata.updates.order import is_sorted, sort_updates
 from strata.updates.slices import WHOLE, Slice, keeps_order, overlapping_groups, rows_of
+from strata.updates.stream import spilled
 
 TAIL_BYTES: Final = 64 * 1024  # read at once from the end: holds a part's footer
+SPILL_BYTES: Final = 16 * 1024 * 1024  # rows sorted anew are kept in memory up to this size
 CURE: Final = (
     "stop writing; restore the blob from a backup, or drop the part's batch; "
     "`strata validate` lists every part that is damaged"
@@ -226,12 +228,21 @@ def _run(
                 yield rows
 
 
-def _resorted(source: Source, ref: PartRef, piece: Slice) -> Iterator[pa.Table]:
+def _resorted(source: Source, ref: PartRef, piece: Slice) -> Iterator[pa.Table | pa.RecordBatch]:
+    """Yield the rows of one part, sorted; put aside on disk unless they are few."""
     schema = updates_schema(source.relation)
     rows = pa.Table.from_batches(part_batches(source, ref, piece=piece), schema=schema)
     if not is_sorted(rows, source.relation):
         rows = sort_updates(rows, source.relation)
-    yield rows_of(rows, piece, source.relation)
+    rows = rows_of(rows, piece, source.relation)
+    if rows.nbytes <= SPILL_BYTES:
+        yield rows
+        return
+    aside = spilled(iter([rows]), schema)
+    first = next(aside)  # all of it is on disk now
+    del rows
+    yield first
+    yield from aside
 
 
 def _located(error: Corrupt, **where: object) -> Corrupt:

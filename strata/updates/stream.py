@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import IO, Final, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -72,9 +72,14 @@ def spilled(source: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Record
     The source is read at the first step, not before. The file is gone when the iterator is.
     """
     with tempfile.TemporaryFile(prefix="strata-spill-") as file:
-        with pa.ipc.new_stream(file, schema, options=SPILL_OPTIONS) as writer:
-            for table in source:
-                writer.write_table(table, max_chunksize=SPILL_ROWS)
+        _park(source, schema, file)
+        del source  # may hold what was just written
         file.seek(0)
         with pa.ipc.open_stream(file) as reader:
             yield from reader
+
+
+def _park(source: Iterable[pa.Table], schema: pa.Schema, file: IO[bytes]) -> None:
+    with pa.ipc.new_stream(file, schema, options=SPILL_OPTIONS) as writer:
+        for table in source:
+            writer.write_table(table, max_chunksize=SPILL_ROWS)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from strata import fetch
 from strata.errors import Corrupt, InvalidRequest
 from strata.fetch import BlobFile, part_batches, source_of
 from strata.machine import Machine
@@ -255,3 +256,10 @@ def test_a_consolidated_scan_of_a_part_in_another_order_is_right() -> None:
 
     assert [row[1] for row in found] == [0, 1, 2]
     assert [row[0] for row in snapshot(stores, "shard")] == ["AA", "BB", "CC"]
+
+
+def test_a_large_part_in_another_order_is_put_aside_and_right(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fetch, "SPILL_BYTES", 0)
+    test_a_consolidated_scan_of_a_part_in_another_order_is_right()

@@ -28,7 +28,6 @@ from strata.expr.filter import Filter
 from strata.filters import load_filters
 from strata.format.manifest import PartRef, encode_manifest, part_refs, stats_columns
 from strata.machine import Machine
-from strata.model.time import parse_time
 from strata.prune import decide, needed_columns
 from strata.read import load_manifest
 from strata.settings import load_settings

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from jobs.entry import run_job
-from jobs.session import spark_session
 from jobs.validate.outcome import document, exit_code, lines
 from jobs.validate.report import build_report
-from strata.audit.run import ValidationReport
+from strata.audit.run import Scope, ValidationReport
 from strata.errors import InvalidRequest
 from strata.filters import RegisteredFilter, load_filters
 from strata.machine import Machine
 from strata.model.settings import Settings
 from strata.model.time import parse_time
 from strata.settings import load_settings
+from strata.spark.session import spark_session
 from strata.store.open import open_stores
 
 
@@ -55,9 +55,7 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     with spark_session("strata validate", settings.spark) as spark:
         for name in names:
             filters = _chosen(settings, name, args.filter)
-            report = validate(
-                spark, stores, name, filters, run=run, now=now, percent=args.percent
-            )
+            report = validate(spark, stores, name, filters, Scope(run, args.percent), now=now)
             reports.append(report)
             print("\n".join(lines(report)), flush=True)  # noqa: T201 - the task's log
     return _report(settings, run, reports), exit_code(reports)
@@ -72,9 +70,7 @@ def _chosen(settings: Settings, shard: str, names: Sequence[str]) -> list[Regist
     return [f for f in filters if f.shard == shard and (not names or f.name in names)]
 
 
-def _report(
-    settings: Settings, run: str, reports: Sequence[ValidationReport]
-) -> Mapping[str, Any]:
+def _report(settings: Settings, run: str, reports: Sequence[ValidationReport]) -> Mapping[str, Any]:
     report = build_report(
         Path(settings.validate.report_dir),
         run,

@@ -67,32 +67,24 @@ def make_offline(site: Path) -> int:
 
 def rewrite(page: str, static: str) -> str:
     """Return the page with known addresses local; `static` leads from it to `static/`."""
-
-    def local(url: str) -> str | None:
-        for ending, name in _KNOWN:
-            if url.endswith(ending):
-                return None if name is None else f"{static}vendor/{name}"
-        return url
-
-    def link(match: re.Match[str]) -> str:
-        url = local(match.group(1))
-        if url == match.group(1):
-            return match.group(0)
-        return f'<link rel="stylesheet" href="{url}">' if url else ""
-
-    def script(match: re.Match[str]) -> str:
-        url = local(match.group(1))
-        if url == match.group(1):
-            return match.group(0)
-        return f'<script src="{url}"></script>' if url else ""
-
-    def image(match: re.Match[str]) -> str:
-        if "great-expectations-web-assets" not in match.group(1):
-            return match.group(0)
-        return f'<img src="{static}images/logo-long.png" alt="Great Expectations" height="40">'
-
+    style = '<link rel="stylesheet" href="{}">'
     page = _NEWSLETTER.sub("", page)
-    style = f'<link rel="stylesheet" href="{static}vendor/strata.css">'
-    if style not in page:
-        page = page.replace("</head>", f"{style}</head>", 1)
-    return _IMAGE.sub(image, _SCRIPT.sub(script, _LINK.sub(link, page)))
+    page = _LINK.sub(lambda m: _local(m, static, style), page)
+    page = _SCRIPT.sub(lambda m: _local(m, static, '<script src="{}"></script>'), page)
+    page = _IMAGE.sub(lambda m: _logo(m, static), page)
+    ours = style.format(f"{static}vendor/strata.css")
+    return page if ours in page else page.replace("</head>", f"{ours}</head>", 1)
+
+
+def _local(match: re.Match[str], static: str, tag: str) -> str:
+    """Return the tag with a vendored address, nothing for what we drop, else what it was."""
+    for ending, name in _KNOWN:
+        if match.group(1).endswith(ending):
+            return "" if name is None else tag.format(f"{static}vendor/{name}")
+    return match.group(0)
+
+
+def _logo(match: re.Match[str], static: str) -> str:
+    if "great-expectations-web-assets" not in match.group(1):
+        return match.group(0)
+    return f'<img src="{static}images/logo-long.png" alt="Great Expectations" height="40">'

@@ -76,16 +76,20 @@ def _contradictions(
 ) -> Iterator[tuple[str, object, object]]:
     for field, value in claim.items():
         truth = found.get(field)
-        if field in _COUNTS and value is not None and truth is not None and value != truth:
-            yield field, value, truth
-        elif field in _LOWS and value is not None and truth is not None and value > truth:
-            yield field, value, truth
-        elif field in _HIGHS and value is not None and truth is not None and value < truth:
+        if value is not None and truth is not None and _wrong(field, value, truth):
             yield field, value, truth
     for bound, flag in _EXACT:
         value, truth = claim.get(bound), found.get(bound)
         if claim.get(flag) and value is not None and value != truth:
             yield flag, f"{bound} = {value}", truth
+
+
+def _wrong(field: str, value: Any, truth: Any) -> bool:
+    if field in _COUNTS:
+        return bool(value != truth)
+    if field in _LOWS:
+        return bool(value > truth)
+    return field in _HIGHS and bool(value < truth)
 
 
 def _label(name: str, column_id: int, relation: Relation) -> str:
@@ -101,9 +105,11 @@ def _incomplete(
     lies = []
     for name, found in truth.items():
         parsed = parse_name(name)
-        if parsed is None or not parsed[1] or name in names or found is None:
+        if parsed is None or name in names or found is None:
             continue
         column_id, path = parsed
+        if not path:
+            continue
         claim = _nearest(recorded, column_id, path)
         if claim and claim.get("complete") and column_id in relation.by_id:
             label = _label(name, column_id, relation)

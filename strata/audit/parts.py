@@ -53,7 +53,8 @@ def check_part(task: PartTask) -> Verdict:
     Errs: a part that cannot be read because the outside failed is `failed`, not a mismatch.
     """
     rows = 0
-    outcome, findings, error = "clean", [], ""
+    outcome, error = "clean", ""
+    findings: list[Finding] = []
     try:
         data = open_stores(task.store).blob.get(task.ref.key)
         if data is None:
@@ -91,9 +92,12 @@ def _compare(task: PartTask, data: bytes) -> tuple[int, list[Finding]]:
     if task.ref.layout == "both":
         check = validate_part(data, relation, relations=task.relations)
         findings += [
-            Finding(name, f"{name}: row codec and columns differ in {counts.invalid} rows")
-            for name, counts in check.columns.items()
-            if counts.invalid
+            Finding(
+                relation.by_id[number].name,
+                f"{relation.by_id[number].name}: row codec and columns differ in {rows} rows",
+            )
+            for number, rows in check.invalid.items()
+            if rows
         ]
     if task.stats is not None:
         recorded = pa.ipc.open_stream(task.stats).read_next_batch()

@@ -6,7 +6,7 @@ needs nobody, and it does not matter whether Airflow is up.
 """
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 
@@ -22,7 +22,7 @@ from strata.format.manifest import part_refs, stats_rows
 from strata.machine import Machine
 from strata.model.runner import Runner
 from strata.model.time import format_time
-from strata.read import load_manifest
+from strata.plan import load_manifest
 from strata.state.rollout import record_verdicts
 from strata.state.state import State
 from strata.store import keys
@@ -60,150 +60,125 @@ class ValidationReport:
         return {name: sum(getattr(s, name) for s in self.summaries) for name in names}
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which parts of a shard are checked, and under which name."""
+
+    run: str  # names the run; the sample depends on it
+    percent: int = 100  # share of the would-be-skipped parts that is fetched
+    parts: frozenset[str] | None = None  # only these part keys, to replay a finding; None: all
+    check_format: bool = True
+
+
 def validate_shard(
     stores: Stores,
     name: str,
     checks: Sequence[Check],
     evaluate: Evaluator,
     runner: Runner,
-    *,
-    run: str,
-    percent: int = 100,
-    parts: Collection[str] | None = None,
-    check_format: bool = True,
+    scope: Scope,
 ) -> ValidationReport:
     """Check the shard's parts and record what was found.
 
-    `percent` of the parts that would be skipped are fetched, chosen by hash of part and run;
-    `parts` restricts everything to some part keys (to replay a finding).
-    Cost: reads the chosen parts, and with `check_format` every part once more.
-    Raises: InvalidRequest when `parts` names a part that the shard does not have.
+    Cost: reads the chosen parts, and to check the format every part once more.
+    Raises: InvalidRequest when the scope names a part that the shard does not have.
     """
     machine = Machine(stores)
     state = machine.load(name)
-    summaries: list[Summary] = []
-    verdicts: list[Verdict] = []
-    if parts is not None:
-        _require(state, stores, parts)
-    for check in checks:
-        summary, found = _soft(stores, state, check, evaluate, run, percent, parts)
-        summaries.append(summary)
-        verdicts += found
-    if check_format:
-        summary, found = _format(stores, state, runner, run, parts)
-        summaries.append(summary)
-        verdicts += found
-    after, key = _record(machine, stores, state, run, verdicts)
+    _require(state, stores, scope)
+    found = [_soft(stores, state, check, evaluate, scope) for check in checks]
+    if scope.check_format:
+        found.append(_format(stores, state, runner, scope))
+    verdicts = [verdict for _, some in found for verdict in some]
+    after, key = _record(machine, stores, state, scope.run, verdicts)
     return ValidationReport(
-        name, run, tuple(summaries), tuple(verdicts), state.rollout.mode, after.rollout.mode, key
-    )
+        name, scope.run, tuple(summary for summary, _ in found), tuple(verdicts),
+        state.rollout.mode, after.rollout.mode, key,
+    )  # fmt: skip
 
 
-def _require(state: State, stores: Stores, parts: Collection[str]) -> None:
-    known = {
-        ref.key
-        for batch in state.batches
-        if batch.manifest
-        for ref in part_refs(load_manifest(stores, state, batch))
-    }
-    for part in parts:
-        if part not in known:
-            raise InvalidRequest(
-                "the shard has no such part (any more)",
-                shard=state.name, part=part, cure="compaction may have replaced it",
-            )  # fmt: skip
+def _manifests(state: State, stores: Stores) -> Iterator[pa.Table]:
+    for batch in state.batches:
+        if batch.manifest is not None:
+            yield load_manifest(stores, state, batch)
+
+
+def _require(state: State, stores: Stores, scope: Scope) -> None:
+    if scope.parts is None:
+        return
+    known = {ref.key for manifest in _manifests(state, stores) for ref in part_refs(manifest)}
+    for part in scope.parts - known:
+        raise InvalidRequest(
+            "the shard has no such part (any more)",
+            shard=state.name, part=part, cure="compaction may have replaced it",
+        )  # fmt: skip
 
 
 def _soft(
-    stores: Stores,
-    state: State,
-    check: Check,
-    evaluate: Evaluator,
-    run: str,
-    percent: int,
-    parts: Collection[str] | None,
+    stores: Stores, state: State, check: Check, evaluate: Evaluator, scope: Scope
 ) -> tuple[Summary, list[Verdict]]:
     started = time.monotonic()
-    decisions = decide_all(stores, state, check.filter)
-    chosen: list[Skipped] = sample(decisions.skipped, percent, run)
-    if parts is not None:
-        chosen = [s for s in decisions.skipped if s.ref.key in parts]
-    evaluated = evaluate(check.filter, [s.ref for s in chosen]) if chosen else []
-    verdicts = judge(stores, state, check.filter, chosen, evaluated, run=run, check=check.name)
-    summary = _summary(
-        run, state.name, check.name, check.filter.sql, verdicts, started,
-        now=format_time(check.filter.now_low // 1000),
+    filter = check.filter
+    decisions = decide_all(stores, state, filter)
+    chosen: list[Skipped] = sample(decisions.skipped, scope.percent, scope.run)
+    if scope.parts is not None:
+        chosen = [s for s in decisions.skipped if s.ref.key in scope.parts]
+    results = evaluate(filter, [s.ref for s in chosen]) if chosen else []
+    by_part = {result.part: result for result in results}
+    pairs = [(skipped, by_part.get(skipped.ref.key)) for skipped in chosen]
+    verdicts = judge(stores, state, filter, pairs, run=scope.run, check=check.name)
+    summary = Summary(
+        scope.run, state.name, check.name, filter.sql,
+        now=format_time(filter.now_low // 1000),
         parts_total=decisions.parts_total, bytes_total=decisions.bytes_total,
         parts_skipped=len(decisions.skipped),
         bytes_skipped=sum(s.ref.size_bytes for s in decisions.skipped),
-        parts_without_stats=decisions.parts_without_stats,
+        checked_parts=len(chosen), parts_without_stats=decisions.parts_without_stats,
+        seconds=round(time.monotonic() - started, 3), **_counts(verdicts),
     )  # fmt: skip
     return summary, verdicts
 
 
 def _format(
-    stores: Stores, state: State, runner: Runner, run: str, parts: Collection[str] | None
+    stores: Stores, state: State, runner: Runner, scope: Scope
 ) -> tuple[Summary, list[Verdict]]:
     started = time.monotonic()
-    tasks: list[PartTask] = []
-    for batch in state.batches:
-        if batch.manifest is None:
-            continue
-        manifest = load_manifest(stores, state, batch)
-        for ref, row in zip(part_refs(manifest), stats_rows(manifest), strict=True):
-            if parts is None or ref.key in parts:
-                stats = None if row is None else _row_bytes(row)
-                tasks.append(
-                    PartTask(run, state.name, stores.settings, ref, state.relations, stats)
-                )
-    found = {verdict.part: verdict for verdict in runner(check_part, tasks)}
-    verdicts = [found[task.ref.key] for task in tasks if task.ref.key in found]
-    summary = _summary(
-        run, state.name, FORMAT_CHECK, "", verdicts, started, now="",
+    tasks = [
+        PartTask(scope.run, state.name, stores.settings, ref, state.relations, _row_bytes(row))
+        for manifest in _manifests(state, stores)
+        for ref, row in zip(part_refs(manifest), stats_rows(manifest), strict=True)
+        if scope.parts is None or ref.key in scope.parts
+    ]
+    verdicts = list(runner(check_part, tasks))
+    summary = Summary(
+        scope.run, state.name, FORMAT_CHECK, sql="", now="",
         parts_total=len(tasks), bytes_total=sum(t.ref.size_bytes for t in tasks),
-        parts_skipped=0, bytes_skipped=0,
-        parts_without_stats=sum(t.ref.stats_version is None for t in tasks),
-        planned=len(tasks),
+        parts_skipped=0, bytes_skipped=0, checked_parts=len(tasks),
+        parts_without_stats=sum(t.stats is None for t in tasks),
+        seconds=round(time.monotonic() - started, 3), **_counts(verdicts),
     )  # fmt: skip
     return summary, verdicts
 
 
-def _row_bytes(row: pa.RecordBatch) -> bytes:
+def _row_bytes(row: pa.RecordBatch | None) -> bytes | None:
+    if row is None:
+        return None
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, row.schema) as writer:
         writer.write_batch(row)
-    return sink.getvalue().to_pybytes()
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
-def _summary(
-    run: str,
-    shard: str,
-    check: str,
-    sql: str,
-    verdicts: Sequence[Verdict],
-    started: float,
-    *,
-    now: str,
-    parts_total: int,
-    bytes_total: int,
-    parts_skipped: int,
-    bytes_skipped: int,
-    parts_without_stats: int,
-    planned: int | None = None,
-) -> Summary:
-    planned = len(verdicts) if planned is None else planned
-    missing = count(verdicts, "missing") + planned - len(verdicts)
-    return Summary(
-        run, shard, check, sql, now, parts_total, bytes_total, parts_skipped, bytes_skipped,
-        checked_parts=planned,
-        audited_parts=count(verdicts, "clean") + count(verdicts, "mismatch"),
-        rows=sum(verdict.rows for verdict in verdicts),
-        mismatches=count(verdicts, "mismatch"),
-        errors=count(verdicts, "failed"),
-        missing=missing,
-        parts_without_stats=parts_without_stats,
-        seconds=round(time.monotonic() - started, 3),
-    )  # fmt: skip
+def _counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    """Return the counts of a summary; an audited part was judged, whatever the judgement."""
+    return {
+        "audited_parts": count(verdicts, "clean") + count(verdicts, "mismatch"),
+        "rows": sum(verdict.rows for verdict in verdicts),
+        "mismatches": count(verdicts, "mismatch"),
+        "errors": count(verdicts, "failed"),
+        "missing": count(verdicts, "missing"),
+    }
 
 
 def _record(

@@ -6,8 +6,8 @@ handed to an evaluator that runs the filter on their rows: an accepted row, or a
 mismatch. The evaluator is a parameter, so that the engine does not know Spark.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 import numpy as np
@@ -20,8 +20,9 @@ from strata.errors import Corrupt, Unavailable
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr
 from strata.format.manifest import PartRef, part_refs, stats_columns
+from strata.plan import batch_stats, load_manifest, may_matter
 from strata.prune import decide
-from strata.read import batch_stats, load_manifest, may_matter, read_updates
+from strata.read import read_updates
 from strata.state.state import Batch, State
 from strata.stats.collect import collect
 from strata.store.open import Stores
@@ -103,18 +104,30 @@ def judge(
     stores: Stores,
     state: State,
     filter: Filter,
-    chosen: Sequence[Skipped],
-    evaluated: Sequence[Evaluated],
+    pairs: Iterable[tuple[Skipped, Evaluated | None]],
     *,
     run: str,
     check: str,
 ) -> list[Verdict]:
-    """Return one verdict for each chosen part.
+    """Return one verdict for each would-be-skipped part and what came back of it.
 
     Cost: reads a part again, all columns, only where there is a mismatch to explain.
     """
-    found = {result.part: result for result in evaluated}
-    return [_verdict(stores, state, filter, s, found.get(s.ref.key), run, check) for s in chosen]
+    return [
+        _verdict(stores, state, filter, skipped, result, _blank(state, filter, skipped, run, check))
+        for skipped, result in pairs
+    ]
+
+
+def _blank(state: State, filter: Filter, skipped: Skipped, run: str, check: str) -> Verdict:
+    """Return the verdict on a part of which nothing came back."""
+    ref = skipped.ref
+    return Verdict(
+        run, state.name, check, filter.sql, ref.key, "missing", 0, 0, ref.size_bytes, ref.layout,
+        stats_version=ref.stats_version or 0, code_version=__version__,
+        stratum=stratum(filter.expr, ref.layout), error="no result came back",
+        replay=replay_command(state.name, filter, ref.key),
+    )  # fmt: skip
 
 
 def _verdict(
@@ -123,43 +136,25 @@ def _verdict(
     filter: Filter,
     skipped: Skipped,
     result: Evaluated | None,
-    run: str,
-    check: str,
+    blank: Verdict,
 ) -> Verdict:
-    ref = skipped.ref
-    base = {
-        "run": run, "shard": state.name, "check": check, "sql": filter.sql, "part": ref.key,
-        "size_bytes": ref.size_bytes, "layout": ref.layout, "code_version": __version__,
-        "stats_version": ref.stats_version or 0, "stratum": stratum(filter.expr, ref.layout),
-        "replay": replay_command(state.name, filter, ref.key),
-    }  # fmt: skip
     if result is None:
-        return Verdict(**base, outcome="missing", rows=0, accepted=0, error="no result came back")
-    if result.failed and not result.corrupt:
-        return Verdict(**base, outcome="failed", rows=0, accepted=0, error=result.failed)
-    if result.corrupt:
-        return Verdict(
-            **base, outcome="mismatch", rows=0, accepted=0, bound="the part itself",
-            error=result.failed,
-        )  # fmt: skip
+        return blank
+    read = replace(blank, rows=result.rows, accepted=result.accepted, error=result.error)
+    if result.failed:
+        if not result.corrupt:
+            return replace(read, outcome="failed", error=result.failed)
+        return replace(read, outcome="mismatch", bound="the part itself", error=result.failed)
     if not result.accepted and not result.error:
-        if result.rows != ref.rows:
-            error = f"{result.rows} of {ref.rows} rows came back"
-            return Verdict(
-                **base, outcome="missing", rows=result.rows, accepted=0, error=error
-            )
-        return Verdict(**base, outcome="clean", rows=result.rows, accepted=0)
+        if result.rows == skipped.ref.rows:
+            return replace(read, outcome="clean")
+        return replace(read, error=f"{result.rows} of {skipped.ref.rows} rows came back")
     lies = explain_mismatch(stores, state, filter, skipped)
     column, bound = (lies[0].column, "; ".join(map(str, lies))) if lies else blame_rule(filter)
-    return Verdict(
-        **base, outcome="mismatch", rows=result.rows, accepted=result.accepted,
-        error=result.error, column=column, bound=bound,
-    )  # fmt: skip
+    return replace(read, outcome="mismatch", column=column, bound=bound)
 
 
-def explain_mismatch(
-    stores: Stores, state: State, filter: Filter, skipped: Skipped
-) -> list[Lie]:
+def explain_mismatch(stores: Stores, state: State, filter: Filter, skipped: Skipped) -> list[Lie]:
     """Return the statistics of the filter's columns that contradict the part's rows.
 
     The part's own statistics come first, then the union of its batch. Empty when all of them
@@ -229,9 +224,7 @@ def stratum(expr: Expr, layout: str) -> str:
 def replay_command(shard: str, filter: Filter, part: str) -> str:
     """Return the shell command that checks this part against this filter again."""
     text = filter.sql.replace("'", "'\\''")
-    return (
-        f"strata validate {shard} --filter '{text}' --now {filter.now_low // 1000} --part {part}"
-    )
+    return f"strata validate {shard} --filter '{text}' --now {filter.now_low // 1000} --part {part}"
 
 
 def quarantine_of(verdicts: Collection[Verdict], state: State) -> tuple[str, ...]:

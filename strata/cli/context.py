@@ -10,15 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import orjson
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from strata.errors import InvalidRequest
 from strata.machine import Machine
 from strata.model.settings import Settings
+from strata.model.time import MIN_TIME, format_time
 from strata.settings import load_settings
 from strata.shard import Shard
 from strata.store.open import Stores, open_stores
@@ -31,6 +33,8 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 ShardArgument = Annotated[str, typer.Argument(help="Name of the shard.", metavar="SHARD")]
 
 progress = Console(stderr=True)
+
+TIMES: Final = frozenset({"since", "upper", "lower", "as_of"})  # names of times in documents
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def pairs(title: str, document: Mapping[str, Any]) -> Table:
     table = Table(title=title or None, show_header=False)
     for key, value in document.items():
         if not isinstance(value, list | dict):
-            table.add_row(key, cell(value))
+            table.add_row(key, cell(value, key))
     return table
 
 
@@ -82,12 +86,14 @@ def rows(title: str, items: Sequence[Mapping[str, Any]], columns: Sequence[str])
     """Return a table with a line for each item and the named columns."""
     table = Table(*columns, title=title)
     for item in items:
-        table.add_row(*(cell(item.get(column)) for column in columns))
+        table.add_row(*(cell(item.get(column), column) for column in columns))
     return table
 
 
-def cell(value: object) -> str:
-    """Return a value as people read it in a table."""
+def cell(value: object, name: str = "") -> str:
+    """Return a value as people read it in a table; times by what the column is called."""
+    if name in TIMES and isinstance(value, int):
+        return "the beginning" if value == MIN_TIME else format_time(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "" if value is None else str(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
@@ -95,8 +101,6 @@ def cell(value: object) -> str:
 
 def read_text(path: Path) -> str:
     """Return the text of a file the user named; raises InvalidRequest when it cannot be read."""
-    from strata.errors import InvalidRequest
-
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from strata.audit.run import Scope
 from strata.cli.context import (
     ConfigOption,
     Context,
@@ -98,12 +99,12 @@ def validate(
         chosen = [RegisteredFilter(shard, f"filter {n}", sql) for n, sql in enumerate(filters, 1)]
     else:
         chosen = load_filters(context.settings.filters_dir, shard)
+    run = f"cli {datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
+    scope = Scope(run, percent, frozenset(part) if part else None)
     with session(context) as spark:
         report = validate_on_spark(
-            spark, context.stores, shard, chosen,
-            run=f"cli {datetime.now(UTC):%Y-%m-%d %H:%M:%S}",
+            spark, context.stores, shard, chosen, scope,
             now=None if now is None else parse_time(now),
-            percent=percent, parts=part,
         )  # fmt: skip
     findings = [
         {"part": v.part, "check": v.check, "column": v.column, "bound": v.bound, "error": v.error}

@@ -32,13 +32,16 @@ def ingest(
         list[str] | None,
         typer.Option("--from", help="File or folder; repeat for more. Default: as declared."),
     ] = None,
-    lower: Annotated[str | None, typer.Option("--lower", help="Interval begins, inclusive.")] = None,
+    lower: Annotated[
+        str | None, typer.Option("--lower", help="Interval begins, inclusive.")
+    ] = None,
     upper: Annotated[str | None, typer.Option("--upper", help="Interval ends, exclusive.")] = None,
     token: Annotated[
         str | None, typer.Option("--token", help="Name of this write; a repeat changes nothing.")
     ] = None,
     write_format: Annotated[
-        str | None, typer.Option("--write-format", help="row, both or structured; else as declared.")
+        str | None,
+        typer.Option("--write-format", help="row, both or structured; else as declared."),
     ] = None,
     config: ConfigOption = None,
     json: JsonOption = False,
@@ -144,9 +147,7 @@ def _write(batches: Iterator[pa.RecordBatch], schema: pa.Schema, out: Path | Non
                 rows += batch.num_rows
         part.replace(out)
     except OSError as error:
-        raise InvalidRequest(
-            "cannot write the output", file=str(out), reason=str(error)
-        ) from error
+        raise InvalidRequest("cannot write the output", file=str(out), reason=str(error)) from error
     finally:
         part.unlink(missing_ok=True)
     return rows

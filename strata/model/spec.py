@@ -133,9 +133,8 @@ def parse_spec(raw: Mapping[str, Any]) -> ShardSpec:
         "stats": _section(name, StatsSpec, raw.get("stats") or {}),
         "rollout": _section(name, RolloutSpec, raw.get("rollout") or {}),
     }
-    plain = {
-        k: raw[k] for k in ("write_format", "read_format", "part_bytes", "row_group_bytes") if k in raw
-    }
+    names = ("write_format", "read_format", "part_bytes", "row_group_bytes")
+    plain = {name: raw[name] for name in names if name in raw}
     spec = ShardSpec(
         name, columns, key, tuple(str(o) for o in raw.get("order") or ()), **sections, **plain
     )

@@ -122,7 +122,8 @@ def _kind(head: str, text: str) -> Kind:
         return Kind(head)
     except ValueError as error:
         known = ", ".join(kind.value for kind in Kind)
-        raise InvalidRequest("unknown column type", type=text, cure=f"use one of {known}") from error
+        cure = f"use one of {known}"
+        raise InvalidRequest("unknown column type", type=text, cure=cure) from error
 
 
 def _numeric(rest: str, text: str) -> ColumnType:

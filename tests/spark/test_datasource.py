@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import datasource as ds
 from pyspark.sql.readwriter import DataFrameReader
+from pyspark.sql.types import StructType
 
 from strata.expr.nodes import Call, Column, Literal
 from strata.spark import where_option
@@ -114,7 +115,6 @@ def test_pushed_filters_change_no_result(
 
 def test_pushed_filters_skip_parts(events: Events, config: str) -> None:
     asked = request({"shard": NAME, "config": config, "pushdown": "on"})
-    from pyspark.sql.types import StructType
 
     def parts(filters: list[ds.Filter]) -> int:
         one = StrataReader(asked, StructType())
@@ -181,7 +181,10 @@ AT = datetime(2013, 1, 1, tzinfo=UTC)
         (ds.EqualTo(("id",), 3), "id", "equal_to", 3, "long"),
         (ds.GreaterThan(("small",), 3), "small", "greater_than", 3, "short"),
         (ds.LessThan(("day",), date(1970, 1, 3)), "day", "less_than", 2, "date"),
-        (ds.LessThanOrEqual(("at",), AT), "at", "less_than_or_equal", 1356998400000000, "timestamp"),
+        (
+            ds.LessThanOrEqual(("at",), AT),
+            "at", "less_than_or_equal", 1356998400000000, "timestamp",
+        ),
         (
             ds.GreaterThanOrEqual(("local",), AT.replace(tzinfo=None)),
             "local", "greater_than_or_equal", 1356998400000000, "timestamp_ntz",

@@ -44,3 +44,8 @@ def has_day(year: Ints, ordinal: Ints) -> Bools:
     of = year[last]
     answer[last] = (of % 4 == 0) & ((of % 100 != 0) | (of % 400 == 0))
     return answer
+
+
+_YEARS: Final = np.arange(1 << 14, dtype=np.int64)
+YEAR_STARTS: Final = days_of(_YEARS, np.zeros_like(_YEARS))  # of year i, the day before its first
+YEAR_DAYS: Final = days_of(_YEARS + 1, np.zeros_like(_YEARS)) - YEAR_STARTS

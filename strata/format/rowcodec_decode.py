@@ -5,8 +5,9 @@ writes them are read with NumPy; a row that looks different anywhere is marked *
 here are meaningless, and `rowcodec_scalar` reads it whole. So the fast half may give up at any
 doubt, and must never read wrongly.
 
-All reads stay inside a padded copy of the batch: cursors never pass the end of their row, and
-every step from a cursor is shorter than the padding.
+All reads stay inside a padded copy of the batch: a datum whose length is one byte moves a cursor
+by at most STEP bytes, for which there is padding; longer steps are cut to the batch's end. Cursors
+never move back, so that the last check, whether each ends where its row ends, covers all before.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from strata.format.calendar import DAY_US, days_of, has_day
+from strata.format.calendar import DAY_US, YEAR_DAYS, YEAR_STARTS, days_of, has_day
 from strata.format.decimals import below, signed_pairs, unpack_decimals
 from strata.format.encodings import arrow_type
 from strata.format.physical import DTYPES, TEXTS, from_numbers, offsets, pack_mask
@@ -36,7 +37,8 @@ from strata.format.words import (
 )
 from strata.model.types import ColumnType, Kind
 
-PADDING: Final = 64  # bytes behind the batch that a step from a cursor may reach
+PADDING: Final = 64  # bytes behind a cursor that a decoder may look at
+STEP: Final = 130  # bytes that a datum with a length of one byte takes at most
 LIMIT: Final = 2**31  # lengths are cut to this: no row is longer
 DATUM_TAG: Final = 0x0A
 BYTE: Final = np.uint64(0xFF)
@@ -50,8 +52,9 @@ class _Datums:
     data: Bytes  # the same bytes
     at: Ints  # where the message begins
     length: Ints  # its length as stated, cut to LIMIT
-    end: Ints  # at + length, cut to the row's end
+    end: Ints  # at + length, cut to the batch's end if the length is long
     word: Words  # the message's first six bytes, maybe more
+    null: Bools | None  # where the datum says NULL; None: nowhere
 
     def byte(self, number: int) -> Ints:
         """Return a byte (0 to 5) of each message."""
@@ -72,7 +75,7 @@ def decode_batch(
     ends = offsets(rows)
     base = int(ends[0])
     size = int(ends[-1]) - base
-    data = np.zeros(size + PADDING + 8, np.uint8)
+    data = np.zeros(size + PADDING + STEP * len(types), np.uint8)
     if size:
         data[:size] = np.frombuffer(rows.buffers()[2], np.uint8, size, base)
     view = unaligned(data)
@@ -80,8 +83,7 @@ def decode_batch(
     good = np.ones(len(rows), np.bool_)
     arrays: dict[int, pa.Array] = {}
     for position, column_type in enumerate(types):
-        datums, found = _next(view, data, cursor, row_end)
-        good &= found
+        datums = _next(view, data, cursor, size, good)
         if position in wanted:
             arrays[position], good = _column(datums, column_type, good)
         cursor = datums.end
@@ -89,37 +91,41 @@ def decode_batch(
     return [arrays[position] for position in wanted], ~good
 
 
-def _next(view: Words, data: Bytes, cursor: Ints, row_end: Ints) -> tuple[_Datums, Bools]:
-    """Return the datum at each cursor, and where there is one inside the row."""
+def _next(view: Words, data: Bytes, cursor: Ints, size: int, good: Bools) -> _Datums:
+    """Return the datum at each cursor; rows without one there are no longer good."""
     word = view[cursor]
-    length = (word >> np.uint64(8) & BYTE).view(np.int64)
-    found = (word & BYTE) == DATUM_TAG
-    at = cursor + 2
+    good &= (word & BYTE) == DATUM_TAG
+    word >>= np.uint64(8)
+    length = (word & BYTE).view(np.int64)
     if int(length.max()) >= 0x80:
-        stated, bytes_read = read_varints(view, cursor + 1)
-        found &= bytes_read <= 10
+        stated, bytes_read = read_varints(view, np.minimum(cursor + 1, size))
+        good &= bytes_read <= 10
         length = np.minimum(stated, np.uint64(LIMIT)).view(np.int64)
-        at = np.minimum(cursor + 1 + bytes_read, row_end)
+        at = np.minimum(cursor + 1 + bytes_read, size)
+        end = np.minimum(at + length, size)
+        good &= end == at + length
         word = view[at]
     else:
-        word = word >> np.uint64(16)
-    end = at + length
-    found &= end <= row_end
-    return _Datums(view, data, at, length, np.minimum(end, row_end), word), found
+        at = cursor + 2
+        end = at + length
+        word >>= np.uint64(8)
+    null = None
+    if int(length.min()) <= 2:
+        null = (length == 2) & ((word & np.uint64(0xFFFF)) == 0x0108)
+    return _Datums(view, data, at, length, end, word, null)
 
 
 def _column(datums: _Datums, column_type: ColumnType, good: Bools) -> tuple[pa.Array, Bools]:
     """Return one column, and which of the good rows are still good."""
-    kind = column_type.kind
-    null = (datums.length == 2) & ((datums.word & np.uint64(0xFFFF)) == 0x0108)
+    kind, null = column_type.kind, datums.null
     values, read = _DECODERS[kind](datums, column_type)
-    good = good & (read | null)
-    valid = None if not null.any() else ~null
+    valid = None if null is None or not null.any() else ~null
+    good = good & (read if null is None else read | null)
     if kind not in TEXTS:
         return from_numbers(values, valid, column_type), good
     # Only good rows have texts known to lie inside the batch.
-    inside = good & ~null
-    starts, lengths = np.where(inside, values[0], 0), np.where(inside, values[1], 0)
+    inside = good if valid is None else good & valid
+    starts, lengths = values * inside
     array = _texts(datums, starts, lengths, valid)
     if kind is Kind.BYTES:
         return array, good
@@ -183,16 +189,34 @@ def _text(datums: _Datums, column_type: ColumnType) -> Decoded:
     return np.stack([starts, length]), read & (starts + length == datums.at + datums.length)
 
 
-def _date_message(view: Words, at: Ints, length: Ints) -> tuple[Ints, Bools]:
+def _date_message(datums: _Datums, offset: int, length: Ints) -> tuple[Ints, Bools]:
+    """Return the days of ProtoNaiveDate messages `offset` bytes into each datum."""
+    at = datums.at + offset
+    word = datums.view[at]
+    # 08, a byte with and one without the top bit, 10, then the day in one byte or two: that is, a
+    # year from 128 to 16383.
+    usual = (word & np.uint64(0xFF8080FF)) == 0x10008008
+    year = (word >> np.uint64(8) & np.uint64(0x7F)) | (word >> np.uint64(9) & np.uint64(0x3F80))
+    first = word >> np.uint64(32) & BYTE
+    two = first >> np.uint64(7)
+    second = (word >> np.uint64(40) & BYTE) * two
+    ordinal = ((first & np.uint64(0x7F)) + (second << np.uint64(7))).view(np.int64)
+    of = year.view(np.int64)
+    read = usual & (length == (two + np.uint64(5)).view(np.int64))
+    read &= (ordinal >= 1) & (ordinal <= YEAR_DAYS[of])
+    days = YEAR_STARTS[of] + ordinal
+    rest = np.flatnonzero(~usual if datums.null is None else ~(usual | datums.null))
+    if len(rest):
+        days[rest], read[rest] = _any_date(word[rest], length[rest])
+    return days, read
+
+
+def _any_date(word: Words, length: Ints) -> tuple[Ints, Bools]:
     """Return the days of ProtoNaiveDate messages of years 1 to 2**28 - 1."""
-    word = view[at]
     read = (word & BYTE) == 0x08
-    ends = ~(word >> np.uint64(8)) & TOPS
-    size = (np.bitwise_count((ends & -ends) - np.uint64(1)).astype(np.int64) >> 3) + 1
+    year, size = _small(word >> np.uint64(8))
     read &= size <= 4
-    size = np.minimum(size, 4)
-    year = squeeze(word >> np.uint64(8) & KEEP[size]).view(np.int64)
-    rest = word >> ((size + 1) << 3).view(np.uint64)
+    rest = word >> ((np.minimum(size, 4) + 1) << 3).view(np.uint64)
     first = (rest >> np.uint64(8) & BYTE).view(np.int64)
     second = (rest >> np.uint64(16) & BYTE).view(np.int64)
     two = first >= 0x80
@@ -205,7 +229,7 @@ def _date(datums: _Datums, column_type: ColumnType) -> Decoded:
     inner = datums.byte(2)
     read = (datums.word & np.uint64(0xFFFF)) == MESSAGE_TAGS[column_type.kind]
     read &= inner == datums.length - 3
-    days, found = _date_message(datums.view, datums.at + 3, inner)
+    days, found = _date_message(datums, 3, inner)
     narrow = days.astype(np.int32)
     return narrow, read & found & (narrow == days)
 
@@ -214,8 +238,7 @@ def _timestamp(datums: _Datums, column_type: ColumnType) -> Decoded:
     date_length = datums.byte(4)
     read = (datums.word & np.uint64(0xFFFF)) == MESSAGE_TAGS[column_type.kind]
     read &= (datums.byte(2) == datums.length - 3) & (datums.byte(3) == 0x0A)
-    read &= date_length <= 8
-    days, found = _date_message(datums.view, datums.at + 5, date_length)
+    days, found = _date_message(datums, 5, date_length)
     at = datums.at + 5 + np.minimum(date_length, 8)
     micros, clock_found = _clock(datums, at)
     # Beyond some 290,000 years the product overflows; the patient half says so.

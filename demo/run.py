@@ -7,6 +7,7 @@ submits a Spark job. The figures at the end come from what the jobs wrote and fr
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -116,6 +117,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     if not 2 <= asked.days <= YEAR_DAYS:
         parser.error(f"--days: 2 to {YEAR_DAYS}")
+    # Ended from outside, it still stops what it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return run(asked.days, asked.budget)
     except (StageError, StartError) as error:

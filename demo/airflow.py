@@ -147,7 +147,9 @@ def up() -> int:
     if fresh:
         print("laying out the demo's data")
         make_landing(WORKSPACE)
-    instance = start(schedules=True, tell=lambda line: print(f"  {line} ..."))
+    # A run for yesterday would close the year 2013 to a person who is about to take it in.
+    schedules = os.environ.get("STRATA_SCHEDULES", "off") == "on"
+    instance = start(schedules=schedules, tell=lambda line: print(f"  {line} ..."))
     shards = "not yet ingested: trigger shard_ingest, or run `make demo` first" if fresh else (
         "as the last `make demo` left them"
     )  # fmt: skip
@@ -155,6 +157,8 @@ def up() -> int:
         f"\n  Airflow   {instance.api.base}\n"
         "  log-in    none is asked for: whoever opens the page on this machine is administrator\n"
         f"  shards    {shards}\n"
+        f"  schedules {'on' if schedules else 'off, every DAG waits for you: the data is of 2013'}"
+        f"{'' if schedules else ' (on: STRATA_SCHEDULES=on make up)'}\n"
         f"  settings  {CONFIG}\n"
         f"  logs      {instance.home / 'logs'}\n"
         "  stop      make down\n"

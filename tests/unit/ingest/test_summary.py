@@ -1,0 +1,35 @@
+"""What a job says of its batches: new ones are counted, old ones named."""
+
+from strata.ingest.summary import line, summarise, table
+from strata.ingest.task import IngestReport
+
+NEW = IngestReport("s", 3, 0, 10, 7, 2, 900, 1, False, files=4, late=2, quarantine=("key",))
+OLD = IngestReport("s", 2, -10, 0, 5, 1, 100, 0, True)
+
+
+def test_only_new_batches_are_counted() -> None:
+    summary = summarise("s", [OLD, NEW], 1.23456)
+
+    assert summary == {
+        "shard": "s", "batches": 1, "already_committed": 1, "files": 4, "updates": 7,
+        "rejected": 1, "late": 2, "parts": 2, "bytes": 900, "lower": -10, "upper": 10, "seqno": 3,
+        "seconds": 1.235, "quarantine": ["key"],
+    }  # fmt: skip
+
+
+def test_a_job_without_steps_has_a_summary() -> None:
+    assert summarise("s", [], 0.0)["seqno"] is None
+
+
+def test_lines_say_what_became_of_a_batch() -> None:
+    assert line(OLD, 1, 2).endswith("already committed, left alone")
+    assert line(NEW, 2, 2) == (
+        "s 2/2 1970-01-01T00:00:00Z: 7 updates in 2 parts from 4 files, 1 rows rejected"
+    )
+
+
+def test_a_table_has_a_line_for_each_shard() -> None:
+    lines = table([summarise("s", [NEW], 1.0), summarise("longer", [], 0.5)]).splitlines()
+
+    assert [text.split()[0] for text in lines] == ["shard", "s", "longer"]
+    assert len({len(text) for text in lines}) == 1

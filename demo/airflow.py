@@ -142,9 +142,9 @@ def up() -> int:
     if where := address():
         print(f"Airflow runs already: {where}   (stop it with: make down)")
         return 0
-    fresh = not (WORKSPACE / "landing").exists()
+    fresh = not (WORKSPACE / "consensus.db").exists()
     write_config()
-    if fresh:
+    if not (WORKSPACE / "landing").exists():
         print("laying out the demo's data")
         make_landing(WORKSPACE)
     # A run for yesterday would close the year 2013 to a person who is about to take it in.

@@ -91,9 +91,6 @@ def _text_words(array: pa.Array) -> Words:
     """Return w(text) of each value, all words of all values at once."""
     ends = offsets(array)
     starts, lengths = ends[:-1], np.diff(ends)
-    valid = valid_mask(array)
-    if valid is not None:  # a null slot may have bytes
-        lengths = np.where(valid, lengths, 0)
     counts = (lengths + 7) >> 3
     first = np.cumsum(counts) - counts  # number of each value's first word
     total = int(counts.sum())

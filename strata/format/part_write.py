@@ -14,10 +14,9 @@ import pyarrow.parquet as pq
 from strata.errors import InvalidRequest
 from strata.format.columns import K_S, V_S, D, K, T, V, child, updates_schema
 from strata.format.layout import Description, Footer, check_layout, part_schema, struct_type
-from strata.format.rowcodec import encode_rows
+from strata.format.rowcodec import encode_batches, encode_rows
 from strata.model.schema import Column, Relation
 
-ENCODE_ROWS: Final = 65_536  # rows put through the row codec at a time
 MEASURE_ROWS: Final = 4_096  # row groups are cut at multiples of this many rows
 SAMPLE_ROWS: Final = 1_024  # rows of each of the sample's blocks
 SAMPLE_BLOCKS: Final = 4
@@ -125,17 +124,12 @@ def _columns(group: pa.Table, relation: Relation, schema: pa.Schema) -> pa.Table
 
 
 def encode_side(group: pa.Table, side: tuple[Column, ...]) -> pa.ChunkedArray:
-    """Return the row codec's bytes of the key or the value columns."""
-    names, types = [child(column.id) for column in side], [column.type for column in side]
-    chunks = [
-        encode_rows(
-            [_one(group[name].slice(start, ENCODE_ROWS)) for name in names],
-            types,
-            rows=min(ENCODE_ROWS, group.num_rows - start),
-        )
-        for start in range(0, group.num_rows, ENCODE_ROWS)
-    ]
-    return pa.chunked_array(chunks, pa.binary())
+    """Return the row codec's bytes of the key or the value columns, in chunks of BATCH rows."""
+    if not side:
+        return pa.chunked_array([encode_rows([], [], rows=group.num_rows)])
+    columns = [_one(group[child(column.id)]) for column in side]
+    batches = encode_batches(columns, [column.type for column in side])
+    return pa.chunked_array(batches, pa.binary())
 
 
 def _struct(group: pa.Table, side: tuple[Column, ...]) -> pa.Array:

@@ -32,13 +32,20 @@ def encode_rows(
     count = len(columns[0]) if columns else rows or 0
     if not columns or not count:
         return pa.array([b""] * count, pa.binary())
-    batches = [
-        encode_batch([column.slice(start, BATCH) for column in columns], types)
-        for start in range(0, count, BATCH)
-    ]
+    batches = encode_batches(columns, types)
     if sum(batch.nbytes for batch in batches) > MAX_BYTES:
         raise InvalidRequest("rows are too big to be encoded together", rows=count)
-    return pa.concat_arrays(batches)
+    return _concat(batches)
+
+
+def encode_batches(
+    columns: Sequence[pa.Array], types: Sequence[ColumnType]
+) -> list[pa.BinaryArray]:
+    """Return the rows of at least one column in batches of BATCH, without putting them together."""
+    return [
+        encode_batch([column.slice(start, BATCH) for column in columns], types)
+        for start in range(0, len(columns[0]), BATCH)
+    ]
 
 
 def decode_rows(

@@ -21,6 +21,7 @@ KEEP: Final = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)  # the
 MORE: Final = np.array(  # top bits of a varint of n bytes, as far as they lie in its first word
     [sum(0x80 << (8 * i) for i in range(min(max(n - 1, 0), 8))) for n in range(11)], np.uint64
 )
+_LENGTHS: Final = np.arange(64, dtype=np.int64) // 7 + 1  # bytes of a varint by its highest bit
 TOPS: Final = np.uint64(0x8080808080808080)
 
 
@@ -50,8 +51,12 @@ def mask_tail(words: Words, lengths: npt.NDArray[Any]) -> Words:
 
 def varint_lengths(values: Words) -> Ints:
     """Return how many bytes (1 to 10) each number takes."""
-    lengths = np.ones(len(values), np.int64)
     top = int(values.max(initial=0))
+    if top < 1 << 53:  # exact as float64, whose exponent is the position of the highest bit
+        floats = (values | np.uint64(1)).astype(np.float64)
+        found: Ints = _LENGTHS[(floats.view(np.uint64) >> np.uint64(52)).view(np.int64) - 1023]
+        return found
+    lengths = np.ones(len(values), np.int64)
     for bits in range(7, 64, 7):
         if top >> bits == 0:
             break

@@ -364,6 +364,7 @@ def test_a_column_that_became_narrower_is_refused() -> None:
         ({"strata.layout": "rows"}, "layout"),
         ({"strata.layout": "row"}, "wrong columns"),
         ({"strata.relation_version": ""}, "footer"),
+        ({"strata.rows": "11"}, "lost or gained"),
     ],
 )
 def test_a_footer_that_makes_no_sense_is_corrupt(metadata: dict[str, str], reason: str) -> None:

@@ -1,0 +1,1 @@
+"""The ingest task: files of an interval become batches."""

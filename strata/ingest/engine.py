@@ -274,9 +274,10 @@ def _check_rejected(spec: ShardSpec, results: Sequence[TaskResult]) -> None:
     allowed = max(share * rows, min(FEW, rows / 2)) if share > 0 else 0
     if rejected > allowed:
         first = next(r.first_reject for r in results if r.first_reject is not None)
+        stored = [r.quarantine for r in results if r.quarantine is not None]
         raise InvalidRequest(
             "too many rows are unreadable, nothing was committed",
-            **details(first), rejected=rejected, rows=rows,
+            **details(first), rejected=rejected, rows=rows, quarantine=stored,
             cure="correct the files, or raise source.max_rejected",
         )  # fmt: skip
 

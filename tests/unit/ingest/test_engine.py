@@ -258,7 +258,10 @@ def test_too_many_unreadable_rows_commit_nothing(world: World) -> None:
         world.ingest(file, lower=0, upper=1)
 
     assert world.state == before
-    assert error.value.details == {
+    details = dict(error.value.details)
+    [key] = details.pop("quarantine")
+    assert world.stores.blob.get(str(key))
+    assert details == {
         "file": "a.csv", "line": 2, "column": "id", "value": "bad",
         "reason": "not readable as int64", "rejected": 20, "rows": 200,
     }  # fmt: skip

@@ -14,6 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -102,7 +103,7 @@ def measure(root: Path, days: int, rounds: int) -> dict[str, dict[str, float]]:
     for shard, floor in floors.items():
         contenders[f"{shard} floor"] = floor
         for layout in ("row", "both", "structured"):
-            contenders[f"{shard} {layout}"] = lambda s=shard, x=layout: engine(root, s, x, days)
+            contenders[f"{shard} {layout}"] = partial(engine, root, shard, layout, days)
     times: dict[str, list[float]] = {name: [] for name in contenders}
     rows: dict[str, int] = {}
     for _ in range(rounds + 1):  # the first round warms up and is dropped

@@ -29,6 +29,7 @@ from strata.state.state import Batch, RunSummary, State
 from strata.state.transitions import advance_since, append, apply_merge, replace_manifests
 from strata.store.faults import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome
 from strata.store.keys import content_hash, manifest_key
+from strata.store.memory import MemoryBlob, MemoryConsensus
 from strata.store.open import Stores, open_stores
 from tests.batches import spec
 from tests.model import ModelShard, RefusedError
@@ -38,7 +39,9 @@ Update = tuple[str, int, int]  # row, time, diff
 
 ROWS = st.sampled_from("abcdef")
 DIFFS = st.sampled_from([1, 1, 1, -1, 2])
-UPDATES = st.lists(st.tuples(ROWS, st.integers(0, 9), DIFFS), max_size=12)
+UPDATE = st.tuples(ROWS, st.integers(0, 9), DIFFS)
+# Large and small in turn, so that merges happen in the middle of the spine as well.
+UPDATES = st.lists(UPDATE, max_size=2) | st.lists(UPDATE, min_size=6, max_size=16)
 OUTCOMES = st.lists(st.sampled_from([*Outcome, *[Outcome.WORKS] * 5]), max_size=9)
 PICK = st.integers(0, 2**16)
 
@@ -54,7 +57,7 @@ class ShardLaw(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now_ms = 1_000
-        self.inner = open_stores(self.addresses())
+        self.inner = self.open()
         self.faults = Faults(sleep=lambda _: None)
         self.stores = Stores(
             FaultyBlob(self.inner.blob, self.faults),
@@ -67,8 +70,8 @@ class ShardLaw(RuleBasedStateMachine):
         self.seqno = 0
         self.names = 0
 
-    def addresses(self) -> StoreSettings:
-        return StoreSettings(f"memory://law-{id(self)}", f"memory://law-{id(self)}")
+    def open(self) -> Stores:
+        return Stores(MemoryBlob(), MemoryConsensus(), lambda: 0, StoreSettings())
 
     def machine(self) -> Machine:
         return Machine(self.stores, sleep=lambda _: None)
@@ -204,7 +207,8 @@ class ShardLaw(RuleBasedStateMachine):
 
         try:
             self.machine().apply("events", overtaken)
-        except InvalidRequest:
+        except InvalidRequest as error:
+            assert "already written" in error.message  # noqa: PT017  the other outcome is below
             self.model.append(fast, lower, upper, real)
         else:
             raise AssertionError("both writers were told that the interval is theirs")
@@ -222,6 +226,20 @@ class ShardLaw(RuleBasedStateMachine):
             request = due[pick % len(due)]
             self.pending.append(self.insist(outcomes, lambda: self.merge(request)))
 
+    @rule()
+    def compact(self) -> None:
+        """Do at once what is due, as a job does when nothing goes wrong."""
+        state = self.state()
+        for request in spines.requests(state.spine, state.since):
+            result = self.merge(request)
+            done = self.machine().apply("events", partial(apply_merge, result=result))
+            assert done == Applied(already=False)
+        assert spines.requests(self.state().spine, 0) == [] or self.shrunk(state)
+
+    def shrunk(self, before: State) -> bool:
+        """Return whether consolidation has made slots smaller, so that they joined others."""
+        return sum(b.updates for b in self.state().batches) < sum(b.updates for b in before.batches)
+
     @precondition(lambda self: self.pending)
     @rule(pick=PICK, outcomes=OUTCOMES)
     def apply_a_result(self, pick: int, outcomes: list[Outcome]) -> None:
@@ -236,6 +254,8 @@ class ShardLaw(RuleBasedStateMachine):
         if isinstance(done, NotApplied):
             assert not set(result.replaced) <= there or result.batch.manifest is None
             assert self.state() == before or result.batch.manifest is None
+            now = {b.manifest for b in self.state().batches} - {None}
+            assert result.batch.manifest not in now, "it is in place, and its maker was told no"
         else:
             assert isinstance(done, Applied)
             # Unless the reply was lost and another try found it done.
@@ -318,6 +338,8 @@ class ShardLaw(RuleBasedStateMachine):
                 assert self.read(state, as_of) == self.model.snapshot(as_of)
 
     def teardown(self) -> None:
+        if not self.seqno:
+            return  # stopped before the shard was made
         states = self.machine().history("events", self.seqno)
         assert [s.seqno for s in states] == list(range(self.seqno, 0, -1))
         walltimes = [s.walltime_ms for s in states]
@@ -326,10 +348,10 @@ class ShardLaw(RuleBasedStateMachine):
 
 
 class SqliteShardLaw(ShardLaw):
-    def addresses(self) -> StoreSettings:
+    def open(self) -> Stores:
         self.folder = tempfile.TemporaryDirectory()
         path = Path(self.folder.name)
-        return StoreSettings(f"file://{path}/blob", f"sqlite:///{path}/consensus.db")
+        return open_stores(StoreSettings(f"file://{path}/blob", f"sqlite:///{path}/consensus.db"))
 
     def teardown(self) -> None:
         super().teardown()

@@ -62,10 +62,12 @@ def merge(
     while heads := [head for head in heads if head.fill()]:
         ends = [head.last() for head in heads if head.unfinished]
         cut = min(ends) if ends else None
-        taken = [carried, *(head.take(cut) for head in heads)]
-        chunk = consolidate_sorted(
-            [table for table in taken if table.num_rows], relation, floor, cut
-        )
+        taken = [table for table in [head.take(cut) for head in heads] if table.num_rows]
+        if not taken:  # the head that set the cut ends with it, and must give all its rows
+            raise _disorder(relation)
+        if carried.num_rows:
+            taken.append(carried)
+        chunk = consolidate_sorted(taken, relation, floor, cut)
         chunk, carried = _hold_back(chunk, relation, cut)
         floor = cut
         if chunk.num_rows:
@@ -143,15 +145,11 @@ def consolidate_sorted(
     All rows must lie in [floor, cut]; None is open.
     Raises: Corrupt when they do not, or when a table is not sorted.
     """
-    if not tables:
-        return updates_schema(relation).empty_table()
     names = sort_names(relation)
     bounds = sorted(
         ((row_at(table, 0, names), row_at(table, table.num_rows - 1, names), number)
          for number, table in enumerate(tables)),
     )  # fmt: skip
-    if floor is not None and bounds[0][0] < floor:
-        raise _disorder(relation)
     disjoint = all(a[1] <= b[0] for a, b in pairwise(bounds))
     joined = pa.concat_tables([tables[number] for _, _, number in bounds])
     if disjoint:

@@ -144,7 +144,7 @@ def test_merge_of_many_runs_gives_first_rows_before_it_has_read_all() -> None:
     assert read < 100
 
 
-@pytest.mark.parametrize("memory_bytes", [1, 100, 10_000_000])
+@pytest.mark.parametrize("memory_bytes", [1, 500, 700, 10_000_000])
 def test_rows_out_of_order_are_never_merged_silently(memory_bytes: int) -> None:
     """Whatever the disorder, the output is sorted and complete, or the merge fails."""
     chance = random.Random(7)
@@ -163,7 +163,7 @@ def test_rows_out_of_order_are_never_merged_silently(memory_bytes: int) -> None:
             assert {tuple(row[:-1]): row[-1] for row in result} == contents([good, bad], TEXT)
 
     # With all rows in one head the disorder is harmless: it is sorted away.
-    assert (merged < 20) == (memory_bytes <= 100)
+    assert (merged > 0) == (memory_bytes > 1000)
 
 
 def test_a_disordered_single_run_is_corrupt() -> None:

@@ -97,6 +97,7 @@ def test_trimmed_statistics_enclose_the_data_at_every_budget(
         assert (report.bytes_before, report.bytes_after) == (before, encoded_size(trimmed))
         assert report.bytes_after <= min(before, max(budget, kept_cost))
         assert kept <= set(trimmed.schema.names)
+        assert _parents(trimmed.schema.names) <= set(trimmed.schema.names)
         assert {*trimmed.schema.names, *report.dropped} == set(stats.schema.names)
 
 
@@ -135,6 +136,11 @@ def test_sizes_of_many_are_the_sizes_of_each(parts: list[pa.Table]) -> None:
     for total, row, absent in zip(together, stats, missing, strict=True):
         # A column that only other parts have costs this one its null bit.
         assert encoded_size(row) <= total <= encoded_size(row) + absent // 8 + 1
+
+
+def _parents(names: list[str]) -> set[str]:
+    parsed = [p for p in map(parse_name, names) if p is not None and p[1]]
+    return {path_name(column_id, path[:-1]) for column_id, path in parsed if path}
 
 
 def _plain(rows: pa.Table, column_id: int) -> list[Any]:

@@ -8,6 +8,7 @@ import pytest
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.stats import collect, encoded_size, trim
+from strata.stats.flat import struct_row
 from tests.facts import known
 
 COLUMNS = {
@@ -68,6 +69,21 @@ def test_then_bounds_are_cut_behind_what_they_share() -> None:
     assert url["low"].startswith(PREFIX + "a")
     assert url["high"].startswith(PREFIX + "y")
     assert (url["low_exact"], url["high_exact"]) == (False, False)
+
+
+def test_a_loose_bound_that_fits_stays_loose() -> None:
+    row = stats(url=["a", "b" * 90])
+    fields = (known(row, "s.2") or {}) | {"low": "A", "low_exact": False}
+    loose = struct_row(row.schema.field("s.2").type, fields)
+    columns = dict(zip(row.schema.names, row.columns, strict=True)) | {"s.2": loose}
+    row = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    trimmed, report = trim(row, RELATION, encoded_size(row) - 60, ())
+
+    assert "s.2" in report.shortened
+    url = known(trimmed, "s.2")
+    assert url is not None
+    assert (url["low"], url["low_exact"], url["high_exact"]) == ("A", False, False)
 
 
 def test_a_high_that_has_no_shorter_stand_in_stays() -> None:

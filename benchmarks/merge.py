@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from strata.compact import _manifests
+from strata.compact import manifests_of
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
 from strata.machine import Machine
@@ -181,7 +181,7 @@ def kernel(bench: Bench) -> Result:
 def engine(bench: Bench) -> Result:
     """Run the compaction's task; its output is removed, so that each round writes it."""
     stores, state = bench.stores, bench.state
-    manifests = _manifests(stores, state, bench.request)
+    manifests = manifests_of(stores, state, bench.request)
     (task,) = tasks(state, bench.request, manifests, stores.settings, MEMORY)
     parts = run_task(task).parts
     result = Result(

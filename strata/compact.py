@@ -250,7 +250,7 @@ class _Prepared:
 def _prepare(
     stores: Stores, state: State, request: MergeRequest, settings: CompactSettings
 ) -> _Prepared:
-    manifests = _manifests(stores, state, request)
+    manifests = manifests_of(stores, state, request)
     check_inputs(request, manifests)
     if unchanged(state, request, [ref for refs in manifests.values() for ref in refs]):
         (only,) = (b for b in request.batches if b.manifest is not None)
@@ -260,9 +260,10 @@ def _prepare(
     return _Prepared(state.name, request, tuple(cut), None)
 
 
-def _manifests(
+def manifests_of(
     stores: Stores, state: State, request: MergeRequest
 ) -> Mapping[str, Sequence[PartRef]]:
+    """Return the parts of a request's batches by manifest key; statistics are not loaded."""
     return {
         batch.manifest: part_refs(load_manifest_of(stores.blob, state.name, batch, SCHEMA.names))
         for batch in request.batches

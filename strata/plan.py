@@ -21,6 +21,8 @@ from strata.fetch import load_manifest_of
 from strata.format.manifest import SCHEMA, PartRef, part_refs, stats_columns
 from strata.model.spec import MODES
 from strata.model.time import MIN_TIME, format_time
+from strata.prune import decide, needed_columns
+from strata.prune import explain as explain_rows
 from strata.state.state import Batch, State
 from strata.store.open import Stores
 
@@ -214,8 +216,6 @@ def may_matter(state: State, batch: Batch, filter: Filter) -> bool:
         return True
     if stats["rows"][0].as_py() != batch.updates:  # not about these updates
         return True
-    from strata.prune import decide
-
     quarantine = state.rollout.quarantine
     return bool(decide(filter, stats, state.relation, quarantine=quarantine).keep[0])
 
@@ -227,33 +227,30 @@ def explain(
 
     Raises: as `plan_read`. Cost: every manifest, opened as it is reached.
     """
-    from strata.prune import explain as explain_rows
-
-    at = resolve_as_of(state, as_of)
+    at, quarantine = resolve_as_of(state, as_of), state.rollout.quarantine
     for batch in () if at is None else readable_batches(state, at):
         manifest = load_manifest(stores, state, batch, _columns(filter))
         manifest = manifest.filter(pc.less_equal(manifest["t_low"], at))
         keep = _keep(state, manifest, filter)
-        rows = range(manifest.num_rows)
-        reasons = explain_rows(filter, stats_columns(manifest), state.relation, rows)
+        reasons = explain_rows(
+            filter, stats_columns(manifest), state.relation, range(manifest.num_rows),
+            quarantine=quarantine,
+        )  # fmt: skip
         for ref, kept, reason in zip(part_refs(manifest), keep, reasons, strict=True):
-            yield PartVerdict(ref, bool(kept), reason)
+            told = "kept: this part is in quarantine" if ref.key in quarantine else reason
+            yield PartVerdict(ref, bool(kept), told)
 
 
 def _columns(filter: Filter | None) -> set[str]:
     """Return the manifest columns that a read needs."""
     if filter is None:
         return set(SCHEMA.names)
-    from strata.prune import needed_columns
-
     return {*SCHEMA.names, *needed_columns(filter)}
 
 
 def _keep(state: State, manifest: pa.Table, filter: Filter | None) -> Mask:
     if filter is None or not manifest.num_rows:
         return np.ones(manifest.num_rows, np.bool_)
-    from strata.prune import decide
-
     quarantine = state.rollout.quarantine
     decision = decide(filter, stats_columns(manifest), state.relation, quarantine=quarantine)
     suspects = pc.is_in(manifest["key"], value_set=pa.array(list(quarantine), pa.string()))

@@ -1,0 +1,156 @@
+"""Batches and parts are left out exactly where a mode allows it and statistics prove it."""
+
+from dataclasses import replace
+
+import pytest
+
+from strata.errors import InvalidRequest
+from strata.expr.filter import Filter
+from strata.expr.nodes import Call, Expr, Literal
+from strata.expr.nodes import Column as Field
+from strata.machine import Machine
+from strata.model.schema import Column, Relation
+from strata.model.types import parse_type
+from strata.plan import batch_stats, explain, plan_read, readable_batches
+from strata.state.state import State
+from strata.store.open import Stores
+from tests.stored import append, create, memory_stores
+from tests.updates import table
+
+RELATION = Relation(
+    0, (Column(1, "n", parse_type("int64")), Column(2, "s", parse_type("string"))), (1,), ()
+)
+N = Field(1, "n", "long")
+
+
+def greater(than: int) -> Filter:
+    expr: Expr = Call("greater_than", (N, Literal(than, "long")), "boolean")
+    return Filter(expr, f"n > {than}", 0, 0)
+
+
+@pytest.fixture
+def stores() -> Stores:
+    """Three batches: n is 0 to 9, 10 to 19 in two runs, 20 to 29 without statistics."""
+    stores = memory_stores()
+    create(stores, RELATION)
+    for day, (layout, cuts) in enumerate([("both", 1), ("structured", 2), ("row", 1)]):
+        numbers = range(10 * day, 10 * day + 10)
+        size = 10 // cuts
+        runs = [
+            table(RELATION, [(n, "x", day, 1) for n in numbers[i * size : (i + 1) * size]])
+            for i in range(cuts)
+        ]
+        append(stores, "shard", day, day + 1, runs, layout)
+    return stores
+
+
+def load(stores: Stores, mode: str = "off", percent: int = 0) -> State:
+    state = Machine(stores).load("shard")
+    rollout = replace(state.rollout, mode=mode, audit_percent=percent)  # type: ignore[arg-type]
+    return replace(state, rollout=rollout)
+
+
+def test_batches_then_parts_are_left_out(stores: Stores) -> None:
+    plan = plan_read(stores, load(stores, "on"), filter=greater(14))
+
+    assert [run.upper for run in plan.runs] == [2, 3]
+    assert [batch.upper for batch in plan.dropped] == [1]
+    assert [ref.rows for ref in plan.skipped] == [5]
+    assert (plan.parts_fetched, plan.parts_skipped, plan.parts_total) == (2, 2, 4)
+    assert plan.bytes_skipped + plan.bytes_fetched == plan.bytes_total
+    assert plan.bytes_total == sum(b.size_bytes for b in load(stores).batches)
+
+
+@pytest.mark.parametrize("mode", ["off", "soft"])
+def test_modes_before_audit_fetch_everything(stores: Stores, mode: str) -> None:
+    plan = plan_read(stores, load(stores, mode), filter=greater(1000))
+
+    assert (plan.parts_fetched, plan.parts_skipped) == (4, 0)
+    assert plan.mode == mode
+
+
+def test_the_caller_may_choose_and_the_kill_switch_wins(stores: Stores) -> None:
+    nothing = greater(1000)
+
+    asked_on = plan_read(stores, load(stores, "off"), filter=nothing, mode="on")
+    asked_off = plan_read(stores, load(stores, "on"), filter=nothing, mode="off")
+    killed = plan_read(stores, load(stores, "on"), filter=nothing, mode="on", kill=True)
+
+    assert asked_on.parts_fetched == 1  # it has no statistics
+    assert asked_off.parts_fetched == 4
+    assert killed.parts_fetched == 4
+    assert killed.mode == "off"
+    with pytest.raises(InvalidRequest, match="mode"):
+        plan_read(stores, load(stores), filter=nothing, mode="maybe")
+
+
+def test_without_a_filter_nothing_is_left_out(stores: Stores) -> None:
+    assert plan_read(stores, load(stores, "on")).parts_skipped == 0
+
+
+def test_the_audit_sample_is_reproducible_and_flagged(stores: Stores) -> None:
+    def audited(percent: int, mode: str | None = None) -> tuple[frozenset[str], int]:
+        state = load(stores, "audit", percent)
+        plan = plan_read(stores, state, filter=greater(1000), mode=mode)
+        assert plan.audited <= {ref.key for ref in plan.fetched}
+        return plan.audited, plan.parts_fetched
+
+    assert audited(100) == (audited(100)[0], 4)
+    assert len(audited(100)[0]) == 3
+    assert audited(0) == (frozenset(), 1)
+    assert audited(50) == audited(50)
+    assert audited(50)[0] <= audited(100)[0]
+    assert audited(100, "on") == (frozenset(), 1)  # a caller who asks for it gets it
+
+
+def test_audited_shares_come_close_to_the_percentage() -> None:
+    from strata.plan import _sampled
+
+    keys = [f"part {n}" for n in range(4000)]
+    assert abs(_sampled(keys, "7/3", 25).mean() - 0.25) < 0.03
+    assert (_sampled(keys, "7/3", 25) != _sampled(keys, "8/3", 25)).any()
+    assert _sampled(keys, "7/3", 100).all()
+    assert not _sampled(keys, "7/3", 0).any()
+
+
+def test_a_quarantined_column_or_part_proves_nothing(stores: Stores) -> None:
+    state = load(stores, "on")
+    victim = plan_read(stores, state, filter=greater(14)).skipped[0].key
+
+    for quarantine, fetched in ((("1",), 4), ((victim,), 3), ((), 2)):
+        rollout = replace(state.rollout, quarantine=quarantine)
+        plan = plan_read(stores, replace(state, rollout=rollout), filter=greater(14))
+        assert plan.parts_fetched == fetched
+
+
+def test_a_union_that_is_damaged_or_of_other_updates_is_unknown(stores: Stores) -> None:
+    state = load(stores, "on")
+    (first, *_) = readable_batches(state, 2)
+    assert first.stats_union is not None
+    stats = batch_stats(first)
+    assert stats is not None
+    assert stats.num_rows == 1
+    for wrong in (None, b"", first.stats_union[:-40], b"\xff" * 200):
+        assert batch_stats(replace(first, stats_union=wrong)) is None
+
+    fewer = replace(first, updates=first.updates - 1)
+    slots = (replace(state.spine.slots[0], batches=(fewer, *state.spine.slots[0].batches[1:])),)
+    spine = replace(state.spine, slots=(*slots, *state.spine.slots[1:]))
+    assert not plan_read(stores, replace(state, spine=spine), filter=greater(14)).dropped
+
+
+def test_every_part_is_explained_as_a_read_decides(stores: Stores) -> None:
+    state = load(stores, "on")
+    verdicts = list(explain(stores, state, greater(14)))
+    plan = plan_read(stores, state, filter=greater(14))
+
+    assert len(verdicts) == plan.parts_total
+    assert {v.ref.key for v in verdicts if v.keep} == {ref.key for ref in plan.fetched}
+    assert all(v.reason for v in verdicts)
+    assert len(list(explain(stores, state, greater(14), as_of=0))) == 1
+
+
+def test_only_the_statistics_that_a_filter_needs_are_loaded(stores: Stores) -> None:
+    plan = plan_read(stores, load(stores, "on"), filter=greater(14))
+
+    assert [rows.column_names[-1] for rows in plan.skipped_rows] == ["s.1"]

@@ -9,6 +9,7 @@ from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.stats import collect, encoded_size, trim
 from strata.stats.flat import struct_row
+from strata.stats.wire import parse_name, path_name
 from tests.facts import known
 
 COLUMNS = {
@@ -135,6 +136,18 @@ def test_a_dropped_path_is_not_taken_for_an_absent_one() -> None:
 
     assert known(trimmed, "s.4$")["complete"] is False  # type: ignore[index]
     assert "s.4$.a" not in trimmed.schema.names
+
+
+@pytest.mark.parametrize("budget", range(0, 60, 3))
+def test_an_expensive_parent_goes_after_its_cheap_children(budget: int) -> None:
+    row = stats(
+        doc=['{"w":"a long text that costs more than a number"}', '{"w":{"a":1,"b":{"c":2}}}']
+    )
+
+    trimmed, _ = trim(row, RELATION, budget, ())
+
+    paths = [p[1] for p in map(parse_name, trimmed.schema.names) if p and p[1]]
+    assert all(path_name(4, path[:-1]) in trimmed.schema.names for path in paths)
 
 
 def test_columns_that_the_relation_dropped_may_go_too() -> None:

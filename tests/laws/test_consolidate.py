@@ -166,6 +166,26 @@ def test_rows_out_of_order_are_never_merged_silently(memory_bytes: int) -> None:
     assert (merged > 0) == (memory_bytes > 1000)
 
 
+def test_a_row_before_what_was_given_out_is_corrupt() -> None:
+    """Nothing is carried here that would give the disorder away: the pair cancels."""
+    disordered = table(TEXT, [("b", 1, 1), ("a", 1, 1)])
+    cancelling = table(TEXT, [("b", 1, -1), ("c", 1, 1)])
+
+    with pytest.raises(Corrupt, match="not sorted"):
+        list(merge([disordered.to_batches(1), cancelling.to_batches(1)], TEXT, memory_bytes=1))
+
+
+def test_a_row_behind_the_cut_that_hides_in_a_head_is_corrupt() -> None:
+    """Binary search over `a z a b b` never looks at z."""
+    head = table(TEXT, [(letter, 1, 1) for letter in "azabb"])
+    disordered = [*head.to_batches(), *table(TEXT, [("c", 1, 1)]).to_batches()]
+    sorted_run = table(TEXT, [(letter, 1, 1) for letter in "bdefg"]).to_batches()
+    room = 2 * 4 * head.nbytes  # two runs, and the copies that a merge makes
+
+    with pytest.raises(Corrupt, match="not sorted"):
+        list(merge([disordered, sorted_run], TEXT, memory_bytes=room))
+
+
 def test_a_disordered_single_run_is_corrupt() -> None:
     rows = table(TEXT, [("b", 1, 1), ("a", 1, 1)])
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 QUIET_SECONDS: Final = 20.0  # between two lines that say nothing but "still working"
-WIDTH: Final = 100
+WIDTH: Final = 112
 
 
 def duration(seconds: float) -> str:

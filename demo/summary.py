@@ -133,7 +133,7 @@ def _times(times: Mapping[str, float]) -> Table:
 
 def _table(title: str, first: str, *others: str) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 1))
-    table.add_column(first, style="cyan", overflow="fold")
+    table.add_column(first, style="cyan", no_wrap=True)
     for column in others:
         table.add_column(column, justify="right", overflow="fold")
     return table

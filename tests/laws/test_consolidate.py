@@ -179,7 +179,7 @@ def test_a_row_behind_the_cut_that_hides_in_a_head_is_corrupt() -> None:
     """Binary search over `a z a b b` never looks at z."""
     head = table(TEXT, [(letter, 1, 1) for letter in "azabb"])
     disordered = [*head.to_batches(), *table(TEXT, [("c", 1, 1)]).to_batches()]
-    sorted_run = table(TEXT, [(letter, 1, 1) for letter in "bdefg"]).to_batches()
+    sorted_run = table(TEXT, [(letter, 1, 1) for letter in "abdef"]).to_batches()
     room = 2 * 4 * head.nbytes  # two runs, and the copies that a merge makes
 
     with pytest.raises(Corrupt, match="not sorted"):

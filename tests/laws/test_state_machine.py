@@ -291,13 +291,11 @@ class ShardLaw(RuleBasedStateMachine):
         try:
             wanted = self.model.advance_since(since, self.now_ms)
         except RefusedError:
-            since = -1
-        if since == -1:
             try:
-                self.machine().apply("events", call)
+                self.insist(outcomes, lambda: self.machine().apply("events", call))
             except InvalidRequest:
                 return
-            raise AssertionError("since went past upper")
+            raise AssertionError("since went past upper") from None
         done = self.insist(outcomes, lambda: self.machine().apply("events", call))
         assert done.since == wanted
 
@@ -340,8 +338,9 @@ class ShardLaw(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not self.seqno:
             return  # stopped before the shard was made
-        states = self.machine().history("events", self.seqno)
-        assert [s.seqno for s in states] == list(range(self.seqno, 0, -1))
+        newest = self.state().seqno
+        states = self.machine().history("events", newest)
+        assert [s.seqno for s in states] == list(range(newest, 0, -1))
         walltimes = [s.walltime_ms for s in states]
         assert walltimes == sorted(set(walltimes), reverse=True)
         assert {c.token for c in states[0].commits} <= set(self.model.tokens)

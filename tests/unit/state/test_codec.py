@@ -95,7 +95,7 @@ STATES = st.builds(
     st.builds(Spine, tuples(st.builds(SpineBatch, COUNT, COUNT, COUNT, tuples(BATCHES))), COUNT),
     tuples(st.builds(Hold, TEXT, I64, st.none() | I64, TEXT)),
     st.builds(Rollout, st.sampled_from(MODES), COUNT, COUNT, TEXT, TEXT, tuples(TEXT)),
-    tuples(COMMITS), tuples(TEXT),
+    tuples(COMMITS), tuples(TEXT), tuples(TEXT),
 )  # fmt: skip
 FIRST = State(1, 2, spec(), (spec().relation(),))
 
@@ -120,6 +120,12 @@ def test_every_field_is_written() -> None:
     assert set(written) == {f.name for f in fields(State)}
     assert set(written["spec"]["source"]) == {f.name for f in fields(SourceSpec)}
     assert written["spec"]["columns"][1]["type"] == "string"
+
+
+def test_no_field_is_left_out_of_the_strategies() -> None:
+    """`st.builds` would leave a new field at its default, and not test it."""
+    counts = {kind.__name__: len(fields(kind)) for kind in (State, Batch, ShardSpec, Rollout, Hold)}
+    assert counts == {"State": 12, "Batch": 15, "ShardSpec": 12, "Rollout": 6, "Hold": 4}
 
 
 def test_every_type_in_the_state_is_covered_by_this_test() -> None:

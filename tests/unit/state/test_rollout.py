@@ -4,7 +4,7 @@ import pytest
 
 from strata.errors import InvalidRequest
 from strata.model.spec import MODES
-from strata.state.rollout import Tripped, set_rollout, trip
+from strata.state.rollout import VERDICTS_MAX, Tripped, record_verdicts, set_rollout, trip
 from strata.state.transitions import create
 from tests.batches import spec
 
@@ -61,3 +61,39 @@ def test_what_lied_stays_distrusted_until_a_person_says_otherwise() -> None:
 def test_a_trip_that_tells_nothing_new_is_no_commit() -> None:
     state, _ = trip(NEW, 3000, "first", ["5"])
     assert trip(state, 4000, "first, tried again", ["5"])[0] is state
+
+
+def test_a_mismatch_and_its_verdict_table_are_one_commit() -> None:
+    state, _ = set_rollout(NEW, 2000, mode="on", percent=1, who="ann", reason="x")
+    following, tripped = record_verdicts(
+        state, 3000, key="verdicts/1", mismatch="column 5 lied", quarantine=["5"]
+    )
+    assert tripped == Tripped("on", "off", ("5",))
+    assert following.seqno == state.seqno + 1
+    assert (following.verdicts, following.rollout.mode) == (("verdicts/1",), "off")
+    assert following.rollout.reason == "column 5 lied"
+
+
+def test_a_clean_verdict_table_is_remembered_once_and_trips_nothing() -> None:
+    state, _ = set_rollout(NEW, 2000, mode="audit", percent=1, who="ann", reason="x")
+    following, tripped = record_verdicts(state, 3000, key="verdicts/1")
+    assert tripped == Tripped("audit", "audit", ())
+    assert (following.verdicts, following.rollout) == (("verdicts/1",), state.rollout)
+    assert record_verdicts(following, 4000, key="verdicts/1")[0] is following
+
+
+def test_a_mismatch_that_trips_nothing_new_is_remembered_all_the_same() -> None:
+    state, _ = trip(NEW, 3000, "first", ["5"])
+    following, tripped = record_verdicts(
+        state, 4000, key="verdicts/2", mismatch="again", quarantine=["5"]
+    )
+    assert tripped.mode_after == "off"
+    assert (following.seqno, following.verdicts) == (state.seqno + 1, ("verdicts/2",))
+
+
+def test_only_the_last_verdict_tables_are_remembered() -> None:
+    state = NEW
+    for number in range(VERDICTS_MAX + 3):
+        state, _ = record_verdicts(state, 3000, key=f"verdicts/{number}")
+    assert len(state.verdicts) == VERDICTS_MAX
+    assert state.verdicts[-1] == f"verdicts/{VERDICTS_MAX + 2}"

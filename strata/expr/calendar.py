@@ -77,7 +77,7 @@ def truncate_micros(micros: Bounds, unit: str) -> Bounds | None:
     keeps away from there.
     """
     if (length := _LENGTHS.get(unit.upper())) is not None:
-        start: Bounds = micros - micros % length
+        start: Bounds = micros // length * length  # NumPy divides by a constant faster than %
         return start
     days = truncate_days(micros // DAY_US, unit)
     return None if days is None else days * DAY_US

@@ -29,6 +29,7 @@ from strata.expr.spec import (
     gate,
     no,
     occupied,
+    uniform,
 )
 
 # Zone ids that are UTC at every instant; in other zones local time is up to 18 h away and may
@@ -74,7 +75,7 @@ def strict(args: Sequence[Spec], outcome: Outcome) -> Spec:
     """
     if not args:
         return Spec(outcome.values, outcome.null, outcome.fail)
-    possible = reduce(np.logical_and, [occupied(arg.values) for arg in args])
+    possible = uniform(reduce(np.logical_and, [occupied(arg.values) for arg in args]))
     null = reduce(np.logical_or, [arg.null for arg in args]) | (outcome.null & possible)
     fail = reduce(np.logical_or, [arg.fail for arg in args]) | (outcome.fail & possible)
     return Spec(gate(outcome.values, possible), null, fail)

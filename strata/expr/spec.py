@@ -113,6 +113,15 @@ class Spec:
     fail: Flags = field(default_factory=no)
 
 
+def uniform(flags: Flags) -> Flags:
+    """Return the flags, as one element where all are alike: what follows is then cheap."""
+    if flags.size == 1:
+        return flags
+    if not flags.any():
+        return NO
+    return YES if flags.all() else flags
+
+
 def everything(type_name: str) -> Values:
     """Return all values of a type, of one element."""
     kind = spark_type(type_name)

@@ -28,6 +28,7 @@ from strata.expr.spec import (
     gate,
     integers,
     text_compare,
+    uniform,
 )
 from strata.format.encodings import arrow_type, encoding
 from strata.model.schema import Column, Relation
@@ -48,6 +49,7 @@ class PartSpecs:
         self.quarantine = frozenset(quarantine)
         self.num_rows = stats.num_rows
         self._stats = stats
+        self._arrays: dict[str, pa.Array | None] = {}
         self._fields: dict[tuple[str, str], _Field | None] = {}
 
     def at(self, rows: Rows) -> "View":
@@ -62,16 +64,23 @@ class PartSpecs:
         return self._fields[key]
 
     def _load(self, column: str, name: str) -> "_Field | None":
-        if column not in self._stats.schema.names:
-            return None
-        array = self._stats.column(column)
-        if isinstance(array, pa.ChunkedArray):
-            array = array.combine_chunks()
-        if not name:
-            return _Field(array)
+        array = self._column(column)
+        if array is None or not name:
+            return None if array is None else _Field(array)
         if not pa.types.is_struct(array.type) or array.type.get_field_index(name) < 0:
             return None
         return _Field(array.field(name))
+
+    def _column(self, column: str) -> pa.Array | None:
+        """Return a column of the table in one piece, without copying where it is in one."""
+        if column not in self._arrays:
+            array = None
+            if column in self._stats.schema.names:
+                array = self._stats.column(column)
+            if isinstance(array, pa.ChunkedArray):
+                array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+            self._arrays[column] = array
+        return self._arrays[column]
 
 
 class _Field:
@@ -85,7 +94,7 @@ class _Field:
 
     def known(self, rows: Rows) -> Flags:
         """Return where there is a value."""
-        return YES if self.valid is None else self.valid[rows]
+        return YES if self.valid is None else uniform(self.valid[rows])
 
     def texts(self, rows: Rows) -> pa.Array:
         """Return text as binary; null where there is none."""
@@ -179,7 +188,8 @@ class View:
             nans_known = YES
         sound = rows_known & nulls_known & nans_known
         none = sound & (nulls >= 0) & (nans >= 0) & (nulls + nans == rows)
-        return (nulls != 0) | ~nulls_known, (nans != 0) | ~nans_known, none
+        null, nan = (nulls != 0) | ~nulls_known, (nans != 0) | ~nans_known
+        return uniform(null), uniform(nan), uniform(none)
 
     def _row_counts(self) -> tuple[Bounds, Flags]:
         field = self._specs.field(ROWS)
@@ -237,8 +247,7 @@ class View:
             if less:
                 other, other_known = self._count(name, less)
                 count, is_known = count - other, is_known & other_known
-            possible: Flags = ((count != 0) | ~is_known) & ~absent
-            return possible
+            return uniform(((count != 0) | ~is_known) & ~absent)
 
         present, present_known = self._count(name, "present")
         rows, rows_known = self._row_counts()
@@ -249,14 +258,14 @@ class View:
             may("trues"),
             may("bools", less="trues"),
             self._json_numbers(name, may("numbers")),
-            integers_known & written_known & (integers_ == written),
+            uniform(integers_known & written_known & (integers_ == written)),
             self._json_strings(name, may("strings")),
             may("lists"),
             may("maps"),
             quoted,
             lambda key: self._json(column_id, (*path, key)),
         )
-        return Spec(values, may("json_nulls") | ~everywhere | absent | ~known)
+        return Spec(values, uniform(may("json_nulls") | ~everywhere | absent | ~known))
 
     def _is_absent(self, column_id: int, path: Path) -> Flags:
         """Return where a path without statistics is known to be in no row."""
@@ -311,13 +320,17 @@ def _numbers(low: _Side, high: _Side, kind: SparkType, none: Flags, nan: Flags) 
         least, most = integers(kind.low, kind), integers(kind.high, kind)
         nan = _NOTHING_KNOWN
     bottom, top = (side.values.astype(least.dtype, copy=False) for side in (low, high))
-    # Written this way round, NaN is outside as well.
-    low_known = low.known & (bottom >= least) & (bottom <= most)
-    high_known = high.known & (top >= least) & (top <= most)
-    twisted = low_known & high_known & (bottom > top)
-    open_low, open_high = ~low_known | twisted, ~high_known | twisted
-    if open_low.any():
-        bottom = np.where(open_low, least, bottom)
-    if open_high.any():
-        top = np.where(open_high, most, top)
+    low_known, high_known = low.known, high.known
+    if kind.family == "decimal":  # its Arrow type may hold more digits than it says
+        low_known = low_known & (bottom >= least) & (bottom <= most)
+        high_known = high_known & (top >= least) & (top <= most)
+    sound = bottom <= top  # false for NaN, too
+    if (low_known & high_known & sound).all():
+        return Numbers(bottom, top, none, nan)
+    twisted = low_known & high_known & ~sound
+    if kind.family == "float":
+        odd = (low_known & np.isnan(bottom)) | (high_known & np.isnan(top))
+        twisted, nan = twisted | odd, nan | odd
+    bottom = np.where(low_known & ~twisted, bottom, least)
+    top = np.where(high_known & ~twisted, top, most)
     return Numbers(bottom, top, none, nan)

@@ -26,7 +26,7 @@ from strata.expr.entry import (
 from strata.expr.functions.arithmetic import sides
 from strata.expr.nodes import Call
 from strata.expr.sparktype import INT64, spark_type
-from strata.expr.spec import NO, YES, Bounds, Flags, Numbers, Spec
+from strata.expr.spec import NO, YES, Bounds, Flags, Numbers, Spec, uniform
 
 # More than any two offsets of one zone were ever apart (date-line moves: 24 h and some).
 _ABROAD_US: Final = 2 * DAY_US
@@ -70,20 +70,16 @@ def _date_trunc(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         return opened(call, args)
     a = numbers(args[1], call.args[1].type)
     low, high = widened(a.low, a.high) if foreign(call) else (a.low, a.high)
-    # Truncation moves down; next to the first instant there is no room for it.
-    edge = low < _LOWEST + _MARGIN_US
-    start = None
-    if unit.value is not None:
-        start = calendar.truncate_micros(np.where(edge, 0, low), unit.value)
-    if start is None or unit.value is None:  # an unknown unit gives null
-        return strict(args, Outcome(Numbers(low, high, YES), null=YES))
-    end = calendar.truncate_micros(np.maximum(high, _LOWEST + _MARGIN_US), unit.value)
+    if unit.value is None or (start := calendar.truncate_micros(low, unit.value)) is None:
+        return strict(args, Outcome(Numbers(low, high, YES), null=YES))  # an unknown unit
+    end = calendar.truncate_micros(high, unit.value)
     assert end is not None
     if foreign(call):
         start, end = widened(start, end)
-    start = np.where(edge, _LOWEST, start)
-    # Where everything may wrap to the other end of the range, nothing is known.
-    end = np.where(edge, _HIGHEST, end)
+    # Truncation moves down: next to the first instant it wraps or fails.
+    edge = uniform(low < _LOWEST + _MARGIN_US)
+    if edge is not NO:
+        start, end = np.where(edge, _LOWEST, start), np.where(edge, _HIGHEST, end)
     return instants(args, start, end, a.empty, edge)
 
 

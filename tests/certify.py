@@ -1,0 +1,141 @@
+"""Check every function against Spark and write `docs/certificates/`.
+
+    python -m tests.certify [--parts 200] [--seed 1] [--only NAME ...]
+
+Takes a few minutes. A function with one escape gets no certificate, and the program fails.
+"""
+
+import argparse
+import datetime as dt
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from jobs.session import spark_session
+from strata.expr.certificate import fingerprint
+from strata.expr.nodes import Call, Expr
+from strata.expr.registry import REGISTRY
+from strata.model.settings import SparkSettings
+from tests.spark.oracle import abstract, escapes, spark_answers, translated
+from tests.spark.ranges import Parts, random_parts
+from tests.spark.signatures import signatures
+
+FOLDER = Path(__file__).parents[1] / "docs" / "certificates"
+
+
+@dataclass(frozen=True)
+class Mode:
+    """The session settings under which expressions are analysed and run."""
+
+    ansi: bool
+    zone: str
+
+    def apply(self, spark: SparkSession) -> None:
+        """Set them; expressions are interpreted, since compiling them would take hours."""
+        spark.conf.set("spark.sql.ansi.enabled", str(self.ansi).lower())
+        spark.conf.set("spark.sql.session.timeZone", self.zone)
+        spark.conf.set("spark.sql.codegen.wholeStage", "false")
+        spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+
+
+MODES = (Mode(True, "UTC"), Mode(False, "UTC"), Mode(True, "America/New_York"))
+
+
+@dataclass
+class Tally:
+    """What was tried of one function."""
+
+    signatures: int = 0
+    cases: int = 0
+    escapes: int = 0
+
+
+def functions_in(expr: Expr) -> Iterator[str]:
+    """Yield the registry functions in an expression."""
+    if isinstance(expr, Call):
+        yield expr.function
+        for arg in expr.args:
+            yield from functions_in(arg)
+
+
+def check(
+    spark: SparkSession, mode: Mode, parts: Parts, texts: Sequence[str], tallies: dict[str, Tally]
+) -> list[str]:
+    """Check expressions in one mode; return those with a row outside its range."""
+    mode.apply(spark)
+    exprs = {text: translated(spark, text) for text in texts}
+    wrong = []
+    for text, answers in zip(exprs, spark_answers(spark, parts, list(exprs)), strict=True):
+        outside = escapes(abstract(exprs[text], parts), exprs[text].type, answers)
+        found = int(outside.sum())
+        if found:
+            row = parts.rows.slice(int(outside.argmax()), 1)
+            used = [c for c in row.column_names if c in text.replace("(", " ").replace(")", " ")]
+            wrong.append(f"{mode} {text}: {found} rows, first {row.select(used).to_pydict()}")
+        for name in set(functions_in(exprs[text])) & set(REGISTRY):
+            tally = tallies.setdefault(name, Tally())
+            tally.signatures += 1
+            tally.cases += len(outside)
+            tally.escapes += found
+    return wrong
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Check, write the certificates, and say what failed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--parts", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", nargs="*", default=[])
+    options = parser.parse_args(argv)
+    chosen = {
+        name: texts
+        for name, texts in signatures().items()
+        if not options.only or name in options.only
+    }
+    texts = list(dict.fromkeys(text for several in chosen.values() for text in several))
+    tallies: dict[str, Tally] = {}
+    settings = SparkSettings(master="local[2]", driver_memory_mib=1536, shuffle_partitions=2)
+    with spark_session("certify", settings) as spark:
+        wrong = [
+            line
+            for number, mode in enumerate(MODES)
+            for line in check(
+                spark, mode, random_parts(options.seed + number, options.parts), texts, tallies
+            )
+        ]
+    print("\n".join(wrong))
+    for name in sorted(chosen):
+        tally = tallies.get(name, Tally())
+        if tally.escapes or not tally.cases:
+            print(f"no certificate: {name} {tally}")
+            continue
+        _write(name, tally, options)
+    missing = Counter(REGISTRY) - Counter(tallies)
+    print(f"{len(tallies)} functions tried, not tried: {sorted(missing)}")
+    return 1 if wrong else 0
+
+
+def _write(name: str, tally: Tally, options: argparse.Namespace) -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    certificate = {
+        "function": name,
+        "source": fingerprint(REGISTRY[name]),
+        "spark": pyspark.__version__,
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "seed": options.seed,
+        "parts": options.parts,
+        "modes": [asdict(mode) for mode in MODES],
+        **asdict(tally),
+    }
+    path = FOLDER / f"{name}.json"
+    path.write_text(json.dumps(certificate, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""Texts: a prefix is a range; what follows it is not."""
+
+from tests.spec.language import call, check, col, constant
+
+
+def test_a_prefix_is_a_range_of_texts() -> None:
+    table = """
+        name          | verdict
+        [a, azz]      | SKIP
+        [a, b]        | SKIP
+        [a, ba]       | KEEP
+        [bay, bb]     | KEEP
+        [bb, c]       | SKIP
+        [a, …]        | KEEP
+        [bb, …]       | SKIP
+        """
+    check(call("starts_with", col("name"), constant("ba", "string")), table)
+    check(call("like", col("name"), constant("ba%", "string"), escape="\\"), table)
+    check(call("like", col("name"), constant("ba_%z", "string"), escape="\\"), table)
+    first = call(
+        "substring", col("name"), constant(1, "integer"), constant(2, "integer"), kind="string"
+    )
+    check(first == "ba", table)
+
+
+def test_a_negated_prefix_needs_a_text_outside() -> None:
+    check(
+        ~call("starts_with", col("name"), constant("ba", "string")),
+        """
+        name       | verdict
+        [ba, bazz] | SKIP
+        [ba, bb]   | KEEP
+        """,
+    )
+
+
+def test_a_pattern_that_ends_in_its_escape_fails() -> None:
+    check(
+        call("like", col("name"), constant("z!", "string"), escape="!"),
+        """
+        name   | verdict
+        [a, b] | KEEP
+        """,
+    )
+
+
+def test_a_constant_start_stays_in_front() -> None:
+    joined = call("concat", constant("id-", "string"), col("name"), kind="string")
+    check(
+        joined == "id-k",
+        """
+        name   | verdict
+        [a, j] | SKIP
+        [a, l] | KEEP
+        """,
+    )

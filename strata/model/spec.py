@@ -22,6 +22,7 @@ READ_FORMATS: Final = ("row", "structured", "row_with_validate")
 MODES: Final = ("off", "soft", "audit", "on")
 FORMATS: Final = ("csv", "jsonl", "parquet")
 ENVELOPES: Final = ("append", "upsert", "debezium", "diff")
+RESERVED: Final = frozenset({"t", "d", "__part"})  # columns that readers add to the declared ones
 KEEP_DEFAULT: Final = (
     "ts", "*_at", "*_time", "*timestamp", "*_tstamp", "last_*", "received*", "createdat",
 )  # fmt: skip
@@ -143,7 +144,26 @@ def parse_spec(raw: Mapping[str, Any]) -> ShardSpec:
     return spec
 
 
+def _check_names(spec: ShardSpec) -> None:
+    """Refuse column names that readers could not tell apart; Spark ignores case."""
+    seen: set[str] = set()
+    for column in spec.columns:
+        name = column.name.lower()
+        if name in RESERVED:
+            raise InvalidRequest(
+                "this column name is taken by every update",
+                shard=spec.name, column=column.name, cure="rename it in the source and here",
+            )  # fmt: skip
+        if name in seen:
+            raise InvalidRequest(
+                "two columns have this name (case does not count)",
+                shard=spec.name, column=column.name, cure="rename one",
+            )  # fmt: skip
+        seen.add(name)
+
+
 def _check(spec: ShardSpec) -> None:
+    _check_names(spec)
     choices = (
         ("write_format", spec.write_format, LAYOUTS),
         ("read_format", spec.read_format, READ_FORMATS),

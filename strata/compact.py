@@ -106,6 +106,9 @@ class CompactReport:
         head = f"{self.shard}: since {_time(self.since)}"
         if self.idle_reason is not None:
             return [f"{head}; nothing to do: {self.idle_reason}"]
+        if all(request.outcome == "planned" for request in self.requests):
+            change = f"{len(self.requests)} merges would be done"
+            return [f"{head}; {change}", *(f"  {request}" for request in self.requests)]
         change = f"{self.applied} of {len(self.requests)} merges applied in {self.seconds:.1f} s"
         runs = f"runs {self.runs_before:,} -> {self.runs_after:,}"
         return [f"{head}; {change}; {runs}", *(f"  {request}" for request in self.requests)]

@@ -15,6 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.errors import InvalidRequest
 from strata.fetch import Source, part_batches, part_bytes, sorted_runs, source_of
 from strata.format.columns import D, T, child, updates_schema
 from strata.format.manifest import PartRef
@@ -33,7 +34,8 @@ from strata.state.state import State
 from strata.store.open import Stores
 from strata.updates.consolidate import advance
 from strata.updates.consolidate import consolidate as add_up
-from strata.updates.merge import HEAD_ROWS, MEMORY_BYTES, ROUND_ROWS, merge
+from strata.updates.merge import HEAD_ROWS, ROUND_ROWS, merge
+from strata.updates.slices import WHOLE, Slice, cut
 
 __all__ = [
     "PartVerdict",
@@ -47,6 +49,7 @@ __all__ = [
     "resolve_as_of",
     "scan",
     "scan_schema",
+    "slices",
 ]
 
 PREFETCH_BYTES: Final = 128 * 1024 * 1024  # stored bytes fetched ahead of the rows given out
@@ -61,19 +64,22 @@ def scan(
     *,
     columns: Sequence[str] | None = None,
     consolidate: bool = False,
-    memory_bytes: int = MEMORY_BYTES,
+    piece: Slice = WHOLE,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the planned rows as of the plan's time.
 
     Shape: the chosen columns by name, all if None, then t (the same in all rows) and d; in the
-    order of the relation if consolidated. The schema is `scan_schema`.
+    order of the relation if consolidated. The schema is `scan_schema`. A `piece` of the key space
+    can only be had consolidated; those of `slices`, one after the other, are the whole.
     Raises: InvalidRequest for an unknown column; Corrupt naming shard and part.
     """
     relation = state.relation
     chosen = chosen_columns(relation, columns)
     source = source_of(stores.blob, state)
     if consolidate:
-        updates = _merged(source, plan, memory_bytes)
+        updates = _merged(source, plan, piece)
+    elif piece != WHOLE:
+        raise InvalidRequest("a slice can only be read consolidated", cure="consolidate=True")
     else:
         updates = _by_part(source, plan, None if columns is None else [c.id for c in chosen])
     schema = scan_schema(relation, columns)
@@ -81,6 +87,14 @@ def scan(
     for rows in updates:
         named = pa.Table.from_arrays([rows.column(name) for name in names], schema=schema)
         yield from named.to_batches(OUT_ROWS)
+
+
+def slices(state: State, plan: ReadPlan, slice_bytes: int) -> list[Slice]:
+    """Return slices of the key space with about `slice_bytes` of stored parts each.
+
+    For readers that share a consolidated scan among tasks: no row is in two of them.
+    """
+    return cut(plan.fetched, state.relation, state.relations, slice_bytes)
 
 
 def scan_schema(relation: Relation, columns: Sequence[str] | None = None) -> pa.Schema:
@@ -116,14 +130,14 @@ def as_of_view(rows: pa.Table, as_of: int) -> pa.Table:
     return advance(rows, as_of)
 
 
-def _merged(source: Source, plan: ReadPlan, memory_bytes: int) -> Iterator[pa.Table]:
+def _merged(source: Source, plan: ReadPlan, piece: Slice) -> Iterator[pa.Table]:
     batch_rows = min(max(ROUND_ROWS // max(len(plan.runs), 1), HEAD_ROWS[0]), HEAD_ROWS[1])
     runs = [
         (as_of_view(_table(rows), plan.as_of) for rows in run)
         for planned in plan.runs
-        for run in sorted_runs(source, planned.parts, batch_rows=batch_rows)
+        for run in sorted_runs(source, planned.parts, piece=piece, batch_rows=batch_rows)
     ]
-    return merge(runs, source.relation, memory_bytes=memory_bytes)
+    return merge(runs, source.relation)
 
 
 def _by_part(source: Source, plan: ReadPlan, ids: Sequence[int] | None) -> Iterator[pa.Table]:

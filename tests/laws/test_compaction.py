@@ -14,10 +14,11 @@ from strata.model.runner import threads
 from strata.model.schema import Column, Relation
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
+from strata.read import plan_read, scan, slices
 from strata.state.transitions import advance_since
 from strata.store.open import Stores
 from tests.stored import append, create, histories, memory_stores, settings, snapshot
-from tests.updates import POOLS, contents, table
+from tests.updates import POOLS, contents, plain_rows, table
 
 LAYOUTS = ["row", "both", "structured"]
 History = tuple[Relation, list[tuple[int, int, list[pa.Table]]]]
@@ -57,6 +58,25 @@ def test_a_consolidated_read_counts_like_a_counter(history: History, data: st.Da
 
     for as_of in range(history[1][-1][1]):
         assert as_counter(snapshot(stores, "shard", as_of)) == counted(history, as_of)
+
+
+@given(histories(), st.integers(100, 5000))
+def test_slices_of_a_read_are_the_read(history: History, slice_bytes: int) -> None:
+    stores = store(history, LAYOUTS)
+    state = Machine(stores).load("shard")
+    plan = plan_read(stores, state)
+
+    pieces = slices(state, plan, slice_bytes)
+    read = [list(scan(stores, state, plan, consolidate=True, piece=piece)) for piece in pieces]
+
+    columns = [*(str(c.id) for c in state.relation.columns), "t", "d"]
+    rows = [
+        row
+        for batches in read
+        for batch in batches
+        for row in plain_rows(batch.rename_columns(columns), state.relation)
+    ]
+    assert rows == snapshot(stores, "shard")
 
 
 @given(histories(), st.data())

@@ -164,6 +164,17 @@ def test_full_brings_every_layout_to_the_declared_one(layout: str) -> None:
     assert snapshot(stores, "shard") == before
 
 
+def test_one_run_in_an_old_layout_is_rewritten() -> None:
+    stores = memory_stores()
+    create(stores, RELATION, write_format="structured")
+    append(stores, "shard", 0, 1, [day(0)], "row")
+
+    report = compact_shard(stores, "shard", settings(), full=True)
+
+    assert not report.requests[0].by_reference
+    assert [ref.layout for ref in plan_read(stores, load(stores)).fetched] == ["structured"]
+
+
 @pytest.mark.parametrize("memory_bytes", [8_000, 2**30])
 def test_slices_and_spills_give_the_same_run(memory_bytes: int) -> None:
     """However little memory there is, more tasks and files make no difference to readers."""

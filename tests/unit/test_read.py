@@ -218,6 +218,18 @@ def test_ranges_and_whole_parts_give_the_same_rows(stores: Stores) -> None:
         assert list(part_batches(source, ref)) == list(part_batches(source, ref, data=data))
 
 
+def test_a_part_with_other_rows_than_recorded_is_corrupt(stores: Stores) -> None:
+    state = Machine(stores).load("shard")
+    source = source_of(stores.blob, state)
+    ref = plan_read(stores, state).fetched[0]
+    wrong = replace(ref, rows=ref.rows + 1)
+
+    for data in (None, stores.blob.get(ref.key)):
+        with pytest.raises(Corrupt, match="number of rows") as caught:
+            list(part_batches(source, wrong, data=data))
+        assert caught.value.details["recorded"] == ref.rows + 1
+
+
 def test_a_blob_file_reads_like_a_file() -> None:
     blob = MemoryBlob()
     data = bytes(range(256)) * 1000

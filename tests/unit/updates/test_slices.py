@@ -73,6 +73,8 @@ def test_groups_beside_the_slice_are_left_out() -> None:
     assert overlapping_groups(ref, Slice(b"\x01f", b"\x01g"), TEXT, [TEXT]) == [2]
     assert overlapping_groups(ref, Slice(b"\x02", None), TEXT, [TEXT]) == []
     assert overlapping_groups(ref, WHOLE, TEXT, [TEXT]) is None
+    close = ref_of([b"\x01a", b"\x01a\x00"], [0, 1], 64, TEXT)
+    assert overlapping_groups(close, Slice(b"\x01a", None), TEXT, [TEXT]) == [0, 1]
 
 
 def test_cut_makes_slices_of_about_equal_bytes() -> None:

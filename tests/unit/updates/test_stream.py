@@ -1,6 +1,7 @@
 """Streams give what their source gives, errors included, and leave nothing behind."""
 
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -33,16 +34,21 @@ def test_ahead_raises_the_error_where_it_happened() -> None:
 
 
 def test_ahead_stops_its_thread_when_nobody_reads_on() -> None:
-    closed = threading.Event()
+    closed, waiting = threading.Event(), threading.Event()
 
     def source() -> Iterator[int]:
         try:
-            yield from range(10**9)
+            for number in range(10**9):
+                if number == 2:  # one was read, one is ready, there is no room for this one
+                    waiting.set()
+                yield number
         finally:
             closed.set()
 
     stream = ahead(source())
     next(stream)
+    assert waiting.wait(5)
+    time.sleep(0.05)
     stream.close()  # type: ignore[attr-defined]
 
     assert not [t for t in threading.enumerate() if t.name == "strata-ahead"]

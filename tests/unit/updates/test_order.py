@@ -15,30 +15,16 @@ from strata.updates.order import (
     compare_adjacent,
     encode_keys,
     equal_adjacent,
-    high_key,
     is_sorted,
     round_up,
     sort_names,
     sort_updates,
 )
-from tests.updates import POOLS, contents, plain_rows, relations, sort_key, table, updates
+from tests.updates import POOLS, plain_rows, relations, sort_key, table, updates
 
 
 def test_every_type_that_can_be_stored_is_tried_here() -> None:
     assert {parse_type(text).kind for text in POOLS} == set(ENCODINGS)
-
-
-@given(st.data())
-def test_rows_sort_by_value_then_nan_then_null(data: st.DataObject) -> None:
-    relation = data.draw(relations())
-    rows = data.draw(updates(relation))
-
-    result = sort_updates(rows, relation)
-
-    keys = [sort_key(row[:-1]) for row in plain_rows(result, relation)]
-    assert keys == sorted(keys)
-    assert contents([result], relation) == contents([rows], relation)
-    assert is_sorted(result, relation)
 
 
 @given(st.data())
@@ -53,21 +39,6 @@ def test_sortedness_is_what_the_slow_twin_says(data: st.DataObject) -> None:
     assert compare_adjacent(rows, sort_names(relation)).tolist() == signs
     equal = equal_adjacent(rows, sort_names(relation)).tolist()
     assert equal == [sign == 0 for sign in signs]
-
-
-@given(st.data())
-def test_key_bytes_sort_like_rows(data: st.DataObject) -> None:
-    relation = data.draw(relations())
-    rows = data.draw(updates(relation))
-
-    encoded = encode_keys(rows, relation).to_pylist()
-
-    keys = [sort_key(row[:-2]) for row in plain_rows(rows, relation)]
-    by_key = sorted(range(len(keys)), key=lambda i: keys[i])
-    assert [encoded[i] for i in by_key] == sorted(encoded)
-    for i in range(len(keys)):
-        for j in range(len(keys)):
-            assert (keys[i] == keys[j]) == (encoded[i] == encoded[j])
 
 
 @pytest.mark.parametrize("text", sorted(POOLS))
@@ -89,21 +60,6 @@ def test_negative_zero_and_signed_nan_have_the_bytes_of_their_equals() -> None:
 
     assert zero == negative_zero
     assert nan == other_nan
-
-
-@given(st.data(), st.integers(0, 12))
-def test_cut_keys_enclose_the_key_within_the_budget(data: st.DataObject, limit: int) -> None:
-    relation = data.draw(relations(max_columns=2))
-    rows = data.draw(updates(relation, max_rows=8))
-
-    whole = encode_keys(rows, relation).to_pylist()
-    lows = encode_keys(rows, relation, limit).to_pylist()
-
-    for key, low in zip(whole, lows, strict=True):
-        high = high_key(key, limit)
-        assert low <= key
-        assert len(low) <= limit
-        assert high is None or (key <= high and len(high) <= limit)
 
 
 @given(st.binary(max_size=3), st.binary(max_size=3))

@@ -2,7 +2,8 @@
 
 The filter has three leaves on three columns: a recent day by `date_trunc` and interval
 arithmetic relative to the clock, arithmetic on a double, and a JSON path read as a number.
-Statistics are loaded; nothing else is. Prints the best and the median of some runs, in milliseconds of one core.
+Statistics are loaded; nothing else is. Prints the best and the median of some runs,
+in milliseconds of one core.
 """
 
 import argparse

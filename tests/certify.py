@@ -109,15 +109,15 @@ def main(argv: Sequence[str] | None = None) -> int:
                 spark, mode, random_parts(options.seed + number, options.parts), texts, tallies
             )
         ]
-    print("\n".join(wrong))
+    sys.stdout.write("\n".join([*wrong, ""]))
     for name in sorted(chosen):
         tally = tallies.get(name, Tally())
         if tally.escapes or not tally.cases:
-            print(f"no certificate: {name} {tally}")
+            sys.stdout.write(f"no certificate: {name} {tally}\n")
             continue
         _write(name, tally, options)
     missing = Counter(REGISTRY) - Counter(tallies)
-    print(f"{len(tallies)} functions tried, not tried: {sorted(missing)}")
+    sys.stdout.write(f"{len(tallies)} functions tried, not tried: {sorted(missing)}\n")
     return 1 if wrong else 0
 
 

@@ -164,7 +164,8 @@ def _divide(call: Call, v: list[Value]) -> Value:
 
 def _remainder(call: Call, v: list[Value]) -> Value:
     a, b = v
-    assert isinstance(a, int) and isinstance(b, int)
+    assert isinstance(a, int)
+    assert isinstance(b, int)
     return _zero(call) if b == 0 else abs(a) % abs(b) * (1 if a >= 0 else -1)
 
 
@@ -181,8 +182,7 @@ def _cast(call: Call, v: list[Value]) -> Value:
     if isinstance(value, float):
         if call.option("ansi", "ansi") == "legacy":
             whole = 0 if math.isnan(value) else int(max(min(value, 1e30), -1e30))
-            whole = max(min(whole, target.high), target.low)
-            return whole
+            return max(min(whole, target.high), target.low)
         if math.isnan(value) or math.isinf(value):
             return _zero(call)
         return _fit(call, int(value))

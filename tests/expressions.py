@@ -4,6 +4,7 @@ A part is a range of each column and rows that lie in it: the ends, points in be
 NaN apart. Ranges may be looser than the rows or open on a side.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cache
 
@@ -12,8 +13,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from strata.expr.nodes import Call, Column, Expr, Literal
-from strata.expr.spec import YES, Bools, Numbers, Spec, Texts, everything
 from strata.expr.sparktype import spark_type
+from strata.expr.spec import YES, Bools, Numbers, Spec, Texts, everything
 from tests.concrete import Value, order
 
 DAY_US = 86_400_000_000
@@ -136,7 +137,7 @@ def contains(spec: Spec, kind: str, value: Value) -> bool:
         case Bools() as known:
             return bool((known.true if value else known.false)[0])
         case Numbers() as known:
-            if value != value:
+            if isinstance(value, float) and math.isnan(value):
                 return bool(known.nan[0])
             return not known.empty[0] and bool(known.low[0] <= value <= known.high[0])
         case Texts() as known:

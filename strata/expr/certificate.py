@@ -61,7 +61,8 @@ def _is_module(name: str) -> bool:
 @cache
 def _tree(module: str) -> ast.Module:
     spec = importlib.util.find_spec(module)
-    assert spec is not None and spec.origin is not None, module
+    assert spec is not None, module
+    assert spec.origin is not None, module
     return ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
 
 

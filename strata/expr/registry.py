@@ -25,7 +25,7 @@ Arguments, in order (Catalyst class where the name differs). `...` repeats.
     add, subtract, multiply, divide,
     integral_divide, remainder, pmod         (left, right); ansi
     unary_minus, abs                         (x); ansi
-    unary_positive, signum                   (x)
+    signum                                   (x)
     floor, ceil                              (x)                       Floor, Ceil, of one argument
     round                                    (x, scale); ansi
     date_trunc                               (unit, timestamp); zone   TruncTimestamp
@@ -37,7 +37,6 @@ Arguments, in order (Catalyst class where the name differs). `...` repeats.
     date_add, date_sub                       (date, days)
     date_diff                                (end, start)              DateDiff
     add_months                               (date, months)
-    extract_ansi_interval_days               (interval)                as in date + INTERVAL '3' DAY
     date_add_ym_interval                     (date, interval)          DateAddYMInterval
     timestamp_add_interval                   (timestamp, day-time interval); zone
     timestamp_add_ym_interval                (timestamp, interval); zone   TimestampAddYMInterval
@@ -59,8 +58,8 @@ Arguments, in order (Catalyst class where the name differs). `...` repeats.
     get_struct_field                         (struct, ordinal)
     current_timestamp, current_date, local_timestamp   (); zone
 
-Wrappers that change no value (Alias, KnownNullable, KnownNotNull, TaggingExpression, the
-`replacement` shells) are left out by the front end. `between`, `nullif`, `nvl`, `nvl2`, `now`
+Wrappers that change no value (Alias, UnaryPositive, KnownNullable, KnownNotNull,
+TaggingExpression, the `replacement` shells) are left out by the front end. `between`, `nullif`, `nvl`, `nvl2`, `now`
 arrive rewritten (and, if, coalesce, current_timestamp).
 """
 

@@ -140,11 +140,10 @@ def _bound(bound: Any) -> str | None:
 
 
 def _kinds(values: Json) -> str:
-    names = {
-        "booleans": (values.true | values.false)[0],
-        "numbers": not values.numbers.empty[0],
-        "strings": not values.strings.empty[0],
-        "lists": values.lists[0],
-        "maps": values.maps[0],
-    }
-    return "JSON " + ", ".join(name for name, present in names.items() if present)
+    found = [("booleans", (values.true | values.false)[0], "")]
+    found.append(("numbers", not values.numbers.empty[0], _range(values.numbers, "double")))
+    low, high = _bound(values.strings.low), _bound(values.strings.high)
+    found.append(("strings", not values.strings.empty[0], f"[{low or '…'}, {high or '…'}]"))
+    found += [("lists", values.lists[0], ""), ("maps", values.maps[0], "")]
+    shown = [f"{name} {text}".strip() for name, present, text in found if present]
+    return "JSON " + ", ".join(shown)

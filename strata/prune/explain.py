@@ -86,16 +86,18 @@ def _widest(conjuncts: Sequence[Expr], trace: Trace) -> Expr:
 
 def _ranges(expr: Expr, trace: Trace) -> str:
     """Return the ranges of the columns and JSON paths in an expression."""
-    known = {
-        render(node): describe(trace[id(node)], node.type) for node in _walk(expr) if _is_leaf(node)
-    }
+    known = {render(node): describe(trace[id(node)], node.type) for node in _leaves(expr)}
     return f" ({'; '.join(f'{name} in {text}' for name, text in known.items())})" if known else ""
 
 
-def _is_leaf(node: Expr) -> bool:
-    if isinstance(node, Call):
-        return node.function in ("get_json_object", "current_timestamp", "current_date")
-    return isinstance(node, Column)
+def _leaves(expr: Expr) -> Iterator[Expr]:
+    """Yield what statistics or the clock speak of: columns, JSON paths, readings of the clock."""
+    path = isinstance(expr, Call) and expr.function == "get_json_object"
+    if isinstance(expr, Column) or path or (isinstance(expr, Call) and not expr.args):
+        yield expr
+    elif isinstance(expr, Call):
+        for arg in expr.args:
+            yield from _leaves(arg)
 
 
 def _walk(expr: Expr) -> Iterator[Expr]:

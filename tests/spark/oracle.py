@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from strata.expr.entry import Context
 from strata.expr.interpret import Interpreter
 from strata.expr.nodes import Call, Expr
-from strata.expr.spec import Bools, Flags, Json, Numbers, Spec, Texts, as_texts, occupied
 from strata.expr.sparktype import spark_type
+from strata.expr.spec import Bools, Flags, Json, Numbers, Spec, Texts, as_texts, occupied
 from strata.prune.specs import PartSpecs
 from strata.spark.catalyst import analyse
 from tests.spark.ranges import DDL, RELATION, ROWS_A_PART, Parts, unscaled

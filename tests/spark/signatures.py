@@ -115,7 +115,6 @@ def _arithmetic() -> Iterator[tuple[str, str]]:
         yield "divide", f"try_divide({a}, {b})"
     for a in NUMBERS:
         yield "unary_minus", f"-{a}"
-        yield "unary_positive", f"+{a}"
         yield "abs", f"abs({a})"
         yield "floor", f"floor({a})"
         yield "ceil", f"ceil({a})"
@@ -130,6 +129,11 @@ def _casts() -> Iterator[tuple[str, str]]:
     for a in (*NUMBERS, "b"):
         for target in (*targets, "decimal(38,10)", "decimal(3,1)", "string", "boolean"):
             yield "cast", f"cast({a} as {target})"
+    yield from _casts_of_times()
+    yield from _casts_of_text()
+
+
+def _casts_of_times() -> Iterator[tuple[str, str]]:
     for a in ("i", "l", "d", "dec"):
         yield "cast", f"try_cast({a} as tinyint)"
         yield "cast", f"try_cast({a} as decimal(4,1))"
@@ -140,6 +144,9 @@ def _casts() -> Iterator[tuple[str, str]]:
         yield "cast", f"cast(ts as {target})"
     for a in ("i", "l", "sh", "d"):
         yield "cast", f"cast({a} as timestamp)"
+
+
+def _casts_of_text() -> Iterator[tuple[str, str]]:
     for path in ("n", "s", "m", "b", "a", "o", "o.x", "big", "none"):
         for target in ("int", "bigint", "double", "float", "decimal(12,3)", "boolean", "date"):
             yield "cast", f"cast(get_json_object(js, '$.{path}') as {target})"
@@ -179,8 +186,8 @@ def _dates() -> Iterator[tuple[str, str]]:
     yield "add_months", "add_months(day, -13)"
     yield "date_add_ym_interval", "day + interval '1-1' year to month"
     yield "date_add_ym_interval", "day - interval '2' month"
-    yield "extract_ansi_interval_days", "day + interval '3' day"
-    yield "extract_ansi_interval_days", "day - interval '3' day"
+    yield "date_add", "day + interval '3' day"
+    yield "date_add", "day - interval '3' day"
     yield "subtract_dates", "day - day2"
     yield "make_date", "make_date(sh, 2, sh2)"
     yield "make_date", "make_date(2024, sh, 28)"

@@ -47,7 +47,7 @@ ROWS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class E:
+class E:  # noqa: PLW1641 (== builds an expression)
     """An expression with Python's operators."""
 
     expr: Expr

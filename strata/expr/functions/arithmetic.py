@@ -80,7 +80,7 @@ def _monotone(op: Operation, *, falling: bool) -> Callable[..., Spec]:
             every = [(x, y) for x in (a.low, a.high) for y in (near, far)]
             corners, _ = _corners(op, every)
             return strict(args, Outcome(floats(call, corners, empty, nan)))
-        low, high, over = a.low, a.high, NO
+        low, high = a.low, a.high
         if kind.family == "decimal":
             left, right = (spark_type(arg.type) for arg in call.args)
             scale = max(left.scale, right.scale)
@@ -256,10 +256,6 @@ def _abs(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     return _negated(call, args, Numbers(low, high, a.empty), over)
 
 
-def _unary_positive(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    return args[0]
-
-
 def _signum(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     a = numbers(args[0], call.args[0].type)
     if a.low.dtype != np.float64 or spark_type(call.type).family != "float":
@@ -283,7 +279,6 @@ ENTRIES: Final = (
     Entry("remainder", _SIDES, (2, 2), _remainder, "dividend's sign, smaller than the divisor"),
     Entry("pmod", _SIDES, (2, 2), _pmod, "from zero to the divisor"),
     Entry("unary_minus", "x", (1, 1), _unary_minus, "falling; the least integer overflows"),
-    Entry("unary_positive", "x", (1, 1), _unary_positive, "the argument"),
     Entry("abs", "x", (1, 1), _abs, "falling below zero, rising above"),
     Entry("signum", "x", (1, 1), _signum, "doubles: monotone"),
 )

@@ -161,27 +161,20 @@ _FURTHEST_DAY: Final = 2**63 // calendar.DAY_US - 1
 def _make_date(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     """Return all days between January of the first year and December of the last."""
     year, month, day = (numbers(spec, arg.type) for spec, arg in zip(args, call.args, strict=True))
-    low, high = (np.clip(x, -5_000_000, 5_000_000) for x in (year.low, year.high))
-    first = calendar.month_start((low - 1970) * 12)
-    last = calendar.month_start((high - 1969) * 12) - 1
+    first = calendar.month_start((year.low - 1970) * 12)
+    last = calendar.month_start((year.high - 1969) * 12) - 1
     values, beyond = exact.fit(Numbers(first, last, year.empty | month.empty | day.empty), _DATE)
-    clipped = (low != year.low) | (high != year.high)
+    if beyond.any():
+        values = filled(values, _DATE, beyond)
     fine = (month.low >= 1) & (month.high <= 12) & (day.low >= 1) & (day.high <= 28)
-    null, fail = settle(call, ~fine | beyond | clipped)
+    null, fail = settle(call, ~fine | beyond)
     # Beyond 32 bits an error is possible in every mode.
-    return strict(args, Outcome(values, null, fail | beyond | clipped))
+    return strict(args, Outcome(values, null, fail | beyond))
 
 
 def _unix_date(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     a = numbers(args[0], call.args[0].type)
     return _wrapping(call, args, a.low, a.high, a.empty)
-
-
-def _interval_days(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return the whole days of a day-time interval, toward zero."""
-    a = numbers(args[0], call.args[0].type)
-    low, high = (exact.truncating(x, calendar.DAY_US) for x in (a.low, a.high))
-    return strict(args, Outcome(Numbers(low, high, a.empty)))
 
 
 def _part(name: str, transfer: Callable[..., Spec], note: str) -> Entry:
@@ -201,7 +194,6 @@ ENTRIES: Final = (
     Entry("make_date", "year, month, day", (3, 3), _make_date, "whole years"),
     Entry("unix_date", "date", (1, 1), _unix_date, "the same number"),
     Entry("date_from_unix_date", "days", (1, 1), _unix_date, "the same number"),
-    Entry("extract_ansi_interval_days", "interval", (1, 1), _interval_days, "monotone"),
     _part("last_day", _last_day, "monotone"),
     _part("year", _year, "monotone"),
     _part("quarter", _within(_quarter, calendar.years, 1, 4), _SAME_YEAR),

@@ -23,7 +23,7 @@ from strata.format.physical import valid_mask
 MAX_DEPTH: Final = 200  # levels of nesting; deeper texts are refused, readers could not follow
 
 # Numbers that orjson might not give back as they are: 16 digits or more, an exponent, minus zero.
-EXOTIC: Final = r"[0-9.]{16}|[0-9][eE]|-0"
+EXOTIC: Final = r"[0-9.]{16}|[0-9][eE]|(^|[^0-9A-Za-z])-0"  # a date's -0 is no number
 
 
 def canonical_floats(array: pa.Array) -> pa.Array:

@@ -1,0 +1,110 @@
+"""Spark judges what pruning would skip: right, wrong, failing and unreadable parts."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from strata.audit.run import Scope, ValidationReport
+from strata.filters import RegisteredFilter
+from strata.format.manifest import encode_manifest, part_refs
+from strata.machine import Machine
+from strata.plan import load_manifest
+from strata.spark.catalyst import analyse
+from strata.spark.evaluate import spark_evaluator, validate
+from strata.state.rollout import set_rollout
+from strata.state.transitions import replace_manifests
+from strata.store import keys
+from tests.shards import NAME, Events, build
+
+WHERE = "at >= timestamp'2013-01-12 00:00:00' and at < now()"
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Events:
+    events = build(tmp_path)
+    Machine(events.stores).apply(
+        NAME, lambda s, now: set_rollout(s, now, mode="on", percent=0, who="test", reason="test")
+    )
+    return events
+
+
+def check(
+    spark: SparkSession, events: Events, where: str = WHERE, **scope: Any
+) -> ValidationReport:
+    filters = [RegisteredFilter(NAME, "late", where, now=(1388534400000, 1388534400000))]
+    asked = Scope("run 1", check_format=False)
+    return validate(spark, events.stores, NAME, filters, asked)
+
+
+def move_high(events: Events, column: str, high: Any) -> str:
+    """Lower the high bound of a part of the last batch, and return the part's key."""
+    batch = [b for b in events.state.batches if b.manifest][2]
+    manifest = load_manifest(events.stores, events.state, batch)
+    index = manifest.column_names.index(column)
+    rows = manifest[column].to_pylist()
+    row = next(i for i, value in enumerate(rows) if value["high"] and value["high"] > high)
+    rows[row] = {**rows[row], "low": high, "high": high}
+    changed = manifest.set_column(index, column, pa.array(rows, manifest.schema.field(index).type))
+    data = encode_manifest(changed)
+    key = keys.manifest_key(NAME, keys.content_hash(data))
+    events.stores.blob.set(key, data)
+    old = batch.manifest
+    assert old is not None
+    new = replace(batch, manifest=key)
+    Machine(events.stores).apply(NAME, lambda s, now: replace_manifests(s, now, {old: new}))
+    return str(part_refs(manifest)[row].key)
+
+
+def test_right_pruning_is_clean(spark: SparkSession, events: Events) -> None:
+    report = check(spark, events)
+
+    assert report.summaries[0].parts_skipped > 0
+    assert report.summaries[0].audited_parts == report.summaries[0].parts_skipped
+    assert report.mismatches == ()
+    assert report.mode_after == "on"
+
+
+def test_a_lie_is_found_by_spark_and_named(spark: SparkSession, events: Events) -> None:
+    part = move_high(events, "s.1", 250)
+
+    report = check(spark, events, "id > 250")
+
+    assert [(v.part, v.column) for v in report.mismatches] == [(part, "id")]
+    assert report.mode_after == "off"
+
+
+def test_an_error_is_pinned_to_the_part_that_raises_it(spark: SparkSession, events: Events) -> None:
+    """Halving leaves a verdict for every other part."""
+    state = events.state
+    batch = [b for b in state.batches if b.manifest][2]
+    refs = part_refs(load_manifest(events.stores, state, batch))[:5]
+    evaluate = spark_evaluator(spark, events.stores.settings, state.relations)
+    ids = {r.key: _ids(events, r) for r in refs}
+    bad = ids[refs[2].key][0]
+
+    results = evaluate(analyse(spark, state.relation, f"1 / (id - {bad}) > 5"), refs)
+
+    assert [bool(result.error) for result in results] == [bad in ids[r.key] for r in refs]
+    assert "DIVIDE_BY_ZERO" in next(r.error for r in results if r.error)
+
+
+def test_a_lost_part_is_not_a_pass(spark: SparkSession, events: Events) -> None:
+    state = events.state
+    batch = [b for b in state.batches if b.manifest][2]
+    refs = part_refs(load_manifest(events.stores, state, batch))[:3]
+    events.stores.blob.delete(refs[1].key)
+    evaluate = spark_evaluator(spark, events.stores.settings, state.relations)
+
+    results = evaluate(analyse(spark, state.relation, "id > 250"), refs)
+
+    assert [result.corrupt for result in results] == [False, True, False]
+
+
+def _ids(events: Events, ref: Any) -> list[int]:
+    from strata.read import read_updates
+
+    return list(read_updates(events.stores, events.state, ref)["1"].to_pylist())

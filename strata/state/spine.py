@@ -127,33 +127,44 @@ def apply(spine: Spine, result: MergeResult, since: int) -> Spine | NotApplied:
 
     The inputs are found by their manifests, wherever appends have moved their slot to. `since`
     is the shard's, which is never less than it was when the merge was planned. A result that
-    is in place already changes nothing.
+    is in place already changes nothing. Empty time at its ends that has meanwhile been given to
+    a neighbour stays with the neighbour.
 
-    Raises: InvalidRequest for a result with wrong bounds, a wrong since or more updates than
-    its inputs; Corrupt for one whose diffs or digest are not those of its inputs.
+    Raises: InvalidRequest for a result with a since beyond the shard's or more updates than its
+    inputs; Corrupt for one whose diffs or digest are not those of its inputs.
     """
-    batches = [b for slot in spine.slots for b in slot.batches]
-    filled = [i for i, b in enumerate(batches) if b.manifest is not None]
-    found = _find([batches[i].manifest for i in filled], result.replaced)
-    if found is None:
-        if result.batch.manifest and result.batch.manifest in {b.manifest for b in batches}:
-            return spine
-        return NotApplied("its inputs are no longer in the spine, in this order and side by side")
-    first, last = filled[found], filled[found + len(result.replaced) - 1]
-    room_low = batches[filled[found - 1]].upper if found else batches[0].lower
-    after = found + len(result.replaced)
-    room_high = batches[filled[after]].lower if after < len(filled) else batches[-1].upper
-    new = result.batch
-    if not room_low <= new.lower <= batches[first].lower or not (
-        batches[last].upper <= new.upper <= room_high
-    ):
-        raise InvalidRequest(
-            "a merge result has other bounds than its inputs",
-            lower=new.lower, upper=new.upper,
-            inputs=(batches[first].lower, batches[last].upper),
-        )  # fmt: skip
-    check_merge([batches[i] for i in filled[found:after]], new, since)
+    filled = [b for slot in spine.slots for b in slot.batches if b.manifest is not None]
+    there = [b.manifest for b in filled]
+    found = _find(there, result.replaced)
+    after = 0 if found is None else found + len(result.replaced)
+    inputs = filled[found:after]
+    reason = _overtaken(inputs, result.batch)
+    if found is None or reason:
+        return spine if result.batch.manifest in there else NotApplied(reason)
+    check_merge(inputs, result.batch, since)
+    room_low = filled[found - 1].upper if found else spine.slots[0].batches[0].lower
+    room_high = filled[after].lower if after < len(filled) else spine.slots[-1].batches[-1].upper
+    new = replace(
+        result.batch,
+        lower=max(result.batch.lower, room_low),
+        upper=min(result.batch.upper, room_high),
+    )
     return _substitute(spine, new)
+
+
+def _overtaken(inputs: Sequence[Batch], new: Batch) -> str:
+    """Return why `new` comes too late for its inputs; empty if it does not.
+
+    A merge that finds nothing to rewrite keeps the manifest, and moves only since and bounds.
+    Then a slower merge still finds its inputs, and must not take back what they have become.
+    """
+    if not inputs:
+        return "its inputs are no longer in the spine, in this order and side by side"
+    if any(b.since > new.since for b in inputs):
+        return "its inputs were advanced further meanwhile"
+    if not (new.lower <= inputs[0].lower and inputs[-1].upper <= new.upper):
+        return "its inputs cover more time than it does"
+    return ""
 
 
 def check_merge(inputs: Sequence[Batch], new: Batch, since: int) -> None:
@@ -161,11 +172,8 @@ def check_merge(inputs: Sequence[Batch], new: Batch, since: int) -> None:
 
     Raises: InvalidRequest for a wrong since or more updates; Corrupt for other contents.
     """
-    oldest = max(b.since for b in inputs)
-    if not oldest <= new.since <= since:
-        raise InvalidRequest(
-            "a merge result has a wrong since", since=new.since, inputs=oldest, shard=since
-        )
+    if new.since > since:
+        raise InvalidRequest("a merge result has a wrong since", since=new.since, shard=since)
     updates = sum(b.updates for b in inputs)
     if new.updates > updates:
         raise InvalidRequest(

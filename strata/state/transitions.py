@@ -161,39 +161,39 @@ def apply_merge(
 def replace_manifests(
     state: State, now_ms: int, replacements: Mapping[str, Batch]
 ) -> tuple[State, int]:
-    """Put batches with new manifests over the same updates in place; return how many were.
+    """Put batches with new manifests over the same updates in place; return how many are there.
 
-    Those whose old manifest is no longer there are left out: a merge was faster.
+    Those whose old manifest is no longer there are left out: a merge was faster. Those that are
+    in place already are counted, so that a repetition tells the same.
 
     Raises: InvalidRequest for a batch that does not describe the same updates.
     """
-    count = 0
-
-    def exchange(old: Batch) -> Batch:
-        nonlocal count
-        new = replacements.get(old.manifest) if old.manifest is not None else None
-        if new is None:
-            return old
-        new = replace(new, lower=old.lower, upper=old.upper)
-        for name in ("updates", "size_bytes", "since", "diffs_sum", "digest", "retractions"):
-            if getattr(new, name) != getattr(old, name):
-                raise InvalidRequest(
-                    "a new manifest must describe the same updates",
-                    manifest=old.manifest, field=name,
-                    old=getattr(old, name), new=getattr(new, name),
-                )  # fmt: skip
-        if wrong := spines.batch_problems(new):
-            raise InvalidRequest("the new batch contradicts itself", reason=wrong[0])
-        count += new != old
-        return new
-
+    placed = {new.manifest for new in replacements.values()}
     slots = tuple(
-        replace(slot, batches=tuple(exchange(b) for b in slot.batches))
+        replace(slot, batches=tuple(_exchange(b, replacements) for b in slot.batches))
         for slot in state.spine.slots
     )
-    if not count:
-        return state, 0
-    return step(state, now_ms, spine=replace(state.spine, slots=slots)), count
+    spine = replace(state.spine, slots=slots)
+    count = sum(b.manifest in placed for slot in slots for b in slot.batches if b.manifest)
+    return (state if spine == state.spine else step(state, now_ms, spine=spine)), count
+
+
+def _exchange(old: Batch, replacements: Mapping[str, Batch]) -> Batch:
+    """Return what stands for `old` from now on, in the bounds that it has in the state."""
+    new = replacements.get(old.manifest) if old.manifest is not None else None
+    if new is None:
+        return old
+    new = replace(new, lower=old.lower, upper=old.upper)
+    for name in ("updates", "size_bytes", "since", "diffs_sum", "digest", "retractions"):
+        if getattr(new, name) != getattr(old, name):
+            raise InvalidRequest(
+                "a new manifest must describe the same updates",
+                manifest=old.manifest, field=name,
+                old=getattr(old, name), new=getattr(new, name),
+            )  # fmt: skip
+    if wrong := spines.batch_problems(new):
+        raise InvalidRequest("the new batch contradicts itself", reason=wrong[0])
+    return new
 
 
 def advance_since(state: State, now_ms: int, since: int) -> tuple[State, Advanced]:

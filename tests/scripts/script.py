@@ -12,7 +12,10 @@ output into the file; a person reads the difference.
 
 import os
 from collections.abc import Callable
+from difflib import unified_diff
 from pathlib import Path
+
+import pytest
 
 from strata.errors import StrataError
 from strata.store.faults import CrashError
@@ -29,8 +32,9 @@ def run_script(path: Path, command: Command) -> None:
     )
     if os.environ.get("STRATA_GOLDEN") == "rewrite":
         path.write_text(actual, encoding="utf-8")
-    else:
-        assert actual == wanted
+    elif actual != wanted:
+        lines = unified_diff(wanted.splitlines(), actual.splitlines(), "expected", "actual")
+        pytest.fail("\n".join([path.name, *lines]), pytrace=False)
 
 
 def _run_block(block: str, command: Command) -> str:

@@ -214,20 +214,61 @@ def test_a_merge_that_replaces_nothing_or_not_neighbours_is_dropped() -> None:
 
 
 def test_a_merge_may_take_the_empty_time_around_it_but_no_more() -> None:
-    spine = grow([0, 4, 4, 0, 1])
+    spine = grow([64, 0, 4, 4, 0, 1])
     (request,) = spines.requests(spine, 0)
     result = result_of(request)
-    middle = [b for b in request.batches if b.updates]
-    for lower, upper in ((0, 30), (10, 30), (5, 35), (10, 40)):
-        bounds = replace(result, batch=replace(result.batch, lower=lower, upper=upper))
-        applied = spines.apply(spine, bounds, 0)
+    for lower, upper, taken in (
+        (10, 40, (10, 40)), (20, 40, (20, 40)), (15, 45, (15, 45)), (20, 50, (20, 50)),
+        (0, 60, (10, 50)), (-5, 99, (10, 50)),
+    ):  # fmt: skip
+        wider = replace(result, batch=replace(result.batch, lower=lower, upper=upper))
+        applied = spines.apply(spine, wider, 0)
         assert isinstance(applied, Spine)
-        assert spines.problems(applied, 0, 50) == []
-    for lower, upper in ((11, 30), (10, 29), (-1, 30), (10, 41)):
-        bounds = replace(result, batch=replace(result.batch, lower=lower, upper=upper))
-        with pytest.raises(InvalidRequest, match="bounds"):
-            spines.apply(spine, bounds, 0)
-    assert len(middle) == 2
+        assert spines.problems(applied, 0, 60) == []
+        (new,) = (b for s in applied.slots for b in s.batches if b.updates == 8)
+        assert (new.lower, new.upper) == taken
+    for lower, upper in ((21, 40), (20, 39)):
+        narrower = replace(result, batch=replace(result.batch, lower=lower, upper=upper))
+        assert isinstance(spines.apply(spine, narrower, 0), NotApplied)
+
+
+@pytest.mark.parametrize("since", [MIN_TIME, 4])
+def test_a_merge_never_takes_since_back(since: int) -> None:
+    spine = spines.insert(spines.insert(Spine(), batch(0, 10, 4, since=5)), batch(10, 20, 4))
+    (request,) = spines.requests(spine, 7)
+    late = replace(result_of(request), batch=replace(result_of(request).batch, since=since))
+    assert isinstance(spines.apply(spine, late, 7), NotApplied)
+
+
+def test_a_merge_that_kept_its_manifest_is_not_undone_by_a_slower_one() -> None:
+    """Nothing to rewrite: only since and the bounds move, and the manifest is found again."""
+    spine = grow([8, 0])
+    kept = [
+        replace(batch(0, 10, 8), lower=0, upper=upper, since=since)
+        for upper, since in ((20, 5), (30, 5), (30, 9))
+    ]
+    slow, wide, far = (MergeResult(0, 2, ("manifest-0-10",), b) for b in kept)
+    spine = grow([0], spine, 2)
+    assert spines.apply(spine, slow, 9) != spine
+    for faster in (wide, far):
+        done = spines.apply(spine, faster, 9)
+        assert isinstance(done, Spine)
+        assert spines.apply(done, slow, 9) is done
+        assert spines.problems(done, 0, 30) == []
+
+
+def test_empty_time_that_a_neighbour_took_stays_with_it() -> None:
+    """One merge took the empty time behind it while another, on the other side, was planned."""
+    spine = grow([64, 0])
+    left = MergeResult(0, 2, ("manifest-0-10",), replace(batch(0, 10, 64), upper=20))
+    spine = grow([3, 3], spine, 2)
+    (right,) = spines.requests(spine, 0)
+    assert right.lower == 10
+    done = spines.apply(spine, left, 0)
+    assert isinstance(done, Spine)
+    both = spines.apply(done, result_of(right), 0)
+    assert isinstance(both, Spine)
+    assert [(b.lower, b.upper) for s in both.slots for b in s.batches] == [(0, 20), (20, 40)]
 
 
 @pytest.mark.parametrize(
@@ -235,8 +276,6 @@ def test_a_merge_may_take_the_empty_time_around_it_but_no_more() -> None:
     [
         ({"updates": 9}, InvalidRequest),
         ({"since": 8}, InvalidRequest),
-        ({"since": 4}, InvalidRequest),
-        ({"since": MIN_TIME}, InvalidRequest),
         ({"diffs_sum": 7}, Corrupt),
         ({"digest": 15}, Corrupt),
     ],

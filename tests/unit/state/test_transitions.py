@@ -196,8 +196,9 @@ def test_a_manifest_is_exchanged_in_place() -> None:
         b for b in state.batches if b != old
     ]
     assert spines.problems(following.spine, MIN_TIME, 30) == []
-    assert replace_manifests(following, 3000, {str(old.manifest): new}) == (following, 0)
-    assert replace_manifests(state, 3000, {str(old.manifest): old}) == (state, 0)
+    again, count = replace_manifests(following, 3000, {str(old.manifest): new})
+    assert (again is following, count) == (True, 1), "a repetition tells the same"
+    assert replace_manifests(state, 3000, {"unknown": new}) == (state, 0)
 
 
 @pytest.mark.parametrize(

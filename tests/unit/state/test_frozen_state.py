@@ -1,0 +1,66 @@
+"""States that were once stored are read for ever: `tests/formats/v1/state.json` is never edited.
+
+A new format gets a new folder; a field that joins format 1 must have a default, and is then
+left out of the frozen document, as it is out of those in the world.
+"""
+
+from pathlib import Path
+
+from strata.model.schema import Column, Relation
+from strata.model.types import parse_type
+from strata.state import spine as spines
+from strata.state.codec import decode_state
+from strata.state.state import (
+    Batch,
+    Commit,
+    Hold,
+    Rollout,
+    RunSummary,
+    Spine,
+    SpineBatch,
+    State,
+)
+from tests.batches import spec
+
+FILE = Path(__file__).parents[2] / "formats" / "v1" / "state.json"
+
+RELATION = Relation(
+    0,
+    (
+        Column(1, "id", parse_type("int64"), nullable=False),
+        Column(2, "note", parse_type("string"), default="none"),
+        Column(3, "price", parse_type("numeric(10,2)"), default=0),
+        Column(4, "at", parse_type("record<lat: float64, tags: list<string>>")),
+    ),
+    key=(1,),
+    order=(2, 1),
+)
+OLD = Batch(
+    -62_135_596_800_000, 1_356_998_400_000, 1_356_000_000_000, 100, 4096, 3,
+    (RunSummary(2, 60, 3000, (2, 1)), RunSummary(1, 40, 1096, ())),
+    "shards/events/manifests/00ff.arrow", (("both", 2), ("row", 1)), 2, 700, b"\x00union\xff",
+    98, 2**64 - 1, True,
+)  # fmt: skip
+EMPTY = Batch(1_356_998_400_000, 1_357_084_800_000, -62_135_596_800_000)
+STATE = State(
+    7,
+    1_700_000_000_000,
+    spec("events", order=["note"], rollout={"mode": "soft", "audit_percent": 5}),
+    (RELATION,),
+    since=1_356_000_000_000,
+    upper=1_357_084_800_000,
+    spine=Spine((SpineBatch(0, 1, 7, (OLD,)), SpineBatch(1, 2, 0, (EMPTY,))), 2),
+    holds=(Hold("backup", 1_356_500_000_000, None, "opaque"), Hold("r", 1_356_600_000_000, 5)),
+    rollout=Rollout("audit", 10, 1_699_000_000_000, "ann", "3000 clean", ("5", "date_trunc")),
+    commits=(Commit("token", 2, 0, 1_356_998_400_000, 100, 3, 4096, 1),),
+    ledger=("shards/events/ledger/m5_10_00ff.json",),
+    verdicts=("shards/events/verdicts/run.parquet",),
+)
+
+
+def test_a_state_of_format_1_is_read() -> None:
+    assert decode_state(FILE.read_bytes()) == STATE
+
+
+def test_the_frozen_state_is_one_that_can_occur() -> None:
+    assert spines.problems(STATE.spine, -62_135_596_800_000, STATE.upper) == []

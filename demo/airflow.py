@@ -26,7 +26,9 @@ from strata.settings import load_settings
 
 BIN: Final = Path(sys.executable).parent
 DAGS: Final = frozenset({"shard_ingest", "shard_compact", "stats_backfill", "soft_evaluation"})
-START_SECONDS: Final = 180.0
+START_SECONDS: Final = 300.0
+# Half of a short job is the start of its Java machine; a long one would lose by these.
+QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # The logs of tasks are read from the folder: no server for them, which would listen everywhere.
 COMPONENTS: Final = {
     "api-server": ["api-server"],
@@ -99,7 +101,7 @@ def environment(home: Path, config: Path, port: int, *, schedules: bool) -> dict
     }
     return {
         **inherited,
-        **connection_variable(spark.master, f"{spark.driver_memory_mib}m"),
+        **connection_variable(spark.master, f"{spark.driver_memory_mib}m", QUICK_START),
         **_secrets(home),
         "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}",
         "PYSPARK_PYTHON": sys.executable,

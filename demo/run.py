@@ -91,8 +91,15 @@ def _work(
     for stage in stages(days, budget_bytes):
         if stage.dag == "shard_compact":
             before = inspect_shards()
-        results[stage.name] = run_stage(instance, stage, progress)
-    return Figures(landing, before, inspect_shards(), results[stage.name])
+        results[stage.key] = run_stage(instance, stage, progress)
+    return Figures(
+        landing,
+        before,
+        inspect_shards(),
+        results["backfill"],
+        results["trim"],
+        results["validate"],
+    )
 
 
 def inspect_shards() -> dict[str, Mapping[str, Any]]:
@@ -113,7 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
     parser.add_argument("--days", type=int, default=YEAR_DAYS, help="take the first DAYS days")
-    parser.add_argument("--budget", type=int, default=768, help="bytes of statistics a part")
+    parser.add_argument("--budget", type=int, default=128, help="bytes of statistics a part")
     asked = parser.parse_args(argv)
     if not 2 <= asked.days <= YEAR_DAYS:
         parser.error(f"--days: 2 to {YEAR_DAYS}")

@@ -29,6 +29,11 @@ class Stage:
     task: str
     conf: Mapping[str, Any]
 
+    @property
+    def key(self) -> str:
+        """What the stage does, in one word: the task's action if it has several."""
+        return str(self.conf.get("action", self.task))
+
 
 def run_stage(instance: Instance, stage: Stage, progress: Progress) -> dict[str, Any]:
     """Run a stage to its end and return what its job wrote.

@@ -20,6 +20,8 @@ class Figures:
     landing: Landing
     before: Shards  # before compaction
     after: Shards  # at the end
+    backfill: Mapping[str, Any]  # the result of jobs/stats backfill
+    trim: Mapping[str, Any]  # the result of jobs/stats trim
     validation: Mapping[str, Any]  # the result of jobs/validate
 
     @property
@@ -40,7 +42,8 @@ def print_summary(
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDTH)
-    for table in (_shards(figures), _filters(figures), _formats(figures), _times(times)):
+    makers = (_shards, _statistics, _filters, _formats)
+    for table in (*(make(figures) for make in makers), _times(times)):
         console.print()
         console.print(table)
     console.print(
@@ -82,6 +85,25 @@ def _shards(figures: Figures) -> Table:
             _change(before.get("runs"), after["runs"]),
             _change(before.get("parts"), after["parts"]),
             f"{mib(before.get('bytes', 0))} → {mib(after['bytes'])}",
+        )
+    return table
+
+
+def _statistics(figures: Figures) -> Table:
+    table = _table(
+        "Statistics, in the manifests",
+        "shard", "parts without", "backfilled", "bytes", "over budget", "bytes, trimmed",
+    )  # fmt: skip
+    trimmed = by_name(figures.trim.get("shards", []))
+    for shard in figures.backfill.get("shards", []):
+        after = trimmed.get(str(shard["shard"]), {})
+        table.add_row(
+            shard["shard"],
+            _number(shard["parts_selected"]),
+            _number(shard["parts_changed"]),
+            _number(after.get("stats_bytes_before")),
+            _number(after.get("parts_changed")),
+            _number(after.get("stats_bytes_after")),
         )
     return table
 

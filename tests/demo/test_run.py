@@ -49,14 +49,19 @@ def test_the_summary_shows_what_was_measured(capsys):
         "shards": [{"shard": "flights", "mismatches": 1, "filters": [found], "format": [found]}],
     }
     landing = Landing(None, 365, {"flights": 365}, {"flights": 336776}, 1)
-    figures = Figures(landing, {"flights": shard}, {"flights": smaller}, validation)
+    counts = {"shard": "flights", "parts_selected": 5, "parts_changed": 3}
+    backfill = {"shards": [counts | {"stats_bytes_before": 10, "stats_bytes_after": 2222}]}
+    trim = {"shards": [counts | {"stats_bytes_before": 2222, "stats_bytes_after": 1111}]}
+    figures = Figures(landing, {"flights": shard}, {"flights": smaller}, backfill, trim, validation)
     assert figures.mismatches == 1
 
     print_summary(figures, {"compaction": 75.0}, 3 * 2**30, 300.0)
     said = capsys.readouterr().out
-    for shown in ("336,776", "53 → 4", "90 → 7", "9.0 MiB → 8.0 MiB", "1,234", "512.0 KiB",
-                  "1 min 15 s", "3.0 GiB", "/where/it/is"):  # fmt: skip
-        assert shown in said
+    shown = (
+        "336,776", "53 → 4", "90 → 7", "9.0 MiB → 8.0 MiB", "1,234", "2,222", "1,111",
+        "512.0 KiB", "1 min 15 s", "3.0 GiB", "/where/it/is",
+    )  # fmt: skip
+    assert [text for text in shown if text not in said] == []
 
 
 def test_the_newest_try_of_a_log_is_read_from_its_end(tmp_path):

@@ -8,12 +8,13 @@ Takes a few minutes. A function with one escape gets no certificate, and the pro
 import argparse
 import datetime as dt
 import json
+import re
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyspark
 from pyspark.sql import SparkSession
 
@@ -21,6 +22,7 @@ from jobs.session import spark_session
 from strata.expr.certificate import fingerprint
 from strata.expr.nodes import Call, Expr
 from strata.expr.registry import REGISTRY
+from strata.expr.spec import Flags
 from strata.model.settings import SparkSettings
 from tests.spark.oracle import abstract, escapes, spark_answers, translated
 from tests.spark.ranges import Parts, random_parts
@@ -75,15 +77,27 @@ def check(
         outside = escapes(abstract(exprs[text], parts), exprs[text].type, answers)
         found = int(outside.sum())
         if found:
-            row = parts.rows.slice(int(outside.argmax()), 1)
-            used = [c for c in row.column_names if c in text.replace("(", " ").replace(")", " ")]
-            wrong.append(f"{mode} {text}: {found} rows, first {row.select(used).to_pydict()}")
+            wrong.append(f"{mode} {text}: {found} rows, first {_shown(parts, outside, text)}")
         for name in set(functions_in(exprs[text])) & set(REGISTRY):
             tally = tallies.setdefault(name, Tally())
             tally.signatures += 1
             tally.cases += len(outside)
             tally.escapes += found
     return wrong
+
+
+def _shown(parts: Parts, outside: Flags, text: str) -> str:
+    """Return the first row outside its range: its part, and the columns that are used."""
+    row = parts.rows.slice(int(outside.argmax()), 1)
+    used = [name for name in row.column_names if re.search(rf"\b{name}\b", text)]
+    # Days and microseconds, since Python's calendar ends before Spark's does.
+    plain = {
+        "date32[day]": pa.int32(),
+        "timestamp[us]": pa.int64(),
+        "timestamp[us, tz=UTC]": pa.int64(),
+    }
+    values = [row[name].cast(plain.get(str(row[name].type), row[name].type)) for name in used]
+    return str({name: value[0].as_py() for name, value in zip(used, values, strict=True)})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -116,7 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.write(f"no certificate: {name} {tally}\n")
             continue
         _write(name, tally, options)
-    missing = Counter(REGISTRY) - Counter(tallies)
+    missing = set(REGISTRY) - set(tallies)
     sys.stdout.write(f"{len(tallies)} functions tried, not tried: {sorted(missing)}\n")
     return 1 if wrong else 0
 

@@ -59,8 +59,8 @@ Arguments, in order (Catalyst class where the name differs). `...` repeats.
     current_timestamp, current_date, local_timestamp   (); zone
 
 Wrappers that change no value (Alias, UnaryPositive, KnownNullable, KnownNotNull,
-TaggingExpression, the `replacement` shells) are left out by the front end. `between`, `nullif`, `nvl`, `nvl2`, `now`
-arrive rewritten (and, if, coalesce, current_timestamp).
+TaggingExpression, the `replacement` shells) are left out by the front end. `between`, `nullif`,
+`nvl`, `nvl2`, `now` arrive rewritten (and, if, coalesce, current_timestamp).
 """
 
 from collections.abc import Mapping

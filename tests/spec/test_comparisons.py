@@ -73,6 +73,14 @@ def test_equality_needs_an_overlap_and_its_negation_a_second_value() -> None:
         [5, 6] | KEEP
         """,
     )
+    check(
+        ~(col("x") == 5.0),
+        """
+        x          | verdict
+        [5, 5]     | SKIP
+        [5, 5] NaN | KEEP
+        """,
+    )
 
 
 def test_two_columns_are_compared_by_their_ranges() -> None:
@@ -127,5 +135,57 @@ def test_null_tests_read_the_counts() -> None:
         n         | verdict
         [1, 5]    | KEEP
         only null | SKIP
+        """,
+    )
+
+
+def test_the_lesser_of_a_number_and_nan_is_the_number() -> None:
+    least = call("least", col("x"), constant(5.0, "double"), kind="double")
+    check(
+        least == 5.0,
+        """
+        x          | verdict
+        [1, 2]     | SKIP
+        [1, 2] NaN | KEEP
+        """,
+    )
+    greatest = call("greatest", col("x"), constant(5.0, "double"), kind="double")
+    check(
+        greatest > 100.0,
+        """
+        x          | verdict
+        [1, 2]     | SKIP
+        [1, 2] NaN | KEEP
+        """,
+    )
+
+
+def test_zero_times_infinity_is_nan() -> None:
+    check(
+        call("is_nan", col("x") * float("inf")),
+        """
+        x       | verdict
+        [1, 2]  | SKIP
+        [-1, 1] | KEEP
+        """,
+    )
+
+
+def test_a_remainder_reaches_one_less_than_the_divisor() -> None:
+    check(
+        col("n") % 5 == 4,
+        """
+        n         | verdict
+        [0, 3]    | SKIP
+        [0, 4]    | KEEP
+        [10, 99]  | KEEP
+        [-99, -1] | SKIP
+        """,
+    )
+    check(
+        col("n") % 5 == 5,
+        """
+        n         | verdict
+        [0, 1000] | SKIP
         """,
     )

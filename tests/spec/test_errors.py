@@ -112,3 +112,14 @@ def test_quarantine_opens_a_column_or_a_function() -> None:
     check(col("n") + 1 > 10, table.format("KEEP"), quarantine=("1",))
     check(col("n") + 1 > 10, table.format("KEEP"), quarantine=("add",))
     check(col("n") + 1 > 10, table.format("SKIP"), quarantine=("2", "multiply"))
+
+
+def test_a_value_and_nothing_give_nothing() -> None:
+    check(
+        col("n") + col("m") > 0,
+        """
+        n         | m      | verdict
+        only null | [1, 5] | SKIP
+        [1, 5]    | [1, 5] | KEEP
+        """,
+    )

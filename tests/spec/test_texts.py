@@ -32,6 +32,13 @@ def test_a_negated_prefix_needs_a_text_outside() -> None:
         [ba, bb]   | KEEP
         """,
     )
+    check(
+        ~call("like", col("name"), constant("ba_%z", "string"), escape="\\"),
+        """
+        name       | verdict
+        [ba, bazz] | KEEP
+        """,
+    )
 
 
 def test_a_pattern_that_ends_in_its_escape_fails() -> None:

@@ -35,6 +35,13 @@ def test_another_zone_widens_by_more_than_any_offset() -> None:
         [2013-03-01T00:00, 2013-03-01T23:59]      | KEEP
         """,
     )
+    check(  # the year begins at five o'clock
+        _trunc("year", zone="America/New_York") > "2013-01-01T04:00",
+        """
+        ts                                        | verdict
+        [2013-06-01T00:00, 2013-06-01T00:00]      | KEEP
+        """,
+    )
 
 
 def test_a_year_is_monotone_and_a_month_only_within_one_year() -> None:

@@ -23,6 +23,7 @@ from strata.expr.sparktype import spark_type
 from strata.expr.spec import YES, Bounds, Flags, Numbers, Spec
 
 _DATE: Final = spark_type("date")
+_FURTHEST_DAY: Final = 2**63 // calendar.DAY_US  # its microseconds fit 64 bits
 
 
 def checked(args: Sequence[Spec], low: Bounds, high: Bounds, empty: Flags) -> Spec:
@@ -152,10 +153,6 @@ def _subtract_dates(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         np.clip(x, -_FURTHEST_DAY, _FURTHEST_DAY) * calendar.DAY_US for x in (days.low, days.high)
     )
     return strict(args, Outcome(Numbers(low, high, days.empty), fail=far & ~days.empty))
-
-
-# The last whole day whose microseconds fit 64 bits, with a day to spare.
-_FURTHEST_DAY: Final = 2**63 // calendar.DAY_US - 1
 
 
 def _make_date(call: Call, args: Sequence[Spec], context: Context) -> Spec:

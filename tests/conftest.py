@@ -6,6 +6,7 @@ hangs is pytest's own (`faulthandler_timeout` in pyproject.toml).
 """
 
 import faulthandler
+import logging
 import os
 import signal
 import sys
@@ -30,6 +31,9 @@ settings.load_profile(
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+
+# PySpark's bridge says good-bye at exit, into a log that pytest has closed by then.
+logging.getLogger("py4j").setLevel(logging.WARNING)
 
 # `kill -USR1 PID` shows where every thread of a running test process is.
 faulthandler.register(signal.SIGUSR1, all_threads=True, chain=False)

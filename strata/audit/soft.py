@@ -6,6 +6,7 @@ handed to an evaluator that runs the filter on their rows: an accepted row, or a
 mismatch. The evaluator is a parameter, so that the engine does not know Spark.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -223,8 +224,9 @@ def stratum(expr: Expr, layout: str) -> str:
 
 def replay_command(shard: str, filter: Filter, part: str) -> str:
     """Return the shell command that checks this part against this filter again."""
-    text = filter.sql.replace("'", "'\\''")
-    return f"strata validate {shard} --filter '{text}' --now {filter.now_low // 1000} --part {part}"
+    # Double quotes: SQL is full of single ones.
+    text = re.sub(r'([\\"$`])', r"\\\1", filter.sql)
+    return f'strata validate {shard} --filter "{text}" --now {filter.now_low // 1000} --part {part}'
 
 
 def quarantine_of(verdicts: Collection[Verdict], state: State) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ The judge is a Python function here; Spark's is tested in tests/spark/test_valid
 """
 
 import random
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from strata.audit.run import Check, Scope, ValidationReport, validate_shard
-from strata.audit.soft import Evaluated
+from strata.audit.soft import Evaluated, replay_command
 from strata.audit.verdict import SCHEMA
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
@@ -249,6 +250,13 @@ def test_only_the_named_part_is_checked_again(world: World) -> None:
     assert {verdict.part for verdict in report.verdicts} == {part.key}
     with pytest.raises(InvalidRequest, match="no such part"):
         world.validate(parts=frozenset({"shards/events/parts/none.parquet"}))
+
+
+@pytest.mark.parametrize("sql", ["a = 'x'", 'b = "q"', r"c like '\_%' and d <> '$HOME`'"])
+def test_the_replay_command_gives_a_shell_the_same_filter(sql: str) -> None:
+    words = shlex.split(replay_command("s", replace(WHERE, sql=sql), "p"))
+
+    assert words[words.index("--filter") + 1] == sql
 
 
 def _set(name: str, value: Any) -> Callable[[pa.Table], pa.Table]:

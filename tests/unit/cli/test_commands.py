@@ -1,0 +1,204 @@
+"""The command line keeps its JSON, its exit codes, and says what to do about errors."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from strata.cli.app import main
+
+SPEC = """
+name: events
+columns:
+  - {name: id, type: int64, nullable: false}
+  - {name: kind, type: string}
+  - {name: payload, type: jsonb}
+key: [id]
+source: {format: jsonl}
+"""
+
+
+class Cli:
+    """One user's settings, and the command as that user runs it."""
+
+    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.root, self.capsys = root, capsys
+        self.config = root / "strata.toml"
+        self.config.write_text(
+            f'filters_dir = "{root}/filters"\n[store]\nblob = "file://{root}/blob"\n'
+            f'consensus = "sqlite:///{root}/consensus.db"\nlanding = "{root}"\n'
+        )
+        (root / "events.yaml").write_text(SPEC)
+
+    def file(self, name: str, *lines: str) -> str:
+        path = self.root / name
+        path.write_text("".join(f"{line}\n" for line in lines))
+        return str(path)
+
+    def run(self, *words: str) -> tuple[int, str, str]:
+        self.capsys.readouterr()
+        code = 0
+        try:
+            main([*words, "--config", str(self.config)])
+        except SystemExit as end:
+            code = int(end.code or 0)
+        out, err = self.capsys.readouterr()
+        return code, out, err
+
+    def json(self, *words: str) -> Any:
+        code, out, err = self.run(*words, "--json")
+        assert code == 0, err
+        return json.loads(out)
+
+    def create(self) -> None:
+        self.json("create", "events", "--spec", str(self.root / "events.yaml"))
+
+    def ingest(self, lower: int, *lines: str) -> Any:
+        file = self.file(f"in-{lower}.jsonl", *lines)
+        bounds = ("--lower", str(lower), "--upper", str(lower + 1000))
+        return self.json("ingest", "events", "--from", file, *bounds)
+
+
+@pytest.fixture
+def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(tmp_path, capsys)
+
+
+def test_a_new_shard_is_empty_and_creating_it_again_changes_nothing(cli: Cli) -> None:
+    cli.create()
+    cli.create()
+
+    found = cli.json("inspect", "events")
+    assert found["since"] == found["upper"]
+    assert (found["seqno"], found["batches"], found["parts"]) == (1, [], 0)
+    assert found["rollout"]["mode"] == "off"
+
+
+def test_ingest_reports_what_it_committed_and_knows_it_the_second_time(cli: Cli) -> None:
+    cli.create()
+
+    first = cli.ingest(0, '{"id": 1, "kind": "a"}', '{"id": 2, "kind": null}')
+    again = cli.ingest(0, '{"id": 1, "kind": "a"}', '{"id": 2, "kind": null}')
+
+    assert {k: first[k] for k in ("shard", "seqno", "lower", "upper", "updates", "rejected")} == {
+        "shard": "events", "seqno": 2, "lower": 0, "upper": 1000, "updates": 2, "rejected": 0,
+    }  # fmt: skip
+    assert (first["parts"], first["already_committed"]) == (1, False)
+    assert first["bytes"] > 0
+    assert (again["already_committed"], again["seqno"]) == (True, 2)
+
+
+def test_read_writes_columns_then_t_and_d(cli: Cli) -> None:
+    cli.create()
+    cli.ingest(0, '{"id": 2, "kind": "b"}', '{"id": 1, "kind": "a", "payload": {"x": [1]}}')
+    cli.ingest(1000, '{"id": 3}')
+    out = cli.root / "out.parquet"
+
+    found = cli.json("read", "events", "--out", str(out))
+    old = cli.json("read", "events", "--as-of", "999", "--columns", "kind")
+
+    assert (found["rows"], found["parts_fetched"], found["parts_skipped"]) == (3, 2, 0)
+    table = pq.read_table(out)
+    assert table.column_names == ["id", "kind", "payload", "t", "d"]
+    assert sorted(table["id"].to_pylist()) == [1, 2, 3]
+    assert set(table["t"].to_pylist()) == {1999}
+    assert (old["rows"], old["as_of"]) == (2, 999)
+
+
+def test_compaction_merges_what_it_planned(cli: Cli) -> None:
+    cli.create()
+    for lower in range(0, 4000, 1000):
+        cli.ingest(lower, f'{{"id": {lower}, "kind": "k"}}')
+
+    planned = cli.json("compact", "events", "--plan", "--full")
+    done = cli.json("compact", "events", "--full")
+
+    names = ("lower", "upper", "since", "runs", "bytes", "reason")
+    assert [{n: r[n] for n in names} for r in planned["requests"]] == [
+        {n: r[n] for n in names} for r in done["requests"]
+    ]
+    assert planned["applied"] == 0
+    assert (done["applied"], done["updates_in"], done["updates_out"]) == (1, 4, 4)
+    assert [len(b["runs"]) for b in cli.json("inspect", "events")["batches"]] == [1]
+    assert cli.json("read", "events")["rows"] == 4
+
+
+def test_statistics_are_backfilled_and_trimmed(cli: Cli) -> None:
+    cli.create()
+    file = cli.file("old.jsonl", '{"id": 1, "kind": "a"}', '{"id": 2, "kind": "b"}')
+    cli.json(
+        "ingest", "events", "--from", file, "--write-format", "row", "--upper", "9", "--lower", "0"
+    )
+    assert cli.json("inspect", "events")["stats"] == {"parts_with": 0, "bytes": 0}
+
+    dry = cli.json("stats", "backfill", "events", "--dry-run")
+    done = cli.json("stats", "backfill", "events")
+    again = cli.json("stats", "backfill", "events")
+    shown = cli.json("stats", "show", "events")
+    trimmed = cli.json("stats", "trim", "events", "--budget", "0")
+
+    assert (dry["parts_selected"], dry["parts_changed"]) == (1, 0)
+    assert (done["parts_selected"], done["parts_changed"]) == (1, 1)
+    assert again["parts_selected"] == 0
+    ids = [s["statistics"] for s in shown["statistics"] if s["column"] == "id"]
+    assert [(s["low"], s["high"]) for s in ids] == [(1, 2)]
+    assert trimmed["stats_bytes_after"] < trimmed["stats_bytes_before"]
+
+
+def test_history_and_shards_tell_what_happened(cli: Cli) -> None:
+    cli.create()
+    cli.ingest(0, '{"id": 1}')
+
+    assert [entry["seqno"] for entry in cli.json("history", "events")["history"]] == [2, 1]
+    [line] = cli.json("shards")["shards"]
+    assert (line["shard"], line["updates"], line["upper"]) == ("events", 1, 1000)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("inspect", "none"), "no such shard"),
+        (("read", "events", "--as-of", "5000"), "as_of"),
+        (("read", "events", "--as-of", "noon"), "noon"),
+        (("read", "events", "--columns", "nope"), "nope"),
+        (("read", "events", "--pushdown", "maybe"), "maybe"),
+        (("ingest", "events", "--from", "missing.jsonl"), "missing.jsonl"),
+        (("ingest", "events", "--lower", "0", "--upper", "5"), "interval"),
+    ],
+)
+def test_a_bad_request_is_two_and_names_what_is_wrong(
+    cli: Cli, words: tuple[str, ...], named: str
+) -> None:
+    cli.create()
+    cli.ingest(0, '{"id": 1}')
+
+    code, out, err = cli.run(*words)
+
+    assert code == 2
+    assert named in err
+    assert "Traceback" not in err
+    assert out == ""
+
+
+def test_a_file_of_the_wrong_shape_commits_nothing(cli: Cli) -> None:
+    cli.create()
+    file = cli.file("bad.jsonl", '{"id": "one"}', '{"id": "two"}')
+
+    code, _, err = cli.run("ingest", "events", "--from", file, "--lower", "0", "--upper", "9")
+
+    assert code == 2
+    assert all(word in err for word in ("bad.jsonl", "id", "one"))
+    assert cli.json("inspect", "events")["seqno"] == 1
+
+
+def test_tables_are_for_people(cli: Cli) -> None:
+    cli.create()
+    cli.ingest(0, '{"id": 1}')
+
+    code, out, _ = cli.run("inspect", "events")
+
+    assert code == 0
+    assert "1970-01-01T00:00:01Z" in out
+    assert "the beginning" in out

@@ -29,6 +29,7 @@ _INFIX: Final[Mapping[str, str]] = MappingProxyType({
     "timestamp_add_interval": "+",
     "timestamp_add_ym_interval": "+",
 })  # fmt: skip
+_TRY: Final = ("", "TRY_")
 _LONGEST: Final = 60  # characters of a text shown
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -55,7 +56,7 @@ def _call(call: Call) -> str:
         ]
         return f" {_INFIX[call.function]} ".join(wrapped)
     shapes: Mapping[str, Callable[[], str]] = {
-        "cast": lambda: f"CAST({args[0]} AS {call.type})",
+        "cast": lambda: f"{_TRY[call.option('ansi') == 'try']}CAST({args[0]} AS {call.type})",
         "not": lambda: f"NOT ({args[0]})",
         "is_null": lambda: f"{args[0]} IS NULL",
         "is_not_null": lambda: f"{args[0]} IS NOT NULL",
@@ -86,14 +87,22 @@ def _number(value: int, type_name: str) -> str:
         if kind.name in ("timestamp", "timestamp_ntz"):
             moment = _EPOCH + timedelta(microseconds=value)
             return moment.isoformat(sep=" ").replace("+00:00", "Z")
-        if kind.name.startswith("interval") and kind.high > 2**31:
-            return f"{timedelta(microseconds=value)}"
+        if kind.name.startswith("interval"):
+            return _interval(value, months=kind.high < 2**31)
     except OverflowError:
         return str(value)
     if kind.family == "decimal" and kind.scale:
         sign, digits = ("-" if value < 0 else ""), str(abs(value)).rjust(kind.scale + 1, "0")
         return f"{sign}{digits[: -kind.scale]}.{digits[-kind.scale :]}"
     return str(value)
+
+
+def _interval(value: int, *, months: bool) -> str:
+    if months:
+        return f"INTERVAL '{value}' MONTH"
+    sign, (days, rest) = ("-" if value < 0 else ""), divmod(abs(value), 86_400_000_000)
+    clock = f" {timedelta(microseconds=rest)}" if rest else ""
+    return f"INTERVAL '{sign}{days}{clock}' DAY{' TO SECOND' if rest else ''}"
 
 
 def describe(spec: Spec, type_name: str) -> str:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from strata.expr import nodes
 from strata.expr.sparktype import SparkType, spark_type
 from strata.expr.spec import (
+    NO,
     YES,
     Bools,
     Bounds,
@@ -234,10 +235,23 @@ class View:
 
     def _json_column(self, declared: Column) -> Spec:
         null, _, none = self._absent(column_name(declared.id))
-        root = self._json(declared.id, (), quoted=True)
-        return Spec(gate(root.values, ~none), null)
+        # Whole documents are compared rarely: their kinds are not worth reading.
+        anything = Numbers(np.array([-np.inf]), np.array([np.inf]))
+        texts = Texts(None, None)
+        root = Json(
+            YES,
+            YES,
+            anything,
+            NO,
+            texts,
+            YES,
+            YES,
+            True,
+            lambda key: self._json(declared.id, (key,)),
+        )
+        return Spec(gate(root, ~none), null)
 
-    def _json(self, column_id: int, path: Path, *, quoted: bool = False) -> Spec:
+    def _json(self, column_id: int, path: Path) -> Spec:
         """Return what a path may hold: null where it is missing or JSON null."""
         name = path_name(column_id, path)
         known, absent = self._known(name), self._is_absent(column_id, path)
@@ -262,7 +276,7 @@ class View:
             self._json_strings(name, may("strings")),
             may("lists"),
             may("maps"),
-            quoted,
+            False,
             lambda key: self._json(column_id, (*path, key)),
         )
         return Spec(values, uniform(may("json_nulls") | ~everywhere | absent | ~known))
@@ -288,7 +302,7 @@ class View:
         low, high = (self._specs.field(name, side) for side in ("num_low", "num_high"))
         full = everything("double")
         assert isinstance(full, Numbers)
-        if low is None or high is None or low.values is None or high.values is None:
+        if low is None or high is None or low.values is None or high.values is None or some is NO:
             return Numbers(full.low, full.high, ~some)
         if not (pa.types.is_float64(low.type) and pa.types.is_float64(high.type)):
             return Numbers(full.low, full.high, ~some)
@@ -297,7 +311,7 @@ class View:
 
     def _json_strings(self, name: str, some: Flags) -> Texts:
         low, high = (self._specs.field(name, side) for side in ("str_low", "str_high"))
-        if low is None or high is None:
+        if low is None or high is None or some is NO:
             return Texts(None, None, ~some)
         if not (pa.types.is_string(low.type) and pa.types.is_string(high.type)):
             return Texts(None, None, ~some)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import time
 
@@ -72,11 +73,17 @@ def test_a_process_that_ended_by_itself_is_reported(processes, tmp_path):
 
 
 def test_a_stale_record_never_hits_another_process(processes, tmp_path):
-    """Its id lives on as another process: here, this test itself."""
-    record = {"name": "old", "pid": os.getpid(), "born": 1000.0, "log": ""}
-    (tmp_path / "processes.json").write_text(json.dumps([record]))
-    assert processes.live() == {}
-    assert processes.stop() == []
+    """The recorded process is long gone, and its id belongs to another by now."""
+    other = subprocess.Popen(SLEEP, start_new_session=True)
+    try:
+        record = {"name": "old", "pid": other.pid, "born": 1000.0, "log": ""}
+        (tmp_path / "processes.json").write_text(json.dumps([record]))
+        assert processes.live() == {}
+        assert processes.stop() == []
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
 
 
 def test_a_broken_record_file_means_nothing_runs(processes, tmp_path):

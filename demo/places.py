@@ -16,6 +16,7 @@ WORKSPACE: Final = HIDDEN / "demo"  # landing folder, blobs, consensus, report, 
 CONFIG: Final = WORKSPACE / "strata.toml"
 RESULTS: Final = WORKSPACE / "results"  # what each job wrote, one JSON file a try
 REPORT: Final = WORKSPACE / "report"
+HISTORY_DAYS: Final = 90  # compaction moves since so far behind upper; what cancelled goes away
 
 
 def write_config(workspace: Path = WORKSPACE) -> Path:
@@ -30,6 +31,8 @@ def write_config(workspace: Path = WORKSPACE) -> Path:
         f'blob = "file://{workspace / "blob"}"\n'
         f'consensus = "sqlite:///{workspace / "consensus.db"}"\n'
         f'landing = "{workspace}"\n'
+        "\n[compact]\n"
+        f"history_ms = {HISTORY_DAYS * 86_400_000}\n"
         "\n[validate]\n"
         f'report_dir = "{workspace / "report"}"\n',
         encoding="utf-8",

@@ -1,0 +1,64 @@
+"""What Airflow's processes are told: one secret, one port, loopback only, nothing phoned home."""
+
+import json
+import socket
+
+import pytest
+
+from demo import airflow
+from demo.places import write_config
+
+
+@pytest.fixture
+def environment(tmp_path):
+    config = write_config(tmp_path / "demo")
+
+    def make(**answers):
+        home = tmp_path / "airflow"
+        home.mkdir(exist_ok=True)
+        return airflow.environment(home, config, 18080, **answers)
+
+    return make
+
+
+def test_secrets_are_made_once_and_for_the_owner_only(environment, tmp_path):
+    first, second = environment(schedules=False), environment(schedules=False)
+    secret = "AIRFLOW__API_AUTH__JWT_SECRET"
+    assert len(first[secret]) >= 64
+    assert first[secret] == second[secret]
+    assert (tmp_path / "airflow" / "secrets.json").stat().st_mode & 0o077 == 0
+
+
+def test_every_address_is_on_the_loopback_and_follows_the_port(environment):
+    env = environment(schedules=False)
+    assert env["AIRFLOW__API__HOST"] == "127.0.0.1"
+    addresses = [value for value in env.values() if value.startswith("http://127.")]
+    assert len(addresses) >= 2
+    assert all(value.startswith("http://127.0.0.1:18080") for value in addresses)
+    assert env["AIRFLOW__USAGE_DATA_COLLECTION__ENABLED"] == "False"
+
+
+def test_an_airflow_of_the_users_own_does_not_leak_in(environment, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "CeleryExecutor")
+    monkeypatch.setenv("AIRFLOW_CONN_STRATA_SPARK", "{}")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    env = environment(schedules=True)
+    assert "AIRFLOW__CORE__EXECUTOR" not in env
+    assert "PYTHONDONTWRITEBYTECODE" not in env
+    assert json.loads(env["AIRFLOW_CONN_STRATA_SPARK"])["host"].startswith("local")
+    assert env["STRATA_SCHEDULES"] == "on"
+
+
+def test_the_port_is_remembered_while_it_is_free(tmp_path):
+    port = airflow._port(tmp_path)
+    assert airflow._port(tmp_path) == port
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        assert airflow._port(tmp_path) != port
+
+
+def test_without_an_airflow_there_is_no_address_and_nothing_to_stop(tmp_path, capsys):
+    assert airflow.address(tmp_path) == ""
+    assert airflow.down(tmp_path) == 0
+    assert "nothing was running" in capsys.readouterr().out

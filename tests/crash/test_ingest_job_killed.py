@@ -113,4 +113,4 @@ def test_the_ingest_job_loses_and_doubles_nothing(tmp_path: Path) -> None:
     assert found == contents
     assert state.upper == parse_time("2013-01-29")
     assert uppers == sorted(uppers)
-    assert len({u for u in uppers if MIN_TIME < u < state.upper}) > 1, "no kill came in between"
+    assert any(MIN_TIME < u < state.upper for u in uppers), "no kill came in between"

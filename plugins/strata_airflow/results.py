@@ -118,9 +118,3 @@ def judge(exit_code: int, result: Mapping[str, Any]) -> Verdict:
     said = str(error.get("message", "")) or FINAL_CODES.get(exit_code, "the job failed")
     reason = "\n".join([f"{kind or f'exit code {exit_code}'}: {said}", *alerts(result)])
     return Verdict(exit_code in FINAL_CODES or kind in FINAL_KINDS, reason)
-
-
-def _alert_line(alert: Any) -> str:
-    if isinstance(alert, Mapping):
-        return " ".join(f"{name}={value!r}" for name, value in alert.items())
-    return str(alert)

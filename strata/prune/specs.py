@@ -180,13 +180,16 @@ class View:
         field = self._specs.field(column)
         return _NOTHING_KNOWN if field is None else field.known(self._rows)
 
-    def _absent(self, column: str) -> tuple[Flags, Flags, Flags]:
-        """Return where there may be nulls, may be NaN, and surely is no other value."""
+    def _absent(self, column: str, *, floating: bool = False) -> tuple[Flags, Flags, Flags]:
+        """Return where there may be nulls, may be NaN, and surely is no other value.
+
+        Only types without NaN may lack the count of NaNs; for a float that means unknown.
+        """
         rows, rows_known = self._row_counts()
         nulls, nulls_known = self._count(column, "nulls")
         nans, nans_known = self._count(column, "nans")
-        if self._specs.field(column, "nans") is None:
-            nans_known = YES
+        if not floating:
+            nans, nans_known = np.array([0]), YES
         sound = rows_known & nulls_known & nans_known
         none = sound & (nulls >= 0) & (nans >= 0) & (nulls + nans == rows)
         null, nan = (nulls != 0) | ~nulls_known, (nans != 0) | ~nans_known
@@ -200,7 +203,8 @@ class View:
 
     def _scalar(self, declared: Column, kind: SparkType) -> Spec:
         name = column_name(declared.id)
-        null, nan, none = self._absent(name)
+        floating = pa.types.is_floating(arrow_type(declared.type))
+        null, nan, none = self._absent(name, floating=floating)
         low, high = (self._specs.field(name, side) for side in ("low", "high"))
         expected = arrow_type(declared.type)
         if low is None or high is None or low.type != expected or high.type != expected:

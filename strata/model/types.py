@@ -1,10 +1,13 @@
 """Column types: what a user declares, before any encoding.
 
 `parse_type` reads the text form used in shard declarations (`numeric(10,2)`, `list<int32>`,
-`record<lat: float64, lon: float64>`); `str()` of a type gives it back. How each type is stored,
-ordered and summarised is the table in `strata.format.encodings`.
+`record<lat: float64, lon: float64>`) and what users of Spark and PostgreSQL write for the same
+(`ALIASES`, `struct<...>`, `map<string, int>`); `str()` of a type gives the canonical text. How each
+type is stored, ordered and summarised is the table in `strata.format.encodings`.
 """
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -13,7 +16,7 @@ from strata.errors import InvalidRequest
 
 
 class Kind(StrEnum):
-    """The kinds of column type. A kind without a row in the encodings table is refused."""
+    """The kinds of column type; each has a row in the encodings table."""
 
     BOOL = "bool"
     INT16 = "int16"
@@ -23,6 +26,8 @@ class Kind(StrEnum):
     UINT16 = "uint16"
     UINT32 = "uint32"
     UINT64 = "uint64"
+    OID = "oid"
+    MZ_TIMESTAMP = "mz_timestamp"
     FLOAT32 = "float32"
     FLOAT64 = "float64"
     NUMERIC = "numeric"
@@ -30,18 +35,37 @@ class Kind(StrEnum):
     TIME = "time"
     TIMESTAMP = "timestamp"
     TIMESTAMPTZ = "timestamptz"
+    INTERVAL = "interval"
+    DAY_TIME = "interval day to second"
+    YEAR_MONTH = "interval year to month"
     STRING = "string"
+    CHAR = "char"
+    VARCHAR = "varchar"
     BYTES = "bytes"
     JSONB = "jsonb"
     UUID = "uuid"
+    ACLITEM = "aclitem"
+    MZ_ACLITEM = "mz_aclitem"
     LIST = "list"
+    ARRAY = "array"
+    INT2VECTOR = "int2vector"
     MAP = "map"
     RECORD = "record"
+    RANGE = "range"
+
+
+NESTED: Final = frozenset(
+    {Kind.LIST, Kind.ARRAY, Kind.INT2VECTOR, Kind.MAP, Kind.RECORD, Kind.RANGE}
+)
+MAX_LENGTH: Final = 10_485_760  # characters of char and varchar, as in PostgreSQL
 
 
 ALIASES: Final = {
     "boolean": Kind.BOOL,
+    "tinyint": Kind.INT16,
+    "byte": Kind.INT16,
     "smallint": Kind.INT16,
+    "short": Kind.INT16,
     "int": Kind.INT32,
     "integer": Kind.INT32,
     "bigint": Kind.INT64,
@@ -51,9 +75,15 @@ ALIASES: Final = {
     "double": Kind.FLOAT64,
     "decimal": Kind.NUMERIC,
     "timestamp_ntz": Kind.TIMESTAMP,
+    "timestamp_ltz": Kind.TIMESTAMPTZ,
     "text": Kind.STRING,
+    "character": Kind.CHAR,
+    "character varying": Kind.VARCHAR,
     "binary": Kind.BYTES,
+    "bytea": Kind.BYTES,
     "json": Kind.JSONB,
+    "variant": Kind.JSONB,
+    "struct": Kind.RECORD,
 }
 
 
@@ -70,17 +100,20 @@ class ColumnType:
     """A declared type; compare with ==, print with str()."""
 
     kind: Kind
-    precision: int | None = None  # numeric only: digits in all, 1 to 38
-    scale: int | None = None  # numeric only: digits behind the point, 0 to precision
-    element: "ColumnType | None" = None  # list: its elements; map: its values (keys are strings)
+    precision: int | None = None  # numeric: digits in all, 1 to 38; None: any number, see docs
+    scale: int | None = None  # numeric with a precision: digits behind the point, 0 to precision
+    length: int | None = None  # char and varchar: most characters; None (varchar only): any
+    element: "ColumnType | None" = None  # list, array, int2vector, range; map: values (keys: text)
     fields: tuple[Field, ...] = ()  # record only
 
     def __str__(self) -> str:
         """Return the text that `parse_type` reads back."""
         match self.kind:
-            case Kind.NUMERIC:
+            case Kind.NUMERIC if self.precision is not None:
                 return f"numeric({self.precision},{self.scale})"
-            case Kind.LIST | Kind.MAP:
+            case Kind.CHAR | Kind.VARCHAR if self.length is not None:
+                return f"{self.kind}({self.length})"
+            case Kind.LIST | Kind.ARRAY | Kind.MAP | Kind.RANGE:
                 return f"{self.kind}<{self.element}>"
             case Kind.RECORD:
                 inner = ", ".join(f"{f.name}: {f.type}" for f in self.fields)
@@ -96,22 +129,19 @@ def parse_type(text: str) -> ColumnType:
 
     >>> str(parse_type("decimal(10, 2)"))
     'numeric(10,2)'
-    >>> str(parse_type("record<lat: double, tags: list<text>>"))
+    >>> str(parse_type("struct<lat: double, tags: list<text>>"))
     'record<lat: float64, tags: list<string>>'
     """
     body = text.strip()
-    head = body.split("(")[0].split("<")[0].strip().lower()
-    rest = body[len(head) :].strip() if body.lower().startswith(head) else ""
-    kind = _kind(head, text)
-    if kind is Kind.NUMERIC:
-        return _numeric(rest, text)
-    if kind in (Kind.LIST, Kind.MAP):
-        return ColumnType(kind, element=parse_type(_inside(rest, text)))
-    if kind is Kind.RECORD:
-        fields = tuple(_field(item, text) for item in _split(_inside(rest, text)))
-        return ColumnType(kind, fields=fields)
+    head = re.split(r"[(<]", body, maxsplit=1)[0]
+    rest = body[len(head) :].strip()
+    kind = _kind(" ".join(head.lower().split()), text)
+    if kind in _PARAMETERS:
+        return _PARAMETERS[kind](rest, text)
     if rest:
         raise InvalidRequest("this type takes no parameters", type=text)
+    if kind is Kind.INT2VECTOR:
+        return ColumnType(kind, element=ColumnType(Kind.INT16))
     return ColumnType(kind)
 
 
@@ -128,7 +158,7 @@ def _kind(head: str, text: str) -> Kind:
 
 def _numeric(rest: str, text: str) -> ColumnType:
     if not rest:
-        return ColumnType(Kind.NUMERIC, 38, 9)
+        return ColumnType(Kind.NUMERIC)
     try:
         numbers = [int(n) for n in rest.strip("() ").split(",")]
     except ValueError as error:
@@ -139,6 +169,62 @@ def _numeric(rest: str, text: str) -> ColumnType:
             "numeric out of range", type=text, cure="precision 1 to 38, scale 0 to precision"
         )
     return ColumnType(Kind.NUMERIC, precision, scale)
+
+
+def _char(rest: str, text: str) -> ColumnType:
+    return ColumnType(Kind.CHAR, length=_length(rest, text) if rest else 1)
+
+
+def _varchar(rest: str, text: str) -> ColumnType:
+    return ColumnType(Kind.VARCHAR, length=_length(rest, text) if rest else None)
+
+
+def _length(rest: str, text: str) -> int:
+    inner = rest[1:-1].strip()
+    number = int(inner) if rest[0] + rest[-1] == "()" and inner.isdecimal() else 0
+    if not 1 <= number <= MAX_LENGTH:
+        raise InvalidRequest("malformed length", type=text, cure=f"varchar(1) to ({MAX_LENGTH})")
+    return number
+
+
+def _list(rest: str, text: str) -> ColumnType:
+    return ColumnType(Kind.LIST, element=parse_type(_inside(rest, text)))
+
+
+def _array(rest: str, text: str) -> ColumnType:
+    element = parse_type(_inside(rest, text))
+    if element.kind is Kind.ARRAY:
+        raise InvalidRequest(
+            "an array has any number of dimensions by itself", type=text, cure=str(element)
+        )
+    return ColumnType(Kind.ARRAY, element=element)
+
+
+def _map(rest: str, text: str) -> ColumnType:
+    items = _split(_inside(rest, text))
+    if len(items) == 2 and parse_type(items[0]).kind is not Kind.STRING:
+        raise InvalidRequest("the keys of a map are strings", type=text, cure="map<int64>")
+    if not 1 <= len(items) <= 2:
+        raise InvalidRequest("malformed map type", type=text, cure="as in map<int64>")
+    return ColumnType(Kind.MAP, element=parse_type(items[-1]))
+
+
+def _range(rest: str, text: str) -> ColumnType:
+    element = parse_type(_inside(rest, text))
+    if element.kind in NESTED:
+        raise InvalidRequest("a range has ends of a simple type", type=text, cure="range<int32>")
+    return ColumnType(Kind.RANGE, element=element)
+
+
+def _record(rest: str, text: str) -> ColumnType:
+    fields = tuple(_field(item, text) for item in _split(_inside(rest, text)))
+    names = [field.name.lower() for field in fields]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidRequest(
+                "two fields of a record have this name (case does not count)", type=text, field=name
+            )
+    return ColumnType(Kind.RECORD, fields=fields)
 
 
 def _inside(rest: str, text: str) -> str:
@@ -164,3 +250,15 @@ def _field(item: str, text: str) -> Field:
     if not colon or not name.strip():
         raise InvalidRequest("malformed record field", type=text, cure="record<name: type, ...>")
     return Field(name.strip(), parse_type(type_text))
+
+
+_PARAMETERS: Final[dict[Kind, Callable[[str, str], ColumnType]]] = {
+    Kind.NUMERIC: _numeric,
+    Kind.CHAR: _char,
+    Kind.VARCHAR: _varchar,
+    Kind.LIST: _list,
+    Kind.ARRAY: _array,
+    Kind.MAP: _map,
+    Kind.RANGE: _range,
+    Kind.RECORD: _record,
+}

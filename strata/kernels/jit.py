@@ -1,0 +1,20 @@
+"""How kernels are compiled: once for each machine, kept beside the source, without the GIL."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def compiled(function: F) -> F:
+    """Return `function` compiled at its first call, and from then on found in the cache.
+
+    Where no folder can be written for the cache, each process compiles for itself.
+    """
+    try:
+        kernel: F = numba.njit(cache=True, nogil=True, boundscheck=False)(function)
+    except RuntimeError:  # numba found no place for its cache
+        kernel = numba.njit(nogil=True, boundscheck=False)(function)
+    return kernel

@@ -1,7 +1,7 @@
 """How kernels are compiled: once for each machine, kept beside the source, without the GIL."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numba
 
@@ -14,7 +14,6 @@ def compiled(function: F) -> F:
     Where no folder can be written for the cache, each process compiles for itself.
     """
     try:
-        kernel: F = numba.njit(cache=True, nogil=True, boundscheck=False)(function)
+        return cast("F", numba.njit(cache=True, nogil=True)(function))
     except RuntimeError:  # numba found no place for its cache
-        kernel = numba.njit(nogil=True, boundscheck=False)(function)
-    return kernel
+        return cast("F", numba.njit(nogil=True)(function))

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.format.physical import TEXTS, numbers, valid_mask
+from strata.format.nested import is_listed, items
+from strata.format.physical import numbers, valid_mask
 from strata.format.words import Bools
 from strata.model.schema import Column
-from strata.model.types import Kind
 
 MAX_SHOWN: Final = 20  # mismatches kept with their values; all are counted
 MAX_TEXT: Final = 120  # characters of a shown value
@@ -64,7 +64,7 @@ def compare(
     """
     check = PartCheck(rows=len(stored[0]) if stored else 0)
     for column, left, right in zip(columns, decoded, stored, strict=True):
-        wrong = np.flatnonzero(differs(left, right, column.type.kind))
+        wrong = np.flatnonzero(differs(left, right))
         shown = tuple(
             Mismatch(first_row + int(i), column.id, shorten(left[int(i)]), shorten(right[int(i)]))
             for i in wrong[:MAX_SHOWN]
@@ -75,29 +75,61 @@ def compare(
     return check
 
 
-def differs(left: pa.Array, right: pa.Array, kind: Kind) -> Bools:
-    """Return in which rows two arrays of one type are not the same, null equal to null."""
-    if kind in (Kind.FLOAT32, Kind.FLOAT64):
-        # By bits: NaN equals itself, and -0.0, which is not canonical, is not 0.0.
-        dtype = np.dtype("<u4") if kind is Kind.FLOAT32 else np.dtype("<u8")
-        unequal = numbers(left, dtype) != numbers(right, dtype)
+def differs(left: pa.Array, right: pa.Array) -> Bools:
+    """Return in which rows two arrays of one type are not the same, null equal to null.
+
+    Nested values are the same when everything in them is; what a null hides is not looked at.
+    """
+    left_valid, right_valid = _valid(left), _valid(right)
+    both = left_valid & right_valid
+    kind = left.type
+    wrong: Bools
+    if pa.types.is_struct(kind):
+        wrong = np.zeros(len(left), np.bool_)
+        for a, b in zip(left.flatten(), right.flatten(), strict=True):
+            wrong |= differs(a, b)
+    elif is_listed(kind):
+        wrong = _lists_differ(left, right)
     else:
-        if kind in TEXTS:
-            left, right = left.cast(pa.binary()), right.cast(pa.binary())
-        answer = pc.not_equal(left, right).fill_null(False)
-        unequal = answer.to_numpy(zero_copy_only=False)
-    left_valid, right_valid = valid_mask(left), valid_mask(right)
-    ones = np.ones(len(left), np.bool_)
-    a = ones if left_valid is None else left_valid
-    b = ones if right_valid is None else right_valid
-    wrong: Bools = (a != b) | (a & b & unequal)
+        wrong = _values_differ(left, right)
+    wrong = (left_valid != right_valid) | (both & wrong)
     return wrong
+
+
+def _lists_differ(left: pa.Array, right: pa.Array) -> Bools:
+    (lengths, a), (others, b) = items(left), items(right)
+    wrong: Bools = lengths != others
+    if wrong.any():
+        same = pa.array(~wrong)
+        lengths, a = items(left.filter(same))
+        b = items(right.filter(same))[1]
+    rows = np.repeat(np.flatnonzero(~wrong), lengths)
+    wrong[rows[differs(a, b)]] = True
+    return wrong
+
+
+def _values_differ(left: pa.Array, right: pa.Array) -> Bools:
+    kind = left.type
+    if pa.types.is_floating(kind):
+        # By bits: NaN equals itself, and -0.0, which is not canonical, is not 0.0.
+        dtype = np.dtype("<u4") if kind == pa.float32() else np.dtype("<u8")
+        wrong: Bools = numbers(left, dtype) != numbers(right, dtype)
+        return wrong
+    if pa.types.is_string(kind):
+        left, right = left.cast(pa.binary()), right.cast(pa.binary())
+    wrong = pc.not_equal(left, right).fill_null(False).to_numpy(zero_copy_only=False)
+    return wrong
+
+
+def _valid(array: pa.Array) -> Bools:
+    valid = valid_mask(array)
+    return np.ones(len(array), np.bool_) if valid is None else valid
 
 
 def shorten(value: pa.Scalar) -> str:
     """Return a value as text, cut to a length that fits a report."""
     try:
         text = repr(value.as_py())
-    except (ValueError, OverflowError):  # a date outside Python's years
-        text = str(value.cast(pa.int64()))
+    except (ValueError, OverflowError):  # a date outside Python's years, alone or inside
+        text = " ".join(str(pa.array([value])).split()).removeprefix("[ ").removesuffix(" ]")
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}... ({len(text)} characters)"

@@ -148,5 +148,8 @@ def struct_type(columns: Sequence[Column]) -> pa.StructType:
 
 
 def extension_name(column: Column) -> str:
-    """Return the Arrow extension name under which a column's encoding is known."""
-    return f"strata.{column.type.kind}.v1"
+    """Return the Arrow extension name under which a column's encoding is known.
+
+    The kind, without parameters; spaces in a kind's name become underscores.
+    """
+    return f"strata.{column.type.kind.replace(' ', '_')}.v1"

@@ -26,6 +26,7 @@ from strata.format.part_write import EncodedPart, encode_part
 from strata.format.rowcodec import decode_rows
 from strata.model.schema import Column, Relation
 from strata.model.spec import READ_FORMATS
+from strata.model.types import NESTED
 
 __all__ = [
     "BATCH_ROWS",
@@ -195,7 +196,7 @@ class _Plan:
                 out.append(default_array(column, batch.num_rows))
             else:
                 check_widens(old, column)
-                out.append(widen(arrays[column.id], column))
+                out.append(_as_declared(widen(arrays[column.id], column), column))
             fields.append(pa.field(child(column.id), arrow_type(column.type)))
         for name in (T, D):
             array = batch.column(name)
@@ -226,6 +227,11 @@ def _children(batch: pa.RecordBatch, struct: str) -> dict[int, pa.Array]:
         for i, values in enumerate(array.flatten())
         if array.type.field(i).name != EMPTY_CHILD
     }
+
+
+def _as_declared(array: pa.Array, column: Column) -> pa.Array:
+    """Return nested values with the names inside that updates use; in Parquet lists have others."""
+    return array.cast(arrow_type(column.type)) if column.type.kind in NESTED else array
 
 
 def _wanted(relation: Relation, columns: Collection[int] | None) -> tuple[Column, ...]:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from strata.errors import InvalidRequest
 from strata.format.columns import K_S, V_S, D, K, T, V, child, updates_schema
 from strata.format.layout import Description, Footer, check_layout, part_schema, struct_type
+from strata.format.nested import is_listed, items, leaves
 from strata.format.rowcodec import encode_batches, encode_rows
 from strata.model.schema import Column, Relation
 
@@ -96,15 +97,20 @@ def plain_bytes(updates: pa.Table) -> int:
     `Table.nbytes` is no measure to cut by: it counts a chunk's bits and offsets from where a slice
     happens to begin, so that equal rows could be cut differently.
     """
-    size = 0
-    for column in updates.columns:
-        kind = column.type
-        size += updates.num_rows // 8  # validity
-        if pa.types.is_string(kind) or pa.types.is_binary(kind):
-            size += 4 * updates.num_rows + (pc.sum(pc.binary_length(column)).as_py() or 0)
-        else:
-            size += updates.num_rows * kind.bit_width // 8
-    return size
+    bits = sum(_bits(chunk) for column in updates.columns for chunk in column.chunks)
+    return bits // 8
+
+
+def _bits(array: pa.Array) -> int:
+    """Return how many bits a column's values take: each a bit of validity and what it holds."""
+    kind, size = array.type, len(array)
+    if pa.types.is_struct(kind):
+        return size + sum(_bits(child) for child in array.flatten())
+    if is_listed(kind):
+        return 33 * size + _bits(items(array)[1])
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return 33 * size + 8 * (pc.sum(pc.binary_length(array)).as_py() or 0)
+    return size * (1 + int(kind.bit_width))
 
 
 def dictionary_columns(updates: pa.Table, relation: Relation, footer: Footer) -> list[str]:
@@ -120,9 +126,10 @@ def dictionary_columns(updates: pa.Table, relation: Relation, footer: Footer) ->
     )
     return [
         path
-        for name, path in paths.items()
-        if not pa.types.is_boolean(sample.schema.field(name).type)
-        and pc.count_distinct(sample[name]).as_py() < DICTIONARY_SHARE * sample.num_rows
+        for name, top in paths.items()
+        for path, values in leaves(_one(sample[name]), top)
+        if not pa.types.is_boolean(values.type)
+        and pc.count_distinct(values).as_py() < DICTIONARY_SHARE * len(values)
     ]
 
 

@@ -114,10 +114,10 @@ def _values_differ(left: pa.Array, right: pa.Array) -> Bools:
         # By bits: NaN equals itself, and -0.0, which is not canonical, is not 0.0.
         dtype = np.dtype("<u4") if kind == pa.float32() else np.dtype("<u8")
         wrong: Bools = numbers(left, dtype) != numbers(right, dtype)
-        return wrong
-    if pa.types.is_string(kind):
-        left, right = left.cast(pa.binary()), right.cast(pa.binary())
-    wrong = pc.not_equal(left, right).fill_null(False).to_numpy(zero_copy_only=False)
+    else:
+        if pa.types.is_string(kind):
+            left, right = left.cast(pa.binary()), right.cast(pa.binary())
+        wrong = pc.not_equal(left, right).fill_null(False).to_numpy(zero_copy_only=False)
     return wrong
 
 

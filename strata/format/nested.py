@@ -15,7 +15,7 @@ from strata.format.words import Ints
 
 def is_listed(kind: pa.DataType) -> bool:
     """Return whether values of a type are sequences of others: lists and maps."""
-    return pa.types.is_list(kind) or pa.types.is_map(kind)
+    return bool(pa.types.is_list(kind) or pa.types.is_map(kind))
 
 
 def items(array: pa.Array) -> tuple[Ints, pa.Array]:

@@ -21,7 +21,7 @@ from strata.fetch import load_manifest_of
 from strata.format.manifest import SCHEMA, PartRef, part_refs, stats_columns
 from strata.model.spec import MODES
 from strata.model.time import MIN_TIME, format_time
-from strata.prune import decide, needed_columns
+from strata.prune import Decision, conjuncts, decide, needed_columns, proofs
 from strata.prune import explain as explain_rows
 from strata.state.state import Batch, State
 from strata.store.open import Stores
@@ -51,6 +51,8 @@ class ReadPlan:
     audited: frozenset[str] = frozenset()  # keys of fetched parts that would have been skipped
     skipped_rows: tuple[pa.Table, ...] = ()  # manifest rows of the parts that are left out
     dropped: tuple[Batch, ...] = ()  # batches left out whole; their manifests were not opened
+    # Parts that each conjunct of the filter ruled out, audited ones included; () if none was asked.
+    proofs: tuple[int, ...] = ()
 
     @cached_property
     def fetched(self) -> list[PartRef]:
@@ -132,15 +134,16 @@ def plan_read(
     skipped: list[pa.Table] = []
     dropped: list[Batch] = []
     audited: set[str] = set()
+    proof = filter if filter is not None and applied in ("audit", "on") else None
+    tally = _Tally(state, proof)
     for batch in readable_batches(state, at):
-        proof = filter if filter is not None and applied in ("audit", "on") else None
-        by_batch = proof is not None and not may_matter(state, batch, proof)
+        by_batch = tally.rules_out(batch)
         if by_batch and not percent:
             dropped.append(batch)
             continue
         manifest = load_manifest(stores, state, batch, _columns(proof))
         manifest = manifest.filter(pc.less_equal(manifest["t_low"], at))
-        keep = _keep(state, manifest, proof) & (not by_batch)
+        keep = _keep(state, manifest, None if by_batch else proof, tally) & (not by_batch)
         sampled = ~keep & _sampled(manifest["key"].to_pylist(), f"{state.seqno}/{at}", percent)
         audited.update(manifest["key"].filter(pa.array(sampled)).to_pylist())
         runs += _runs(batch, part_refs(manifest.filter(pa.array(keep | sampled))))
@@ -148,8 +151,9 @@ def plan_read(
         if left_out.num_rows:
             skipped.append(left_out)
     return ReadPlan(
-        state.name, at, applied, tuple(runs), frozenset(audited), tuple(skipped), tuple(dropped)
-    )
+        state.name, at, applied, tuple(runs), frozenset(audited), tuple(skipped), tuple(dropped),
+        tuple(tally.parts),
+    )  # fmt: skip
 
 
 def check_mode(mode: str) -> str:
@@ -211,13 +215,40 @@ def batch_stats(batch: Batch) -> pa.Table | None:
 
 def may_matter(state: State, batch: Batch, filter: Filter) -> bool:
     """Return False only where no row of the batch can satisfy the filter or make it fail."""
+    decision = _of_batch(state, batch, filter)
+    return decision is None or bool(decision.keep[0])
+
+
+def _of_batch(state: State, batch: Batch, filter: Filter) -> Decision | None:
+    """Return the verdict on a whole batch; None where its statistics are not known."""
     stats = batch_stats(batch)
     if stats is None or "rows" not in stats.column_names:
-        return True
+        return None
     if stats["rows"][0].as_py() != batch.updates:  # not about these updates
+        return None
+    return decide(filter, stats, state.relation, quarantine=state.rollout.quarantine)
+
+
+class _Tally:
+    """Counts, while a read is planned, how many parts each conjunct of its filter rules out."""
+
+    def __init__(self, state: State, filter: Filter | None) -> None:
+        self._state, self._filter = state, filter
+        count = 0 if filter is None else conjuncts(filter, state.rollout.quarantine)
+        self.parts = [0] * count
+
+    def rules_out(self, batch: Batch) -> bool:
+        """Tell whether no row of the batch can matter, and count its parts if so."""
+        decision = None if self._filter is None else _of_batch(self._state, batch, self._filter)
+        if decision is None or decision.keep[0]:
+            return False
+        self.count(decision, batch.parts)
         return True
-    quarantine = state.rollout.quarantine
-    return bool(decide(filter, stats, state.relation, quarantine=quarantine).keep[0])
+
+    def count(self, decision: Decision, times: int = 1) -> None:
+        """Count the parts that a decision leaves out."""
+        found = proofs(decision, len(self.parts))
+        self.parts = [old + times * new for old, new in zip(self.parts, found, strict=True)]
 
 
 def explain(
@@ -248,11 +279,15 @@ def _columns(filter: Filter | None) -> set[str]:
     return {*SCHEMA.names, *needed_columns(filter)}
 
 
-def _keep(state: State, manifest: pa.Table, filter: Filter | None) -> Mask:
+def _keep(
+    state: State, manifest: pa.Table, filter: Filter | None, tally: _Tally | None = None
+) -> Mask:
     if filter is None or not manifest.num_rows:
         return np.ones(manifest.num_rows, np.bool_)
     quarantine = state.rollout.quarantine
     decision = decide(filter, stats_columns(manifest), state.relation, quarantine=quarantine)
+    if tally is not None:
+        tally.count(decision)
     suspects = pc.is_in(manifest["key"], value_set=pa.array(list(quarantine), pa.string()))
     keep: Mask = np.asarray(decision.keep, np.bool_) | np.asarray(suspects.to_numpy(), np.bool_)
     return keep

@@ -1,6 +1,16 @@
 """Pruning: statistics meet a filter, and each part is kept or proven not to matter."""
 
-from strata.prune.decide import Decision, decide, needed_columns
+from strata.prune.credit import conjuncts, credit, proofs
+from strata.prune.decide import NO_PROOF, Decision, decide, needed_columns
 from strata.prune.explain import explain
 
-__all__ = ["Decision", "decide", "explain", "needed_columns"]
+__all__ = [
+    "NO_PROOF",
+    "Decision",
+    "conjuncts",
+    "credit",
+    "decide",
+    "explain",
+    "needed_columns",
+    "proofs",
+]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from strata.expr.entry import Context, bools
@@ -23,7 +24,10 @@ from strata.model.schema import Relation
 from strata.prune.specs import PartSpecs, Rows
 from strata.stats.wire import ROWS, Path, column_name, path_name
 
+Proof = npt.NDArray[np.int32]
+
 CHUNK_PARTS: Final = 16_384  # a few bounds of so many parts fit the second-level cache
+NO_PROOF: Final = -1
 _WORTH_NARROWING: Final = 0.5  # gathering survivors costs about as much as evaluating the rest
 
 
@@ -34,6 +38,9 @@ class Decision:
     keep: Flags
     may_be_true: Flags
     may_fail: Flags
+    # Which conjunct, as `split` numbers them, was the first never to be true; NO_PROOF: none.
+    # For a part that is skipped, the statistics of this conjunct's columns are what skipped it.
+    proof: Proof
 
 
 def decide(
@@ -56,10 +63,11 @@ def decide(
     conjuncts = split(filter.expr, quarantine)
     fallible_later = _fallible_later(conjuncts, interpreter)
     true, fail = np.ones(stats.num_rows, bool), np.zeros(stats.num_rows, bool)
+    proof = np.full(stats.num_rows, NO_PROOF, np.int32)
     for start in range(0, stats.num_rows, CHUNK_PARTS):
         rows = slice(start, min(start + CHUNK_PARTS, stats.num_rows))
-        _decide_chunk(conjuncts, fallible_later, interpreter, specs, rows, (true, fail))
-    return Decision(true | fail, true, fail)
+        _decide_chunk(conjuncts, fallible_later, interpreter, specs, rows, (true, fail, proof))
+    return Decision(true | fail, true, fail, proof)
 
 
 def split(expr: Expr, quarantine: Collection[str] = ()) -> list[Expr]:
@@ -84,18 +92,19 @@ def _decide_chunk(
     interpreter: Interpreter,
     specs: PartSpecs,
     rows: slice,
-    verdict: tuple[Flags, Flags],
+    verdict: tuple[Flags, Flags, Proof],
 ) -> None:
-    """Write the verdict (may be true, may fail) for the parts of a chunk."""
+    """Write the verdict (may be true, may fail, by which conjunct) for the parts of a chunk."""
     chosen: Rows = rows
     count = rows.stop - rows.start
     true, reached, fail = np.ones(count, bool), np.ones(count, bool), np.zeros(count, bool)
     view = specs.at(chosen)
-    for conjunct, later in zip(conjuncts, fallible_later, strict=True):
+    for number, (conjunct, later) in enumerate(zip(conjuncts, fallible_later, strict=True)):
         spec = interpreter.evaluate(conjunct, view)
         values = bools(spec)
         fail |= reached & spec.fail
         reached &= values.true | spec.null
+        _note(true & ~values.true, chosen, verdict[2], number)
         true &= values.true
         verdict[0][chosen], verdict[1][chosen] = true, fail
         undecided = ~fail & (reached if later else true)
@@ -110,16 +119,24 @@ def _decide_chunk(
             view = specs.at(chosen)
 
 
+def _note(fell: Flags, chosen: Rows, proof: Proof, number: int) -> None:
+    """Write down for the parts that just ceased to be possible which conjunct it was."""
+    places = np.flatnonzero(fell)
+    if len(places):
+        proof[places + chosen.start if isinstance(chosen, slice) else chosen[places]] = number
+
+
 def needed_columns(filter: Filter) -> set[str]:
     """Return the columns of a manifest that `decide` reads for a filter.
 
     Shape: `rows`, `s.{id}` for each column, and for JSON paths every step from the root, since
     an ancestor may say that a path is absent.
     """
-    return {ROWS, *_statistics(filter.expr)}
+    return {ROWS, *statistics_of(filter.expr)}
 
 
-def _statistics(expr: Expr) -> Iterator[str]:
+def statistics_of(expr: Expr) -> Iterator[str]:
+    """Yield the statistics columns that an expression is judged by, some more than once."""
     if isinstance(expr, Column):
         yield column_name(expr.id)
     if isinstance(expr, Call):
@@ -127,7 +144,7 @@ def _statistics(expr: Expr) -> Iterator[str]:
             column_id, path = found
             yield from (path_name(column_id, path[:depth]) for depth in range(len(path) + 1))
         for arg in expr.args:
-            yield from _statistics(arg)
+            yield from statistics_of(arg)
 
 
 def _json_path(expr: Expr) -> tuple[int, Path] | None:

@@ -5,6 +5,8 @@
     shards/{shard}/quarantine/{token}.jsonl    source rows that could not be read
     shards/{shard}/verdicts/{run}.parquet      what soft evaluation found
     shards/{shard}/ledger/{low}_{high}_{hash}.json   commits spilled from the state
+    shards/{shard}/usage/{day}/{slot}.json     the filter of a read; summary.json: those of a day
+    shards/{shard}/backfills/{time}_{hash}.json      how fast a backfill was
 
 The consensus key of a shard is `shards/{shard}`. Content names make a repeated write harmless:
 the same bytes get the same key, and a blob is write-once.
@@ -34,6 +36,8 @@ class Kind(StrEnum):
     QUARANTINE = "quarantine"
     VERDICT = "verdicts"
     LEDGER = "ledger"
+    USAGE = "usage"
+    BACKFILL = "backfills"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,26 @@ def quarantine_key(shard: str, name: str) -> str:
 def verdict_key(shard: str, name: str) -> str:
     """Return the key of one run's verdict table."""
     return check_key(str(BlobKey(check_name(shard), Kind.VERDICT, f"{name}.parquet")))
+
+
+def usage_prefix(shard: str) -> str:
+    """Return what the keys of a shard's log of filters start with; days follow, in order."""
+    return f"{shard_prefix(shard)}{Kind.USAGE}/"
+
+
+def usage_key(shard: str, day: str, name: str) -> str:
+    """Return the key of an entry, or of the summary, of one day of the log of filters."""
+    return check_key(str(BlobKey(check_name(shard), Kind.USAGE, f"{day}/{name}.json")))
+
+
+def backfill_prefix(shard: str) -> str:
+    """Return what the keys of the records of a shard's backfills start with; oldest first."""
+    return f"{shard_prefix(shard)}{Kind.BACKFILL}/"
+
+
+def backfill_key(shard: str, at_ms: int, digest: str) -> str:
+    """Return the key of the record of a backfill that ended at this time."""
+    return check_key(str(BlobKey(check_name(shard), Kind.BACKFILL, f"{at_ms:015}_{digest}.json")))
 
 
 def ledger_key(shard: str, low: int, high: int, digest: str) -> str:

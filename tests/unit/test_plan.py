@@ -12,6 +12,7 @@ from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.plan import batch_stats, explain, plan_read, readable_batches
+from strata.prune import credit
 from strata.state.state import State
 from strata.store.open import Stores
 from tests.stored import append, create, memory_stores
@@ -154,3 +155,18 @@ def test_only_the_statistics_that_a_filter_needs_are_loaded(stores: Stores) -> N
     plan = plan_read(stores, load(stores, "on"), filter=greater(14))
 
     assert [rows.column_names[-1] for rows in plan.skipped_rows] == ["s.1"]
+
+
+def test_a_plan_says_which_conjunct_left_parts_out(stores: Stores) -> None:
+    """The first batch falls to n, the second, of two parts, to s = 'z': each as a whole."""
+    text = Call("equal_to", (Field(2, "s", "string"), Literal("z", "string")), "boolean")
+    both = Filter(Call("and", (greater(14).expr, text), "boolean"), "", 0, 0)
+
+    plan = plan_read(stores, load(stores, "on"), filter=both)
+
+    assert plan.proofs == (1, 2)
+    assert sum(plan.proofs) == plan.parts_skipped
+    assert credit(both, plan.proofs) == {"s.1": 1, "s.2": 2}
+    assert plan_read(stores, load(stores, "audit", 100), filter=both).proofs == (1, 2)
+    assert plan_read(stores, load(stores, "off"), filter=both).proofs == ()
+    assert plan_read(stores, load(stores, "on"), filter=greater(14)).proofs == (2,)

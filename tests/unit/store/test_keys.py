@@ -13,6 +13,8 @@ MADE = [
     (keys.quarantine_key("flights", "run-1"), Kind.QUARANTINE),
     (keys.verdict_key("flights", "run-1"), Kind.VERDICT),
     (keys.ledger_key("flights", -5, 10, DIGEST), Kind.LEDGER),
+    (keys.usage_key("flights", "2013-01-31", "summary"), Kind.USAGE),
+    (keys.backfill_key("flights", 1_356_998_400_000, DIGEST), Kind.BACKFILL),
 ]
 
 

@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from strata.crossing import expected_shift
 from strata.errors import Corrupt
 from strata.fetch import load_manifest_of
 from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.machine import Machine
 from strata.model.runner import Runner, serial
+from strata.model.schema import Relation
 from strata.model.settings import CompactSettings, Settings
 from strata.model.time import MIN_TIME, format_time
 from strata.rewrite import MergeTask, TaskResult, check_inputs, run_task, tasks, unchanged
@@ -177,7 +179,9 @@ def advanced(state: State, settings: CompactSettings, now_ms: int) -> State:
 
 
 def _is_mixed(state: State) -> bool:
-    """Return whether some part may be in another layout or order than is written now."""
+    """Return whether some part is in another layout, relation or order than is written now."""
+    if any(b.manifest and b.versions != (state.relation.version,) for b in state.batches):
+        return True
     return any(
         layout != state.spec.write_format for b in state.batches for layout, _ in b.layouts
     ) or any(run.order != state.relation.sort_ids for b in state.batches for run in b.runs)
@@ -248,6 +252,8 @@ class _Prepared:
     request: MergeRequest
     tasks: tuple[MergeTask, ...]
     kept: Batch | None  # the result, where nothing has to be rewritten
+    inputs: tuple[PartRef, ...] = ()
+    relations: tuple[Relation, ...] = ()  # as the tasks know them
 
 
 def _prepare(
@@ -255,12 +261,13 @@ def _prepare(
 ) -> _Prepared:
     manifests = manifests_of(stores, state, request)
     check_inputs(request, manifests)
-    if unchanged(state, request, [ref for refs in manifests.values() for ref in refs]):
+    refs = [ref for refs in manifests.values() for ref in refs]
+    if unchanged(state, request, refs):
         (only,) = (b for b in request.batches if b.manifest is not None)
         kept = replace(only, lower=request.lower, upper=request.upper, since=request.since)
         return _Prepared(state.name, request, (), kept)
     cut = tasks(state, request, manifests, stores.settings, settings.memory_bytes)
-    return _Prepared(state.name, request, tuple(cut), None)
+    return _Prepared(state.name, request, tuple(cut), None, tuple(refs), state.relations)
 
 
 def manifests_of(
@@ -280,13 +287,16 @@ def _finish(machine: Machine, prepared: _Prepared, results: Iterator[TaskResult]
     Raises: Corrupt when the output does not hold what the inputs hold; nothing is applied then.
     """
     request = prepared.request
-    batch = prepared.kept
+    batch, shift = prepared.kept, 0
     if batch is None:
-        parts = [part for _ in prepared.tasks for part in next(results).parts]
+        found = [next(results) for _ in prepared.tasks]
+        crossed = [part for result in found for part in result.crossed]
+        shift = expected_shift(prepared.inputs, crossed, prepared.relations, prepared.shard)
+        parts = [part for result in found for part in result.parts]
         batch = write_batch(
             machine.stores.blob, prepared.shard, parts, request.lower, request.upper, request.since
         )
-    result = MergeResult(request.id_lower, request.id_upper, request.manifests, batch)
+    result = MergeResult(request.id_lower, request.id_upper, request.manifests, batch, shift)
     try:
         applied: Applied | NotApplied = machine.apply(
             prepared.shard, lambda state, now_ms: apply_merge(state, now_ms, result)

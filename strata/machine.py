@@ -10,7 +10,6 @@ whatever is there now, which is safe because every transition may be repeated.
 
 import time
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial
 from typing import Final, TypeVar
 
@@ -18,6 +17,8 @@ from strata.errors import Conflict, Corrupt, InvalidRequest, Unavailable
 from strata.model.spec import ShardSpec
 from strata.state import transitions
 from strata.state.codec import decode_commits, decode_state, encode_commits, encode_state
+from strata.state.difference import check_same
+from strata.state.schema import Change, Evolved, check_defaults, evolve
 from strata.state.state import Batch, Commit, State
 from strata.state.transitions import COMMITS_MAX, COMMITS_SPILLED, Appended
 from strata.store.interface import Versioned
@@ -46,12 +47,13 @@ class Machine:
         Raises: InvalidRequest when it was declared otherwise.
         """
         first = transitions.create(spec, self.stores.clock())
+        check_defaults(spec.name, first.relation.columns)
         if decode_state(encode_state(first)) != first:
             raise InvalidRequest("this declaration cannot be stored", shard=spec.name)
         for attempt in range(ATTEMPTS):
             found = self._find(spec.name)
             if found is not None:
-                _check_same(found.spec, spec)
+                check_same(found, spec)
                 return found
             if self._commit(spec.name, None, first):
                 return first
@@ -101,6 +103,14 @@ class Machine:
             "other writers were faster every time",
             shard=name, attempts=ATTEMPTS, cure="run again, or run fewer writers at a time",
         )  # fmt: skip
+
+    def evolve(self, name: str, change: Change, *, expected_version: int | None = None) -> Evolved:
+        """Change the relation as `strata.state.schema.evolve` does.
+
+        Raises: as `evolve` and `apply`.
+        """
+        move = partial(evolve, change=change, expected_version=expected_version)
+        return self.apply(name, move)
 
     def append(
         self,
@@ -207,14 +217,3 @@ def _decode(name: str, version: Versioned) -> State:
             shard=name, seqno=version.seqno, found=state.name, found_seqno=state.seqno,
         )  # fmt: skip
     return state
-
-
-def _check_same(found: ShardSpec, asked: ShardSpec) -> None:
-    changed = [
-        f.name for f in fields(ShardSpec) if getattr(found, f.name) != getattr(asked, f.name)
-    ]
-    if changed:
-        raise InvalidRequest(
-            "the shard exists and was declared otherwise",
-            shard=asked.name, differs=changed, cure="use another name, or the first declaration",
-        )  # fmt: skip

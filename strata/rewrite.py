@@ -16,8 +16,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from strata.crossing import Crossed, Tally, crossing_runs
 from strata.errors import Corrupt
-from strata.fetch import Source, sorted_runs
+from strata.fetch import Source
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
 from strata.format.manifest import PartRef
@@ -57,6 +58,7 @@ class TaskResult:
     """What a task wrote, in order."""
 
     parts: tuple[WrittenPart, ...]
+    crossed: tuple[Crossed, ...] = ()  # input parts of which rows came in other columns
 
 
 def runs_of(manifests: Iterable[Sequence[PartRef]]) -> PartRuns:
@@ -116,10 +118,11 @@ def run_task(task: MergeTask) -> TaskResult:
     blob = open_stores(task.store).blob
     spec, relation = task.spec, task.relations[-1]
     source = Source(blob, spec.name, task.relations, spec.read_format)
+    tally = Tally()
     parts = write_parts(
         blob,
         part_prefix(spec.name),
-        ahead(merged(source, task)),
+        ahead(merged(source, task, tally)),
         relation,
         layout=spec.write_format,
         description=task.description,
@@ -127,11 +130,15 @@ def run_task(task: MergeTask) -> TaskResult:
         row_group_bytes=spec.row_group_bytes,
         stats_spec=spec.stats,
     )
-    return TaskResult(tuple(parts))
+    return TaskResult(tuple(parts), tally.crossed())
 
 
-def merged(source: Source, task: MergeTask) -> Iterator[pa.Table]:
-    """Yield the task's rows, times advanced, sorted and consolidated."""
+def merged(source: Source, task: MergeTask, tally: Tally | None = None) -> Iterator[pa.Table]:
+    """Yield the task's rows, times advanced, sorted and consolidated.
+
+    `tally` is told the digests of parts whose columns are not the newest, as they are read.
+    """
+    counted = Tally() if tally is None else tally
     relation, since = source.relation, task.description.since
     reserved = PARTS_IN_PROGRESS * task.spec.part_bytes
     budget = max(task.memory_bytes - reserved, task.memory_bytes // 4)
@@ -140,8 +147,8 @@ def merged(source: Source, task: MergeTask) -> Iterator[pa.Table]:
     runs: list[Run] = [
         run
         for parts in task.runs
-        for run in sorted_runs(
-            source, parts, piece=task.piece, batch_rows=min(batch_rows, HEAD_ROWS[1])
+        for run in crossing_runs(
+            source, parts, counted, piece=task.piece, batch_rows=min(batch_rows, HEAD_ROWS[1])
         )
     ]
     while len(runs) > fan_in:

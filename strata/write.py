@@ -136,6 +136,7 @@ def write_batch(
         diffs_sum=sum(ref.diffs_sum for ref in refs),
         digest=sum(ref.digest for ref in refs) % 2**64,
         retractions=any(ref.retractions for ref in refs),
+        versions=tuple(sorted({ref.relation_version for ref in refs})),
     )
 
 

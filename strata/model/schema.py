@@ -39,7 +39,7 @@ class Relation:
     def __post_init__(self) -> None:
         """Refuse relations that contradict themselves."""
         ids = [column.id for column in self.columns]
-        names = [column.name for column in self.columns]
+        names = [column.name.lower() for column in self.columns]  # Spark ignores case
         if len(set(ids)) != len(ids) or len(set(names)) != len(names):
             raise InvalidRequest("a column is declared twice", columns=names)
         if not self.columns:
@@ -47,6 +47,11 @@ class Relation:
         unknown = [i for i in (*self.key, *self.order) if i not in ids]
         if unknown:
             raise InvalidRequest("key or order names an unknown column", ids=unknown)
+
+    @property
+    def highest_id(self) -> int:
+        """Return the highest column id of this version."""
+        return max(column.id for column in self.columns)
 
     @cached_property
     def by_id(self) -> dict[int, Column]:

@@ -6,7 +6,7 @@ when the shard is created (`relation`).
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeVar
 
@@ -35,6 +35,7 @@ class ColumnSpec:
     name: str
     type: ColumnType
     nullable: bool = True
+    default: object = None  # a JSON value, for rows that lack the column; None means null
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,8 @@ class ShardSpec:
     def relation(self) -> Relation:
         """Return version 0 of the relation, ids counted from 1 in declared order."""
         columns = tuple(
-            Column(number, c.name, c.type, c.nullable) for number, c in enumerate(self.columns, 1)
+            Column(number, c.name, c.type, c.nullable, c.default)
+            for number, c in enumerate(self.columns, 1)
         )
         ids = {column.name: column.id for column in columns}
         for name in (*self.key, *self.order):
@@ -144,26 +146,31 @@ def parse_spec(raw: Mapping[str, Any]) -> ShardSpec:
     return spec
 
 
-def _check_names(spec: ShardSpec) -> None:
-    """Refuse column names that readers could not tell apart; Spark ignores case."""
+def check_column_names(shard: str, names: Iterable[str]) -> None:
+    """Refuse column names that readers could not tell apart; Spark ignores case.
+
+    Raises: InvalidRequest, naming the column.
+    """
     seen: set[str] = set()
-    for column in spec.columns:
-        name = column.name.lower()
+    for column in names:
+        name = column.lower()
+        if not name.strip():
+            raise InvalidRequest("a column needs a name", shard=shard, column=column)
         if name in RESERVED:
             raise InvalidRequest(
                 "this column name is taken by every update",
-                shard=spec.name, column=column.name, cure="rename it in the source and here",
+                shard=shard, column=column, cure="rename it in the source and here",
             )  # fmt: skip
         if name in seen:
             raise InvalidRequest(
                 "two columns have this name (case does not count)",
-                shard=spec.name, column=column.name, cure="rename one",
+                shard=shard, column=column, cure="rename one",
             )  # fmt: skip
         seen.add(name)
 
 
 def _check(spec: ShardSpec) -> None:
-    _check_names(spec)
+    check_column_names(spec.name, (column.name for column in spec.columns))
     choices = (
         ("write_format", spec.write_format, LAYOUTS),
         ("read_format", spec.read_format, READ_FORMATS),
@@ -198,9 +205,12 @@ def _column(shard: str, item: Any) -> ColumnSpec:
         raise InvalidRequest(
             "malformed column", shard=shard, column=item, cure="{name: NAME, type: TYPE}"
         )
-    _refuse_unknown(shard, item, {"name", "type", "nullable"})
+    _refuse_unknown(shard, item, {"name", "type", "nullable", "default"})
     return ColumnSpec(
-        str(item["name"]), parse_type(str(item["type"])), bool(item.get("nullable", True))
+        str(item["name"]),
+        parse_type(str(item["type"])),
+        bool(item.get("nullable", True)),
+        item.get("default"),
     )
 
 

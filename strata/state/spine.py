@@ -55,6 +55,7 @@ class MergeResult:
     id_upper: int
     replaced: tuple[str, ...]  # manifests of the inputs, in time order, all of them
     batch: Batch  # covers [lower, upper) of the request, its since is the request's
+    digest_shift: int = 0  # what a change of relation added to the digest, modulo 2**64
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ def apply(spine: Spine, result: MergeResult, since: int) -> Spine | NotApplied:
     reason = _overtaken(inputs, result.batch)
     if found is None or reason:
         return spine if result.batch.manifest in there else NotApplied(reason)
-    check_merge(inputs, result.batch, since)
+    check_merge(inputs, result.batch, since, result.digest_shift)
     room_low = filled[found - 1].upper if found else spine.slots[0].batches[0].lower
     room_high = filled[after].lower if after < len(filled) else spine.slots[-1].batches[-1].upper
     new = replace(
@@ -167,8 +168,12 @@ def _overtaken(inputs: Sequence[Batch], new: Batch) -> str:
     return ""
 
 
-def check_merge(inputs: Sequence[Batch], new: Batch, since: int) -> None:
+def check_merge(inputs: Sequence[Batch], new: Batch, since: int, digest_shift: int = 0) -> None:
     """Refuse a batch that does not say the same as `inputs`.
+
+    `digest_shift` is what rows have in the newer relation more than in the one they were written
+    with: a dropped column counts no more, a default does. The merge has found it on rows that
+    had the recorded digest. Without a change of relation there is none.
 
     Raises: InvalidRequest for a wrong since or more updates; Corrupt for other contents.
     """
@@ -179,9 +184,15 @@ def check_merge(inputs: Sequence[Batch], new: Batch, since: int) -> None:
         raise InvalidRequest(
             "a merge result has more updates than its inputs", updates=new.updates, inputs=updates
         )
+    if digest_shift and {v for b in inputs for v in b.versions} == set(new.versions):
+        raise Corrupt(
+            "a merge within one relation version has another digest",
+            shift=digest_shift, versions=new.versions, manifests=[b.manifest for b in inputs],
+        )  # fmt: skip
+    digest = sum(b.digest for b in inputs) + digest_shift
     for name, got, wanted in (
         ("diffs_sum", new.diffs_sum, sum(b.diffs_sum for b in inputs)),
-        ("digest", new.digest, sum(b.digest for b in inputs) % DIGEST_MODULUS),
+        ("digest", new.digest, digest % DIGEST_MODULUS),
     ):
         if got != wanted:
             raise Corrupt(

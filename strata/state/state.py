@@ -48,6 +48,7 @@ class Batch:
     diffs_sum: int = 0
     digest: int = 0  # sum of d * hash(key, value), modulo 2**64
     retractions: bool = False  # some diff is negative
+    versions: tuple[int, ...] = (0,)  # relation versions of the parts, ascending; each once
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ class State:
     commits: tuple[Commit, ...] = ()  # newest last, bounded; older ones in `ledger`
     ledger: tuple[str, ...] = ()  # blob keys of spilled commits, oldest first
     verdicts: tuple[str, ...] = ()  # blob keys of the last verdict tables, newest last
+    next_column: int = 0  # no column id at or above it was ever given; 0: see `next_column_id`
 
     @property
     def name(self) -> str:
@@ -133,6 +135,11 @@ class State:
     def relation(self) -> Relation:
         """Return the current relation."""
         return self.relations[-1]
+
+    @property
+    def next_column_id(self) -> int:
+        """Return the id of the next new column: one that no column ever had."""
+        return max(self.next_column, *(r.highest_id + 1 for r in self.relations))
 
     @property
     def batches(self) -> tuple[Batch, ...]:

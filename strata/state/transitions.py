@@ -113,6 +113,13 @@ def _check_append(state: State, token: str, lower: int, upper: int, batch: Batch
         raise InvalidRequest(
             "the times of the batch were advanced too far", since=batch.since, **where
         )
+    # A version before the newest is welcome: parts say which it is, and readers bring them on.
+    known = {relation.version for relation in state.relations}
+    if batch.manifest is not None and not known.issuperset(batch.versions):
+        raise InvalidRequest(
+            "the batch has a relation version that the shard does not know",
+            versions=batch.versions, known=sorted(known), **where,
+        )  # fmt: skip
     if wrong := spines.batch_problems(batch):
         raise InvalidRequest("the batch contradicts itself", reason=wrong[0], **where)
 
@@ -184,7 +191,15 @@ def _exchange(old: Batch, replacements: Mapping[str, Batch]) -> Batch:
     if new is None:
         return old
     new = replace(new, lower=old.lower, upper=old.upper)
-    for name in ("updates", "size_bytes", "since", "diffs_sum", "digest", "retractions"):
+    for name in (
+        "updates",
+        "size_bytes",
+        "since",
+        "diffs_sum",
+        "digest",
+        "retractions",
+        "versions",
+    ):
         if getattr(new, name) != getattr(old, name):
             raise InvalidRequest(
                 "a new manifest must describe the same updates",

@@ -1,0 +1,288 @@
+"""Changes of a shard's relation: add, drop, rename, widen; each makes a new version.
+
+What is stored is never touched. A part names the version that it was written with, its columns
+are named by id, and readers bring it to the newest version. Hence the rules: whatever could not
+be read so is refused, with the reason.
+
+    ids       a new column gets `State.next_column_id`, which no column ever had: a name that
+              was dropped and comes back is another column
+    versions  all are kept; version n is the n-th change, whatever became of its columns
+
+Source: docs/schema.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+import orjson
+
+from strata.errors import Conflict, InvalidRequest
+from strata.format.encodings import encoding
+from strata.format.migrate import default_scalar, widens
+from strata.model.schema import Column, Relation
+from strata.model.spec import ColumnSpec, ShardSpec, check_column_names
+from strata.model.types import ColumnType, Kind
+from strata.state.state import State
+from strata.state.transitions import step
+
+TIME_KINDS: Final = (  # of a column that may give the time of an update
+    Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DATE, Kind.INT64,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """A new value column behind the others; rows that are there have `default` in it."""
+
+    name: str
+    type: ColumnType
+    nullable: bool = True
+    default: object = None  # a JSON value; None means null
+    key: bool = False  # asked for as a key column: refused, with the reason
+
+    def __str__(self) -> str:
+        """Return the change as the command line writes it."""
+        null = "" if self.nullable else " not null"
+        default = "" if self.default is None else f" default {self.default!r}"
+        return f"add {self.name} {self.type}{null}{default}"
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    """A value column that readers see no more; its id is never given again."""
+
+    name: str
+
+    def __str__(self) -> str:
+        """Return the change as the command line writes it."""
+        return f"drop {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """Another name for the same column."""
+
+    name: str
+    to: str
+
+    def __str__(self) -> str:
+        """Return the change as the command line writes it."""
+        return f"rename {self.name} {self.to}"
+
+
+@dataclass(frozen=True, slots=True)
+class WidenColumn:
+    """A type that holds every value of the present one, or null allowed, or both."""
+
+    name: str
+    type: ColumnType | None = None  # None: as it is
+    nullable: bool | None = None  # None: as it is; True: null is allowed from now on
+
+    def __str__(self) -> str:
+        """Return the change as the command line writes it."""
+        kind = "" if self.type is None else f" {self.type}"
+        return f"widen {self.name}{kind}{' null' if self.nullable else ''}"
+
+
+Change: TypeAlias = AddColumn | DropColumn | RenameColumn | WidenColumn
+
+
+@dataclass(frozen=True, slots=True)
+class Evolved:
+    """What a change made of the relation."""
+
+    relation: Relation
+    already: bool  # it was there before this call
+
+
+def evolve(
+    state: State, now_ms: int, *, change: Change, expected_version: int | None = None
+) -> tuple[State, Evolved]:
+    """Make a new version of the relation, and bring the declaration up to it.
+
+    `expected_version` is the version that the caller has seen. Repeating the call that succeeded
+    last, with the version it expected, succeeds without effect.
+
+    Raises: Conflict when the version is another; InvalidRequest for what cannot be done, with
+    the reason.
+    """
+    current = state.relation
+    if expected_version is not None and expected_version != current.version:
+        if _is_done(state, change, expected_version):
+            return state, Evolved(current, already=True)
+        raise Conflict(
+            "the relation was changed meanwhile",
+            shard=state.name, expected=expected_version, version=current.version,
+            cure=f"look at it with `strata schema show {state.name}`, then decide again",
+        )  # fmt: skip
+    relation = changed(state.spec, current, change, state.next_column_id)
+    following = step(
+        state,
+        now_ms,
+        relations=(*state.relations, relation),
+        spec=_declaration(state.spec, relation, change),
+        next_column=max(state.next_column_id, relation.highest_id + 1),
+    )
+    return following, Evolved(relation, already=False)
+
+
+def changed(spec: ShardSpec, current: Relation, change: Change, next_id: int) -> Relation:
+    """Return the next version of a relation; `next_id` is what a new column is called by.
+
+    Raises: InvalidRequest for what cannot be done, with the reason.
+    """
+    match change:
+        case AddColumn():
+            columns = _added(spec, current, change, next_id)
+        case DropColumn():
+            columns = _dropped(spec, current, change)
+        case RenameColumn():
+            columns = _renamed(spec, current, change)
+        case WidenColumn():
+            columns = _widened(spec, current, change)
+    check_column_names(spec.name, (column.name for column in columns))
+    return Relation(current.version + 1, tuple(columns), current.key, current.order)
+
+
+def check_defaults(shard: str, columns: Sequence[Column]) -> None:
+    """Refuse defaults that are no values of their columns.
+
+    Raises: InvalidRequest.
+    """
+    for column in columns:
+        encoding(column.type)
+        if column.default is None:
+            continue
+        if not _is_json(column.default) or not default_scalar(column).is_valid:
+            raise InvalidRequest(
+                "a default does not fit its column",
+                shard=shard, column=column.name, type=str(column.type), value=column.default,
+            )  # fmt: skip
+
+
+def _is_json(value: object) -> bool:
+    """Return whether a state document gives this very value back: not NaN, no huge integers."""
+    try:
+        kept: object = orjson.loads(orjson.dumps(value))
+    except TypeError:
+        return False
+    return kept == value
+
+
+def _is_done(state: State, change: Change, expected: int) -> bool:
+    """Return whether the newest version is what `change` makes of the expected one."""
+    before = next((r for r in state.relations if r.version == expected), None)
+    if before is None or state.relation.version != expected + 1:
+        return False
+    try:  # a column that was added last has the highest id
+        return changed(state.spec, before, change, state.relation.highest_id) == state.relation
+    except InvalidRequest:
+        return False
+
+
+def _added(spec: ShardSpec, current: Relation, change: AddColumn, next_id: int) -> list[Column]:
+    where: dict[str, Any] = {"shard": spec.name, "column": change.name}
+    if change.key:
+        raise InvalidRequest(
+            "a column cannot join the key", **where,
+            reason="the key orders every run, and rows that are stored have no value for it",
+            cure="add it as a value column, or create a new shard and ingest into it",
+        )  # fmt: skip
+    if change.name.lower() in {name.lower() for name in current.by_name}:
+        raise InvalidRequest(
+            "there is a column of this name (case does not count)", **where,
+            cure="another name; or `strata schema widen` or `rename` for the column there is",
+        )  # fmt: skip
+    if not change.nullable and change.default is None:
+        raise InvalidRequest(
+            "a column that may not be null needs a default", **where,
+            reason="rows that are stored have no value for it",
+            cure="give a default, or allow null",
+        )  # fmt: skip
+    if spec.source.envelope == "diff" and change.name == spec.source.diff_column:
+        raise InvalidRequest("the diff column of the source cannot be stored", **where)
+    if spec.time.column == change.name and change.type.kind not in TIME_KINDS:
+        raise InvalidRequest(
+            "the source's time is read from this name", **where, type=str(change.type),
+            cure=f"another name, or one of the types {', '.join(TIME_KINDS)}",
+        )  # fmt: skip
+    column = Column(next_id, change.name, change.type, change.nullable, change.default)
+    check_defaults(spec.name, [column])
+    return [*current.columns, column]
+
+
+def _dropped(spec: ShardSpec, current: Relation, change: DropColumn) -> list[Column]:
+    column = current.column(change.name)
+    where: dict[str, Any] = {"shard": spec.name, "column": column.name}
+    if len(current.columns) == 1:
+        raise InvalidRequest("the only column cannot be dropped", **where)
+    if column.id in current.key:
+        raise InvalidRequest(
+            "a key column cannot be dropped", **where,
+            reason="rows of different keys would become one; where no key is declared, every "
+            "column is in it",
+            cure="create a shard with another key and ingest into it",
+        )  # fmt: skip
+    if column.id in current.order:
+        raise InvalidRequest(
+            "a column of the declared order cannot be dropped", **where,
+            reason="every run is sorted by it first",
+            cure="create a shard with another order and ingest into it",
+        )  # fmt: skip
+    return [c for c in current.columns if c.id != column.id]
+
+
+def _renamed(spec: ShardSpec, current: Relation, change: RenameColumn) -> list[Column]:
+    column = current.column(change.name)
+    where: dict[str, Any] = {"shard": spec.name, "column": column.name, "to": change.to}
+    if change.to == column.name:
+        raise InvalidRequest("the column has this name already", **where)
+    if change.to.lower() in {c.name.lower() for c in current.columns if c.id != column.id}:
+        raise InvalidRequest("there is a column of this name (case does not count)", **where)
+    return [_with(c, column, name=change.to) for c in current.columns]
+
+
+def _widened(spec: ShardSpec, current: Relation, change: WidenColumn) -> list[Column]:
+    column = current.column(change.name)
+    kind = column.type if change.type is None else change.type
+    nullable = column.nullable if change.nullable is None else change.nullable
+    where: dict[str, Any] = {"shard": spec.name, "column": column.name}
+    if (kind, nullable) == (column.type, column.nullable):
+        raise InvalidRequest("this would change nothing", **where, type=str(kind))
+    if column.nullable and not nullable:
+        raise InvalidRequest(
+            "a column that may be null cannot forbid it", **where,
+            reason="stored rows may hold null",
+        )  # fmt: skip
+    if not widens(column.type, kind):
+        raise InvalidRequest(
+            "this is no wider type", **where, type=str(column.type), to=str(kind),
+            reason="some stored value would be lost, or mean something else",
+            cure="add a column of the new type and drop this one",
+        )  # fmt: skip
+    wide = [_with(c, column, type=kind, nullable=nullable) for c in current.columns]
+    check_defaults(spec.name, wide)
+    return wide
+
+
+def _with(column: Column, chosen: Column, **changes: Any) -> Column:
+    return replace(column, **changes) if column.id == chosen.id else column
+
+
+def _declaration(spec: ShardSpec, relation: Relation, change: Change) -> ShardSpec:
+    """Return what would be declared today; settings that name a column follow its new name."""
+    names = {column.id: column.name for column in relation.columns}
+    new = replace(
+        spec,
+        columns=tuple(ColumnSpec(c.name, c.type, c.nullable, c.default) for c in relation.columns),
+        key=tuple(names[i] for i in relation.key),
+        order=tuple(names[i] for i in relation.order),
+    )
+    if not isinstance(change, RenameColumn):
+        return new
+    time, stats = new.time, new.stats
+    if time.column == change.name:
+        time = replace(time, column=change.to)
+    keep = tuple(change.to if pattern == change.name else pattern for pattern in stats.keep)
+    return replace(new, time=time, stats=replace(stats, keep=keep))

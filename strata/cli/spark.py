@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from strata import usage
 from strata.cli.context import Context, progress
 from strata.expr.filter import Filter
 from strata.read import ReadPlan, plan_read
@@ -53,6 +54,7 @@ def read_filtered(
             kill=context.settings.rollout.kill,
         )  # fmt: skip
         rows = planned_rows(
+        usage.record(context.stores, state, plan, filter, context.settings.usage)
             spark, context.stores, state, plan, filter, columns=columns, consolidate=consolidate
         )
         return plan, rows.toArrow()

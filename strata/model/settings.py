@@ -50,6 +50,14 @@ class ValidateSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class UsageSettings:
+    """The log of the filters that readers used: trimming and soft evaluation learn from it."""
+
+    log: bool = True  # False: readers write nothing
+    days: int = 30  # so long is a filter remembered
+
+
+@dataclass(frozen=True, slots=True)
 class RolloutSettings:
     """The global switch."""
 
@@ -66,5 +74,6 @@ class Settings:
     compact: CompactSettings = field(default_factory=CompactSettings)
     validate: ValidateSettings = field(default_factory=ValidateSettings)
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
+    usage: UsageSettings = field(default_factory=UsageSettings)
     shards_dir: str = "config/shards"  # shard declarations, one YAML file each
     filters_dir: str = "config/filters"  # registered filters, one YAML file each

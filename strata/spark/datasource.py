@@ -30,6 +30,7 @@ from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call
 from strata.format.columns import D, T
+from strata import usage
 from strata.format.manifest import PartRef
 from strata.machine import Machine
 from strata.model.settings import Settings
@@ -163,13 +164,15 @@ class StrataReader(DataSourceReader):
         stores, state = self.asked.open()
         columns = wanted_columns(state.relation, self._names())
         plan = plan_read(
-            stores, state, as_of=self.asked.as_of, filter=self._filter(state),
-            mode=self.asked.pushdown, kill=self.asked.settings().rollout.kill,
+            stores, state, as_of=self.asked.as_of, filter=filter,
+            mode=self.asked.pushdown, kill=settings.rollout.kill,
         )  # fmt: skip
+        filter, settings = self._filter(state), self.asked.settings()
         if self.asked.consolidate:
             return [Whole(state, plan)]
         reader = PartReader(
             stores.settings, state.relations, columns,
+        usage.record(stores, state, plan, filter, settings.usage)
             as_of=plan.as_of, read_format=state.spec.read_format,
         )  # fmt: skip
         # An empty list would become one partition of None.

@@ -11,6 +11,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from strata import usage
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.columns import D, T
@@ -59,6 +60,7 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
         stores, state, as_of=as_of, filter=filter, mode=check_pushdown(pushdown),
         kill=settings.rollout.kill,
     )  # fmt: skip
+    usage.record(stores, state, plan, filter, settings.usage)
     return planned_rows(
         spark, stores, state, plan, filter, where=where, columns=columns, consolidate=consolidate
     )

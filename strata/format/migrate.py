@@ -1,8 +1,8 @@
 """Columns of an older relation version as columns of the wanted one.
 
 A column is followed by its id. It may be missing in the older version (it was added later: its
-default, or null), gone in the wanted one (dropped: not asked for), or narrower (widened: int16
-to int32 to int64, float32 to float64, more digits in front of a numeric's point).
+default, or null), gone in the wanted one (dropped: not asked for), or narrower (widened: integers
+and floats of more bits, more digits in front of a numeric's point, longer texts).
 """
 
 import base64
@@ -20,21 +20,34 @@ from strata.format.encodings import arrow_type
 from strata.model.schema import Column
 from strata.model.types import ColumnType, Kind
 
-WIDER: Final = frozenset(
-    {
-        (Kind.INT16, Kind.INT32),
-        (Kind.INT16, Kind.INT64),
-        (Kind.INT32, Kind.INT64),
-        (Kind.FLOAT32, Kind.FLOAT64),
-    }
-)
+WIDER: Final[Mapping[Kind, frozenset[Kind]]] = {
+    Kind.INT16: frozenset({Kind.INT32, Kind.INT64}),
+    Kind.INT32: frozenset({Kind.INT64}),
+    Kind.UINT8: frozenset(
+        {Kind.UINT16, Kind.UINT32, Kind.UINT64, Kind.INT16, Kind.INT32, Kind.INT64}
+    ),
+    Kind.UINT16: frozenset({Kind.UINT32, Kind.UINT64, Kind.INT32, Kind.INT64}),
+    Kind.UINT32: frozenset({Kind.UINT64, Kind.INT64}),
+    Kind.FLOAT32: frozenset({Kind.FLOAT64}),
+    Kind.VARCHAR: frozenset({Kind.STRING}),
+    Kind.CHAR: frozenset({Kind.STRING}),
+}
 
 
 def widens(old: ColumnType, new: ColumnType) -> bool:
-    """Return whether every value of `old` is a value of `new`, and means the same there."""
+    """Return whether every value of `old` is a value of `new`, and means and sorts the same there.
+
+    >>> from strata.model.types import parse_type
+    >>> widens(parse_type("varchar(10)"), parse_type("varchar(20)"))
+    True
+    >>> widens(parse_type("numeric(10,2)"), parse_type("numeric(12,4)"))  # stored otherwise
+    False
+    """
     if old.kind is Kind.NUMERIC and new.kind is Kind.NUMERIC:
         return old.scale == new.scale and (old.precision or 0) <= (new.precision or 0)
-    return old == new or (old.kind, new.kind) in WIDER
+    if old.kind in (Kind.CHAR, Kind.VARCHAR) and new.kind in (old.kind, Kind.VARCHAR):
+        return new.length is None or (old.length is not None and old.length <= new.length)
+    return old == new or new.kind in WIDER.get(old.kind, ())
 
 
 def check_widens(old: Column, new: Column) -> None:

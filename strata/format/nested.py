@@ -1,16 +1,21 @@
-"""Lists, maps and structs taken apart: the values inside them, without what a null parent hides.
+"""Lists, maps and structs taken apart, and put together again.
 
-Everything here sees an array as if it were laid out anew: slices, and values that lie under a null
-list or struct, leave no trace.
+What comes out are the values inside them, without what a null parent hides. Everything here sees
+an array as if it were laid out anew: slices, and values that lie under a null list or struct,
+leave no trace.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
+from strata.errors import InvalidRequest
 from strata.format.physical import offsets, valid_mask
 from strata.format.words import Ints
+
+MAX_ITEMS: Final = 2**31 - 1  # Arrow's list offsets end there
 
 
 def is_listed(kind: pa.DataType) -> bool:
@@ -37,6 +42,34 @@ def items(array: pa.Array) -> tuple[Ints, pa.Array]:
     first = np.cumsum(lengths) - lengths
     at = np.arange(total) + np.repeat(ends[:-1] - first, lengths)
     return lengths, inner.take(pa.array(at))
+
+
+def listed(kind: pa.DataType, lengths: Ints, inner: pa.Array, like: pa.Array) -> pa.Array:
+    """Return the list or map array that `items` takes apart; null where `like` is.
+
+    Shape: as `items` gives them; a map's `inner` are structs of key and value.
+    Raises: InvalidRequest for more values than one array can hold.
+    """
+    if len(inner) > MAX_ITEMS:
+        raise InvalidRequest(
+            "too many values inside one batch of lists", values=len(inner), cure="smaller batches"
+        )
+    ends = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+    mask = nulls(like)
+    if pa.types.is_map(kind):
+        keys, values = inner.flatten()
+        return pa.MapArray.from_arrays(ends, keys, values, type=kind, mask=mask)
+    return pa.ListArray.from_arrays(ends, inner, type=kind, mask=mask)
+
+
+def structured(kind: pa.DataType, children: Sequence[pa.Array], like: pa.Array) -> pa.Array:
+    """Return the struct array of these children; null where `like` is."""
+    return pa.StructArray.from_arrays(list(children), fields=list(kind), mask=nulls(like))
+
+
+def nulls(array: pa.Array) -> pa.Array | None:
+    """Return where an array is null, None if it is nowhere."""
+    return array.is_null() if array.null_count else None
 
 
 def leaves(array: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:

@@ -4,6 +4,7 @@ import math
 from decimal import Context, Decimal, localcontext
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given
@@ -62,13 +63,8 @@ def test_bytes_text_and_approximation_are_those_of_decimal(numbers: list[Decimal
     floats = approximate(found).to_pylist()
 
     assert found.to_pylist() == [None if n is None else twin(n) for n in numbers]
-    assert pack(
-        unpack(found),
-        None
-        if not found.null_count
-        else [n is not None for n in numbers]
-        and pa.array([n is not None for n in numbers]).to_numpy(zero_copy_only=False),
-    ).equals(found)
+    valid = np.array([n is not None for n in numbers], np.bool_)
+    assert pack(unpack(found), valid).equals(found)
     for number, text, near in zip(numbers, texts, floats, strict=True):
         if number is None:
             assert text is None

@@ -54,20 +54,26 @@ def create(stores: Stores, relation: Relation, **changes: object) -> State:
 
 
 def append(
-    stores: Stores, name: str, lower: int, upper: int, runs: Sequence[pa.Table], layout: str = ""
+    stores: Stores,
+    name: str,
+    lower: int,
+    upper: int,
+    runs: Sequence[pa.Table],
+    layout: str = "",
+    relation: Relation | None = None,
 ) -> State:
-    """Append one batch; each table of updates becomes a run of it."""
+    """Append one batch; each table of updates becomes a run of it, in the newest relation."""
     machine = Machine(stores)
     state = machine.load(name)
-    spec = state.spec
+    spec, columns = state.spec, relation or state.relation
     parts = [
         part
         for number, run in enumerate(runs)
         for part in write_parts(
             stores.blob,
             part_prefix(name),
-            [consolidate(sort_updates(run, state.relation), state.relation)],
-            state.relation,
+            [consolidate(sort_updates(run, columns), columns)],
+            columns,
             layout=layout or spec.write_format,
             description=Description(lower, upper, MIN_TIME),
             part_bytes=spec.part_bytes,

@@ -86,6 +86,10 @@ def default_scalar(column: Column) -> pa.Scalar:
     if value is None:
         return pa.scalar(None, wanted)
     try:
+        if column.type.kind not in _PYTHON:
+            raise TypeError("no default can be given for this type")
+        if column.type.length is not None and len(value) > column.type.length:
+            raise ValueError("too long")
         return pa.scalar(_PYTHON[column.type.kind](value), wanted)
     except (pa.ArrowException, ArithmeticError, ValueError, TypeError) as error:
         raise InvalidRequest(
@@ -129,10 +133,16 @@ _PYTHON: Final[Mapping[Kind, Callable[[Any], Any]]] = {
     Kind.JSONB: _json_text,
     Kind.BYTES: _bytes,
     Kind.STRING: _exactly(str),
+    Kind.VARCHAR: _exactly(str),
     Kind.BOOL: _exactly(bool),
     Kind.INT16: _exactly(int),
     Kind.INT32: _exactly(int),
     Kind.INT64: _exactly(int),
+    Kind.UINT8: _exactly(int),
+    Kind.UINT16: _exactly(int),
+    Kind.UINT32: _exactly(int),
+    Kind.UINT64: _exactly(int),
+    Kind.OID: _exactly(int),
     Kind.FLOAT32: _float,
     Kind.FLOAT64: _float,
     Kind.TIMESTAMPTZ: _moment,

@@ -4,6 +4,9 @@
 through the merge kernel and each row is there once with its count; without, rows are
 consolidated within a part at best, and a row may come in several pieces.
 
+Columns are shown in the form of `strata.format.view`, the same that Spark sees: a uuid as text, an
+unsigned integer as the next wider signed one. `stored=True` gives them as they are held.
+
 `strata.plan` decides which parts that are; its names are given here as well.
 """
 
@@ -18,8 +21,11 @@ import pyarrow.compute as pc
 from strata.errors import InvalidRequest
 from strata.fetch import Source, part_batches, part_bytes, sorted_runs, source_of
 from strata.format.columns import D, T, child, updates_schema
+from strata.format.encodings import arrow_type
 from strata.format.manifest import PartRef
+from strata.format.view import has_view, to_view, view_type
 from strata.model.schema import Column, Relation
+from strata.model.types import ColumnType
 from strata.plan import (
     PartVerdict,
     PlannedRun,
@@ -57,7 +63,7 @@ FETCHERS: Final = 8  # parts fetched at the same time
 OUT_ROWS: Final = 65_536  # rows of a record batch given out
 
 
-def scan(
+def scan(  # noqa: PLR0913 - what to read, and how it is shown
     stores: Stores,
     state: State,
     plan: ReadPlan,
@@ -65,11 +71,13 @@ def scan(
     columns: Sequence[str] | None = None,
     consolidate: bool = False,
     piece: Slice = WHOLE,
+    stored: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the planned rows as of the plan's time.
 
     Shape: the chosen columns by name, all if None, then t (the same in all rows) and d; in the
-    order of the relation if consolidated. The schema is `scan_schema`. A `piece` of the key space
+    order of the relation if consolidated. The schema is `scan_schema`; `stored` leaves values as
+    they are held in memory. A `piece` of the key space
     can only be had consolidated; those of `slices`, one after the other, are the whole.
     Raises: InvalidRequest for an unknown column; Corrupt naming shard and part.
     """
@@ -82,10 +90,12 @@ def scan(
         raise InvalidRequest("a slice can only be read consolidated", cure="consolidate=True")
     else:
         updates = _by_part(source, plan, None if columns is None else [c.id for c in chosen])
-    schema = scan_schema(relation, columns)
-    names = [*(child(c.id) for c in chosen), T, D]
+    schema = scan_schema(relation, columns, stored=stored)
     for rows in updates:
-        named = pa.Table.from_arrays([rows.column(name) for name in names], schema=schema)
+        arrays = [rows.column(child(c.id)) for c in chosen]
+        if not stored:
+            arrays = [_seen(array, c.type) for array, c in zip(arrays, chosen, strict=True)]
+        named = pa.Table.from_arrays([*arrays, rows.column(T), rows.column(D)], schema=schema)
         yield from named.to_batches(OUT_ROWS)
 
 
@@ -97,11 +107,20 @@ def slices(state: State, plan: ReadPlan, slice_bytes: int) -> list[Slice]:
     return cut(plan.fetched, state.relation, state.relations, slice_bytes)
 
 
-def scan_schema(relation: Relation, columns: Sequence[str] | None = None) -> pa.Schema:
+def scan_schema(
+    relation: Relation, columns: Sequence[str] | None = None, *, stored: bool = False
+) -> pa.Schema:
     """Return the schema of what `scan` yields."""
-    ids = updates_schema(relation)
-    fields = [ids.field(child(c.id)).with_name(c.name) for c in chosen_columns(relation, columns)]
+    ids, shape = updates_schema(relation), arrow_type if stored else view_type
+    fields = [pa.field(c.name, shape(c.type)) for c in chosen_columns(relation, columns)]
     return pa.schema([*fields, ids.field(T), ids.field(D)])
+
+
+def _seen(column: pa.ChunkedArray, column_type: ColumnType) -> pa.ChunkedArray:
+    if not has_view(column_type):
+        return column
+    chunks = [to_view(chunk, column_type) for chunk in column.chunks]
+    return pa.chunked_array(chunks, view_type(column_type))
 
 
 def chosen_columns(relation: Relation, columns: Sequence[str] | None) -> tuple[Column, ...]:

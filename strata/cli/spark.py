@@ -45,6 +45,7 @@ def read_filtered(
     now: int | None,
 ) -> tuple[ReadPlan, pa.Table]:
     """Return the plan and the rows of a snapshot that satisfy a filter."""
+    from strata.spark.carried import packed_up
     from strata.spark.snapshot import planned_rows
 
     with session(context) as spark:
@@ -53,8 +54,8 @@ def read_filtered(
             context.stores, state, as_of=as_of, filter=filter, mode=mode,
             kill=context.settings.rollout.kill,
         )  # fmt: skip
-        rows = planned_rows(
         usage.record(context.stores, state, plan, filter, context.settings.usage)
+        rows = planned_rows(
             spark, context.stores, state, plan, filter, columns=columns, consolidate=consolidate
         )
-        return plan, rows.toArrow()
+        return plan, packed_up(rows).toArrow()

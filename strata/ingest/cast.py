@@ -1,34 +1,50 @@
 """Source values made into typed columns, whole columns at a time.
 
 There are three kinds of source value: text (CSV), Python objects (JSON) and Arrow columns
-(Parquet). Whether a value is readable depends on that value alone: a column is converted in one
-go, and only when that fails is it halved until the bad values stand alone.
+(Parquet). Whether a value is readable depends on that value alone, see `strata.ingest.column`.
 
-Accepted text: what Arrow's casts accept, after white space around it is removed. In a
-timestamptz an offset or Z is obeyed, and no offset means UTC. Times lie in the years 0001 to
-9999. A number that overflows its type is bad, never infinite.
+Accepted text: what Arrow's casts accept, after white space around it is removed, and the forms
+of `strata.ingest.texts` and `literals`. In a timestamptz an offset or Z is obeyed, and no offset
+means UTC. Times lie in the years 0001 to 9999. A number that overflows its type is bad, never
+infinite. Docs: docs/ingest.md lists the forms by type.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.format.canonical import canonical_floats, canonical_json
+from strata.format.canonical import MAX_DEPTH, canonical_floats, canonical_json
 from strata.format.encodings import arrow_type
+from strata.ingest.column import (
+    NONE_BAD,
+    Cast,
+    Rows,
+    all_or_halves,
+    either,
+    valid,
+    without,
+)
+from strata.ingest.literals import Number, Text
+from strata.ingest.nested import nested_objects
+from strata.ingest.nested_arrow import nested_arrow
+from strata.ingest.special import RECORDS, SPECIAL, special_arrow, special_objects, special_text
 from strata.model.time import MAX_TIME, MIN_TIME
-from strata.model.types import ColumnType, Kind
+from strata.model.types import NESTED, ColumnType, Kind
 
-Rows = npt.NDArray[np.int64]
-NONE_BAD: Final[Rows] = np.empty(0, np.int64)
-INTEGERS: Final = (Kind.INT16, Kind.INT32, Kind.INT64)
+__all__ = ["Cast", "Number", "Rows", "from_arrow", "from_objects", "from_text", "to_milliseconds"]
+
+SIGNED: Final = (Kind.INT16, Kind.INT32, Kind.INT64)
+UNSIGNED: Final = (
+    Kind.UINT8, Kind.UINT16, Kind.UINT32, Kind.UINT64, Kind.OID, Kind.MZ_TIMESTAMP,
+)  # fmt: skip
+INTEGERS: Final = (*SIGNED, *UNSIGNED)
 FLOATS: Final = (Kind.FLOAT32, Kind.FLOAT64)
+SIZED: Final = (Kind.CHAR, Kind.VARCHAR)
 
 # A zone stands behind a date and a time; the date's own "-31" is none.
 ZONED: Final = r"^.{11,}(Z|[+-]\d\d(:?\d\d)?)$"
@@ -37,39 +53,31 @@ MAX_DIGITS: Final = 20  # of an integer; more fit no type
 JSON_OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS
 
 
-class Number(str):
-    """The text of a JSON number that Python's own numbers might not hold exactly."""
-
-    __slots__ = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Cast:
-    """A converted column; bad values are null in it."""
-
-    values: pa.Array
-    bad: Rows  # row numbers, ascending
-
-
 def from_text(texts: pa.Array, target: ColumnType) -> Cast:
     """Return text (binary or string, null allowed) as the type that `target` is held in.
 
     Errs: rejects rather than guesses; nothing is rounded but decimal text of a float.
     """
-    strings = _all_or_halves(texts, pa.string(), _utf8)
+    strings = all_or_halves(texts, pa.string(), _utf8)
     if target.kind is Kind.STRING:
         return strings
-    typed = _typed(strings.values, target)
-    return Cast(typed.values, np.union1d(strings.bad, typed.bad))
+    return _typed(strings.values, target).also(strings.bad)
 
 
 def from_objects(values: Sequence[object], target: ColumnType) -> Cast:
     """Return the values of one key of many JSON objects as a column; a missing key is None.
 
     Numbers and the text of numbers are numbers; times are text; a string is a string only:
-    nothing is quietly turned into text. Anything is jsonb.
+    nothing is quietly turned into text. Objects and lists are what the type says. Anything is
+    jsonb.
     """
     kinds = set(map(type, values)) - {type(None)}
+    if kinds == {Text}:
+        return from_text(pa.array(values, pa.string()), target)
+    if target.kind in NESTED:
+        return nested_objects(values, target, from_objects)
+    if Text in kinds:
+        return _two_ways(values, target)
     if target.kind is Kind.JSONB:
         return _jsonb_of(values)
     if kinds <= _NATIVE.get(target.kind, frozenset()):
@@ -79,9 +87,19 @@ def from_objects(values: Sequence[object], target: ColumnType) -> Cast:
             pass  # some number is out of range: the way over text finds which
     if kinds == {str}:
         return from_text(pa.array(values, pa.string()), target)
+    if dict in kinds and target.kind in RECORDS:
+        return special_objects(values, target, from_objects)
     texts, refused = _as_texts(values, target.kind)
-    cast = from_text(texts, target)
-    return Cast(cast.values, np.union1d(cast.bad, refused))
+    return from_text(texts, target).also(refused)
+
+
+def _two_ways(values: Sequence[object], target: ColumnType) -> Cast:
+    """Return values of which some are `Text` and some what JSON has."""
+    is_text = [type(value) is Text for value in values]
+    pairs = list(zip(values, is_text, strict=True))
+    texts = from_objects([value if text else None for value, text in pairs], target)
+    others = from_objects([None if text else value for value, text in pairs], target)
+    return either(is_text, texts, others)
 
 
 def from_arrow(values: pa.Array, target: ColumnType) -> Cast:
@@ -90,18 +108,36 @@ def from_arrow(values: pa.Array, target: ColumnType) -> Cast:
     Text is read as text; other types are cast within their family only (a timestamp is no
     number). Every row is bad if the families differ.
     """
+    goal = arrow_type(target)
+    if isinstance(values.type, pa.BaseExtensionType):
+        values = values.storage
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
+    if pa.types.is_null(values.type):
+        return Cast(pa.nulls(len(values), goal), NONE_BAD)
     if target.kind is Kind.JSONB or (_is_text(values.type) and target.kind is not Kind.BYTES):
         return from_text(_plain_text(values), target)
-    goal = arrow_type(target)
+    try:
+        if target.kind in NESTED:
+            return nested_arrow(values, target, from_arrow)
+        if target.kind in SPECIAL and not (pa.types.is_decimal(goal) or values.type == goal):
+            return special_arrow(values, target, from_arrow)
+        return _within_family(values, target, goal)
+    except TypeError:
+        return Cast(pa.nulls(len(values), goal), np.flatnonzero(valid(values)))
+
+
+def _within_family(values: pa.Array, target: ColumnType, goal: pa.DataType) -> Cast:
+    """Cast a flat column.
+
+    Raises: TypeError when its type is of another family.
+    """
     if _family(values.type) != _family(goal):
-        return Cast(pa.nulls(len(values), goal), np.flatnonzero(_valid(values)))
+        raise TypeError(values.type)
     if pa.types.is_timestamp(values.type) and pa.types.is_timestamp(goal):
         values = _same_zone(values, goal)
-    cast = _all_or_halves(values, goal, lambda slice_: pc.cast(slice_, goal))
-    checked = _checked(cast.values, target)
-    return Cast(checked.values, np.union1d(cast.bad, checked.bad))
+    cast = all_or_halves(values, goal, lambda slice_: pc.cast(slice_, goal))
+    return _checked(cast.values, target).also(cast.bad)
 
 
 def to_milliseconds(values: pa.Array) -> pa.Array:
@@ -111,7 +147,7 @@ def to_milliseconds(values: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(values.type):
         micros = values.cast(pa.timestamp("us", values.type.tz)).view(pa.int64())
         floored = np.floor_divide(micros.fill_null(0).to_numpy(), 1000)
-        return pa.array(floored, pa.int64(), mask=~_valid(micros))
+        return pa.array(floored, pa.int64(), mask=~valid(micros))
     return values.cast(pa.int64())
 
 
@@ -120,7 +156,14 @@ def _typed(strings: pa.Array, target: ColumnType) -> Cast:
         return Cast(strings.cast(pa.binary()), NONE_BAD)
     if target.kind is Kind.JSONB:
         return _jsonb(strings)
+    if target.kind in SIZED:
+        return _sized(strings, target)
+    if target.kind in NESTED:
+        found = [None if text is None else Text(text) for text in strings.to_pylist()]
+        return nested_objects(found, target, from_objects)
     goal = arrow_type(target)
+    if target.kind in SPECIAL and not pa.types.is_decimal(goal):
+        return special_text(strings, target, from_objects)
     if target.kind is Kind.TIMESTAMPTZ:
         convert: Callable[[pa.Array], pa.Array] = _timestamptz
     else:
@@ -128,47 +171,8 @@ def _typed(strings: pa.Array, target: ColumnType) -> Cast:
     try:
         cast = Cast(convert(strings), NONE_BAD)
     except pa.ArrowInvalid:
-        cast = _all_or_halves(pc.utf8_trim_whitespace(strings), goal, convert)
-    checked = _checked(cast.values, target, strings)
-    return Cast(checked.values, np.union1d(cast.bad, checked.bad))
-
-
-def _all_or_halves(
-    values: pa.Array, goal: pa.DataType, convert: Callable[[pa.Array], pa.Array]
-) -> Cast:
-    """Convert distinct values by halving until the bad ones stand alone.
-
-    Cost: one conversion when all is well; else about log2(n) for each bad distinct value.
-    """
-    try:
-        return Cast(convert(values), NONE_BAD)
-    except pa.ArrowInvalid:
-        pass
-    encoded = values.dictionary_encode()
-    distinct, bad = _halves(encoded.dictionary, goal, convert)
-    indices = encoded.indices
-    spoiled = pc.is_in(indices, pa.array(bad, indices.type))
-    return Cast(distinct.take(indices), np.flatnonzero(spoiled.to_numpy(zero_copy_only=False)))
-
-
-def _halves(
-    values: pa.Array, goal: pa.DataType, convert: Callable[[pa.Array], pa.Array]
-) -> tuple[pa.Array, list[int]]:
-    pieces: list[pa.Array] = []
-    bad: list[int] = []
-    waiting = [(0, len(values))]
-    while waiting:
-        start, length = waiting.pop()
-        try:
-            pieces.append(convert(values.slice(start, length)))
-        except pa.ArrowInvalid:
-            if length == 1:
-                pieces.append(pa.nulls(1, goal))
-                bad.append(start)
-            else:
-                half = length // 2
-                waiting += [(start + half, length - half), (start, half)]
-    return pa.concat_arrays(pieces), bad
+        cast = all_or_halves(pc.utf8_trim_whitespace(strings), goal, convert)
+    return _checked(cast.values, target, strings).also(cast.bad)
 
 
 def _utf8(values: pa.Array) -> pa.Array:
@@ -193,9 +197,7 @@ def _checked(values: pa.Array, target: ColumnType, texts: pa.Array | None = None
     if wrong is None:
         return Cast(_canonical(values, target), NONE_BAD)
     rows = np.flatnonzero(pc.fill_null(wrong, False).to_numpy(zero_copy_only=False))
-    if len(rows):
-        values = pc.if_else(wrong, pa.scalar(None, values.type), values)
-    return Cast(_canonical(values, target), rows)
+    return Cast(_canonical(without(values, rows), target), rows)
 
 
 def _canonical(values: pa.Array, target: ColumnType) -> pa.Array:
@@ -220,6 +222,17 @@ def _out_of_range(
     return None
 
 
+def _sized(strings: pa.Array, target: ColumnType) -> Cast:
+    """Return texts of at most the declared length; a char has no blanks at its end."""
+    if target.kind is Kind.CHAR:
+        strings = pc.utf8_rtrim(strings, " ")
+    if target.length is None:
+        return Cast(strings, NONE_BAD)
+    long = pc.greater(pc.utf8_length(strings), target.length)
+    rows = np.flatnonzero(pc.fill_null(long, False).to_numpy(zero_copy_only=False))
+    return Cast(without(strings, rows), rows)
+
+
 def _jsonb(texts: pa.Array) -> Cast:
     """Return JSON text in its one canonical form."""
     values, bad = canonical_json(texts)
@@ -229,21 +242,31 @@ def _jsonb(texts: pa.Array) -> Cast:
 def _jsonb_of(values: Sequence[object]) -> Cast:
     """Return parsed JSON values as canonical text; those with numbers kept as text by way of it."""
     texts: list[bytes | None] = []
-    exact: set[int] = set()  # rows with numbers kept as text
+    exact: set[int] = set()  # rows with numbers kept as text, or with many brackets
+    deep: list[int] = []  # rows that are nested too deeply to be written
 
     def number(value: object) -> orjson.Fragment:
         exact.add(len(texts))
         return orjson.Fragment(str(value))
 
-    for value in values:
-        texts.append(None if value is None else orjson.dumps(value, number, JSON_OPTIONS))
+    for row, value in enumerate(values):
+        try:
+            text = None if value is None else orjson.dumps(value, number, JSON_OPTIONS)
+        except TypeError:
+            deep.append(row)
+            text = None
+        if text is not None and text.count(b"[") + text.count(b"{") > MAX_DEPTH:
+            exact.add(row)
+        texts.append(text)
     result = pa.array(texts, pa.binary()).cast(pa.string())
-    if not exact:
-        return Cast(result, NONE_BAD)
-    rows = np.array(sorted(exact), np.int64)
+    refused = np.array(deep, np.int64)
+    rows = np.array(sorted(exact.difference(deep)), np.int64)
+    if not len(rows):
+        return Cast(result, refused)
     canonical, bad = canonical_json(result.take(pa.array(rows)))
     mask = np.isin(np.arange(len(values)), rows)
-    return Cast(pc.replace_with_mask(result, pa.array(mask), canonical), rows[bad])
+    whole = pc.replace_with_mask(result, pa.array(mask), canonical)
+    return Cast(whole, rows[bad]).also(refused)
 
 
 # JSON types that Arrow takes as they are, by the kind of the column.
@@ -314,8 +337,3 @@ def _same_zone(values: pa.Array, goal: pa.TimestampType) -> pa.Array:
     if values.type.tz is None:
         return pc.assume_timezone(values, "UTC")
     return values.cast(pa.timestamp(values.type.unit, "UTC")).cast(pa.timestamp(values.type.unit))
-
-
-def _valid(values: pa.Array) -> npt.NDArray[np.bool_]:
-    mask: npt.NDArray[np.bool_] = pc.is_valid(values).to_numpy(zero_copy_only=False)
-    return mask

@@ -12,6 +12,10 @@ simple comparisons of a `.where(...)` reach it as objects when the session says
 `where_option`, and given as the option `where`. Either way the filter only chooses parts: rows
 are filtered by the `.where(...)` of the query, which must be there. `strata.spark.snapshot` does
 all of this in one call.
+
+A column of type `interval year to month` comes as int, in months: PySpark has no way to give
+such an interval to a data source (4.3.0). `cast(c as interval year to month)` makes it one;
+`strata.spark.snapshot` does so by itself.
 """
 
 import os
@@ -26,11 +30,11 @@ from pyspark.sql.datasource import Filter as PushedFilter
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from strata import usage
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call
 from strata.format.columns import D, T
-from strata import usage
 from strata.format.manifest import PartRef
 from strata.machine import Machine
 from strata.model.settings import Settings
@@ -163,16 +167,16 @@ class StrataReader(DataSourceReader):
         """
         stores, state = self.asked.open()
         columns = wanted_columns(state.relation, self._names())
+        filter, settings = self._filter(state), self.asked.settings()
         plan = plan_read(
             stores, state, as_of=self.asked.as_of, filter=filter,
             mode=self.asked.pushdown, kill=settings.rollout.kill,
         )  # fmt: skip
-        filter, settings = self._filter(state), self.asked.settings()
+        usage.record(stores, state, plan, filter, settings.usage)
         if self.asked.consolidate:
             return [Whole(state, plan)]
         reader = PartReader(
             stores.settings, state.relations, columns,
-        usage.record(stores, state, plan, filter, settings.usage)
             as_of=plan.as_of, read_format=state.spec.read_format,
         )  # fmt: skip
         # An empty list would become one partition of None.

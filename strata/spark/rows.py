@@ -1,7 +1,8 @@
 """Rows of parts as a DataFrame: executors fetch and decode, the driver sends only references.
 
 Parts are laid out by key bounds and cut into a few tasks of about equal bytes, so that updates
-of one key tend to meet in one task. Only the wanted columns are decoded.
+of one key tend to meet in one task. Only the wanted columns are decoded, and shown as
+`strata.format.view` says.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,8 +18,10 @@ from strata.fetch import Source, part_batches, part_bytes
 from strata.format.columns import D, T, child
 from strata.format.encodings import spark_type
 from strata.format.manifest import PartRef
+from strata.format.view import to_view
 from strata.model.schema import Column, Relation
 from strata.model.settings import StoreSettings
+from strata.spark.carried import arrived, carried_type
 from strata.store.keys import parse_key
 from strata.store.open import open_stores
 
@@ -60,7 +63,7 @@ class PartReader:
         if self.as_of is not None:
             time = pa.repeat(pa.scalar(self.as_of, pa.int64()), batch.num_rows)
         names = [c.name for c in self.columns]
-        arrays = [batch.column(child(c.id)) for c in self.columns]
+        arrays = [to_view(batch.column(child(c.id)), c.type) for c in self.columns]
         names += [T, D]
         arrays += [time, batch.column(D)]
         if self.part_column is not None:
@@ -103,11 +106,16 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
     wanted = wanted_columns(relations[-1], columns)
     reader = PartReader(store, tuple(relations), wanted, part_column, as_of, read_format)
     schema = rows_ddl(wanted, part_column)
-    if not parts:
-        return spark.createDataFrame([], schema)
-    groups = group_parts(parts, TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
-    numbers = spark.range(0, len(groups), 1, len(groups))
-    return numbers.mapInArrow(_Tasks(reader, groups), schema)
+    if parts:
+        groups = group_parts(parts, TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+        numbers = spark.range(0, len(groups), 1, len(groups))
+        rows = numbers.mapInArrow(_Tasks(reader, groups), schema)
+    else:
+        rows = spark.createDataFrame([], schema)
+    if all(carried_type(c.type) == spark_type(c.type) for c in wanted):
+        return rows
+    added = [] if part_column is None else [quoted(part_column)]
+    return rows.select(*(arrived(quoted(c.name), c.type) for c in wanted), T, D, *added)
 
 
 def wanted_columns(relation: Relation, names: Sequence[str] | None) -> tuple[Column, ...]:
@@ -125,8 +133,8 @@ def wanted_columns(relation: Relation, names: Sequence[str] | None) -> tuple[Col
 
 
 def rows_ddl(columns: Sequence[Column], part_column: str | None = None) -> str:
-    """Return the schema of rows as readers see them, as Spark DDL."""
-    fields = [f"{quoted(c.name)} {spark_type(c.type)}" for c in columns]
+    """Return the schema of rows as they leave Python, as Spark DDL: see `strata.spark.carried`."""
+    fields = [f"{quoted(c.name)} {carried_type(c.type)}" for c in columns]
     fields += [f"{T} bigint", f"{D} bigint"]
     if part_column is not None:
         fields.append(f"{quoted(part_column)} string")

@@ -1,0 +1,103 @@
+"""A converted column and the rows that could not be read, and how to find those.
+
+Whether a value is readable depends on that value alone: a column is converted in one go, and
+only when that fails is it halved until the bad values stand alone.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.errors import InvalidRequest
+
+Rows = npt.NDArray[np.int64]
+NONE_BAD: Final[Rows] = np.empty(0, np.int64)
+REFUSED: Final = (pa.ArrowInvalid, InvalidRequest)  # what a conversion of bad values raises
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A converted column; bad values are null in it."""
+
+    values: pa.Array
+    bad: Rows  # row numbers, ascending
+
+    def also(self, bad: Rows) -> "Cast":
+        """Return the same column with more bad rows, whose values are null already."""
+        return Cast(self.values, np.union1d(self.bad, bad)) if len(bad) else self
+
+
+def all_or_halves(
+    values: pa.Array, goal: pa.DataType, convert: Callable[[pa.Array], pa.Array]
+) -> Cast:
+    """Convert distinct values by halving until the bad ones stand alone.
+
+    Cost: one conversion when all is well; else about log2(n) for each bad distinct value.
+    """
+    try:
+        return Cast(convert(values), NONE_BAD)
+    except REFUSED:
+        pass
+    if pa.types.is_nested(values.type):
+        converted, bad = _halves(values, goal, convert)
+        return Cast(converted, np.array(bad, np.int64))
+    encoded = values.dictionary_encode()
+    found, bad = _halves(encoded.dictionary, goal, convert)
+    indices = encoded.indices
+    spoiled = pc.is_in(indices, pa.array(bad, indices.type))
+    return Cast(found.take(indices), np.flatnonzero(spoiled.to_numpy(zero_copy_only=False)))
+
+
+def _halves(
+    values: pa.Array, goal: pa.DataType, convert: Callable[[pa.Array], pa.Array]
+) -> tuple[pa.Array, list[int]]:
+    pieces: list[pa.Array] = []
+    bad: list[int] = []
+    waiting = [(0, len(values))]
+    while waiting:
+        start, length = waiting.pop()
+        try:
+            pieces.append(convert(values.slice(start, length)))
+        except REFUSED:
+            if length == 1:
+                pieces.append(pa.nulls(1, goal))
+                bad.append(start)
+            else:
+                half = length // 2
+                waiting += [(start + half, length - half), (start, half)]
+    return pa.concat_arrays(pieces), bad
+
+
+def valid(values: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return which values are not null."""
+    mask: npt.NDArray[np.bool_] = pc.is_valid(values).to_numpy(zero_copy_only=False)
+    return mask
+
+
+def lost(before: pa.Array, after: pa.Array) -> Rows:
+    """Return the rows that a conversion has made null."""
+    if before.null_count == after.null_count:
+        return NONE_BAD
+    found: Rows = np.flatnonzero(valid(before) & ~valid(after))
+    return found
+
+
+def without(values: pa.Array, rows: Rows) -> pa.Array:
+    """Return a column with these rows null."""
+    if not len(rows):
+        return values
+    mask = np.zeros(len(values), np.bool_)
+    mask[rows] = True
+    return values.take(pa.array(np.arange(len(values)), mask=mask))
+
+
+def either(first: Sequence[bool], yes: Cast, no: Cast) -> Cast:
+    """Return the values of one column where `first` says so, else those of the other."""
+    both = pa.concat_arrays([yes.values, no.values])
+    at = np.arange(len(first)) + np.where(first, 0, len(first))
+    return Cast(both.take(pa.array(at)), np.union1d(yes.bad, no.bad).astype(np.int64))

@@ -8,16 +8,17 @@ import json
 import math
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
 
 from strata.format.columns import child, updates_schema
-from strata.format.encodings import ENCODINGS, encoding
+from strata.format.encodings import encoding
 from strata.model.schema import Column, Relation
-from strata.model.types import ColumnType, Kind
-from strata.stats.wire import Path, column_name, path_name
+from strata.model.types import ColumnType, Field, Kind, parse_type
+from strata.stats.wire import Path, Steps, column_name, field_step, inside_name, path_name
 
 NAN = math.nan
 LONG = "https://example.org/a/very/long/prefix/" * 3
@@ -31,6 +32,19 @@ POISON: dict[Kind, list[Any]] = {
     Kind.INT16: [-(2**15), -1, 0, 1, 2**15 - 1],
     Kind.INT32: [-(2**31), -1, 0, 1, 2**31 - 1],
     Kind.INT64: [-(2**63), -1, 0, 1, 2**53 + 1, 2**63 - 1],
+    Kind.UINT8: [0, 1, 127, 128, 2**8 - 1],
+    Kind.UINT16: [0, 1, 2**15, 2**16 - 1],
+    Kind.UINT32: [0, 1, 2**31, 2**32 - 1],
+    Kind.UINT64: [0, 1, 2**53 + 1, 2**63, 2**64 - 1],
+    Kind.OID: [0, 2**31, 2**32 - 1],
+    Kind.MZ_TIMESTAMP: [0, 2**63, 2**64 - 1],
+    Kind.TIME: [b"\x00" * 8, bytes.fromhex("00015180773593ff"), bytes.fromhex("00000e4d00000000")],
+    Kind.INTERVAL: [b"\x00" * 16, b"\xff" * 16, bytes.fromhex("80000000800000018000000000000000")],
+    Kind.DAY_TIME: [-(2**63), -1, 0, 1, 2**63 - 1],
+    Kind.YEAR_MONTH: [-(2**31), -1, 0, 1, 2**31 - 1],
+    Kind.UUID: [b"\x00" * 16, b"\xff" * 16, bytes(range(16))],
+    Kind.ACLITEM: [b"\x00" * 16, b"\xff" * 16, bytes(range(16))],
+    Kind.MZ_ACLITEM: [b"\x00" * 32, b"\xff" * 32, bytes(range(32))],
     Kind.FLOAT32: [-math.inf, -1.5, -0.0, 0.0, 2.0**-149, math.inf, NAN],
     Kind.FLOAT64: [-math.inf, -1.5, -5e-324, -0.0, 0.0, 5e-324, 0.1, math.inf, NAN],
     Kind.NUMERIC: [Decimal(10**18 - 1).scaleb(-3), Decimal("-0.001"), Decimal(0), -Decimal(10**14)],
@@ -48,16 +62,27 @@ POISON: dict[Kind, list[Any]] = {
         b"b" * 101,
     ],
 }
+POISON |= {kind: TEXTS for kind in (Kind.CHAR, Kind.VARCHAR)}
 NUMBERS = [0, -1, 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**63, 2**64 - 1, 2**64, -(10**30), 10**300]
 NUMBERS += [0.1, -0.0, 1.5, 1e16, 5e-324, -1.7976931348623157e308, 0.30000000000000004]
 KEYS = ["a", "b", "a.b", "it's", "we ird", "$", "['x']", "", "\\", "é", "a\nb", "last_at"]
 
-PLAIN = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64(), Kind.TIMESTAMPTZ: pa.int64()}
+SCALARS = [
+    *(k.value for k in POISON if k not in (Kind.NUMERIC, Kind.CHAR)),
+    "numeric(18,3)", "char(3)", "jsonb",
+]  # fmt: skip
+NESTED = [
+    "numeric", "list<float64>", "list<list<date>>", "list<record<at: timestamptz, n: numeric>>",
+    "map<int64>", "map<list<string>>", "array<float32>", "int2vector", "range<int32>",
+    "range<timestamptz>", "range<numeric>", "record<>",
+    "record<lat: float64, sent_at: timestamptz>",
+    "record<a/b: record<it's: string, []: list<bytes>>, doc: jsonb, u: uuid, d: map<uint64>>",
+]  # fmt: skip
 EVERY_TYPE = Relation(
     0,
     tuple(
-        Column(number, f"c_{kind}", ColumnType(kind, *((18, 3) if kind is Kind.NUMERIC else ())))
-        for number, kind in enumerate(ENCODINGS, 1)
+        Column(number, f"c_{text}", parse_type(text))
+        for number, text in enumerate([*SCALARS, *NESTED], 1)
     ),
     (1,),
     (),
@@ -84,11 +109,39 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def cells(kind: Kind) -> st.SearchStrategy[Any]:
-    """Draw values of one column, null included."""
-    if kind is Kind.JSONB:
+@cache
+def cells(declared: ColumnType) -> st.SearchStrategy[Any]:
+    """Draw stored values of one column as plain Python, null included."""
+    if declared.kind is Kind.JSONB:
         return st.one_of(st.none(), documents().map(canonical))
-    return st.sampled_from([None, *POISON[kind]])
+    if declared.kind in POISON and not fields(declared):
+        return st.sampled_from([None, *POISON[declared.kind]])
+    if declared.element is not None and declared.kind is Kind.LIST:
+        return st.none() | st.lists(cells(declared.element), max_size=3)
+    if declared.element is not None and declared.kind is Kind.MAP:
+        entries = st.dictionaries(st.sampled_from(TEXTS), cells(declared.element), max_size=3)
+        return st.none() | entries.map(lambda found: sorted(found.items()))
+    inner = {field.name: cells(field.type) for field in fields(declared)}
+    if declared.kind is Kind.NUMERIC:
+        inner["binary"] = st.just(b"\x00" * 40)
+    return st.none() | st.fixed_dictionaries(inner or {"_": st.none()})
+
+
+def fields(declared: ColumnType) -> list[Field]:
+    """Return the parts of a struct that statistics speak of, spelled out once more."""
+    if declared.kind is Kind.RECORD:
+        return list(declared.fields)
+    if declared.kind is Kind.NUMERIC and declared.precision is None:
+        return [Field("approx", ColumnType(Kind.FLOAT64))]
+    if declared.kind is Kind.RANGE and declared.element is not None:
+        flags = ["lower_inclusive", "upper_inclusive", "empty"]
+        return [Field("lower", declared.element), Field("upper", declared.element)] + [
+            Field(name, ColumnType(Kind.BOOL)) for name in flags
+        ]
+    if declared.kind in (Kind.ARRAY, Kind.INT2VECTOR):
+        dims = parse_type("list<record<lower_bound: int64, length: int64>>")
+        return [Field("dims", dims), Field("vals", ColumnType(Kind.LIST, element=declared.element))]
+    return []
 
 
 def poison(relation: Relation = EVERY_TYPE, max_rows: int = 6) -> st.SearchStrategy[pa.Table]:
@@ -99,11 +152,12 @@ def poison(relation: Relation = EVERY_TYPE, max_rows: int = 6) -> st.SearchStrat
         rows = draw(st.integers(0, max_rows))
         columns = []
         for column in relation.columns:
-            cell = cells(column.type.kind)
-            equal = draw(st.sampled_from(["mixed", "equal", "null"]))
-            repeated = {"equal": st.tuples(cell).map(lambda c: list(c) * rows)}
-            values = repeated.get(equal, st.lists(cell, min_size=rows, max_size=rows))
-            columns.append([None] * rows if equal == "null" else draw(values))
+            cell = cells(column.type)
+            alike = draw(st.sampled_from(["mixed", "equal", "null"]))
+            if alike == "mixed":
+                columns.append([draw(cell) for _ in range(rows)])
+            else:
+                columns.append([draw(cell) if alike == "equal" else None] * rows)
         return table(columns, relation)
 
     return draw_table()
@@ -113,11 +167,24 @@ def table(columns: list[list[Any]], relation: Relation) -> pa.Table:
     """Return updates from plain column values; dates and times are numbers."""
     schema = updates_schema(relation)
     arrays = [
-        pa.array(values, PLAIN.get(column.type.kind, field.type)).cast(field.type)
-        for values, column, field in zip(columns, relation.columns, schema, strict=False)
+        pa.array(values, plain(field.type)).cast(field.type)
+        for values, field in zip(columns, schema, strict=False)
     ]
     ones = pa.array([1] * len(columns[0]), pa.int64())
     return pa.table([*arrays, ones, ones], schema=schema)
+
+
+def plain(kind: pa.DataType) -> pa.DataType:
+    """Return the type whose values Python holds exactly: dates and times are numbers."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(plain(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, plain(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(plain(kind.value_type)))
+    if pa.types.is_temporal(kind):
+        return pa.int32() if kind.bit_width == 32 else pa.int64()
+    return kind
 
 
 def complaints(stats: pa.RecordBatch | pa.Table, rows: pa.Table, relation: Relation) -> list[str]:
@@ -130,9 +197,9 @@ def complaints(stats: pa.RecordBatch | pa.Table, rows: pa.Table, relation: Relat
         values = rows[child(column.id)]
         if encoding(column.type).stats == "json":
             found += _json_complaints(stats, values.to_pylist(), column.id)
-        elif (field := known(stats, column_name(column.id))) is not None:
-            plain = values.cast(PLAIN.get(column.type.kind, values.type)).to_pylist()
-            found += [f"{column.name}: {c}" for c in _flat_complaints(field, plain)]
+        else:
+            values = values.cast(plain(values.type)).to_pylist()
+            found += _inside_complaints(stats, column.id, (), column.type, values)
     return found
 
 
@@ -144,12 +211,35 @@ def known(stats: pa.RecordBatch | pa.Table, name: str) -> dict[str, Any] | None:
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if column.null_count:
         return None
-    kinds = {pa.date32(): pa.int32(), pa.timestamp("us"): pa.int64()}
-    kinds[pa.timestamp("us", "UTC")] = pa.int64()
     return {
-        f.name: values.cast(kinds.get(f.type, f.type))[0].as_py()
+        f.name: values.cast(plain(f.type))[0].as_py()
         for f, values in zip(column.type, column.flatten(), strict=True)
     }
+
+
+def _inside_complaints(
+    stats: pa.Table, column_id: int, steps: Steps, declared: ColumnType, values: list[Any]
+) -> Iterator[str]:
+    """Check a column or a place inside one, and what is below it."""
+    name = inside_name(column_id, steps)
+    if (field := known(stats, name)) is not None:
+        yield from (f"{name}: {c}" for c in _flat_complaints(field, values))
+        if any(step in ("[]", "{k}", "{v}") for step in steps) and field["count"] != len(values):
+            yield f"{name}: count {field['count']} for {values}"
+    for step, inner, inside in _inside(declared, values):
+        yield from _inside_complaints(stats, column_id, (*steps, step), inner, inside)
+
+
+def _inside(declared: ColumnType, values: list[Any]) -> Iterator[tuple[str, ColumnType, list[Any]]]:
+    some = [value for value in values if value is not None]
+    if declared.kind is Kind.LIST and declared.element is not None:
+        yield "[]", declared.element, [item for value in some for item in value]
+    if declared.kind is Kind.MAP and declared.element is not None:
+        yield "{k}", ColumnType(Kind.STRING), [key for value in some for key, _ in value]
+        yield "{v}", declared.element, [item for value in some for _, item in value]
+    for field in fields(declared):
+        inside = [None if value is None else value[field.name] for value in values]
+        yield field_step(field.name), field.type, inside
 
 
 def _flat_complaints(field: dict[str, Any], values: list[Any]) -> Iterator[str]:
@@ -159,6 +249,10 @@ def _flat_complaints(field: dict[str, Any], values: list[Any]) -> Iterator[str]:
         yield f"counts {field} for {values}"
     if "low" in field:
         yield from _bound_complaints(field, some, "low", "high", "low_exact", "high_exact")
+    if field.get("shortest") is not None and any(len(v) < field["shortest"] for v in some):
+        yield f"shortest {field} for {values}"
+    if field.get("longest") is not None and any(len(v) > field["longest"] for v in some):
+        yield f"longest {field} for {values}"
 
 
 def _bound_complaints(

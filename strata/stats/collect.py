@@ -5,9 +5,9 @@ import pyarrow as pa
 from strata.format.columns import child
 from strata.format.encodings import encoding
 from strata.model.schema import Relation
-from strata.stats.flat import collect_flat
 from strata.stats.json import collect_json
-from strata.stats.wire import ROWS, column_name
+from strata.stats.nested import collect_nested
+from strata.stats.wire import ROWS
 
 
 def collect(updates: pa.Table | pa.RecordBatch, relation: Relation) -> pa.RecordBatch:
@@ -27,5 +27,5 @@ def collect(updates: pa.Table | pa.RecordBatch, relation: Relation) -> pa.Record
         if encoding(column.type).stats == "json":
             columns |= collect_json(values, column.id)
         else:
-            columns[column_name(column.id)] = collect_flat(values, column.type)
+            columns |= collect_nested(values, column.type, column.id)
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

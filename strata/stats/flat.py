@@ -1,8 +1,9 @@
-"""Statistics of the columns that are not JSON: nulls, NaNs, low and high.
+"""Statistics of one sequence of values that are not JSON: nulls, NaNs, low and high, lengths.
 
 Vectorised: one pass of Arrow's `min_max` a column. Strings and bytes are cut as they are
 collected, so that no statistic is ever large. Bounds are those of the values that are neither
-null nor NaN; a column without such values has null bounds and counts that say so.
+null nor NaN; a column without such values has null bounds and counts that say so. Of lists and
+maps it says how long they are; `nested` looks inside.
 """
 
 from typing import Any, Final, TypeAlias
@@ -12,27 +13,37 @@ import pyarrow.compute as pc
 
 from strata.model.types import ColumnType
 from strata.stats.bounds import S, cut_high, cut_low
-from strata.stats.wire import COUNTED, scalar_type
+from strata.stats.wire import scalar_type
 
 COLLECT_BYTES: Final = 100  # longest bound of a string or bytes column at collection
 
 Values: TypeAlias = pa.Array | pa.ChunkedArray
 
 
-def collect_flat(values: Values, column_type: ColumnType) -> pa.StructArray:
-    """Return the statistics of one column.
+def collect_flat(
+    values: Values, column_type: ColumnType, *, counted: bool = False
+) -> pa.StructArray:
+    """Return the statistics of one column, or of a place inside one.
 
-    Shape: one row of `scalar_type(column_type)`; a type that Arrow cannot order has null bounds.
+    Shape: one row of `scalar_type(column_type, counted=counted)`.
     """
-    shape = scalar_type(column_type)
-    nulls = int(values.null_count)
-    if shape == COUNTED:
-        return struct_row(shape, {"nulls": nulls})
-    counts: dict[str, Any] = {"nulls": nulls}
-    if pa.types.is_floating(values.type):
-        values, counts["nans"] = _without_nans(values)
-    low, high = _min_max(values)
-    return struct_row(shape, counts | _bounds(low, high))
+    shape = scalar_type(column_type, counted=counted)
+    fields: dict[str, Any] = {"count": len(values), "nulls": int(values.null_count)}
+    if shape.get_field_index("shortest") >= 0:
+        fields["shortest"], fields["longest"] = _lengths(values)
+    if shape.get_field_index("low") >= 0:
+        if pa.types.is_floating(values.type):
+            values, fields["nans"] = _without_nans(values)
+        fields |= _bounds(*min_max(values))
+    return struct_row(shape, fields)
+
+
+def as_list(values: Values) -> Values:
+    """Return maps as lists of entries, which Arrow can measure and flatten; lists as they are."""
+    if not pa.types.is_map(values.type):
+        return values
+    entry = pa.struct([("key", values.type.key_type), ("value", values.type.item_type)])
+    return values.cast(pa.list_(entry))
 
 
 def struct_row(shape: pa.StructType, fields: dict[str, Any]) -> pa.StructArray:
@@ -55,13 +66,21 @@ def _without_nans(values: Values) -> tuple[Values, int]:
     return (values.filter(pc.invert(is_nan)) if nans else values), nans
 
 
-def _min_max(values: Values) -> tuple[pa.Scalar | None, pa.Scalar | None]:
-    try:
-        both = pc.min_max(values)
-    except pa.ArrowNotImplementedError:  # no order in Arrow: no bounds, which keeps every part
-        return None, None
+def min_max(values: Values) -> tuple[pa.Scalar | None, pa.Scalar | None]:
+    """Return the least and the greatest value; None where there is none."""
+    kind = values.type
+    if pa.types.is_duration(kind):  # Arrow orders them only as the numbers that they are
+        values = values.cast(pa.int64())
+    both = pc.min_max(values)
     low, high = both["min"], both["max"]
-    return (low, high) if low.is_valid and high.is_valid else (None, None)
+    if not (low.is_valid and high.is_valid):
+        return None, None
+    return (low, high) if low.type == kind else (low.cast(kind), high.cast(kind))
+
+
+def _lengths(values: Values) -> tuple[pa.Scalar, pa.Scalar]:
+    both = pc.min_max(pc.list_value_length(as_list(values)))
+    return both["min"].cast(pa.int64()), both["max"].cast(pa.int64())
 
 
 def _bounds(low: pa.Scalar | None, high: pa.Scalar | None) -> dict[str, Any]:

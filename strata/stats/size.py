@@ -6,6 +6,7 @@ needs no compressor and is the same everywhere:
 
 * a number, date or time: its significant bytes, 0 for zero and null (runs of zero bytes vanish),
 * a floating point number: its width, 0 for zero and null,
+* a uuid, a time, anything of a fixed number of bytes: these bytes; nothing for null,
 * a text: its bytes and 2 for its length; 0 for empty and null,
 * a flag that is known, and whether a column is: one bit each.
 
@@ -13,7 +14,7 @@ needs no compressor and is the same everywhere:
 the names of columns are not counted: a manifest has them once, or anyway.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from strata.stats.wire import PREFIX
 
 _LENGTH_BITS: Final = 16
 _SIGNED_LIMITS: Final = np.int64(1) << np.arange(7, 63, 8)  # what 1, 2, ... 7 bytes no longer hold
+_UNSIGNED_LIMITS: Final = np.uint64(1) << np.arange(8, 63, 8, dtype=np.uint64)
 
 Bits = npt.NDArray[np.int64]
 
@@ -64,17 +66,25 @@ def _value_bits(values: pa.Array) -> Bits:
         return _byte_bits(values, kind.byte_width)
     if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
         return _integer_bits(values)
+    if pa.types.is_fixed_size_binary(kind):
+        return _present(values) * np.int64(8 * kind.byte_width)
     lengths = np.asarray(_filled(pc.binary_length(values)), dtype=np.int64)
     return np.where(lengths == 0, 0, 8 * lengths + _LENGTH_BITS)
 
 
 def _integer_bits(values: pa.Array) -> Bits:
-    width = pa.int32() if values.type.bit_width == 32 else pa.int64()
-    plain = values.cast(width) if pa.types.is_temporal(values.type) else values
+    kind = values.type
+    if pa.types.is_unsigned_integer(kind):
+        return _sized(np.asarray(_filled(values)), _UNSIGNED_LIMITS)
+    width = pa.int32() if kind.bit_width == 32 else pa.int64()
+    plain = values.cast(width) if pa.types.is_temporal(kind) else values
     numbers = np.asarray(_filled(plain), dtype=np.int64)
-    magnitudes = np.where(numbers < 0, ~numbers, numbers)
-    sizes = 8 * (1 + np.searchsorted(_SIGNED_LIMITS, magnitudes, side="right"))
-    return np.where(numbers == 0, 0, sizes)
+    return _sized(np.where(numbers < 0, ~numbers, numbers), _SIGNED_LIMITS, numbers == 0)
+
+
+def _sized(magnitudes: npt.NDArray[Any], limits: npt.NDArray[Any], zero: Any = None) -> Bits:
+    sizes = 8 * (1 + np.searchsorted(limits, magnitudes, side="right"))
+    return np.where(magnitudes == 0 if zero is None else zero, 0, sizes)
 
 
 def _byte_bits(values: pa.Array, width: int) -> Bits:

@@ -82,7 +82,7 @@ def _widens(old: pa.StructType, new: pa.StructType) -> bool:
     if min(old.get_field_index("low"), new.get_field_index("low")) < 0:
         return False
     a, b = old.field("low").type, new.field("low").type
-    integers = pa.types.is_signed_integer(a) and pa.types.is_signed_integer(b)
+    integers = pa.types.is_integer(a) and pa.types.is_integer(b)
     floats = pa.types.is_float32(a) and pa.types.is_float64(b)
     decimals = pa.types.is_decimal(a) and pa.types.is_decimal(b) and a.scale == b.scale
     return bool(integers or floats or decimals)

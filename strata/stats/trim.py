@@ -4,17 +4,20 @@ In this order, stopping as soon as the budget is met:
 
 1. drop JSON paths that hold values of several kinds: nearly every cast fails on some of them;
 2. shorten the bounds of strings and bytes, to fewer and fewer bytes behind what both share;
-3. drop columns and JSON paths: the least useful, then the most expensive, first.
+3. drop columns, JSON paths and places inside nested columns: the least useful, then the most
+   expensive, first; nothing goes before what is below it.
 
-Names on the keep list survive every budget, whole, and so do the ancestors of kept JSON paths.
+Names on the keep list survive every budget, whole, and so do their ancestors.
 Laws: trimmed statistics still enclose the data, at every budget from 0 up, and never cost more
 than before. So that a dropped path is not taken for an absent one, its parent is marked as not
 `complete`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from heapq import heapify, heappop, heappush
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -23,8 +26,9 @@ import pyarrow as pa
 from strata.model.schema import Relation
 from strata.stats.bounds import common_prefix_bytes, cut_high, cut_low
 from strata.stats.flat import struct_row
+from strata.stats.nested import places
 from strata.stats.size import column_bits, encoded_size
-from strata.stats.wire import PREFIX, parse_name, path_name
+from strata.stats.wire import JSON_PATH, PREFIX, parent_name, parse_inside, parse_name
 
 # Bytes kept behind the common prefix of a low and a high, tried in turn. What all of a part's
 # values share says most; the first byte in which they differ says most of the rest.
@@ -60,8 +64,10 @@ def trim(
     """Return the statistics of one part within the budget, and what was lost.
 
     `keep` holds patterns as in file names, whatever the case, matched with the name of a column,
-    the last key of a JSON path, or both as in `payload.sched.at`. `usefulness` weighs statistics
-    columns by name (default 0); higher goes later, the leading sort column last among equals.
+    the last key of a JSON path or field of a record, or the whole way as in `payload.sched.at`;
+    steps that no user has named (elements, ends of a range) count as what they belong to.
+    `usefulness` weighs statistics columns by name (default 0); higher goes later, the leading
+    sort column last among equals.
     Errs: bounds become looser, never tighter.
     """
     before = encoded_size(row)
@@ -81,21 +87,26 @@ def trim(
 def kept_names(names: Sequence[str], relation: Relation, keep: Sequence[str]) -> frozenset[str]:
     """Return the statistics columns that no budget may drop, ancestors included.
 
-    A JSON column that matches keeps its root; its paths have to match themselves.
+    A JSON column that matches keeps its root, a record itself; what is below has to match, too.
     """
     kept: set[str] = set()
     for name in names:
-        parsed = parse_name(name)
-        if parsed is None or parsed[0] not in relation.by_id:
-            continue
-        column_id, path = parsed
-        column = relation.by_id[column_id].name
-        last = path[-1] if path else column
-        if _matches(last, keep) or _matches(".".join((column, *(path or ()))), keep):
-            kept.add(name)
-            if path is not None:
-                kept |= {path_name(column_id, path[:length]) for length in range(len(path))}
+        wanted = _names(name, relation)
+        if wanted and (_matches(wanted[-1], keep) or _matches(".".join(wanted), keep)):
+            kept |= {name, *_ancestors(name)}
     return frozenset(kept)
+
+
+def _names(name: str, relation: Relation) -> tuple[str, ...]:
+    """Return what users call the way to a statistics column; nothing for what is no column."""
+    parsed, inside = parse_name(name), parse_inside(name)
+    column = relation.by_id.get(parsed[0]) if parsed is not None else None
+    if parsed is None or column is None:
+        return ()
+    if inside is None:
+        return (column.name, *(parsed[1] or ()))
+    found = [p.names for p in places(column.type) if p.steps == inside[1]]
+    return (column.name, *found[0]) if found else (column.name,)
 
 
 class _Budget:
@@ -108,6 +119,8 @@ class _Budget:
         self._limit_bits = 8 * budget_bytes
         self._bits = {n: _cost(c) for n, c in self.columns.items() if n.startswith(PREFIX)}
         self._total = sum(self._bits.values())
+        self._above = {name: tuple(_ancestors(name)) for name in self._bits}
+        self._below = Counter(ancestor for above in self._above.values() for ancestor in above)
         assert (self._total + 7) // 8 == cost_bytes
 
     def met(self) -> bool:
@@ -119,13 +132,21 @@ class _Budget:
     def names(self) -> list[str]:
         return list(self._bits)
 
-    def drop(self, name: str) -> None:
+    def is_leaf(self, name: str) -> bool:
+        """Return whether a column is there, and nobody's ancestor; nothing else is dropped."""
+        return name in self._bits and not self._below[name]
+
+    def drop(self, name: str) -> str | None:
+        """Drop a leaf; return the column above, which may now be one."""
         del self.columns[name]
         self._total -= self._bits.pop(name)
         self.dropped.append(name)
-        parent = _parent(name)
-        if parent in self.columns:
-            self.replace(parent, _with(self.columns[parent], {"complete": False}))
+        above = self._above[name]
+        self._below.subtract(above)
+        parent = self.columns.get(above[0]) if above else None
+        if parent is not None and parent.type == JSON_PATH:
+            self.replace(above[0], _with(parent, {"complete": False}))
+        return above[0] if parent is not None else None
 
     def replace(self, name: str, column: pa.StructArray) -> None:
         self.columns[name] = column
@@ -133,17 +154,12 @@ class _Budget:
         self._bits[name] = _cost(column)
         self._total += self._bits[name]
 
-    def leaves(self) -> Iterator[str]:
-        """Yield the columns that are nobody's ancestor; nothing else may be dropped."""
-        ancestors = {a for name in self._bits for a in _ancestors(name)}
-        yield from (name for name in self.names() if name not in ancestors)
-
 
 def _drop_mixed(budget: _Budget, kept: frozenset[str]) -> None:
     for name in reversed(budget.names()):  # children come behind their parents
         if budget.met():
             return
-        if name not in kept and name in set(budget.leaves()) and _is_mixed(budget.columns[name]):
+        if name not in kept and budget.is_leaf(name) and _is_mixed(budget.columns[name]):
             budget.drop(name)
 
 
@@ -195,19 +211,24 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _drop(budget: _Budget, kept: frozenset[str], rank: Callable[[str], float]) -> None:
-    while not budget.met():
-        candidates = [name for name in budget.leaves() if name not in kept]
-        if not candidates:
-            return
-        budget.drop(min(candidates, key=lambda name: (rank(name), -budget.cost(name), name)))
+    def place(name: str) -> tuple[float, int, str]:
+        return rank(name), -budget.cost(name), name
+
+    leaves = [place(name) for name in budget.names() if name not in kept and budget.is_leaf(name)]
+    heapify(leaves)
+    while leaves and not budget.met():
+        above = budget.drop(heappop(leaves)[-1])
+        if above is not None and above not in kept and budget.is_leaf(above):
+            heappush(leaves, place(above))
 
 
 def _rank(relation: Relation, usefulness: Mapping[str, float]) -> Callable[[str], float]:
     """Return how much a statistics column helps; the leading sort column by nature does."""
-    leading = f"{PREFIX}{relation.sort_ids[0]}"
 
     def rank(name: str) -> float:
-        return usefulness.get(name, 0.0) + (0.5 if name == leading else 0.0)
+        inside = parse_inside(name)
+        leads = inside is not None and inside[0] == relation.sort_ids[0]
+        return usefulness.get(name, 0.0) + (0.5 if leads else 0.0)
 
     return rank
 
@@ -216,16 +237,11 @@ def _matches(name: str, keep: Sequence[str]) -> bool:
     return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in keep)
 
 
-def _parent(name: str) -> str | None:
-    parsed = parse_name(name)
-    return path_name(parsed[0], parsed[1][:-1]) if parsed and parsed[1] else None
-
-
-def _ancestors(name: str) -> list[str]:
-    column_id, path = parse_name(name) or (0, None)
-    return (
-        [path_name(column_id, path[:length]) for length in range(len(path or ()))] if path else []
-    )
+def _ancestors(name: str) -> Iterator[str]:
+    parent = parent_name(name)
+    while parent is not None:
+        yield parent
+        parent = parent_name(parent)
 
 
 def _cost(column: pa.StructArray) -> int:

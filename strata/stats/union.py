@@ -1,8 +1,8 @@
 """Fold the rows of statistics columns into one row that encloses them all.
 
-For each column: counts add; the low is the lowest of the lows. A side of which some row knows no
-bound has none in the union, and rows that contradict themselves (low above high) count as such:
-a lie must not be laundered into a plausible range.
+For each column, and each place inside one: counts add; the low is the lowest of the lows. A side
+of which some row knows no bound has none in the union, and rows that contradict themselves (low
+above high) count as such: a lie must not be laundered into a plausible range.
 """
 
 from dataclasses import dataclass
@@ -13,10 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.stats.flat import struct_row
-from strata.stats.wire import JSON_PATH, ROWS, Path, parse_name
+from strata.stats.flat import min_max, struct_row
+from strata.stats.wire import JSON_PATH, LENGTHS, ROWS, Path, parse_name
 
 Mask = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int64]
 
 _JSON_COUNTS = (
     "present", "json_nulls", "bools", "trues", "numbers", "strings", "lists", "maps",
@@ -76,14 +77,25 @@ def _known_complete(table: pa.Table, name: str | None) -> tuple[Mask, Mask]:
     return known, _flags(column, "complete")
 
 
-def _union_flat(column: pa.StructArray, rows: npt.NDArray[np.int64]) -> pa.StructArray:
+def _union_flat(column: pa.StructArray, rows: Numbers) -> pa.StructArray:
     names = [field.name for field in column.type]
-    fields: dict[str, Any] = {n: _sum(column, n) for n in names if n in ("nulls", "nans")}
+    fields: dict[str, Any] = {n: _sum(column, n) for n in names if n in ("count", "nulls", "nans")}
+    values = _counts(column, "count") if "count" in names else rows
+    nans = _counts(column, "nans") if "nans" in names else np.zeros_like(rows)
+    valued = values != _counts(column, "nulls") + nans
     if "low" in names:
-        nans = _counts(column, "nans") if "nans" in names else np.zeros_like(rows)
-        valued = rows != _counts(column, "nulls") + nans
         fields |= _union_bounds(column, valued, ("low", "high", "low_exact", "high_exact"))
+    if "shortest" in names:
+        fields |= _union_lengths(column, valued)
     return struct_row(column.type, fields)
+
+
+def _union_lengths(column: pa.StructArray, valued: Mask) -> dict[str, Any]:
+    kept = column.filter(pa.array(valued))
+    least, most = (pc.struct_field(kept, name) for name in LENGTHS)
+    if not len(kept) or least.null_count or most.null_count or _contradicts(least, most):
+        return {}
+    return dict(zip(LENGTHS, (pc.min(least), pc.max(most)), strict=True))
 
 
 def _union_bounds(
@@ -98,10 +110,10 @@ def _union_bounds(
         return unknown
     sides: dict[str, Any] = dict(unknown)
     if lows.null_count == 0:
-        sides[low] = pc.min(lows)
+        sides[low] = min_max(lows)[0]
         sides[low_exact] = _attained(kept, lows, sides[low], low_exact)
     if highs.null_count == 0:
-        sides[high] = pc.max(highs)
+        sides[high] = min_max(highs)[1]
         sides[high_exact] = _attained(kept, highs, sides[high], high_exact)
     return sides
 
@@ -158,12 +170,12 @@ def _combined(table: pa.Table, name: str) -> pa.StructArray:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-def _numbers(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
+def _numbers(values: pa.Array | pa.ChunkedArray) -> Numbers:
     """Return counts as numbers; a missing one is -1, which equals no count."""
     return np.asarray(pc.fill_null(values, -1), dtype=np.int64)
 
 
-def _counts(column: pa.StructArray, name: str) -> npt.NDArray[np.int64]:
+def _counts(column: pa.StructArray, name: str) -> Numbers:
     return _numbers(pc.struct_field(column, name))
 
 

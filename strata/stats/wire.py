@@ -3,11 +3,16 @@
     rows                 int64    updates in the part
     s.{id}               struct   one column of the relation, by id: a rename keeps it
     s.{id}$  s.{id}$.a   struct   one path of a JSON column: the root, then a key, and so on
+    s.{id}/a  s.{id}/[]  struct   what is inside a nested column: a field of a record, the elements
+                                  of a list, `{k}` and `{v}` the keys and values of a map
 
 A whole struct that is null, or a column that is missing, means *unknown*. One exception: a path
 without statistics whose nearest known ancestor is `complete` is known to be absent in every row.
 A path is the tuple of its keys; lists are not descended. A low or high that is null means that
 no bound is known on that side, unless the counts show that there are no values at all.
+
+Inside a nested column the values counted are as many as the rows, until a step into a list or a
+map: from there on they are the elements of all rows, and every struct has their `count`.
 """
 
 import re
@@ -17,7 +22,7 @@ from typing import Final
 import pyarrow as pa
 
 from strata.format.encodings import arrow_type, encoding
-from strata.model.types import ColumnType
+from strata.model.types import ColumnType, Kind
 
 STATS_VERSION: Final = 1  # grows when statistics mean something else; older ones are backfilled
 
@@ -25,10 +30,19 @@ ROWS: Final = "rows"
 PREFIX: Final = "s."
 ROOT: Final = "$"
 
-Path = tuple[str, ...]
+# Steps into nested values. Fields are plain or quoted, so that these are nobody's name.
+ELEMENT: Final = "[]"
+KEYS: Final = "{k}"
+VALUES: Final = "{v}"
+
+Path = tuple[str, ...]  # the keys that lead to a place in JSON
+Steps = tuple[str, ...]  # what leads into nested values: see `field_step` and the three above
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NAME: Final = re.compile(r"s\.([0-9]+)(\$.*)?", re.DOTALL)
+_NAME: Final = re.compile(r"s\.([0-9]+)(?:(\$.*)|((?:/.*)?))", re.DOTALL)
+_INSIDE: Final = re.compile(
+    r"/(\[\]|\{[kv]\}|[A-Za-z_][A-Za-z0-9_]*|\['(?:[^'\\]|\\.)*'\])", re.DOTALL
+)
 _STEP: Final = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\['((?:[^'\\]|\\.)*)'\]", re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\(u[0-9a-f]{4}|.)", re.DOTALL)
 _TO_ESCAPE: Final = re.compile(r"[\\'\x00-\x1f\x7f]")
@@ -56,7 +70,8 @@ _JSON_FIELDS: Final = (
 )
 
 JSON_PATH: Final = pa.struct(list(_JSON_FIELDS))
-COUNTED: Final = pa.struct([("nulls", pa.int64())])  # JSON columns and types without bounds
+COUNTED: Final = pa.struct([("nulls", pa.int64())])  # JSON columns, and structs around others
+LENGTHS: Final = ("shortest", "longest")  # of the lists or maps that are not null; exact
 
 
 def column_name(column_id: int) -> str:
@@ -74,9 +89,10 @@ def path_name(column_id: int, path: Path) -> str:
 
 
 def parse_name(name: str) -> tuple[int, Path | None] | None:
-    """Return the column id and the path that a statistics name stands for.
+    """Return the column id and the JSON path that a statistics name stands for.
 
-    The path is None for the column itself; the result is None for what is no such name.
+    The path is None for the column itself and for what is inside a nested one (`parse_inside`);
+    the result is None for what is no such name.
 
     >>> parse_name("s.5"), parse_name("s.5$"), parse_name("s.5$.a['b c']"), parse_name("rows")
     ((5, None), (5, ()), (5, ('a', 'b c')), None)
@@ -85,9 +101,48 @@ def parse_name(name: str) -> tuple[int, Path | None] | None:
     if match is None:
         return None
     if match[2] is None:
-        return int(match[1]), None
+        return None if _inside(match[3]) is None else (int(match[1]), None)
     path = _steps(match[2], _STEP, _unescape)
     return None if path is None else (int(match[1]), path)
+
+
+def inside_name(column_id: int, steps: Steps) -> str:
+    """Return the name of the statistics of a place inside a nested column.
+
+    >>> inside_name(5, (field_step("lat"),)), inside_name(5, (ELEMENT, field_step("a/b")))
+    ('s.5/lat', "s.5/[]/['a/b']")
+    """
+    return f"{PREFIX}{column_id}" + "".join(f"/{step}" for step in steps)
+
+
+def field_step(name: str) -> str:
+    """Return the step into a field of a record, quoted if the name is an odd one."""
+    return name if _PLAIN.fullmatch(name) else f"['{_TO_ESCAPE.sub(_escape, name)}']"
+
+
+def parse_inside(name: str) -> tuple[int, Steps] | None:
+    """Return the column id and the steps of the statistics of a column, or of a place inside it.
+
+    Errs: None for JSON paths and for what is no such name.
+
+    >>> parse_inside("s.5"), parse_inside("s.5/[]/['a/b']"), parse_inside("s.5$")
+    ((5, ()), (5, ('[]', "['a/b']")), None)
+    """
+    match = _NAME.fullmatch(name)
+    steps = None if match is None or match[2] is not None else _inside(match[3])
+    return None if match is None or steps is None else (int(match[1]), steps)
+
+
+def parent_name(name: str) -> str | None:
+    """Return the name of the statistics right above: of a path, or of a place inside a column.
+
+    >>> parent_name("s.5$.a.b"), parent_name("s.5/[]/lat"), parent_name("s.5"), parent_name("s.5$")
+    ('s.5$.a', 's.5/[]', None, None)
+    """
+    parsed, inside = parse_name(name), parse_inside(name)
+    if parsed is not None and parsed[1]:
+        return path_name(parsed[0], parsed[1][:-1])
+    return inside_name(inside[0], inside[1][:-1]) if inside is not None and inside[1] else None
 
 
 def spark_path(text: str) -> Path | None:
@@ -101,14 +156,32 @@ def spark_path(text: str) -> Path | None:
     return _steps(text, _SPARK_STEP, str)
 
 
-def scalar_type(column_type: ColumnType) -> pa.StructType:
-    """Return the Arrow type of the statistics of a column that is not JSON."""
-    if encoding(column_type).stats != "range":
-        return COUNTED
+def has_bounds(column_type: ColumnType) -> bool:
+    """Return whether statistics of this type have a low and a high: its values are one number."""
+    kind = encoding(column_type)
+    return kind.stats == "range" and not pa.types.is_struct(kind.arrow(column_type))
+
+
+def scalar_type(column_type: ColumnType, *, counted: bool = False) -> pa.StructType:
+    """Return the Arrow type of the statistics of a column that is not JSON.
+
+    `counted`: of a place inside lists or maps, which says how many values there are.
+    """
+    fields = [("count", pa.int64())] if counted else []
+    fields.append(("nulls", pa.int64()))
+    if column_type.kind in (Kind.LIST, Kind.MAP):
+        fields += [(name, pa.int64()) for name in LENGTHS]
+    if not has_bounds(column_type):
+        return pa.struct(fields)
     value = arrow_type(column_type)
-    nans = [("nans", pa.int64())] if pa.types.is_floating(value) else []
-    exact = [("low_exact", pa.bool_()), ("high_exact", pa.bool_())]
-    return pa.struct([("nulls", pa.int64()), *nans, ("low", value), ("high", value), *exact])
+    fields += [("nans", pa.int64())] if pa.types.is_floating(value) else []
+    fields += [("low", value), ("high", value)]
+    return pa.struct([*fields, ("low_exact", pa.bool_()), ("high_exact", pa.bool_())])
+
+
+def _inside(text: str) -> Steps | None:
+    steps = tuple(_INSIDE.findall(text))
+    return steps if "".join(f"/{step}" for step in steps) == text else None
 
 
 def _step(key: str) -> str:

@@ -1,48 +1,99 @@
 """Law 6: statistics enclose the data, collected, united, and trimmed to every budget."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strata.format.encodings import ENCODINGS, encoding
 from strata.model.schema import Relation
+from strata.model.types import ColumnType, Kind, parse_type
 from strata.stats import collect, concat, encoded_size, encoded_sizes, trim, union
 from strata.stats.trim import kept_names
-from strata.stats.wire import column_name, parse_name, path_name
+from strata.stats.wire import column_name, field_step, parent_name, parse_name, path_name
 from tests.facts import (
     DOCUMENT,
     EVERY_TYPE,
-    POISON,
     canonical,
     complaints,
     documents,
+    fields,
     known,
+    plain,
     poison,
     table,
 )
 
 DOCUMENTS = Relation(0, (DOCUMENT,), (DOCUMENT.id,), ())
-KEEPS = st.sampled_from([(), ("*_at",), ("c_json*",), ("C_BOOL", "c_jsonb.a"), ("*",)])
+EACH_TYPE = [Relation(0, (column,), (column.id,), ()) for column in EVERY_TYPE.columns]
+each_type = pytest.mark.parametrize("relation", EACH_TYPE, ids=lambda r: str(r.columns[0].type))
+few = settings(max_examples=max(5, settings.default.max_examples // 6))  # of 48 types each
+KEEPS = st.sampled_from([(), ("*_at",), ("c_json*",), ("C_BOOL", "c_jsonb.a", "*.d"), ("*",)])
 
 
-@given(poison())
-def test_collected_statistics_enclose_the_data(rows: pa.Table) -> None:
-    assert complaints(collect(rows, EVERY_TYPE), rows, EVERY_TYPE) == []
+@each_type
+@few
+@given(st.data())
+def test_collected_statistics_enclose_the_data(relation: Relation, data: st.DataObject) -> None:
+    rows = data.draw(poison(relation))
+
+    assert complaints(collect(rows, relation), rows, relation) == []
 
 
-@given(poison())
-def test_collected_bounds_are_those_of_a_loop(rows: pa.Table) -> None:
+@each_type
+@few
+@given(st.data())
+def test_a_chunk_boundary_changes_nothing(relation: Relation, data: st.DataObject) -> None:
+    rows = data.draw(poison(relation))
+    cut = data.draw(st.integers(0, rows.num_rows))
+
+    chunked = pa.concat_tables([rows.slice(0, cut), rows.slice(cut)])
+
+    assert collect(chunked, relation).equals(collect(rows, relation))
+
+
+@each_type
+@few
+@given(st.data())
+def test_collected_bounds_are_those_of_a_loop(relation: Relation, data: st.DataObject) -> None:
     """Short values are not cut: the bounds are the least and the greatest, and exact."""
-    stats = collect(rows, EVERY_TYPE)
+    rows = data.draw(poison(relation))
+    stats = collect(rows, relation)
 
-    for column in EVERY_TYPE.columns:
-        field = known(stats, column_name(column.id))
-        values = _plain(rows, column.id)
-        if field is None or "low" not in field or any(_is_long(v) for v in values):
-            continue
+    column = relation.columns[0]
+    field = known(stats, column_name(column.id))
+    assert field is not None
+    values = _plain(rows, column.id)
+    if "low" in field and not any(_is_long(v) for v in values):
         expected = (min(values), max(values), True, True) if values else (None, None, False, False)
         assert tuple(field[n] for n in ("low", "high", "low_exact", "high_exact")) == expected
+
+
+@each_type
+def test_nothing_is_silently_unbounded(relation: Relation) -> None:
+    """Every scalar type has bounds, and every place in a nested one has statistics."""
+    column = relation.columns[0]
+    names = {f"s.{column.id}{way}" for way in _ways(column.type)}
+
+    stats = collect(table([[]], relation), relation)
+
+    assert names | {"rows"} == {n for n in stats.schema.names if "$" not in n}
+    if encoding(column.type).stats == "range" and column.type != parse_type("numeric"):
+        assert stats.schema.field(f"s.{column.id}").type.get_field_index("low") >= 0
+
+
+def _ways(declared: ColumnType) -> Iterator[str]:
+    yield ""
+    below = {field_step(f.name): f.type for f in fields(declared)}
+    if declared.element is not None and declared.kind is Kind.LIST:
+        below = {"[]": declared.element}
+    if declared.element is not None and declared.kind is Kind.MAP:
+        below = {"{k}": ColumnType(Kind.STRING), "{v}": declared.element}
+    for step, inner in below.items():
+        yield from (f"/{step}{way}" for way in _ways(inner))
 
 
 @given(st.lists(documents(), max_size=6))
@@ -55,45 +106,66 @@ def test_every_path_of_a_document_is_known(values: list[Any]) -> None:
 
 @given(st.data())
 def test_the_union_encloses_every_part(data: st.DataObject) -> None:
-    parts = data.draw(st.lists(poison(), min_size=1, max_size=4))
-    stats = [collect(rows, EVERY_TYPE) for rows in parts]
-    budget = data.draw(st.integers(0, 400))
-    some = [trim(s, EVERY_TYPE, budget, ())[0] if data.draw(st.booleans()) else s for s in stats]
+    relation = data.draw(_some_columns())
+    parts = data.draw(st.lists(poison(relation), min_size=1, max_size=4))
+    stats = [collect(rows, relation) for rows in parts]
+    budget = data.draw(st.integers(0, 100))
+    some = [trim(s, relation, budget, ())[0] if data.draw(st.booleans()) else s for s in stats]
 
     united = union(concat(some, [rows.num_rows for rows in parts]))
 
     if united is not None:
-        assert complaints(united, pa.concat_tables(parts), EVERY_TYPE) == []
+        assert complaints(united, pa.concat_tables(parts), relation) == []
 
 
+@each_type
+@few
 @given(st.data())
-def test_the_union_of_pieces_is_the_statistics_of_the_whole(data: st.DataObject) -> None:
-    rows = data.draw(poison())
+def test_the_union_of_pieces_is_the_statistics_of_the_whole(
+    relation: Relation, data: st.DataObject
+) -> None:
+    rows = data.draw(poison(relation))
     cut = data.draw(st.integers(0, rows.num_rows))
     pieces = [rows.slice(0, cut), rows.slice(cut)]
 
-    united = union(concat([collect(p, EVERY_TYPE) for p in pieces], [p.num_rows for p in pieces]))
+    united = union(concat([collect(p, relation) for p in pieces], [p.num_rows for p in pieces]))
 
-    whole = collect(rows, EVERY_TYPE)
+    whole = collect(rows, relation)
     assert united is not None
     assert set(united.schema.names) == set(whole.schema.names)
     for name in whole.schema.names[1:]:
         assert known(united, name) == known(whole, name)
 
 
-@given(poison(), KEEPS)
+@each_type
+@few
+@given(st.data())
+def test_each_type_is_enclosed_at_every_budget(relation: Relation, data: st.DataObject) -> None:
+    rows = data.draw(poison(relation))
+    stats = collect(rows, relation)
+
+    for budget in {*range(0, 9), *range(0, encoded_size(stats) + 2, 7)}:
+        trimmed, _ = trim(stats, relation, budget, ())
+
+        assert complaints(trimmed, rows, relation) == []
+        assert encoded_size(trimmed) <= budget
+
+
+@given(st.data(), KEEPS)
 def test_trimmed_statistics_enclose_the_data_at_every_budget(
-    rows: pa.Table, keep: tuple[str, ...]
+    data: st.DataObject, keep: tuple[str, ...]
 ) -> None:
-    stats = collect(rows, EVERY_TYPE)
+    relation = data.draw(_some_columns())
+    rows = data.draw(poison(relation))
+    stats = collect(rows, relation)
     before = encoded_size(stats)
-    kept = kept_names(stats.schema.names, EVERY_TYPE, keep)
+    kept = kept_names(stats.schema.names, relation, keep)
     kept_cost = encoded_size(stats.select(["rows", *sorted(kept)]))
 
     for budget in {*range(0, before + 2, max(1, before // 10)), before - 1, before}:
-        trimmed, report = trim(stats, EVERY_TYPE, budget, keep)
+        trimmed, report = trim(stats, relation, budget, keep)
 
-        assert complaints(trimmed, rows, EVERY_TYPE) == []
+        assert complaints(trimmed, rows, relation) == []
         assert (report.bytes_before, report.bytes_after) == (before, encoded_size(trimmed))
         assert report.bytes_after <= min(before, max(budget, kept_cost))
         assert kept <= set(trimmed.schema.names)
@@ -101,14 +173,15 @@ def test_trimmed_statistics_enclose_the_data_at_every_budget(
         assert {*trimmed.schema.names, *report.dropped} == set(stats.schema.names)
 
 
-@given(poison(), st.integers(0, 300))
-def test_kept_statistics_lose_nothing_but_completeness(rows: pa.Table, budget: int) -> None:
-    stats = collect(rows, EVERY_TYPE)
-    keep = ("c_string", "c_jsonb.*")
+@given(st.data(), st.integers(0, 300))
+def test_kept_statistics_lose_nothing_but_completeness(data: st.DataObject, budget: int) -> None:
+    relation = data.draw(_some_columns("string", "jsonb"))
+    stats = collect(data.draw(poison(relation)), relation)
+    keep = ("c_string", "c_jsonb.*", "sent_at", "c_range*")
 
-    trimmed, _ = trim(stats, EVERY_TYPE, budget, keep)
+    trimmed, _ = trim(stats, relation, budget, keep)
 
-    for name in kept_names(stats.schema.names, EVERY_TYPE, keep):
+    for name in kept_names(stats.schema.names, relation, keep):
         before, after = known(stats, name), known(trimmed, name)
         assert before is not None
         assert after is not None
@@ -117,19 +190,22 @@ def test_kept_statistics_lose_nothing_but_completeness(rows: pa.Table, budget: i
 
 @given(st.data())
 def test_trimming_again_changes_nothing(data: st.DataObject) -> None:
-    stats = collect(data.draw(poison()), EVERY_TYPE)
-    budget = data.draw(st.integers(0, 300))
+    relation = data.draw(_some_columns())
+    stats = collect(data.draw(poison(relation)), relation)
+    budget = data.draw(st.integers(0, 200))
 
-    once, _ = trim(stats, EVERY_TYPE, budget, ("*_at",))
-    twice, report = trim(once, EVERY_TYPE, budget, ("*_at",))
+    once, _ = trim(stats, relation, budget, ("*_at",))
+    twice, report = trim(once, relation, budget, ("*_at",))
 
     assert twice.equals(once)
     assert report.dropped == ()
 
 
-@given(st.lists(poison(), min_size=1, max_size=4))
-def test_sizes_of_many_are_the_sizes_of_each(parts: list[pa.Table]) -> None:
-    stats = [collect(rows, EVERY_TYPE) for rows in parts]
+@given(st.data())
+def test_sizes_of_many_are_the_sizes_of_each(data: st.DataObject) -> None:
+    relation = data.draw(_some_columns())
+    parts = data.draw(st.lists(poison(relation), min_size=1, max_size=4))
+    stats = [collect(rows, relation) for rows in parts]
     together = encoded_sizes(concat(stats, [rows.num_rows for rows in parts]))
 
     missing = [len(set().union(*(s.schema.names for s in stats))) - s.num_columns for s in stats]
@@ -138,16 +214,23 @@ def test_sizes_of_many_are_the_sizes_of_each(parts: list[pa.Table]) -> None:
         assert encoded_size(row) <= total <= encoded_size(row) + absent // 8 + 1
 
 
+@st.composite
+def _some_columns(draw: st.DrawFn, *types: str) -> Relation:
+    """Draw a relation of a few columns, those of `types` among them."""
+    chosen = draw(st.lists(st.sampled_from(EVERY_TYPE.columns), max_size=5, unique=True))
+    fixed = [column for column in EVERY_TYPE.columns if column.name.removeprefix("c_") in types]
+    columns = tuple(dict.fromkeys([*fixed, *chosen])) or EVERY_TYPE.columns[:1]
+    return Relation(0, columns, (columns[0].id,), ())
+
+
 def _parents(names: list[str]) -> set[str]:
-    parsed = [p for p in map(parse_name, names) if p is not None and p[1]]
-    return {path_name(column_id, path[:-1]) for column_id, path in parsed if path}
+    return {above for name in names if (above := parent_name(name)) is not None}
 
 
 def _plain(rows: pa.Table, column_id: int) -> list[Any]:
     column = rows[str(column_id)]
-    if pa.types.is_temporal(column.type):
-        column = column.cast(pa.int32() if column.type == pa.date32() else pa.int64())
-    return [v for v in column.to_pylist() if v is not None and v == v]  # noqa: PLR0124
+    values = column.cast(plain(column.type)).to_pylist()
+    return [v for v in values if v is not None and v == v]  # noqa: PLR0124
 
 
 def _is_long(value: Any) -> bool:
@@ -161,5 +244,5 @@ def _paths(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
 
 
 def test_every_storable_type_is_covered() -> None:
-    assert {column.type.kind for column in EVERY_TYPE.columns} == {*POISON, DOCUMENT.type.kind}
+    assert {column.type.kind for column in EVERY_TYPE.columns} == set(ENCODINGS)
     assert parse_name(column_name(DOCUMENT.id)) == (DOCUMENT.id, None)

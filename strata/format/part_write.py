@@ -4,6 +4,7 @@ Equal updates give equal bytes: chunking and slicing of the input leave no trace
 Parquet's own are written for other readers; Strata never relies on them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,22 +15,12 @@ import pyarrow.parquet as pq
 from strata.errors import InvalidRequest
 from strata.format.columns import K_S, V_S, D, K, T, V, child, updates_schema
 from strata.format.layout import Description, Footer, check_layout, part_schema, struct_type
-from strata.format.nested import is_listed, items, leaves
+from strata.format.nested import is_listed, items
+from strata.format.part_settings import sample_of, writer_settings
 from strata.format.rowcodec import encode_batches, encode_rows
 from strata.model.schema import Column, Relation
 
 MEASURE_ROWS: Final = 4_096  # row groups are cut at multiples of this many rows
-SAMPLE_ROWS: Final = 1_024  # rows of each of the sample's blocks
-SAMPLE_BLOCKS: Final = 4
-DICTIONARY_SHARE: Final = 0.5  # a dictionary pays when fewer values than this share are distinct
-WRITER: Final[dict[str, Any]] = {
-    "version": "2.6",
-    "compression": "zstd",
-    "compression_level": 1,  # notes: 3 writes at half the speed for no smaller files
-    "write_statistics": True,
-    "write_page_checksum": True,
-    "store_schema": True,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +50,14 @@ def encode_part(
     schema = part_schema(relation, footer)
     groups = row_groups(updates, row_group_bytes)
     sink = pa.BufferOutputStream()
-    dictionary = dictionary_columns(updates, relation, footer)
-    with pq.ParquetWriter(sink, schema, use_dictionary=dictionary or False, **WRITER) as writer:
+    columns = [name for name in schema.names if name not in (K, V)]
+    sample = _columns(sample_of(updates), relation, schema, columns)
+    with pq.ParquetWriter(sink, schema, **writer_settings(sample, updates.num_rows)) as writer:
         start = 0
         for rows in groups:
             group = updates.slice(start, rows).combine_chunks()
-            writer.write_table(_columns(group, relation, schema), row_group_size=rows)
+            table = _columns(group, relation, schema, schema.names)
+            writer.write_table(table, row_group_size=rows)
             start += rows
     return EncodedPart(sink.getvalue().to_pybytes(), groups)
 
@@ -113,38 +106,21 @@ def _bits(array: pa.Array) -> int:
     return size * (1 + int(kind.bit_width))
 
 
-def dictionary_columns(updates: pa.Table, relation: Relation, footer: Footer) -> list[str]:
-    """Return the Parquet columns in which a dictionary pays, by a sample of the values."""
-    paths = {T: T, D: D}
-    if footer.layout != "row":
-        paths |= {child(c.id): f"{K_S}.{child(c.id)}" for c in relation.key_columns}
-        paths |= {child(c.id): f"{V_S}.{child(c.id)}" for c in relation.value_columns}
-    step = max(updates.num_rows // SAMPLE_BLOCKS, SAMPLE_ROWS)
-    starts = range(0, updates.num_rows, step)
-    sample = pa.concat_tables(
-        [updates.schema.empty_table()] + [updates.slice(s, SAMPLE_ROWS) for s in starts]
-    )
-    return [
-        path
-        for name, top in paths.items()
-        for path, values in leaves(_one(sample[name]), top)
-        if not pa.types.is_boolean(values.type)
-        and pc.count_distinct(values).as_py() < DICTIONARY_SHARE * len(values)
-    ]
-
-
-def _columns(group: pa.Table, relation: Relation, schema: pa.Schema) -> pa.Table:
-    """Return one row group in the columns of the file."""
+def _columns(
+    group: pa.Table, relation: Relation, schema: pa.Schema, names: Sequence[str]
+) -> pa.Table:
+    """Return one row group in those columns of the file that are asked for."""
     made: dict[str, Any] = {T: group[T], D: group[D]}
     for codec, struct, side in (
         (K, K_S, relation.key_columns),
         (V, V_S, relation.value_columns),
     ):
-        if codec in schema.names:
+        if codec in names:
             made[codec] = encode_side(group, side)
-        if struct in schema.names:
+        if struct in names:
             made[struct] = _struct(group, side)
-    return pa.Table.from_arrays([made[name] for name in schema.names], schema=schema)
+    fields = [schema.field(name) for name in names]
+    return pa.Table.from_arrays([made[name] for name in names], schema=pa.schema(fields))
 
 
 def encode_side(group: pa.Table, side: tuple[Column, ...]) -> pa.ChunkedArray:

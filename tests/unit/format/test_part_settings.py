@@ -1,0 +1,73 @@
+"""Encodings are chosen by what a sample of the values shows."""
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from strata.format.part_settings import SAMPLE_BLOCKS, SAMPLE_ROWS, sample_of, writer_settings
+
+ROWS = 40_000
+DRAW = random.Random(7)
+INTS = [DRAW.randrange(10**6) for _ in range(ROWS)]
+NOISE = [DRAW.getrandbits(64) - 2**63 for _ in range(ROWS)]
+COLUMNS: dict[str, tuple[Any, str]] = {
+    "seconds": (pa.array(range(0, ROWS * 1000, 1000)), "DELTA_BINARY_PACKED"),
+    "small": (pa.array(INTS), "DELTA_BINARY_PACKED"),
+    "noise": (pa.array(NOISE), "PLAIN"),
+    "ones": (pa.array([1] * ROWS), "RLE_DICTIONARY"),
+    "random": (pa.array([DRAW.random() for _ in range(ROWS)]), "BYTE_STREAM_SPLIT"),
+    "prices": (pa.array([i / 100 for i in INTS]), "PLAIN"),
+    "hex": (pa.array([f"{i:016x}" for i in NOISE]), "DELTA_LENGTH_BYTE_ARRAY"),
+    "carrier": (pa.array([f"carrier {i % 5000}" for i in INTS]), "RLE_DICTIONARY"),
+    "flag": (pa.array([i % 2 == 0 for i in INTS]), "PLAIN"),
+}
+
+
+@pytest.fixture(scope="module")
+def encodings() -> dict[str, str]:
+    """Return each column's encoding in a file written with the settings chosen for it."""
+    table = pa.table({name: values for name, (values, _) in COLUMNS.items()})
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, **writer_settings(sample_of(table), ROWS)) as writer:
+        writer.write_table(table)
+    file = pq.ParquetFile(pa.BufferReader(sink.getvalue()))
+    assert file.read() == table
+    group = file.metadata.row_group(0)
+    return {
+        group.column(i).path_in_schema: next(
+            e for e in [*group.column(i).encodings][::-1] if e != "RLE"
+        )
+        for i in range(group.num_columns)
+    }
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_column_gets_the_encoding_that_suits_its_values(
+    encodings: dict[str, str], name: str
+) -> None:
+    assert encodings[name] == COLUMNS[name][1]
+
+
+def test_few_rows_get_no_other_encodings() -> None:
+    table = pa.table({"a": [1.5, 2.5]})
+    assert writer_settings(sample_of(table), 2)["column_encoding"] is None
+
+
+def test_a_sample_is_taken_from_everywhere() -> None:
+    table = pa.table({"a": range(ROWS)})
+    sample = sample_of(table)["a"].to_pylist()
+
+    assert len(sample) == SAMPLE_BLOCKS * SAMPLE_ROWS
+    assert max(sample) >= ROWS * (SAMPLE_BLOCKS - 1) // SAMPLE_BLOCKS
+    assert sample_of(table.slice(0, 0)).num_rows == 0
+    assert sample_of(table.slice(0, 10)).num_rows == 10
+
+
+def test_codec_bytes_get_neither_dictionary_nor_statistics() -> None:
+    sample = pa.table({"t": [1, 2], "d": [1, 1]}).take([0, 0, 0])
+    settings = writer_settings(sample, 3)
+    assert settings["write_statistics"] == ["t", "d"]
+    assert settings["use_dictionary"] == ["t", "d"]

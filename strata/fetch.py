@@ -19,6 +19,7 @@ from strata.format.part import BATCH_ROWS, read_part
 from strata.model.schema import Relation
 from strata.state.state import Batch, State
 from strata.store.interface import Blob
+from strata.store.keys import names_content
 from strata.store.retry import retry
 from strata.updates.order import is_sorted, sort_updates
 from strata.updates.slices import WHOLE, Slice, keeps_order, overlapping_groups, rows_of
@@ -65,6 +66,12 @@ def load_manifest_of(
         raise Corrupt(
             "a manifest is missing", shard=shard, manifest=batch.manifest,
             lower=batch.lower, upper=batch.upper, cure=CURE,
+        )  # fmt: skip
+    # Arrow files carry no checksums: a flipped bit may only be a wrong bound, and skip a part.
+    if not names_content(batch.manifest, data):
+        raise Corrupt(
+            "a manifest's bytes are not those that its name was made from",
+            shard=shard, manifest=batch.manifest, size=len(data), cure=CURE,
         )  # fmt: skip
     try:
         table = decode_manifest(data, columns)

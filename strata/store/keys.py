@@ -97,6 +97,11 @@ def content_hash(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=20).hexdigest()
 
 
+def names_content(key: str, data: bytes) -> bool:
+    """Return whether `data` are the bytes that a content-named key was made for."""
+    return key.rpartition("/")[2].partition(".")[0] == content_hash(data)
+
+
 def shard_prefix(shard: str) -> str:
     """Return what all blob keys of a shard start with."""
     return f"{_ROOT}/{check_name(shard)}/"

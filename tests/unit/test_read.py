@@ -9,7 +9,7 @@ import pytest
 
 from strata import fetch
 from strata.errors import Corrupt, InvalidRequest
-from strata.fetch import BlobFile, part_batches, source_of
+from strata.fetch import BlobFile, load_manifest_of, part_batches, source_of
 from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
@@ -193,7 +193,7 @@ def test_a_missing_or_foreign_manifest_is_corrupt_and_named(stores: Stores) -> N
     first, second = (b.manifest for b in state.batches if b.manifest)
     blob.live[first] = blob.live[second]
 
-    with pytest.raises(Corrupt, match="does not list the parts") as caught:
+    with pytest.raises(Corrupt, match="not those that its name") as caught:
         plan_read(stores, state)
     assert caught.value.details["manifest"] == first
 
@@ -201,6 +201,29 @@ def test_a_missing_or_foreign_manifest_is_corrupt_and_named(stores: Stores) -> N
     with pytest.raises(Corrupt, match="missing") as caught:
         plan_read(stores, state)
     assert caught.value.details["manifest"] == first
+
+
+def test_no_flipped_bit_of_a_manifest_is_believed(stores: Stores) -> None:
+    blob = stores.blob
+    assert isinstance(blob, MemoryBlob)
+    state = Machine(stores).load("shard")
+    batch = next(b for b in state.batches if b.manifest)
+    assert batch.manifest is not None
+    data, _ = blob.live[batch.manifest]
+
+    for i in range(0, len(data), 11):
+        blob.live[batch.manifest] = (data[:i] + bytes([data[i] ^ 1]) + data[i + 1 :], 0)
+        with pytest.raises(Corrupt) as caught:
+            load_manifest_of(blob, state.name, batch, ["rows", "s.*"])
+        assert caught.value.details["manifest"] == batch.manifest
+
+
+def test_a_manifest_that_lists_other_parts_than_counted_is_corrupt(stores: Stores) -> None:
+    state = Machine(stores).load("shard")
+    batch = next(b for b in state.batches if b.manifest)
+
+    with pytest.raises(Corrupt, match="does not list the parts"):
+        load_manifest_of(stores.blob, state.name, replace(batch, parts=batch.parts + 1))
 
 
 def test_read_updates_gives_times_as_they_are_stored(stores: Stores) -> None:

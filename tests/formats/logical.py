@@ -60,7 +60,8 @@ def packed(text: str) -> dict[str, Any]:
     """Return a numeric without precision: its nearest float64 and its packed digits."""
     if text in NAMED_FLOATS:
         flag = {"NaN": 0x20, "Infinity": 0x40, "-Infinity": 0xC0}[text]
-        return {"approx": float(text), "binary": bytes(34) + bytes([flag]) + bytes(5)}
+        binary = struct.pack("<I", 1) + bytes(30) + bytes([flag]) + bytes(5)
+        return {"approx": float(text), "binary": binary}
     sign, digits, exponent = Decimal(text).as_tuple()
     number = int("".join(map(str, digits)))
     while number and number % 10 == 0:

@@ -4,6 +4,7 @@ One filter a file: `shard`, `name`, `where` (Spark SQL), and optionally `now` (o
 list of two: the span in which `now()` stands) and `columns` (what the filter's users read).
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,11 @@ import yaml
 from strata.errors import InvalidRequest
 from strata.model.spec import check_name
 from strata.model.time import parse_time
+
+# Texts, quoted names, and bare names of Spark SQL; what stands in texts is no name.
+_WORDS: Final = re.compile(
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`((?:[^`]|``)*)`|([^\W\d]\w*)""", re.DOTALL
+)
 
 FIELDS: Final = frozenset({"shard", "name", "where", "now", "columns"})
 
@@ -52,6 +58,15 @@ def parse_filter(raw: Mapping[str, Any], file: str = "") -> RegisteredFilter:
         _span(raw.get("now"), file),
         tuple(str(column) for column in columns),
     )
+
+
+def uses_column(filter: RegisteredFilter, name: str) -> bool:
+    """Return whether a filter names a column, in its condition or among those it shows.
+
+    Errs: a field, a function or an alias of the same name counts as well.
+    """
+    found = {(m[1] or "").replace("``", "`") or (m[2] or "") for m in _WORDS.finditer(filter.where)}
+    return name.lower() in {word.lower() for word in (*found, *filter.columns)}
 
 
 def _span(value: Any, file: str) -> tuple[int, int] | None:

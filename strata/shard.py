@@ -12,11 +12,25 @@ import pyarrow as pa
 
 from strata.expr.filter import Filter
 from strata.machine import Machine
+from strata.model.schema import Relation
 from strata.model.settings import Settings
 from strata.model.time import format_time
 from strata.read import ReadPlan, plan_read, scan
+from strata.schema import change_schema, describe_schema
+from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
 from strata.state.state import Batch, State
 from strata.store.open import Stores, open_stores
+
+__all__ = [
+    "AddColumn",
+    "DropColumn",
+    "RenameColumn",
+    "Shard",
+    "WidenColumn",
+    "describe",
+    "open_shard",
+    "summarise",
+]
 
 
 @dataclass(frozen=True)
@@ -55,6 +69,26 @@ class Shard:
     def summary(self) -> dict[str, Any]:
         """Return one line about the shard, as `strata shards --json` lists it."""
         return summarise(self.state())
+
+    def schema(self) -> dict[str, Any]:
+        """Return columns and versions of the relation, as `strata schema show --json` prints."""
+        return describe_schema(self.state())
+
+    def evolve(
+        self, change: Change, *, expected_version: int | None = None, dry_run: bool = False
+    ) -> Relation:
+        """Add, drop, rename or widen a column and return the newest relation.
+
+        `change` is one of `AddColumn`, `DropColumn`, `RenameColumn`, `WidenColumn`, which are
+        given here as well. Registered filters are not looked at.
+
+        Raises: InvalidRequest with the reason; Conflict when the version is not the expected one.
+        """
+        done = change_schema(
+            Machine(self.stores), self.name, change,
+            expected_version=expected_version, dry_run=dry_run,
+        )  # fmt: skip
+        return done.evolved.relation
 
     def history(self, limit: int) -> list[dict[str, Any]]:
         """Return the last states, newest first, with the commit that each brought."""

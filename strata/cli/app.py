@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import typer
 from rich.console import Console
 
-from strata.cli import doctor, filters, maintain, reading, shards
+from strata.cli import doctor, filters, maintain, reading, schema, shards
 from strata.errors import StrataError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ shards.register(app)
 reading.register(app)
 filters.register(app)
 maintain.register(app)
+schema.register(app)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

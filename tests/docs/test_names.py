@@ -15,7 +15,7 @@ MAKEFILE = (PROJECT / "Makefile").read_text("utf-8")
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE))
 COMMANDS = {
     "doctor", "shards", "create", "inspect", "history", "ingest", "compact", "stats", "validate",
-    "explain", "read",
+    "explain", "read", "schema",
 }  # fmt: skip
 
 

@@ -1,0 +1,157 @@
+"""Commands about a shard's columns: schema show, add, drop, rename, widen."""
+
+import json as jsontext
+from typing import Annotated, Any, Final
+
+import typer
+
+from strata.cli.context import ConfigOption, Context, JsonOption, ShardArgument, answer, pairs, rows
+from strata.errors import InvalidRequest
+from strata.filters import load_filters
+from strata.model.types import ColumnType, Kind, parse_type
+from strata.schema import change_schema, describe_schema
+from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
+
+COLUMNS: Final = ("id", "name", "type", "nullable", "default", "role")
+# Kinds whose default is written as JSON; of all others it is a text.
+AS_JSON: Final = frozenset(
+    {
+        Kind.BOOL, Kind.INT16, Kind.INT32, Kind.INT64, Kind.UINT8, Kind.UINT16, Kind.UINT32,
+        Kind.UINT64, Kind.OID, Kind.MZ_TIMESTAMP, Kind.FLOAT32, Kind.FLOAT64, Kind.YEAR_MONTH,
+        Kind.JSONB, Kind.LIST, Kind.ARRAY, Kind.INT2VECTOR, Kind.MAP, Kind.RECORD, Kind.RANGE,
+    }
+)  # fmt: skip
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would change, change nothing.")]
+Expect = Annotated[
+    int | None,
+    typer.Option("--expect", help="Only if the relation still has this version.", min=0),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Also when registered filters use the column.")
+]
+NameArgument = Annotated[str, typer.Argument(help="Name of the column.", metavar="COLUMN")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the application."""
+    schema = typer.Typer(help="Show and change the columns of a shard.", no_args_is_help=True)
+    for name, command in (
+        ("show", show), ("add", add), ("drop", drop), ("rename", rename), ("widen", widen),
+    ):  # fmt: skip
+        schema.command(name)(command)
+    app.add_typer(schema, name="schema")
+
+
+def show(shard: ShardArgument, config: ConfigOption = None, json: JsonOption = False) -> None:
+    """Show the columns, those that were dropped, and the versions with what each changed."""
+    document = describe_schema(Context(config).machine.load(shard))
+    versions = [{**v, "changes": "; ".join(v["changes"])} for v in document["versions"]]
+    answer(
+        document,
+        json,
+        pairs(shard, document),
+        rows("columns", [*document["columns"], *document["dropped"]], COLUMNS),
+        rows("versions", versions, ("version", "parts", "changes")),
+    )
+
+
+def add(
+    shard: ShardArgument,
+    column: NameArgument,
+    type: Annotated[str, typer.Argument(help="As in a declaration: int32, numeric(10,2), ...")],
+    default: Annotated[
+        str | None,
+        typer.Option("--default", help="Value of the column in the rows there are; else null."),
+    ] = None,
+    not_null: Annotated[bool, typer.Option("--not-null", help="Null is refused.")] = False,
+    key: Annotated[bool, typer.Option("--key", help="Not possible; says why.")] = False,
+    dry_run: DryRun = False,
+    expect: Expect = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Add a value column; what is stored is not rewritten."""
+    kind = parse_type(type)
+    value = None if default is None else _default(default, kind)
+    change = AddColumn(column, kind, not not_null, value, key)
+    _change(Context(config), shard, change, json, dry_run=dry_run, expect=expect)
+
+
+def drop(
+    shard: ShardArgument,
+    column: NameArgument,
+    force: Force = False,
+    dry_run: DryRun = False,
+    expect: Expect = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Drop a value column: readers see it no more, compaction leaves it out."""
+    change = DropColumn(column)
+    _change(Context(config), shard, change, json, dry_run=dry_run, expect=expect, force=force)
+
+
+def rename(
+    shard: ShardArgument,
+    column: NameArgument,
+    to: Annotated[str, typer.Argument(help="The new name.")],
+    force: Force = False,
+    dry_run: DryRun = False,
+    expect: Expect = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Give a column another name; it stays the same column."""
+    change = RenameColumn(column, to)
+    _change(Context(config), shard, change, json, dry_run=dry_run, expect=expect, force=force)
+
+
+def widen(
+    shard: ShardArgument,
+    column: NameArgument,
+    type: Annotated[str | None, typer.Argument(help="A type that holds every value.")] = None,
+    null: Annotated[bool, typer.Option("--null", help="Allow null from now on.")] = False,
+    dry_run: DryRun = False,
+    expect: Expect = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Give a column a wider type, or allow null in it."""
+    change = WidenColumn(column, None if type is None else parse_type(type), null or None)
+    _change(Context(config), shard, change, json, dry_run=dry_run, expect=expect)
+
+
+def _default(text: str, kind: ColumnType) -> Any:
+    """Return the JSON value that was typed: texts need no quotes.
+
+    Raises: InvalidRequest.
+    """
+    if kind.kind not in AS_JSON:
+        return text
+    try:
+        return jsontext.loads(text)
+    except ValueError as error:
+        raise InvalidRequest(
+            "a default of this type is written as JSON",
+            type=str(kind), value=text, cure="""as in 5, true, '"text"' or '[1, 2]'""",
+        ) from error  # fmt: skip
+
+
+def _change(
+    context: Context,
+    shard: str,
+    change: Change,
+    json: bool,
+    *,
+    dry_run: bool,
+    expect: int | None,
+    force: bool = False,
+) -> None:
+    done = change_schema(
+        context.machine, shard, change,
+        expected_version=expect, dry_run=dry_run, force=force,
+        filters=load_filters(context.settings.filters_dir, shard),
+    )  # fmt: skip
+    document = done.to_json()
+    answer(document, json, pairs(shard, document), rows("columns", document["columns"], COLUMNS))

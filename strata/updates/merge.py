@@ -26,16 +26,18 @@ import pyarrow as pa
 
 from strata.errors import Corrupt
 from strata.format.columns import updates_schema
+from strata.format.sortable import sortable_bytes
 from strata.model.schema import Relation
 from strata.updates.consolidate import advance, consolidate
-from strata.updates.order import compare_adjacent, sort_names, sort_updates
+from strata.updates.order import compare_adjacent, one_chunk, sort_names, sort_updates
 
 MEMORY_BYTES: Final = 256 * 1024 * 1024
 ROUND_ROWS: Final = 8 * 65536  # rows sorted together at most, however many runs there are
 HEAD_ROWS: Final = (1024, 65536)  # least and most rows of a head
 COPIES: Final = 4  # heads, their concatenation, the sorted copy, the chunk given out
 
-Row: TypeAlias = tuple[tuple[int, object], ...]  # sort columns: (0, value) | (1, NaN) | (2, null)
+# Sort columns: (0, value, or bytes of a nested one) | (1, NaN) | (2, null).
+Row: TypeAlias = tuple[tuple[int, object], ...]
 Run: TypeAlias = Iterable[pa.RecordBatch | pa.Table]
 
 
@@ -178,7 +180,7 @@ def _hold_back(chunk: pa.Table, relation: Relation, cut: Row | None) -> tuple[pa
 
 def row_at(table: pa.Table, row: int, names: Sequence[str]) -> Row:
     """Return the sort columns of one row as a tuple that compares like the row."""
-    return tuple(_cell(table.column(name)[row]) for name in names)
+    return tuple(_cell(table.column(name), row) for name in names)
 
 
 def rows_until(table: pa.Table, cut: Row, names: Sequence[str], count: int) -> int:
@@ -196,15 +198,18 @@ def rows_until(table: pa.Table, cut: Row, names: Sequence[str], count: int) -> i
 
 def _at_most(columns: Sequence[pa.ChunkedArray], row: int, cut: Row) -> bool:
     for column, bound in zip(columns, cut, strict=True):
-        cell = _cell(column[row])
+        cell = _cell(column, row)
         if cell != bound:
             return cell < bound  # ranks differ, or values of one type
     return True
 
 
-def _cell(scalar: pa.Scalar) -> tuple[int, object]:
+def _cell(column: pa.ChunkedArray, row: int) -> tuple[int, object]:
+    scalar = column[row]
     if not scalar.is_valid:
         return (2, None)
+    if pa.types.is_nested(scalar.type):
+        return (0, sortable_bytes(one_chunk(column.slice(row, 1)))[0].as_py())
     # Times as integers: Python's own do not reach as far as Arrow's.
     value = scalar.value if pa.types.is_temporal(scalar.type) else scalar.as_py()
     return (1, None) if value != value else (0, value)  # noqa: PLR0124  # NaN is not itself

@@ -4,18 +4,20 @@ Updates sort by `relation.sort_ids` ascending, then by t. In each column nulls a
 stands after every number; strings and bytes sort by (UTF-8) byte, false before true. That is
 what Arrow's `sort_indices` gives by default; the rest of this file only agrees with it.
 
-`encode_keys` turns the sort columns of a row (without t) into bytes, so that manifests can hold
-and compare key bounds without knowing types:
+Arrow cannot sort lists, maps and structs: these are turned into columns that it can, structs into
+their children, lists into bytes (`strata.format.sortable`).
+
+`encode_keys` turns the sort columns of a row (without t) into such bytes, so that manifests can
+hold and compare key bounds without knowing types:
 
     row a <= row b   exactly when   bytes(a) <= bytes(b)
 
-A column is a tag (1: value, 2: null), then the value: numbers big-endian with the sign turned
-round, texts with 00 written as 00 FF and ended by 00 01. A prefix of a key sorts at or before
-it (a low bound); `round_up` of a prefix sorts after all that begin with it (a high bound).
+A prefix of a key sorts at or before it (a low bound); `round_up` of a prefix sorts after all that
+begin with it (a high bound).
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,16 +26,13 @@ import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
 from strata.format.columns import T, child
+from strata.format.sortable import flat_columns, plain, sortable_bytes
 from strata.model.schema import Relation
-
-VALUE_TAG: Final = b"\x01"
-NULL_TAG: Final = b"\x02"
-ESCAPED_ZERO: Final = b"\x00\xff"
-END: Final = b"\x00\x01"
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch
 Signs: TypeAlias = npt.NDArray[np.int8]
 Mask: TypeAlias = npt.NDArray[np.bool_]
+Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 def sort_names(relation: Relation) -> list[str]:
@@ -47,10 +46,29 @@ def sort_updates(table: pa.Table, relation: Relation) -> pa.Table:
     Cost: n log n.
     """
     table = table.combine_chunks()
-    keys = [(name, "ascending") for name in sort_names(relation)]
+    if not table.num_rows:
+        return table
+    names = sort_names(relation)
     # A record batch takes Arrow's radix path, a table its slower generic one.
-    rows = table.to_batches()[0] if table.num_rows else table
+    rows = table.select(names).to_batches()[0]
+    if any(pa.types.is_nested(field.type) for field in rows.schema):
+        rows = _flat(rows)
+    keys = [(name, "ascending") for name in rows.schema.names]
     return table.take(pc.sort_indices(rows, sort_keys=keys))
+
+
+def _flat(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return columns without nested values that sort like these."""
+    columns = [flat for column in rows.columns for flat in flat_columns(column)]
+    useful = [column for column in columns if not _all_false(column)]
+    return pa.record_batch(useful, [str(i) for i in range(len(useful))])
+
+
+def _all_false(column: pa.Array) -> bool:
+    """Return whether a column says "not null" everywhere, which sorts nothing."""
+    return bool(
+        pa.types.is_boolean(column.type) and not column.null_count and not column.true_count
+    )
 
 
 def is_sorted(table: Rows, relation: Relation) -> bool:
@@ -65,17 +83,18 @@ def compare_adjacent(table: Rows, names: Sequence[str]) -> Signs:
     """
     count = max(table.num_rows - 1, 0)
     signs = np.zeros(count, np.int8)
-    open_rows: npt.NDArray[np.int64] | None = None  # None: all of them
+    open_rows: Ints | None = None  # None: all of them
     for name in names:
         if open_rows is not None and not len(open_rows):
             break
-        column = one_chunk(table.column(name))
+        pairs = _neighbours(one_chunk(table.column(name)), open_rows)
+        found = _compare(*pairs[0])
+        for here, following in pairs[1:]:
+            found = np.where(found != 0, found, _compare(here, following))
         if open_rows is None:
-            here, following = column.slice(0, count), column.slice(1)
-            signs = _compare(here, following)
+            signs = found
         else:
-            taken = _compare(column.take(pa.array(open_rows)), column.take(pa.array(open_rows + 1)))
-            signs[open_rows] = taken
+            signs[open_rows] = found
         open_rows = np.flatnonzero(signs == 0)
     return signs
 
@@ -87,18 +106,29 @@ def equal_adjacent(table: Rows, names: Sequence[str]) -> Mask:
     """
     count = max(table.num_rows - 1, 0)
     equal = np.ones(count, np.bool_)
-    open_rows: npt.NDArray[np.int64] | None = None
+    open_rows: Ints | None = None
     for name in names:
         if open_rows is not None and not len(open_rows):
             break
-        column = one_chunk(table.column(name))
+        pairs = _neighbours(one_chunk(table.column(name)), open_rows)
+        found = _equal(*pairs[0])
+        for here, following in pairs[1:]:
+            found &= _equal(here, following)
         if open_rows is None:
-            equal = _equal(column.slice(0, count), column.slice(1))
+            equal = found
         else:
-            here, following = pa.array(open_rows), pa.array(open_rows + 1)
-            equal[open_rows] = _equal(column.take(here), column.take(following))
+            equal[open_rows] = found
         open_rows = np.flatnonzero(equal)
     return equal
+
+
+def _neighbours(column: pa.Array, open_rows: Ints | None) -> list[tuple[pa.Array, pa.Array]]:
+    """Return rows and those that follow them as flat columns; None: all rows but the last."""
+    if open_rows is None:
+        count = max(len(column) - 1, 0)
+        return [(flat.slice(0, count), flat.slice(1)) for flat in flat_columns(column)]
+    here, following = column.take(pa.array(open_rows)), column.take(pa.array(open_rows + 1))
+    return list(zip(flat_columns(here), flat_columns(following), strict=True))
 
 
 def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -150,15 +180,6 @@ def _rank(a: pa.Array) -> Signs | None:
     return rank
 
 
-def plain(a: pa.Array) -> pa.Array:
-    """Return times as the integers they are: Arrow compares those fastest."""
-    if pa.types.is_date32(a.type) or pa.types.is_time32(a.type):
-        return a.view(pa.int32())
-    if pa.types.is_temporal(a.type):
-        return a.view(pa.int64())
-    return a
-
-
 def _true(mask: pa.BooleanArray) -> Mask:
     """Return where `mask` is true; null is not."""
     if mask.null_count:
@@ -173,7 +194,7 @@ def encode_keys(rows: Rows, relation: Relation, limit_bytes: int | None = None) 
     `limit_bytes` cuts each key to a prefix, a low bound. For a high bound: `high_key`.
     Raises: InvalidRequest for a type that has no order.
     """
-    columns = [_encode_column(one_chunk(rows.column(child(i)))) for i in relation.sort_ids]
+    columns = [sortable_bytes(one_chunk(rows.column(child(i)))) for i in relation.sort_ids]
     keys = columns[0]
     if len(columns) > 1:
         keys = pc.binary_join_element_wise(*columns, b"")
@@ -195,70 +216,3 @@ def round_up(prefix: bytes) -> bytes | None:
     """
     rest = prefix.rstrip(b"\xff")
     return rest[:-1] + bytes([rest[-1] + 1]) if rest else None
-
-
-def _encode_column(a: pa.Array) -> pa.BinaryArray:
-    a = plain(a)
-    if pa.types.is_large_string(a.type) or pa.types.is_string(a.type):
-        a = a.cast(pa.binary())
-    if pa.types.is_large_binary(a.type) or pa.types.is_fixed_size_binary(a.type):
-        a = a.cast(pa.binary())
-    body = _text(a) if pa.types.is_binary(a.type) else _number(a)
-    tagged = pc.binary_join_element_wise(pa.scalar(VALUE_TAG), body, b"")
-    if not a.null_count:
-        return tagged
-    return pc.if_else(a.is_valid(), tagged, pa.scalar(NULL_TAG))
-
-
-def _text(a: pa.BinaryArray) -> pa.BinaryArray:
-    escaped = pc.replace_substring(a, pattern=b"\x00", replacement=ESCAPED_ZERO)
-    return pc.binary_join_element_wise(escaped, pa.scalar(END), b"")
-
-
-def _number(a: pa.Array) -> pa.BinaryArray:
-    """Return fixed-width values big-endian, the sign turned so that bytes sort like numbers."""
-    kind = a.type
-    if pa.types.is_boolean(kind):
-        values = a.cast(pa.uint8()).fill_null(0).to_numpy()
-    elif pa.types.is_decimal128(kind):
-        return _binary(_decimal_bytes(a.fill_null(0)))
-    elif pa.types.is_floating(kind):
-        values = _float_words(a.fill_null(0.0).to_numpy())
-    elif pa.types.is_signed_integer(kind):
-        signed = a.fill_null(0).to_numpy()
-        unsigned = np.dtype(f"u{signed.dtype.itemsize}")
-        top = unsigned.type(1 << (8 * signed.dtype.itemsize - 1))
-        values = signed.view(unsigned) ^ top
-    elif pa.types.is_unsigned_integer(kind):
-        values = a.fill_null(0).to_numpy()
-    else:
-        raise InvalidRequest("this type has no order of bytes yet", type=str(kind))
-    big_endian = values.astype(values.dtype.newbyteorder(">"))
-    return _binary(big_endian.view(np.uint8).reshape(len(a), values.dtype.itemsize))
-
-
-def _float_words(floats: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    canonical = np.where(np.isnan(floats), np.nan, floats) + floats.dtype.type(0)  # -0.0 to 0.0
-    canonical = np.abs(canonical, where=np.isnan(floats), out=canonical)  # NaN without a sign
-    width = floats.dtype.itemsize
-    words = canonical.astype(floats.dtype).view(np.dtype(f"u{width}"))
-    top = words.dtype.type(1 << (8 * width - 1))
-    turned: npt.NDArray[Any] = np.where(words & top, ~words, words | top)
-    return turned
-
-
-def _decimal_bytes(a: pa.Array) -> npt.NDArray[np.uint8]:
-    raw = np.frombuffer(a.buffers()[1], np.uint8)[a.offset * 16 : (a.offset + len(a)) * 16]
-    big_endian = raw.reshape(len(a), 16)[:, ::-1].copy()
-    big_endian[:, 0] ^= 0x80
-    return big_endian
-
-
-def _binary(rows: npt.NDArray[np.uint8]) -> pa.BinaryArray:
-    """Return each row of a byte matrix as one binary value."""
-    count, width = rows.shape
-    offsets = np.arange(count + 1, dtype=np.int32) * width
-    data = np.ascontiguousarray(rows)
-    return pa.BinaryArray.from_buffers(
-        pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    )

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.format.columns import T, child
-from strata.format.encodings import ENCODINGS
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.updates.order import (
@@ -21,10 +20,6 @@ from strata.updates.order import (
     sort_updates,
 )
 from tests.updates import POOLS, plain_rows, relations, sort_key, table, updates
-
-
-def test_every_type_that_can_be_stored_is_tried_here() -> None:
-    assert {parse_type(text).kind for text in POOLS} == set(ENCODINGS)
 
 
 @given(st.data())

@@ -1,15 +1,21 @@
 """Give parts the statistics that they lack, or trim statistics to a budget.
 
 *Backfill* decodes parts without statistics, or with those of an older version, and rewrites only
-the manifests: the data stays as it is. *Trim* loosens or drops statistics, cheapest and least
-used last, until each part fits the budget; columns on the shard's keep list survive. This is the
-entry for backfills in Airflow's own form: choose days, see the list, run.
+the manifests: the data stays as it is. *Trim* loosens or drops statistics, the least used and
+most expensive first, until each part fits the budget; columns on the shard's keep list survive.
+What is used is told by the registered filters and by the log of the filters that readers used.
+This is the entry for backfills in Airflow's own form: choose days, see the list, run.
+
+A run that a person triggers is a dry run unless the form says otherwise; runs of the schedule and
+of Airflow's backfill are real.
 
 | Question | Answer |
 |---|---|
 | May I run it again, or clear it? | Yes. Parts that are done are passed over; interrupted work goes on. |
 | Can it make a read wrong? | No. A missing statistic keeps a part; a trimmed bound is looser, never tighter. |
-| What would it cost? | Dry run says parts and bytes. |
+| What would it cost? | Dry run says parts, bytes, requests, and the time if a run was measured before. |
+| What did trimming cost readers? | The task's log shows, for each filter, the parts that it skips before and after. |
+| Compaction or ingest runs meanwhile? | Results for parts that were merged away are dropped and counted; run again. |
 
 The asset `strata_statistics` carries the counts of each run.
 """
@@ -18,7 +24,7 @@ import pendulum
 from airflow.sdk import Param, dag
 
 from strata_airflow.assets import STATISTICS
-from strata_airflow.forms import HOW, dry_run, moment, shards
+from strata_airflow.forms import HOW, columns, dry_run, moment, number, shards
 from strata_airflow.intervals import MACROS
 from strata_airflow.schedules import daily
 from strata_airflow.spark import DEFAULT_ARGS, spark_job
@@ -47,17 +53,26 @@ from strata_airflow.spark import DEFAULT_ARGS, spark_job
             section=HOW,
         ),
         "shards": shards(),
-        "from_time": moment("From", "Inclusive, by batch. Empty: the run's day, or everything."),
-        "to_time": moment("To", "Exclusive, by batch. Empty: the end of that day, or everything."),
-        "budget_bytes": Param(
-            None,
-            type=["null", "integer"],
-            minimum=0,
-            title="Budget of a part, in bytes",
-            description="For trimming. Empty: as the shard declares.",
-            section=HOW,
+        "from_time": moment(
+            "From", "Inclusive: parts that reach it. Empty: the run's day, or all."
         ),
-        "dry_run": dry_run("says how many parts and bytes it would touch"),
+        "to_time": moment("To", "Exclusive: parts before it. Empty: the end of that day, or all."),
+        "columns": columns(),
+        "version": number(
+            "Statistics older than version",
+            "Empty: for a backfill the newest; for trimming every version.",
+            minimum=1,
+        ),
+        "max_parts": number(
+            "At most so many parts of a shard", "Empty: no limit. A later run goes on."
+        ),
+        "budget_bytes": number(
+            "Budget of a part, in bytes", "For trimming. Empty: as the shard declares."
+        ),
+        "dry_run": dry_run(
+            "says how many parts and bytes it would touch; runs of the schedule are real",
+            default=True,
+        ),
     },
 )
 def stats_backfill() -> None:
@@ -69,8 +84,11 @@ def stats_backfill() -> None:
             "--shard": "{{ params.shards | join(' ') }}",
             "--from-time": "{{ from_time(params, dag_run) }}",
             "--to-time": "{{ to_time(params, dag_run) }}",
+            "--column": "{{ params.columns | join(' ') }}",
+            "--version": "{{ params.version }}",
+            "--max-parts": "{{ params.max_parts }}",
             "--budget": "{{ params.budget_bytes }}",
-            "--dry-run": "{{ params.dry_run }}",
+            "--dry-run": "{{ rehearsed(params, dag_run) }}",
         },
         outlets=[STATISTICS],
     )

@@ -44,11 +44,14 @@ def stages(days: int, budget_bytes: int) -> list[Stage]:
             f"ingest, {days - old} days, both formats", "shard_ingest", "ingest",
             {"from_time": change, "to_time": end, "every": "P7D", "write_format": "both"},
         ),
-        Stage("statistics for the old parts", "stats_backfill", "stats", {"action": "backfill"}),
+        Stage(
+            "statistics for the old parts", "stats_backfill", "stats",
+            {"action": "backfill", "dry_run": False},
+        ),
         Stage("compaction", "shard_compact", "compact", {}),
         Stage(
             f"statistics trimmed to {budget_bytes} bytes a part", "stats_backfill", "stats",
-            {"action": "trim", "budget_bytes": budget_bytes},
+            {"action": "trim", "budget_bytes": budget_bytes, "dry_run": False},
         ),
         Stage("soft evaluation and report", "soft_evaluation", "validate", {"now": end}),
     ]  # fmt: skip

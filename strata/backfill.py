@@ -1,55 +1,54 @@
-"""Statistics of stored parts, collected or trimmed afterwards: manifests change, data does not.
+"""Backfill: statistics of stored parts, collected afterwards. Manifests change, data does not.
 
-*Backfill* reads the parts that have no statistics, or older ones, wherever the runner takes the
-work; *trim* makes statistics fit a smaller budget. Either way each batch gets a new manifest over
-the same parts, committed by itself: an interrupted run goes on where it stopped, a repeated one
-finds nothing to do, and a batch that was compacted away in the meantime is left alone.
+Parts that have no statistics, or older ones, are read wherever the runner takes the work. What
+was found is put in place in chunks, each of them one commit: a run that was killed goes on where
+it stopped, a repeated one finds nothing to do, and what was merged away in the meantime is
+dropped and counted. How fast a run was is written down, so that a dry run can tell how long the
+next one takes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from glob import escape
 from itertools import islice
 from typing import Any, Final, Literal
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from strata.fetch import Source, load_manifest_of, part_batches
-from strata.format.manifest import SCHEMA, PartRef, part_refs, stats_rows
+from strata.errors import Corrupt
+from strata.fetch import Source, part_batches
+from strata.format.encodings import encoding
+from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.machine import Machine
+from strata.manifests import (
+    PARTIAL,
+    Exchanged,
+    Fresh,
+    Known,
+    Limit,
+    Selection,
+    exchange,
+    id_of,
+    live,
+    manifest_of,
+)
 from strata.model.runner import Runner, serial
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import StatsSpec
+from strata.pace import Cost, Run, estimate, remember
 from strata.state.state import Batch, State
-from strata.state.transitions import replace_manifests
-from strata.stats import STATS_VERSION, collect, concat, encoded_size, trim, union
-from strata.stats.wire import column_name, parse_name
+from strata.stats import STATS_VERSION, collect, concat, trim, union
+from strata.stats.wire import COUNTED, ROWS, column_name, scalar_type
 from strata.store.open import Stores, open_stores
-from strata.store.retry import retry
-from strata.write import WrittenPart, write_batch
 
-Action = Literal["backfill", "trim"]
-Rows = dict[int, pa.RecordBatch]  # new statistics by row of a manifest
-Change = Callable[[Sequence[WrittenPart]], Rows]
+COMMIT_BYTES: Final = 4 * 1024**3  # stored bytes of parts read between two commits
+COMMITS_MAX: Final = 64  # of one batch; each writes its whole manifest again
 
 _ROW_HALF: Final = "row"
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which parts are meant."""
-
-    lower: int | None = None  # batches that reach past this time; None: from the first
-    upper: int | None = None  # batches that begin before this time; None: to the last
-    columns: tuple[str, ...] = ()  # by name: only these, where they are unknown; empty: all
-    version: int = STATS_VERSION  # older statistics are collected anew
-
-    def covers(self, batch: Batch) -> bool:
-        """Tell whether a batch has parts and lies, at least in part, in the selected times."""
-        after = self.lower is None or batch.upper > self.lower
-        before = self.upper is None or batch.lower < self.upper
-        return batch.manifest is not None and after and before
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,121 +56,150 @@ class BatchPlan:
     """The parts of one batch that are to be read."""
 
     batch: Batch
-    rows: tuple[int, ...]  # their rows in the manifest
     parts: tuple[PartRef, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class StatsReport:
+class BackfillReport:
     """What one run did to one shard. Units: bytes, of all parts in the selected times."""
 
     shard: str
-    action: Action
     dry_run: bool
     parts_selected: int
-    parts_changed: int  # 0 in a dry run
+    bytes_read: int  # size of the selected parts; an upper bound where columns are named
+    cost: Cost
     stats_bytes_before: int
-    stats_bytes_after: int  # a dry backfill cannot know, and repeats the bytes before
-    bytes_read: int  # size of the parts that backfill has to read
-    batches_gone: int  # compacted away in the meantime, nothing done
+    stats_bytes_after: int  # a dry run cannot know, and repeats the bytes before
+    parts_changed: int = 0
+    parts_dropped: int = 0  # read, but merged away before the result was in
+    batches_gone: int = 0
+    damaged: tuple[str, ...] = ()  # why parts could not be read; the others are done
+    action: Literal["backfill"] = "backfill"
 
     def document(self) -> dict[str, Any]:
         """Return the report as the JSON that job and command line print."""
-        return asdict(self)
+        document = asdict(self)
+        cost = document.pop("cost")
+        return {**document, "requests": cost["requests"], "seconds": cost["seconds"]}
 
     def line(self) -> str:
         """Return the report on one line, for a log."""
-        would = "would change" if self.dry_run else "changed"
-        parts = self.parts_selected if self.dry_run else self.parts_changed
+        if self.dry_run:
+            seconds = self.cost.seconds
+            time = "for a time not known yet" if seconds is None else f"for about {seconds:,.0f} s"
+            return (
+                f"{self.shard}: backfill would read {self.parts_selected:,} parts, "
+                f"{self.bytes_read:,} bytes in {self.cost.requests:,} requests, {time}"
+            )
         return (
-            f"{self.shard}: {self.action} {would} {parts:,} of {self.parts_selected:,} selected "
-            f"parts, statistics {self.stats_bytes_before:,} -> {self.stats_bytes_after:,} bytes"
+            f"{self.shard}: backfill changed {self.parts_changed:,} of {self.parts_selected:,} "
+            f"selected parts, {self.parts_dropped:,} were merged away meanwhile; statistics "
+            f"{self.stats_bytes_before:,} -> {self.stats_bytes_after:,} bytes"
         )
 
 
-def backfill_shard(
+def backfill_shard(  # noqa: PLR0913  what, where, and how
     stores: Stores,
     shard: str,
     selection: Selection | None = None,
     *,
     runner: Runner = serial,
     dry_run: bool = False,
-) -> StatsReport:
+    usefulness: Mapping[str, float] | None = None,
+    commit_bytes: int = COMMIT_BYTES,
+    log: Log = lambda _: None,
+) -> BackfillReport:
     """Collect the statistics that the selected parts of a shard lack, trimmed as it declares.
 
-    Raises: InvalidRequest for an unknown shard or column; Corrupt for a part that cannot be read
-    (the batches before it are committed).
-    Cost: reads every selected part once, only the named columns of it; one commit a batch.
+    `usefulness` weighs statistics columns where the budget is too small for all, see `trim`.
+    `log` is told of every commit.
+    Raises: InvalidRequest for an unknown shard or column; Corrupt for a part that cannot be read,
+    when everything else is done.
+    Cost: reads every selected part once, only the named columns of it; a commit for each
+    `commit_bytes` of parts, at most 64 a batch.
     """
     selection = selection or Selection()
     state = Machine(stores).load(shard)
-    plans = plan_backfill(stores, state, selection)
-    bytes_read = sum(part.size_bytes for plan in plans for part in plan.parts)
-    tally = _Tally(stores, state, selection, "backfill", dry_run, bytes_read)
-    tally.select(sum(len(plan.rows) for plan in plans))
-    if dry_run:
-        return tally.report()
-    ids = _column_ids(state.relation, selection)
-    merge = _Merge(state.relation, _spec(state, selection), frozenset(ids or ()), selection)
-    tasks = [
-        CollectTask(stores.settings, shard, state.relations, _half(state, part), part, ids)
-        for plan in plans
-        for part in plan.parts
-    ]
-    results = runner(collect_part, tasks)
-    for plan in plans:
-        fresh = dict(zip(plan.rows, islice(results, len(plan.rows)), strict=True))
-        tally.commit(plan.batch, partial(merge.rows, fresh))
-    return tally.report()
+    planned = plan_backfill(stores, state, selection)
+    report = BackfillReport(
+        shard, dry_run, planned.parts, planned.size_bytes, planned.cost,
+        planned.stats_bytes, planned.stats_bytes,
+    )  # fmt: skip
+    if dry_run or not planned.parts:
+        return report
+    began_ms = stores.clock()
+    work = _Work(stores, state, selection, usefulness or {}, log)
+    report = work.run(planned.batches, runner, commit_bytes, report)
+    took_ms = stores.clock() - began_ms
+    if report.parts_changed:
+        run = Run(report.parts_changed, report.bytes_read, took_ms, whole=not selection.columns)
+        remember(stores, shard, run)
+    if report.damaged:
+        raise Corrupt(
+            "parts could not be read; all others have their statistics",
+            shard=shard, parts=len(report.damaged), first=report.damaged[0],
+            cure="`strata validate` lists every part that is damaged",
+        )  # fmt: skip
+    return replace(report, cost=replace(report.cost, seconds=took_ms / 1000))
 
 
-def trim_shard(
-    stores: Stores,
-    shard: str,
-    selection: Selection | None = None,
-    *,
-    budget_bytes: int | None = None,
-    runner: Runner = serial,
-    dry_run: bool = False,
-) -> StatsReport:
-    """Make the statistics of the selected parts fit a budget; None: the one the shard declares.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a backfill would read."""
 
-    Only times are selected; every column counts. Raises: InvalidRequest for an unknown shard.
-    Cost: rewrites manifests, reads no part.
-    """
-    selection = selection or Selection()
-    state = Machine(stores).load(shard)
-    spec = state.spec.stats
-    if budget_bytes is not None:
-        spec = replace(spec, budget_bytes=budget_bytes)
-    tally = _Tally(stores, state, selection, "trim", dry_run, bytes_read=0)
-    batches = [batch for batch in state.batches if selection.covers(batch)]
-    tasks = [TrimTask(stores.settings, shard, batch, state.relation, spec) for batch in batches]
-    for batch, (over, rows) in zip(batches, runner(trim_batch, tasks), strict=True):
-        tally.select(over)
-        tally.commit(batch, partial(_unchanged, rows))
-    return tally.report()
+    batches: tuple[BatchPlan, ...]
+    stats_bytes: int  # of all parts in the selected times
+    cost: Cost
+
+    @property
+    def parts(self) -> int:
+        """Return how many parts are selected."""
+        return sum(len(batch.parts) for batch in self.batches)
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the size of the selected parts."""
+        return sum(part.size_bytes for batch in self.batches for part in batch.parts)
 
 
-def plan_backfill(stores: Stores, state: State, selection: Selection) -> list[BatchPlan]:
+def plan_backfill(stores: Stores, state: State, selection: Selection) -> Plan:
     """Return the parts that `backfill_shard` would read, batch by batch in time order.
 
     Raises: InvalidRequest for an unknown column. Cost: one manifest a batch, in part.
     """
-    ids = _column_ids(state.relation, selection) or ()
-    names = [column_name(column_id) for column_id in ids]
-    plans = []
+    names = [column_name(column_id) for column_id in selection.ids(state.relation)]
+    limit, plans, stats_bytes = Limit(selection), [], 0
     for batch in filter(selection.covers, state.batches):
-        table = _manifest(stores, state.name, batch, [*SCHEMA.names, *names])
-        refs = part_refs(table)
-        lacking = [
-            any(name not in table.column_names or not table[name][row].is_valid for name in names)
-            for row in range(len(refs))
-        ]
-        rows = tuple(row for row, ref in enumerate(refs) if _is_old(ref, selection) or lacking[row])
+        table = manifest_of(stores, state.name, batch, [*SCHEMA.names, *names])
+        if table is None:  # merged away since the state was loaded
+            continue
+        in_time = selection.in_time(table)
+        stats_bytes += int(table["stats_bytes"].to_numpy()[in_time].sum())
+        rows = np.flatnonzero(in_time & _lacks(table, names, selection)).tolist()
+        rows = limit.take(rows, _sizes(table, rows))
         if rows:
-            plans.append(BatchPlan(batch, rows, tuple(refs[row] for row in rows)))
-    return plans
+            plans.append(BatchPlan(batch, tuple(part_refs(table.take(pa.array(rows))))))
+    parts = [part for plan in plans for part in plan.parts]
+    cost = estimate(stores, state.name, parts, whole=not names)
+    return Plan(tuple(plans), stats_bytes, cost)
+
+
+def _sizes(table: pa.Table, rows: Sequence[int]) -> list[int]:
+    return list(table["size_bytes"].take(pa.array(rows, pa.int64())).to_pylist())
+
+
+def _lacks(table: pa.Table, names: Sequence[str], selection: Selection) -> Any:
+    """Return which parts of a manifest lack statistics that are asked for. Shape: a mask."""
+    versions = pc.fill_null(table["stats_version"], -1).to_numpy()
+    wanted = STATS_VERSION if selection.version is None else selection.version
+    if not names:
+        return versions < wanted
+    old = (versions < wanted) & (versions != PARTIAL)
+    for name in names:
+        if name not in table.column_names:
+            return np.ones(table.num_rows, bool)
+        old |= ~pc.is_valid(table[name]).to_numpy()
+    return old
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,175 +214,171 @@ class CollectTask:
     columns: tuple[int, ...] | None  # None: all
 
 
-def collect_part(task: CollectTask) -> pa.RecordBatch:
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What came of reading one part."""
+
+    stats: pa.RecordBatch | None
+    problem: str = ""  # why there are none
+
+
+def collect_part(task: CollectTask) -> Collected:
     """Return the untrimmed statistics of one part, in the newest relation.
 
-    Raises: Corrupt. Cost: reads the part, holds one batch of its rows at a time.
+    A part that cannot be read is no error here: it may have been merged away, and deleted.
+    Cost: reads the part, holds one batch of its rows at a time.
     """
     blob = open_stores(task.settings).blob
     source = Source(blob, task.shard, task.relations, task.read_format)
     pieces, counts = [], []
-    for batch in part_batches(source, task.part, columns=task.columns):
-        pieces.append(collect(batch, source.relation))
-        counts.append(batch.num_rows)
+    try:
+        for batch in part_batches(source, task.part, columns=task.columns):
+            pieces.append(collect(batch, source.relation))
+            counts.append(batch.num_rows)
+    except Corrupt as error:
+        return Collected(None, str(error))
     row = union(concat(pieces, counts))
-    assert row is not None, "every piece has statistics"
-    return row
+    if row is None:  # nothing could be known of these columns
+        row = pa.RecordBatch.from_arrays([pa.array([sum(counts)], pa.int64())], names=[ROWS])
+    return Collected(row)
 
 
-@dataclass(frozen=True, slots=True)
-class TrimTask:
-    """One manifest to trim; picklable."""
+@dataclass
+class _Work:
+    """One run over the planned parts of a shard."""
 
-    settings: StoreSettings
-    shard: str
-    batch: Batch
-    relation: Relation
-    spec: StatsSpec
-
-
-def trim_batch(task: TrimTask) -> tuple[int, Rows]:
-    """Return how many parts of a batch are over the budget, and the rows that could be trimmed."""
-    table = _manifest(open_stores(task.settings), task.shard, task.batch)
-    over, changed = 0, Rows()
-    for number, row in enumerate(stats_rows(table)):
-        if row is None:
-            continue
-        trimmed, report = trim(row, task.relation, task.spec.budget_bytes, task.spec.keep)
-        over += report.bytes_before > task.spec.budget_bytes
-        if report.dropped or report.shortened:
-            changed[number] = trimmed
-    return over, changed
-
-
-class _Tally:
-    """Commits batch after batch and counts."""
-
-    def __init__(
-        self,
-        stores: Stores,
-        state: State,
-        selection: Selection,
-        action: Action,
-        dry_run: bool,
-        bytes_read: int,
-    ) -> None:
-        before = sum(b.stats_bytes for b in state.batches if selection.covers(b))
-        self._stores, self._shard = stores, state.name
-        self._report = StatsReport(
-            state.name, action, dry_run, 0, 0, before, before, bytes_read, batches_gone=0
-        )
-
-    def select(self, parts: int) -> None:
-        self._report = replace(self._report, parts_selected=self._report.parts_selected + parts)
-
-    def commit(self, batch: Batch, change: Change) -> None:
-        """Rewrite a batch's manifest with the rows that `change` makes of its parts."""
-        table = _manifest(self._stores, self._shard, batch)
-        old = stats_rows(table)
-        parts = [WrittenPart(r, s) for r, s in zip(part_refs(table), old, strict=True)]
-        changed = change(parts)
-        for row, stats in changed.items():
-            parts[row] = _with_stats(parts[row], stats)
-        after = sum(part.ref.stats_bytes for part in parts) - batch.stats_bytes
-        if changed and not self._report.dry_run and not self._put(batch, parts):
-            self._report = replace(self._report, batches_gone=self._report.batches_gone + 1)
-            return
-        made = 0 if self._report.dry_run else len(changed)
-        self._report = replace(
-            self._report,
-            parts_changed=self._report.parts_changed + made,
-            stats_bytes_after=self._report.stats_bytes_after + after,
-        )
-
-    def _put(self, batch: Batch, parts: Sequence[WrittenPart]) -> bool:
-        """Write the new manifest and put it in place; False if its batch is no longer there."""
-        assert batch.manifest is not None
-        new = write_batch(
-            self._stores.blob, self._shard, parts, batch.lower, batch.upper, batch.since
-        )
-        if new.manifest == batch.manifest:
-            return True
-        exchange = partial(replace_manifests, replacements={batch.manifest: new})
-        return Machine(self._stores).apply(self._shard, exchange) > 0
-
-    def report(self) -> StatsReport:
-        return self._report
-
-
-@dataclass(frozen=True, slots=True)
-class _Merge:
-    """How fresh statistics meet those that a part has already."""
-
-    relation: Relation
-    spec: StatsSpec
-    asked: frozenset[int]  # ids of the columns that were asked for by name; empty: all
+    stores: Stores
+    state: State
     selection: Selection
+    usefulness: Mapping[str, float]
+    log: Log
+    ids: tuple[int, ...] = field(init=False)
 
-    def rows(self, fresh: Rows, parts: Sequence[WrittenPart]) -> Rows:
-        """Return fresh statistics, trimmed; where only some columns were read, the others stay."""
-        return {number: self._row(row, parts[number]) for number, row in fresh.items()}
+    def __post_init__(self) -> None:
+        self.ids = self.selection.ids(self.state.relation)
 
-    def _row(self, fresh: pa.RecordBatch, part: WrittenPart) -> pa.RecordBatch:
-        stays = self.asked and not _is_old(part.ref, self.selection)
-        whole = _joined(part.stats, fresh, self.asked) if stays else fresh
-        weights = {name: 1.0 for name in whole.schema.names if _id(name) in self.asked}
-        spec = self.spec
-        trimmed, _ = trim(whole, self.relation, spec.budget_bytes, spec.keep, weights)
-        return trimmed
+    def run(
+        self, plans: Sequence[BatchPlan], runner: Runner, commit_bytes: int, report: BackfillReport
+    ) -> BackfillReport:
+        """Read all planned parts, committing chunk by chunk; return the report."""
+        tasks = [self._task(part) for plan in plans for part in plan.parts]
+        results = runner(collect_part, tasks)
+        for plan in plans:
+            batch: Batch | None = plan.batch
+            for chunk in chunks(plan.parts, commit_bytes):
+                found = dict(zip((p.key for p in chunk), islice(results, len(chunk)), strict=True))
+                done = None if batch is None else self._commit(batch, found)
+                report = _counted(report, found, done, gone=batch is not None and done is None)
+                batch = None if done is None else done.batch
+                if done is not None:
+                    self.log(
+                        f"{report.shard}: {report.parts_changed:,} of {report.parts_selected:,} "
+                        "parts have their statistics"
+                    )
+        return report
+
+    def _task(self, part: PartRef) -> CollectTask:
+        state = self.state
+        # Statistics of two versions do not mix: what is old is collected anew, whole.
+        whole = not self.ids or part.stats_version not in (None, PARTIAL, STATS_VERSION)
+        return CollectTask(
+            self.stores.settings, state.name, state.relations, _half(state, part), part,
+            None if whole else self.ids,
+        )  # fmt: skip
+
+    def _commit(self, batch: Batch, found: Mapping[str, Collected]) -> Exchanged | None:
+        """Put what was found in place; None if the batch is gone."""
+        good = {key: one.stats for key, one in found.items() if one.stats is not None}
+        if not good:
+            now = live(Machine(self.stores).load(self.state.name), batch)
+            return None if now is None else Exchanged(now, 0, 0)
+        return exchange(
+            self.stores, self.state.name, batch, good, lambda key, old: self._fresh(good[key], old)
+        )
+
+    def _fresh(self, found: pa.RecordBatch, old: Known) -> Fresh:
+        """Return the found statistics, trimmed; where only some were looked for, others stay."""
+        relation, spec = self.state.relation, _spec(self.state, self.ids)
+        named = frozenset(filter(None, map(id_of, found.schema.names)))
+        whole = named.issuperset(relation.by_id) or not self.ids
+        version = STATS_VERSION
+        if not whole and old.version in (None, PARTIAL):
+            version = PARTIAL
+        found = _answered(found, relation, self.ids)
+        stays = not whole and old.stats is not None and old.version in (PARTIAL, STATS_VERSION)
+        both = joined(old.stats, found, frozenset(self.ids)) if stays else found
+        asked = {name: 2.0 for name in both.schema.names if id_of(name) in self.ids}
+        weights = {**self.usefulness, **asked}
+        trimmed, _ = trim(both, relation, spec.budget_bytes, spec.keep, weights)
+        return Fresh(trimmed, version)
 
 
-def _unchanged(rows: Rows, _: Sequence[WrittenPart]) -> Rows:
-    return rows
+def chunks(parts: Sequence[PartRef], commit_bytes: int) -> Iterator[Sequence[PartRef]]:
+    """Yield the parts of a batch in pieces, each to be committed by itself."""
+    least = max(commit_bytes, sum(part.size_bytes for part in parts) // COMMITS_MAX + 1)
+    start = size = 0
+    for end, part in enumerate(parts, 1):
+        size += part.size_bytes
+        if size >= least or end == len(parts):
+            yield parts[start:end]
+            start, size = end, 0
 
 
-def _joined(
+def _counted(
+    report: BackfillReport, found: Mapping[str, Collected], done: Exchanged | None, *, gone: bool
+) -> BackfillReport:
+    if done is None:
+        return replace(
+            report,
+            parts_dropped=report.parts_dropped + len(found),
+            batches_gone=report.batches_gone + gone,
+        )
+    problems = tuple(one.problem for one in found.values() if one.stats is None)
+    return replace(
+        report,
+        parts_changed=report.parts_changed + done.changed,
+        parts_dropped=report.parts_dropped + len(found) - len(problems) - done.changed,
+        stats_bytes_after=report.stats_bytes_after + done.bytes_added,
+        damaged=(*report.damaged, *problems),
+    )
+
+
+def joined(
     old: pa.RecordBatch | None, fresh: pa.RecordBatch, replaced: frozenset[int]
 ) -> pa.RecordBatch:
     """Return the old statistics with those of the replaced columns taken from the fresh ones."""
-    columns: Mapping[str, pa.Array] = dict(zip(fresh.schema.names, fresh.columns, strict=True))
+    columns: dict[str, pa.Array] = dict(zip(fresh.schema.names, fresh.columns, strict=True))
     if old is not None:
         kept = {
             name: column
             for name, column in zip(old.schema.names, old.columns, strict=True)
-            if _id(name) not in replaced
+            if id_of(name) not in replaced
         }
         columns = {**kept, **columns}
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _id(name: str) -> int | None:
-    """Return the column id in a statistics name; None for `rows`."""
-    parsed = parse_name(name)
-    return parsed[0] if parsed else None
+def _answered(found: pa.RecordBatch, relation: Relation, ids: Sequence[int]) -> pa.RecordBatch:
+    """Return statistics in which every column that was asked for by name has some.
+
+    Where nothing could be known (text that parsers read in more than one way) it says just that,
+    with nulls throughout, so that nobody asks again.
+    """
+    columns = dict(zip(found.schema.names, found.columns, strict=True))
+    for column_id in ids:
+        column = relation.by_id[column_id].type
+        kind = COUNTED if encoding(column).stats == "json" else scalar_type(column)
+        columns.setdefault(column_name(column_id), pa.array([{}], kind))
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _with_stats(part: WrittenPart, stats: pa.RecordBatch) -> WrittenPart:
-    ref = replace(part.ref, stats_version=STATS_VERSION, stats_bytes=encoded_size(stats))
-    return WrittenPart(ref, stats)
-
-
-def _is_old(part: PartRef, selection: Selection) -> bool:
-    return part.stats_version is None or part.stats_version < selection.version
-
-
-def _column_ids(relation: Relation, selection: Selection) -> tuple[int, ...] | None:
-    return tuple(relation.column(name).id for name in selection.columns) or None
-
-
-def _spec(state: State, selection: Selection) -> StatsSpec:
+def _spec(state: State, ids: Sequence[int]) -> StatsSpec:
     """Return the shard's budget, with the columns that were asked for by name kept."""
-    spec = state.spec.stats
-    return replace(spec, keep=(*spec.keep, *selection.columns))
+    spec, names = state.spec.stats, [state.relation.by_id[i].name for i in ids]
+    return replace(spec, keep=(*spec.keep, *map(escape, names)))
 
 
 def _half(state: State, part: PartRef) -> str:
     """Return the half of a part that readers believe: statistics must describe what they see."""
     read_rows = state.spec.read_format == _ROW_HALF and part.layout != "structured"
     return _ROW_HALF if read_rows or part.layout == _ROW_HALF else "structured"
-
-
-def _manifest(
-    stores: Stores, shard: str, batch: Batch, columns: Sequence[str] | None = None
-) -> pa.Table:
-    return retry(partial(load_manifest_of, stores.blob, shard, batch, columns))

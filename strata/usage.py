@@ -63,8 +63,8 @@ class UsedFilter:
 
     @property
     def identity(self) -> str:
-        """Return the text by which two filters are the same, whatever the clock said."""
-        return _identity(self.filter)
+        """Return the text by which two filters are the same; see `identity`."""
+        return identity(self.filter)
 
     def document(self) -> dict[str, Any]:
         """Return the filter as the log stores it."""
@@ -139,6 +139,11 @@ def _used(state: State, plan: ReadPlan, filter: Filter, day: str) -> UsedFilter:
     )
 
 
+def unread(filter: Filter) -> UsedFilter:
+    """Return a filter that nobody has read with yet, and that counts as much as one read."""
+    return UsedFilter(filter, 1, 0, 0, "", 0, 0, 0, 0)
+
+
 def _by_day(filter: Filter) -> Filter:
     """Return the filter with its clock widened to whole days, so that repetitions are alike."""
     low = filter.now_low // _DAY_US * _DAY_US
@@ -146,12 +151,13 @@ def _by_day(filter: Filter) -> Filter:
     return replace(filter, now_low=low, now_high=high)
 
 
-def _identity(filter: Filter) -> str:
+def identity(filter: Filter) -> str:
+    """Return the text by which two filters are the same, whatever the clock says."""
     return dump_filter(replace(filter, sql="", now_low=0, now_high=0))
 
 
 def _slot(filter: Filter, hour: int) -> str:
-    digest = blake2b(f"{hour}\0{_identity(filter)}".encode(), digest_size=8).digest()
+    digest = blake2b(f"{hour}\0{identity(filter)}".encode(), digest_size=8).digest()
     return f"{int.from_bytes(digest, 'big') % SLOTS:03}"
 
 

@@ -2,24 +2,30 @@
 
 Run by `spark-submit jobs/stats/main.py backfill|trim --config FILE --result FILE`; without
 `--shard` all shards are taken. Parts are read, and manifests trimmed, on the executors; each
-batch is one commit on the driver. Safe to repeat: what is done is not done again. Exit codes: 0
-done, 1 failed, 2 bad request, 4 overtaken by other writers.
+manifest is committed on the driver, a long backfill in chunks. Safe to kill and to repeat: what
+is done is not done again. Exit codes: 0 done, 1 failed, 2 bad request, 4 overtaken by other
+writers.
 """
 
 import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from jobs.entry import run_job
 from jobs.session import spark_session
-from strata.backfill import Selection, StatsReport, backfill_shard, trim_shard
+from strata import usage
+from strata.backfill import BackfillReport, backfill_shard
+from strata.filters import load_filters
 from strata.machine import Machine
-from strata.model.runner import Runner
+from strata.manifests import Selection
+from strata.model.settings import Settings
 from strata.model.time import parse_time
 from strata.settings import load_settings
 from strata.store.open import Stores, open_stores
+from strata.trimming import TrimShardReport, trim_shard
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,9 +39,12 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("action", choices=["backfill", "trim"])
     parser.add_argument("--shard", action="append", default=[], help="repeat for several")
-    parser.add_argument("--from", "--from-time", dest="lower", help="batches that reach past it")
-    parser.add_argument("--to", "--to-time", dest="upper", help="batches that begin before it")
-    parser.add_argument("--column", action="append", default=[], help="backfill only these")
+    parser.add_argument("--from", "--from-time", dest="lower", help="parts that reach past it")
+    parser.add_argument("--to", "--to-time", dest="upper", help="parts that begin before it")
+    parser.add_argument("--column", action="append", default=[], help="name or id; repeat")
+    parser.add_argument("--version", type=int, help="parts with statistics older than this")
+    parser.add_argument("--max-parts", type=int, help="no more parts of a shard than this")
+    parser.add_argument("--max-bytes", type=int, help="backfill: parts of no more bytes than this")
     parser.add_argument("--budget", type=int, help="bytes a part; default: as the shard declares")
     parser.add_argument("--dry-run", action="store_true", help="count, change nothing")
     parser.add_argument("--config", help="settings file")
@@ -45,28 +54,51 @@ def arguments() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     """Work on each shard in turn; return the result document and the exit code."""
-    from strata.spark.runner import spark_runner
-
     settings = load_settings(args.config, os.environ)
     stores = open_stores(settings.store)
     reports = []
     with spark_session(f"strata stats {args.action}", settings.spark) as spark:
         for shard in args.shard or Machine(stores).names():
-            report = run_shard(stores, shard, args, spark_runner(spark))
+            work = backfill if args.action == "backfill" else trim
+            report = work(spark, stores, settings, shard, args)
             reports.append(report.document())
             print(report.line(), flush=True)  # noqa: T201 - the task's log
     return {"shards": reports}, 0
 
 
-def run_shard(stores: Stores, shard: str, args: argparse.Namespace, runner: Runner) -> StatsReport:
-    """Backfill or trim one shard."""
-    lower, upper = (None if text is None else parse_time(text) for text in (args.lower, args.upper))
-    selection = Selection(lower, upper, tuple(args.column))
-    if args.action == "backfill":
-        return backfill_shard(stores, shard, selection, runner=runner, dry_run=args.dry_run)
+def backfill(
+    spark: Any, stores: Stores, settings: Settings, shard: str, args: argparse.Namespace
+) -> BackfillReport:
+    """Backfill one shard, telling of each commit."""
+    from strata.spark.runner import spark_runner
+
+    known = usage.recent(stores, shard, settings.usage)
+    return backfill_shard(
+        stores, shard, selection(args), runner=spark_runner(spark), dry_run=args.dry_run,
+        usefulness=usage.usefulness(known, {}), log=partial(print, flush=True),
+    )  # fmt: skip
+
+
+def trim(
+    spark: Any, stores: Stores, settings: Settings, shard: str, args: argparse.Namespace
+) -> TrimShardReport:
+    """Trim one shard, weighing its statistics with the filters that are registered or were used."""
+    from strata.spark.registered import named
+    from strata.spark.runner import spark_runner
+
+    registered = load_filters(settings.filters_dir, shard)
+    relation = Machine(stores).load(shard).relation
     return trim_shard(
-        stores, shard, selection, budget_bytes=args.budget, runner=runner, dry_run=args.dry_run
-    )
+        stores, shard, selection(args), budget_bytes=args.budget,
+        registered=named(spark, relation, registered), log=settings.usage,
+        runner=spark_runner(spark), dry_run=args.dry_run,
+    )  # fmt: skip
+
+
+def selection(args: argparse.Namespace) -> Selection:
+    """Return which parts the arguments mean; raises InvalidRequest."""
+    lower, upper = (None if text is None else parse_time(text) for text in (args.lower, args.upper))
+    return Selection(lower, upper, tuple(args.column), args.version, args.max_parts, args.max_bytes)
 
 
 if __name__ == "__main__":

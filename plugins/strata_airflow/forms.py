@@ -41,6 +41,31 @@ def filters() -> Param:
     )
 
 
+def columns() -> Param:
+    """Return the selection of columns; empty means all."""
+    return Param(
+        [],
+        type="array",
+        # Words on a command line, one after the other: a name with a space is given by its id.
+        items={"type": "string", "pattern": r"^[^\s-]\S*$"},
+        title="Columns",
+        description="Names or ids. Leave empty for all: only their statistics are touched.",
+        section=WHAT,
+    )
+
+
+def number(title: str, description: str, *, minimum: int = 0) -> Param:
+    """Return an optional whole number."""
+    return Param(
+        None,
+        type=["null", "integer"],
+        minimum=minimum,
+        title=title,
+        description=description,
+        section=HOW,
+    )
+
+
 def moment(title: str, description: str) -> Param:
     """Return an optional point in time."""
     return Param(

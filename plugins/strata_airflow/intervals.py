@@ -31,7 +31,21 @@ def now(params: dict[str, Any], dag_run: Any) -> str:
     return _asked(params, "now") or _day(dag_run, DAY)
 
 
-MACROS: Final = {"from_time": from_time, "to_time": to_time, "now": now}
+def rehearsed(params: dict[str, Any], dag_run: Any) -> bool:
+    """Tell whether a run only shows what it would do: a person asked, and left "dry run" on.
+
+    A scheduled run, or one of a backfill, has nobody to look at a rehearsal: it is real.
+
+    >>> rehearsed({"dry_run": True}, None)
+    True
+    """
+    kind = getattr(dag_run, "run_type", "manual")
+    return bool(params.get("dry_run")) and str(getattr(kind, "value", kind)) == "manual"
+
+
+MACROS: Final = {
+    "from_time": from_time, "to_time": to_time, "now": now, "rehearsed": rehearsed,
+}  # fmt: skip
 
 
 def _asked(params: dict[str, Any], name: str) -> str:

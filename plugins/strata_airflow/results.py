@@ -81,6 +81,34 @@ def table(result: Mapping[str, Any]) -> str:
     for shard, values in shards.items():
         present = dict(numbers(values))
         rows.append([shard, *(f"{present[n]:,}" if n in present else "-" for n in names)])
+    return _aligned(rows)
+
+
+def details(result: Mapping[str, Any]) -> str:
+    """Return the lists in the shards' results as tables: one for each list of each shard.
+
+    >>> print(details({"shards": {"a": {"filters": [{"name": "n9", "parts": 4}], "damaged": []}}}))
+    a: filters
+    name  parts
+    n9        4
+    """
+    tables = []
+    for shard, values in shard_results(result).items():
+        for name, items in values.items():
+            if isinstance(items, list) and items and all(isinstance(i, Mapping) for i in items):
+                columns = list(items[0])
+                rows = [[_cell(item.get(column)) for column in columns] for item in items]
+                tables.append(f"{shard}: {name}\n{_aligned([columns, *rows])}")
+    return "\n".join(tables)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return " ".join(str(value).split())
+
+
+def _aligned(rows: list[list[str]]) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
         "  ".join(

@@ -94,7 +94,7 @@ class StrataJobOperator(SparkSubmitOperator):
         finally:
             self._close_output()
         result = results.read_result(file)
-        self.log.info("Result\n%s", results.table(result))
+        self.log.info("Result\n%s\n%s", results.table(result), results.details(result))
         counts = results.counts(result)
         for asset in self.outlets or []:
             context["outlet_events"][asset].extra = {**counts}

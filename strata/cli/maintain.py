@@ -1,28 +1,50 @@
 """Commands that keep a shard in shape: compact, stats backfill, stats trim, stats show."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
+from rich.table import Table
 
-from strata.backfill import Selection, StatsReport, backfill_shard, trim_shard
-from strata.cli.context import ConfigOption, Context, JsonOption, ShardArgument, answer, pairs, rows
+from strata import usage
+from strata.backfill import backfill_shard
+from strata.cli.context import (
+    ConfigOption,
+    Context,
+    JsonOption,
+    ShardArgument,
+    answer,
+    pairs,
+    progress,
+    rows,
+)
 from strata.compact import compact_shard, preview
-from strata.format.manifest import part_refs, stats_columns
+from strata.filters import load_filters
+from strata.format.manifest import stats_columns
+from strata.manifests import Selection, id_of, manifest_of, shown_name
 from strata.model.runner import threads
 from strata.model.time import parse_time
-from strata.read import load_manifest
 from strata.state.state import State
-from strata.stats.wire import parse_name
 from strata.store.open import Stores
+from strata.trimming import Named, TrimShardReport, trim_shard
 
 TASKS = 2  # merges and collections side by side
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would change, change nothing.")]
-FromTime = Annotated[str | None, typer.Option("--from", help="Batches at or after this time.")]
-ToTime = Annotated[str | None, typer.Option("--to", help="Batches before this time.")]
+FromTime = Annotated[
+    str | None, typer.Option("--from", help="Parts with an update at or after this time.")
+]
+ToTime = Annotated[str | None, typer.Option("--to", help="Parts with an update before this time.")]
 Columns = Annotated[
-    str | None, typer.Option("--columns", help="Only these columns, by name, with commas.")
+    str | None, typer.Option("--columns", help="Only these columns: names or ids, with commas.")
+]
+Version = Annotated[
+    int | None,
+    typer.Option("--version", min=1, help="Only parts with statistics older than this version."),
+]
+MaxParts = Annotated[
+    int | None, typer.Option("--max-parts", min=0, help="No more parts than this, oldest first.")
 ]
 
 
@@ -62,16 +84,26 @@ def backfill(
     from_time: FromTime = None,
     to_time: ToTime = None,
     columns: Columns = None,
+    version: Version = None,
+    max_parts: MaxParts = None,
+    max_bytes: Annotated[
+        int | None, typer.Option("--max-bytes", min=0, help="Parts of no more bytes than this.")
+    ] = None,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
     """Collect statistics for the parts that have none; parts are read, not rewritten."""
     context = Context(config)
+    selection = _selection(from_time, to_time, columns, version, max_parts, max_bytes)
+    known = usage.recent(context.stores, shard, context.settings.usage)
     report = backfill_shard(
-        context.stores, shard, _selection(from_time, to_time, columns),
-        runner=threads(TASKS), dry_run=dry_run,
+        context.stores, shard, selection, runner=threads(TASKS), dry_run=dry_run,
+        usefulness=usage.usefulness(known, {}), log=_tell,
     )  # fmt: skip
-    answer(_document(report), json)
+    document = report.document()
+    unmeasured = dry_run and report.cost.seconds is None
+    shown = {**document, **({"seconds": "unknown: no run was measured yet"} if unmeasured else {})}
+    answer(document, json, pairs(shard, shown))
 
 
 def trim(
@@ -82,73 +114,142 @@ def trim(
     dry_run: DryRun = False,
     from_time: FromTime = None,
     to_time: ToTime = None,
+    columns: Columns = None,
+    version: Version = None,
+    max_parts: MaxParts = None,
+    registered: Annotated[
+        bool,
+        typer.Option(
+            "--registered/--no-registered",
+            help="Weigh with the registered filters, too (starts Spark if there are any).",
+        ),
+    ] = True,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
     """Bring the statistics of each part down to a budget; only manifests are rewritten."""
     context = Context(config)
+    selection = _selection(from_time, to_time, columns, version, max_parts)
     report = trim_shard(
-        context.stores, shard, _selection(from_time, to_time, None),
-        budget_bytes=budget, runner=threads(TASKS), dry_run=dry_run,
+        context.stores, shard, selection, budget_bytes=budget,
+        registered=_registered(context, shard) if registered else (),
+        log=context.settings.usage, runner=threads(TASKS), dry_run=dry_run,
     )  # fmt: skip
-    answer(_document(report), json)
+    answer(report.document(), json, *_trim_tables(report))
 
 
 def show(
     shard: ShardArgument,
     part: Annotated[str | None, typer.Option("--part", help="Only this part.")] = None,
+    from_time: FromTime = None,
+    to_time: ToTime = None,
+    columns: Columns = None,
+    version: Version = None,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
     """Show the statistics that the manifests hold, a line for each part and column."""
     context = Context(config)
     state = context.machine.load(shard)
-    found = _statistics(context.stores, state, part)
+    selection = _selection(from_time, to_time, columns, version)
+    found = list(_statistics(context.stores, state, selection, part))
+    used = usage.recent(context.stores, shard, context.settings.usage)
+    weights = [
+        {"column": shown_name(name, state.relation), "usefulness": round(weight, 4)}
+        for name, weight in usage.usefulness(used, {}).items()
+    ]
     flat = [{**item, **item["statistics"]} for item in found]
     names = ("part", "rows", "column", "nulls", "low", "high", "present", "num_low", "num_high")
-    answer({"shard": shard, "statistics": found}, json, rows(shard, flat, names))
+    document = {
+        "shard": shard,
+        "statistics": found,
+        "usefulness": weights,
+        "filters_seen": sum(one.reads for one in used),
+    }
+    answer(
+        document, json, rows(shard, flat, names),
+        rows("what readers' filters skipped with", weights, ("column", "usefulness")),
+    )  # fmt: skip
 
 
-def _statistics(stores: Stores, state: State, part: str | None) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for batch in state.batches:
-        if batch.manifest is None:
+def _statistics(
+    stores: Stores, state: State, selection: Selection, part: str | None
+) -> Iterator[dict[str, Any]]:
+    ids = selection.ids(state.relation)
+    for batch in filter(selection.covers, state.batches):
+        manifest = manifest_of(stores, state.name, batch)
+        if manifest is None:  # merged away since the state was loaded
             continue
-        manifest = load_manifest(stores, state, batch)
+        chosen = selection.in_time(manifest)
         table: pa.Table = stats_columns(manifest)
-        for row, ref in enumerate(part_refs(manifest)):
-            if part is not None and ref.key != part:
+        for row, (key, version) in enumerate(
+            zip(manifest["key"].to_pylist(), manifest["stats_version"].to_pylist(), strict=True)
+        ):
+            young = selection.version is not None and (version or 0) >= selection.version
+            if not chosen[row] or young or (part is not None and key != part):
                 continue
-            for name in table.column_names:
-                parsed, value = parse_name(name), None
-                if parsed is not None:
-                    value = table[name][row].as_py()
-                if parsed is None or value is None or parsed[0] not in state.relation.by_id:
-                    continue
-                column = state.relation.by_id[parsed[0]].name + name.removeprefix(f"s.{parsed[0]}")
-                known = {k: v for k, v in value.items() if v is not None}
-                found.append(
-                    {"part": ref.key, "rows": ref.rows, "column": column, "statistics": known}
-                )
-    return found
+            yield from _of_part(table.slice(row, 1), state, ids, {"part": key, "version": version})
 
 
-def _selection(from_time: str | None, to_time: str | None, columns: str | None) -> Selection:
+def _of_part(
+    table: pa.Table, state: State, ids: Sequence[int], head: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    for name in table.column_names:
+        column_id, value = id_of(name), table[name][0].as_py()
+        if value is None or column_id not in state.relation.by_id or (ids and column_id not in ids):
+            continue
+        yield {
+            **head,
+            "rows": table["rows"][0].as_py(),
+            "column": shown_name(name, state.relation),
+            "statistics": {k: v for k, v in value.items() if v is not None},
+        }
+
+
+def _selection(
+    from_time: str | None,
+    to_time: str | None,
+    columns: str | None,
+    version: int | None = None,
+    max_parts: int | None = None,
+    max_bytes: int | None = None,
+) -> Selection:
     return Selection(
         lower=None if from_time is None else parse_time(from_time),
         upper=None if to_time is None else parse_time(to_time),
         columns=tuple(c.strip() for c in (columns or "").split(",") if c.strip()),
+        version=version,
+        parts_max=max_parts,
+        bytes_max=max_bytes,
     )
 
 
-def _document(report: StatsReport) -> dict[str, Any]:
-    return {
-        "shard": report.shard,
-        "dry_run": report.dry_run,
-        "parts_selected": report.parts_selected,
-        "parts_changed": report.parts_changed,
-        "stats_bytes_before": report.stats_bytes_before,
-        "stats_bytes_after": report.stats_bytes_after,
-        "bytes_read": report.bytes_read,
-        "batches_gone": report.batches_gone,
-    }
+def _registered(context: Context, shard: str) -> list[Named]:
+    """Return the shard's registered filters, analysed; Spark starts only if there are any."""
+    filters = load_filters(context.settings.filters_dir, shard)
+    if not filters:
+        return []
+    from strata.cli.spark import session
+    from strata.spark.registered import named
+
+    relation = context.machine.load(shard).relation
+    with session(context) as spark:
+        return named(spark, relation, filters)
+
+
+def _trim_tables(report: TrimShardReport) -> list[Table]:
+    document = report.document()
+    columns = (
+        "column", "parts", "dropped", "shortened", "bytes_before", "bytes_after", "usefulness",
+    )  # fmt: skip
+    filters = ("name", "filter", "reads", "parts_total", "skipped_before", "skipped_after")
+    return [
+        pairs(report.shard, document),
+        rows("statistics that lost something", document["columns"], columns),
+        rows("parts that filters skip, before and after", document["filters"], filters),
+    ]
+
+
+def _tell(line: str) -> None:
+    if progress.is_terminal:
+        progress.print(line)

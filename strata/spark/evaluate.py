@@ -20,8 +20,9 @@ from strata.format.manifest import PartRef
 from strata.machine import Machine
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
-from strata.spark.catalyst import analyse, referenced
+from strata.spark.catalyst import referenced
 from strata.spark.failures import engine_error
+from strata.spark.registered import analysed
 from strata.spark.rowfilter import row_filter
 from strata.spark.rows import part_rows
 from strata.spark.runner import spark_runner
@@ -113,14 +114,6 @@ def validate(
     Raises: InvalidRequest for a filter that Spark cannot analyse.
     """
     state = Machine(stores).load(name)
-    checks = [Check(f.name, _analysed(spark, state.relation, f, now)) for f in filters]
+    checks = [Check(f.name, analysed(spark, state.relation, f, now)) for f in filters]
     evaluator = spark_evaluator(spark, stores.settings, state.relations)
     return validate_shard(stores, name, checks, evaluator, spark_runner(spark), scope)
-
-
-def _analysed(
-    spark: SparkSession, relation: Relation, registered: RegisteredFilter, now: int | None
-) -> Filter:
-    span = registered.now if now is None else (now, now)
-    micros = None if span is None else (span[0] * 1000, span[1] * 1000)
-    return analyse(spark, relation, registered.where, now=micros)

@@ -100,6 +100,10 @@ def test_selections_offer_what_is_declared(dag, project):
         ("shard_compact", {"full": "maybe"}),
         ("stats_backfill", {"action": "drop"}),
         ("stats_backfill", {"budget_bytes": -1}),
+        ("stats_backfill", {"version": 0}),
+        ("stats_backfill", {"columns": ["two words"]}),
+        ("stats_backfill", {"columns": ["--config"]}),
+        ("stats_backfill", {"max_parts": "all"}),
         ("soft_evaluation", {"filters": "all"}),
     ],
 )

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.utils.types import DagRunType
 
 from strata_airflow.spark import flags
 
@@ -18,12 +19,18 @@ def bag(project: Path) -> DagBag:
     return DagBag(str(project / "dags"))
 
 
-def command_line(bag: DagBag, dag_id: str, answers: dict, partition_key: str | None = None):
+def command_line(
+    bag: DagBag,
+    dag_id: str,
+    answers: dict,
+    partition_key: str | None = None,
+    run_type: str = "manual",
+):
     """Return the words that the job of `dag_id` gets, as a worker would render them."""
     dag = bag.dags[dag_id]
     params = copy.deepcopy(dag.params)
     params.update(answers)
-    dag_run = SimpleNamespace(partition_key=partition_key, run_id="manual__1")
+    dag_run = SimpleNamespace(partition_key=partition_key, run_id="manual__1", run_type=run_type)
     context = {
         **(dag.user_defined_macros or {}),
         "params": params.validate(),
@@ -72,8 +79,31 @@ def test_compaction_plans_on_a_dry_run(bag):
 
 @pytest.mark.parametrize("action", ["backfill", "trim"])
 def test_the_action_comes_before_the_flags(bag, action):
-    answers = {"action": action, "budget_bytes": 768}
+    answers = {"action": action, "budget_bytes": 768, "dry_run": False}
     assert command_line(bag, "stats_backfill", answers) == [action, "--budget", "768"]
+
+
+def test_the_form_of_a_backfill_reaches_the_job(bag):
+    answers = {
+        "shards": ["flights"], "from_time": "2013-01-01T00:00:00Z", "columns": ["carrier", "7"],
+        "version": 1, "max_parts": 0,
+    }  # fmt: skip
+    assert command_line(bag, "stats_backfill", answers) == [
+        "backfill", "--shard", "flights", "--from-time", "2013-01-01T00:00:00Z",
+        "--column", "carrier", "--column", "7", "--version", "1", "--max-parts", "0", "--dry-run",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("run_type", ["scheduled", "backfill", DagRunType.SCHEDULED])
+def test_only_a_person_rehearses(bag, run_type):
+    """The form's default is a dry run; nobody would look at that of a schedule."""
+    key = "2013-02-28T00:00:00"
+    words = command_line(bag, "stats_backfill", {}, key, run_type)
+    assert words == [
+        "backfill", "--from-time", "2013-02-28T00:00:00Z", "--to-time", "2013-03-01T00:00:00Z",
+    ]  # fmt: skip
+    assert command_line(bag, "stats_backfill", {}, key)[-1] == "--dry-run"
+    assert command_line(bag, "stats_backfill", {"dry_run": True})[-1] == "--dry-run"
 
 
 def test_a_scheduled_evaluation_takes_the_end_of_its_day_for_now(bag):

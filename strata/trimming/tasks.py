@@ -1,0 +1,204 @@
+"""Trimming, manifest by manifest: what may run on another machine."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.expr.filter import Filter
+from strata.format.manifest import stats_columns, stats_rows
+from strata.manifests import Fresh, Selection, id_of, manifest_of, with_statistics
+from strata.model.schema import Relation
+from strata.model.settings import StoreSettings
+from strata.model.spec import StatsSpec
+from strata.prune import conjuncts, credit, decide, proofs
+from strata.state.state import Batch
+from strata.stats import encoded_size, encoded_sizes, trim
+from strata.stats.size import column_bits
+from strata.stats.wire import PREFIX
+from strata.store.open import open_stores
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One filter on some parts."""
+
+    parts: int
+    skipped: int
+    credit: Mapping[str, int]  # statistics column -> parts skipped through it
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """One batch before it is trimmed."""
+
+    batch: Batch
+    rows: tuple[int, ...]  # parts above the budget, by their row in the manifest
+    stats_bytes: int  # of all parts in the selected times
+    filters: tuple[Judged, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyTask:
+    """One manifest to look at; picklable."""
+
+    settings: StoreSettings
+    state: "Judging"
+    batch: Batch
+    selection: Selection
+    budget_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """What deciding filters needs to know of a shard; picklable."""
+
+    shard: str
+    relation: Relation
+    quarantine: tuple[str, ...]
+    filters: tuple[Filter, ...]
+
+    def judge(self, stats: pa.Table) -> tuple[Judged, ...]:
+        """Return what each filter does to some parts."""
+        return tuple(self._judge(one, stats) for one in self.filters)
+
+    def _judge(self, filter: Filter, stats: pa.Table) -> Judged:
+        decision = decide(filter, stats, self.relation, quarantine=self.quarantine)
+        found = proofs(decision, conjuncts(filter, self.quarantine))
+        skipped = int(np.count_nonzero(~decision.keep))
+        return Judged(stats.num_rows, skipped, credit(filter, found, self.quarantine))
+
+
+def survey_batch(task: SurveyTask) -> Survey | None:
+    """Return what is to be trimmed in a batch, and what its statistics do; None if it is gone."""
+    table = manifest_of(open_stores(task.settings), task.state.shard, task.batch)
+    if table is None:
+        return None
+    stats = stats_columns(table)
+    sizes, in_time = encoded_sizes(stats), task.selection.in_time(table)
+    chosen = in_time & (sizes > task.budget_bytes) & pc.is_valid(table["stats_version"]).to_numpy()
+    if task.selection.version is not None:
+        old = pc.less(table["stats_version"], task.selection.version)
+        chosen &= pc.fill_null(old, False).to_numpy()
+    rows = tuple(int(row) for row in np.flatnonzero(chosen))
+    return Survey(task.batch, rows, int(sizes[in_time].sum()), task.state.judge(stats))
+
+
+@dataclass(frozen=True, slots=True)
+class TrimTask:
+    """Some parts of a manifest to trim; picklable."""
+
+    settings: StoreSettings
+    state: Judging
+    batch: Batch
+    rows: tuple[int, ...]
+    spec: StatsSpec
+    ids: frozenset[int]  # columns whose statistics may be touched; empty: all
+    weights: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """The parts of one task, trimmed."""
+
+    batch: Batch
+    stats: Mapping[str, tuple[pa.RecordBatch, Fresh]]  # by part: what was trimmed, and the result
+    columns: Mapping[str, "Tally"]  # by statistics column
+    skipped: tuple[tuple[int, int], ...]  # for each filter: parts skipped before and after
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What trimming did to one statistics column, counted over parts."""
+
+    parts: int = 0
+    dropped: int = 0
+    shortened: int = 0
+    bits_before: int = 0
+    bits_after: int = 0
+
+    def plus(self, other: "Tally") -> "Tally":
+        """Return the sum."""
+        return Tally(
+            self.parts + other.parts,
+            self.dropped + other.dropped,
+            self.shortened + other.shortened,
+            self.bits_before + other.bits_before,
+            self.bits_after + other.bits_after,
+        )
+
+
+def trim_rows(task: TrimTask) -> Trimmed | None:
+    """Trim some parts of a batch; None if it is gone."""
+    whole = manifest_of(open_stores(task.settings), task.state.shard, task.batch)
+    if whole is None:
+        return None
+    table = whole.take(pa.array(task.rows, pa.int64()))
+    found: dict[int, Fresh] = {}
+    dropped: Counter[str] = Counter()
+    shortened: Counter[str] = Counter()
+    old = stats_rows(table)
+    versions = table["stats_version"].to_pylist()
+    for number, row in enumerate(old):
+        if row is None:
+            continue
+        new, lost, shorter = trim_part(row, task)
+        dropped.update(lost)
+        shortened.update(shorter)
+        if lost or shorter:
+            found[number] = Fresh(new, versions[number])
+    after = with_statistics(table, found) if found else table
+    keys = table["key"].to_pylist()
+    pairs = {keys[n]: (old[n], fresh) for n, fresh in found.items()}
+    return Trimmed(
+        task.batch, pairs, _tallies(table, after, dropped, shortened), _skipped(task, table, after)
+    )
+
+
+def trim_part(
+    row: pa.RecordBatch, task: TrimTask
+) -> tuple[pa.RecordBatch, Sequence[str], Sequence[str]]:
+    """Return one part's statistics trimmed, and the names that were dropped and shortened."""
+    relation, spec = task.state.relation, task.spec
+    names = row.schema.names
+    rest = [n for n in names if task.ids and n.startswith(PREFIX) and id_of(n) not in task.ids]
+    kept = row.select(rest)
+    budget = max(0, spec.budget_bytes - encoded_size(kept)) if rest else spec.budget_bytes
+    some = row.select([n for n in names if n not in rest])
+    new, report = trim(some, relation, budget, spec.keep, task.weights)
+    columns = dict(zip(new.schema.names, new.columns, strict=True))
+    columns |= dict(zip(rest, kept.columns, strict=True))
+    order = [name for name in names if name in columns]
+    whole = pa.RecordBatch.from_arrays([columns[name] for name in order], names=order)
+    return whole, report.dropped, report.shortened
+
+
+def _tallies(
+    before: pa.Table, after: pa.Table, dropped: Counter[str], shortened: Counter[str]
+) -> dict[str, Tally]:
+    return {
+        name: Tally(
+            parts=before.num_rows - before[name].null_count,
+            dropped=dropped[name],
+            shortened=shortened[name],
+            bits_before=_bits(before, name),
+            bits_after=_bits(after, name),
+        )
+        for name in before.column_names
+        if name.startswith(PREFIX)
+    }
+
+
+def _bits(table: pa.Table, name: str) -> int:
+    """Return what a statistics column costs in the parts that have it."""
+    if name not in table.column_names:
+        return 0
+    return int(column_bits(table[name].drop_null().combine_chunks()).sum())
+
+
+def _skipped(task: TrimTask, before: pa.Table, after: pa.Table) -> tuple[tuple[int, int], ...]:
+    first, then = (task.state.judge(stats_columns(table)) for table in (before, after))
+    return tuple((a.skipped, b.skipped) for a, b in zip(first, then, strict=True))

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from strata.expr.nodes import Call, Column, Expr, Literal, Opaque
+from strata.expr.records import field_name
 from strata.expr.sparktype import spark_type
 from strata.expr.spec import Bools, Json, Numbers, Spec, Texts, occupied
 
@@ -49,6 +50,8 @@ def render(expr: Expr) -> str:
 
 def _call(call: Call) -> str:
     args = [render(arg) for arg in call.args]
+    if (field := field_name(call)) is not None:
+        return f"{args[0]}.{field}"
     if call.function in _INFIX:
         wrapped = [
             f"({text})" if isinstance(arg, Call) and arg.function in _INFIX else text

@@ -19,10 +19,20 @@ from strata.expr.filter import Filter
 from strata.expr.functions.json import parse_path
 from strata.expr.interpret import Interpreter, Unknown
 from strata.expr.nodes import Call, Column, Expr, Literal
+from strata.expr.records import field_name
 from strata.expr.spec import Flags
 from strata.model.schema import Relation
-from strata.prune.specs import PartSpecs, Rows
-from strata.stats.wire import ROWS, Path, column_name, path_name
+from strata.prune.fields import Rows
+from strata.prune.specs import PartSpecs
+from strata.stats.wire import (
+    ROWS,
+    Path,
+    Steps,
+    column_name,
+    field_step,
+    inside_name,
+    path_name,
+)
 
 Proof = npt.NDArray[np.int32]
 
@@ -130,7 +140,7 @@ def needed_columns(filter: Filter) -> set[str]:
     """Return the columns of a manifest that `decide` reads for a filter.
 
     Shape: `rows`, `s.{id}` for each column, and for JSON paths every step from the root, since
-    an ancestor may say that a path is absent.
+    an ancestor may say that a path is absent; for fields of structs every step, too.
     """
     return {ROWS, *statistics_of(filter.expr)}
 
@@ -143,8 +153,19 @@ def statistics_of(expr: Expr) -> Iterator[str]:
         if (found := _json_path(expr)) is not None:
             column_id, path = found
             yield from (path_name(column_id, path[:depth]) for depth in range(len(path) + 1))
+        if (place := _field_of(expr)) is not None:
+            yield inside_name(*place)
         for arg in expr.args:
             yield from statistics_of(arg)
+
+
+def _field_of(expr: Expr) -> tuple[int, Steps] | None:
+    """Return the column and the steps that nested accesses to fields of structs lead to."""
+    if isinstance(expr, Column):
+        return expr.id, ()
+    name = field_name(expr)
+    inner = _field_of(expr.args[0]) if isinstance(expr, Call) and name is not None else None
+    return None if inner is None or name is None else (inner[0], (*inner[1], field_step(name)))
 
 
 def _json_path(expr: Expr) -> tuple[int, Path] | None:

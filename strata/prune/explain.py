@@ -91,8 +91,8 @@ def _ranges(expr: Expr, trace: Trace) -> str:
 
 
 def _leaves(expr: Expr) -> Iterator[Expr]:
-    """Yield what statistics or the clock speak of: columns, JSON paths, readings of the clock."""
-    path = isinstance(expr, Call) and expr.function == "get_json_object"
+    """Yield what statistics or the clock speak of: columns and their fields, JSON paths, clocks."""
+    path = isinstance(expr, Call) and expr.function in ("get_json_object", "get_struct_field")
     if isinstance(expr, Column) or path or (isinstance(expr, Call) and not expr.args):
         yield expr
     elif isinstance(expr, Call):

@@ -5,15 +5,18 @@ of the part; nothing closes it but numbers that make sense. `rows == nulls + nan
 proof that a column holds no other value.
 """
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.expr import nodes
+from strata.expr.records import Record
 from strata.expr.sparktype import SparkType, spark_type
 from strata.expr.spec import (
     NO,
@@ -33,10 +36,19 @@ from strata.expr.spec import (
 )
 from strata.format.encodings import arrow_type, encoding
 from strata.model.schema import Column, Relation
-from strata.model.types import Kind
-from strata.stats.wire import ROWS, Path, column_name, path_name
-
-Rows = slice | np.ndarray[Any, np.dtype[np.intp]]  # which parts: a chunk, or survivors in it
+from strata.model.types import ColumnType, Kind
+from strata.prune.fields import Field, Part, Rows, seen, seen_part
+from strata.stats.nested import fields
+from strata.stats.wire import (
+    ROWS,
+    Path,
+    Steps,
+    column_name,
+    field_step,
+    has_bounds,
+    inside_name,
+    path_name,
+)
 
 
 class PartSpecs:
@@ -51,26 +63,46 @@ class PartSpecs:
         self.num_rows = stats.num_rows
         self._stats = stats
         self._arrays: dict[str, pa.Array | None] = {}
-        self._fields: dict[tuple[str, str], _Field | None] = {}
+        self._fields: dict[tuple[str, str], Field | None] = {}
+        self._parts: dict[tuple[str, int], Part | None] = {}
 
     def at(self, rows: Rows) -> "View":
         """Return the environment of some of the parts."""
         return View(self, rows)
 
-    def field(self, column: str, name: str = "") -> "_Field | None":
+    def field(self, column: str, name: str = "") -> Field | None:
         """Return a column of the table, or a field of a struct column; None if there is none."""
         key = (column, name)
         if key not in self._fields:
             self._fields[key] = self._load(column, name)
         return self._fields[key]
 
-    def _load(self, column: str, name: str) -> "_Field | None":
+    def bound(self, column: str, side: str, declared: ColumnType) -> Field | None:
+        """Return the bounds of one side as Spark sees the type's values; None if there are none.
+
+        Bounds of a type that the declared one has widened are widened with it.
+        """
+        key = (column, f"{side} as {declared}")
+        if key not in self._fields:
+            raw = self.field(column, side)
+            self._fields[key] = None if raw is None else seen(raw, declared)
+        return self._fields[key]
+
+    def part(self, column: str, declared: ColumnType, ordinal: int) -> Part | None:
+        """Return the bounds of one part of values that are one number to us, a struct to Spark."""
+        key = (column, ordinal)
+        if key not in self._parts:
+            low, high = (self.bound(column, side, declared) for side in ("low", "high"))
+            self._parts[key] = seen_part(low, high, ordinal) if low and high else None
+        return self._parts[key]
+
+    def _load(self, column: str, name: str) -> Field | None:
         array = self._column(column)
         if array is None or not name:
-            return None if array is None else _Field(array)
+            return None if array is None else Field(array)
         if not pa.types.is_struct(array.type) or array.type.get_field_index(name) < 0:
             return None
-        return _Field(array.field(name))
+        return Field(array.field(name))
 
     def _column(self, column: str) -> pa.Array | None:
         """Return a column of the table in one piece, without copying where it is in one."""
@@ -82,63 +114,6 @@ class PartSpecs:
                 array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
             self._arrays[column] = array
         return self._arrays[column]
-
-
-class _Field:
-    """One Arrow array as NumPy sees it: physical values and validity; texts stay in Arrow."""
-
-    def __init__(self, array: pa.Array) -> None:
-        self.type = array.type
-        self.valid = None if array.null_count == 0 else _validity(array)
-        self.array = array
-        self.values = _physical(array)
-
-    def known(self, rows: Rows) -> Flags:
-        """Return where there is a value."""
-        return YES if self.valid is None else uniform(self.valid[rows])
-
-    def texts(self, rows: Rows) -> pa.Array:
-        """Return text as binary; null where there is none."""
-        if isinstance(rows, slice):
-            chosen = self.array.slice(rows.start, rows.stop - rows.start)
-        else:
-            chosen = self.array.take(pa.array(rows))
-        return chosen if pa.types.is_binary(self.type) else chosen.cast(pa.binary())
-
-
-def _validity(array: pa.Array) -> Flags:
-    flags: Flags = pc.is_valid(array).to_numpy(zero_copy_only=False)
-    return flags
-
-
-def _physical(array: pa.Array) -> Bounds | None:
-    """Return the numbers behind an array, or None for text and nested types.
-
-    Shape: what lies under a null is arbitrary. Decimals of up to 18 digits become int64, longer
-    ones Python integers, as `spark_type(...).wide` says.
-    """
-    kind = array.type
-    if pa.types.is_boolean(kind):
-        return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False))
-    if not (pa.types.is_primitive(kind) or pa.types.is_decimal128(kind)):
-        return None
-    if (buffer := array.buffers()[1]) is None:  # nothing but nulls
-        return np.zeros(len(array), np.int64)
-    if pa.types.is_decimal128(kind):
-        return _decimals(array, buffer)
-    letter = "f" if pa.types.is_floating(kind) else "i"
-    whole = np.frombuffer(buffer, dtype=f"{letter}{kind.bit_width // 8}")
-    return whole[array.offset : array.offset + len(array)]
-
-
-def _decimals(array: pa.Array, buffer: pa.Buffer) -> Bounds:
-    words = np.frombuffer(buffer, dtype=np.int64)
-    words = words[2 * array.offset : 2 * (array.offset + len(array))]
-    if array.type.precision <= 18:
-        return words[0::2]
-    low = words[0::2].view(np.uint64).astype(object)
-    whole: Bounds = words[1::2].astype(object) * 2**64 + low
-    return whole
 
 
 _NOTHING_KNOWN: Final = np.array([False])
@@ -162,11 +137,47 @@ class View:
         declared = self._specs.relation.by_id.get(column.id)
         if declared is None or str(column.id) in self._specs.quarantine:
             return Spec(everything(column.type), YES)
-        if spark_type(encoding(declared.type).spark(declared.type)) != spark_type(column.type):
+        if not _same_type(encoding(declared.type).spark(declared.type), column.type):
             return Spec(everything(column.type), YES)
         if declared.type.kind is Kind.JSONB:
             return self._json_column(declared)
-        return self._scalar(declared, spark_type(column.type))
+        return self._place(declared.id, (), declared.type)
+
+    def _place(self, column_id: int, steps: Steps, declared: ColumnType) -> Spec:
+        """Return what a column, or a field inside one, may hold."""
+        name = inside_name(column_id, steps)
+        kind = spark_type(encoding(declared).spark(declared))
+        if has_bounds(declared) and kind.family != "other":
+            return self._scalar(name, declared, kind)
+        null, _, none = self._absent(name)
+        if has_bounds(declared):  # one number to us, a struct to Spark
+            return Spec(Record(none, partial(self._part, name, declared)), null)
+        inside = fields(declared)
+
+        def child(ordinal: int) -> Spec | None:
+            if not 0 <= ordinal < len(inside):
+                return None
+            field = inside[ordinal]
+            return self._place(column_id, (*steps, field_step(field.name)), field.type)
+
+        return Spec(Record(none, child) if inside else gate(everything(kind.name), ~none), null)
+
+    def _part(self, name: str, declared: ColumnType, ordinal: int) -> Spec | None:
+        """Return what one part of an interval or access right may hold.
+
+        Values sort by their parts in turn: a part is bounded where all before it are one value.
+        """
+        part = self._specs.part(name, declared, ordinal)
+        if part is None:
+            return None
+        null, _, none = self._absent(name)
+        known = self._known(name) & uniform(part.known[self._rows])
+        kind = spark_type(part.type)
+        if kind.family == "text":
+            return Spec(self._texts(known, part.low, part.high, none), null)
+        bottom, top = self._side(name, part.low), self._side(name, part.high)
+        sides = [_Side(side.values, side.known & known) for side in (bottom, top)]
+        return Spec(_numbers(sides[0], sides[1], kind, none, _NOTHING_KNOWN), null)
 
     def _count(self, column: str, name: str) -> tuple[Bounds, Flags]:
         """Return a count, and where it is known."""
@@ -201,16 +212,14 @@ class View:
             return np.array([0]), _NOTHING_KNOWN
         return field.values[self._rows], field.known(self._rows)
 
-    def _scalar(self, declared: Column, kind: SparkType) -> Spec:
-        name = column_name(declared.id)
-        floating = pa.types.is_floating(arrow_type(declared.type))
+    def _scalar(self, name: str, declared: ColumnType, kind: SparkType) -> Spec:
+        floating = pa.types.is_floating(arrow_type(declared))
         null, nan, none = self._absent(name, floating=floating)
-        low, high = (self._specs.field(name, side) for side in ("low", "high"))
-        expected = arrow_type(declared.type)
-        if low is None or high is None or low.type != expected or high.type != expected:
+        low, high = (self._specs.bound(name, side, declared) for side in ("low", "high"))
+        if low is None or high is None:
             return Spec(gate(everything(kind.name), ~none), null)
         if kind.family == "text":
-            return Spec(self._texts(name, low, high, none), null)
+            return Spec(self._texts(self._known(name), low, high, none), null)
         if low.values is None or high.values is None:
             return Spec(gate(everything(kind.name), ~none), null)
         bottom, top = self._side(name, low), self._side(name, high)
@@ -221,14 +230,14 @@ class View:
             return Spec(Bools(true & ~none, false & ~none), null)
         return Spec(_numbers(bottom, top, kind, none, nan), null)
 
-    def _side(self, name: str, field: "_Field") -> "_Side":
+    def _side(self, name: str, field: Field) -> "_Side":
         assert field.values is not None
         return _Side(field.values[self._rows], field.known(self._rows) & self._known(name))
 
-    def _texts(self, name: str, low: "_Field", high: "_Field", none: Flags) -> Texts:
+    def _texts(self, known: Flags, low: Field, high: Field, none: Flags) -> Texts:
         bottom, top = low.texts(self._rows), high.texts(self._rows)
         twisted = text_compare("less", top, bottom, unknown=False)
-        open_ = twisted | ~self._known(name)
+        open_ = twisted | ~known
         if open_.any():
             mask = pa.array(np.broadcast_to(open_, len(bottom)))
             nothing = pa.scalar(None, pa.binary())
@@ -319,7 +328,15 @@ class View:
             return Texts(None, None, ~some)
         if not (pa.types.is_string(low.type) and pa.types.is_string(high.type)):
             return Texts(None, None, ~some)
-        return self._texts(name, low, high, ~some)
+        return self._texts(self._known(name), low, high, ~some)
+
+
+def _same_type(declared: str, found: str) -> bool:
+    """Return whether a type as DDL is the type of an expression, which Spark spells otherwise."""
+    if spark_type(declared) == spark_type(found):
+        return True
+    one, other = (re.sub(r"[\s`]", "", text) for text in (declared, found))
+    return one == other and "<" in one
 
 
 @dataclass(frozen=True, slots=True)

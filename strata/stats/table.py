@@ -81,8 +81,12 @@ def _widen(column: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
 def _widens(old: pa.StructType, new: pa.StructType) -> bool:
     if min(old.get_field_index("low"), new.get_field_index("low")) < 0:
         return False
-    a, b = old.field("low").type, new.field("low").type
-    integers = pa.types.is_integer(a) and pa.types.is_integer(b)
-    floats = pa.types.is_float32(a) and pa.types.is_float64(b)
-    decimals = pa.types.is_decimal(a) and pa.types.is_decimal(b) and a.scale == b.scale
-    return bool(integers or floats or decimals)
+    return widens(old.field("low").type, new.field("low").type)
+
+
+def widens(old: pa.DataType, new: pa.DataType) -> bool:
+    """Return whether bounds of a stored type are bounds of another one, too, if they fit it."""
+    integers = pa.types.is_integer(old) and pa.types.is_integer(new)
+    floats = pa.types.is_float32(old) and pa.types.is_float64(new)
+    decimals = pa.types.is_decimal(old) and pa.types.is_decimal(new) and old.scale == new.scale
+    return old == new or bool(integers or floats or decimals)

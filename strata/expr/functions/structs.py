@@ -1,17 +1,34 @@
-"""Fields of structs: never fail; their values are not tracked yet."""
+"""Fields of structs: never fail; what statistics know of the field, null where the struct is."""
 
 from collections.abc import Sequence
 from typing import Final
 
-from strata.expr.entry import Context, Entry, opened
+from strata.expr.entry import Context, Entry, Outcome, literal, opened, strict
 from strata.expr.nodes import Call
-from strata.expr.spec import Spec
+from strata.expr.records import Record
+from strata.expr.spec import Spec, occupied
 
 
 def _get_struct_field(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    return opened(call, args, fail=False)
+    ordinal, values = literal(call, 1), args[0].values
+    found = None
+    if isinstance(values, Record) and ordinal is not None and isinstance(ordinal.value, int):
+        found = values.child(ordinal.value)
+    if found is None:
+        return opened(call, args, fail=False)
+    spec = strict(args, Outcome(found.values, null=found.null))
+    if isinstance(found.values, Record):  # `strict` knows only that it is a struct
+        values = Record(~occupied(spec.values), found.values.child)
+        return Spec(values, spec.null, spec.fail)
+    return spec
 
 
 ENTRIES: Final = (
-    Entry("get_struct_field", "struct, ordinal", (2, 2), _get_struct_field, "any value or null"),
+    Entry(
+        "get_struct_field",
+        "struct, ordinal",
+        (2, 2),
+        _get_struct_field,
+        "the statistics of a field of a column",
+    ),
 )

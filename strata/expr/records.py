@@ -1,0 +1,58 @@
+"""Structs in the domain: their fields, each a range of its own.
+
+A module apart from `spec`, so that certificates of functions that never meet a struct do not rest
+on it. To every function but the access to a field, a struct is a value that is not tracked.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from strata.expr.nodes import Call, Expr, Literal
+from strata.expr.spec import Anything, Spec
+
+
+def _no_field(ordinal: int) -> Spec | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Anything):
+    """Structs whose fields are known apart.
+
+    `child`: what the field at an ordinal yields on the rows, null where the struct is null; None
+    where nothing is known of it.
+    """
+
+    child: Callable[[int], Spec | None] = _no_field
+
+
+def field_name(expr: Expr) -> str | None:
+    """Return the name of the field that an expression reads from a struct.
+
+    Errs: None for other expressions, and for names that hide in their type's text.
+    """
+    if not isinstance(expr, Call) or expr.function != "get_struct_field" or len(expr.args) != 2:
+        return None
+    names, ordinal = _names(expr.args[0].type), expr.args[1]
+    place = ordinal.value if isinstance(ordinal, Literal) else None
+    return names[place] if isinstance(place, int) and 0 <= place < len(names) else None
+
+
+@lru_cache(maxsize=1024)
+def _names(struct: str) -> tuple[str, ...]:
+    """Return the names of the fields in Spark's text for a struct.
+
+    >>> _names("struct<lat:double,size:struct<x:int,y:int>,price:decimal(10,2)>")
+    ('lat', 'size', 'price')
+    """
+    if not (struct.startswith("struct<") and struct.endswith(">")):
+        return ()
+    depth, items = 0, [""]
+    for char in struct[len("struct<") : -1]:
+        depth += (char in "<(") - (char in ">)")
+        if char == "," and depth == 0:
+            items.append("")
+        else:
+            items[-1] += char
+    return tuple(item.partition(":")[0] for item in items)

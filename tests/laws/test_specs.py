@@ -1,0 +1,104 @@
+"""Law 1, its ground: what Spark sees of each value lies in what the statistics are read as."""
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strata.expr.nodes import Column as Node
+from strata.expr.records import Record
+from strata.expr.spec import Anything, Bools, Json, Numbers, Spec, Texts
+from strata.format.columns import child
+from strata.format.encodings import encoding
+from strata.format.view import to_view
+from strata.model.schema import Column, Relation
+from strata.model.types import ColumnType
+from strata.prune.specs import PartSpecs
+from strata.stats import collect, concat, trim
+from tests.facts import plain
+from tests.values import arrays, every_type
+
+few = settings(max_examples=max(5, settings.default.max_examples // 4))
+
+
+def relation_of(declared: ColumnType) -> Relation:
+    """Return a relation of one column, with the id 1."""
+    return Relation(0, (Column(1, "c", declared),), (1,), ())
+
+
+def updates(values: pa.Array) -> pa.Table:
+    """Return updates of one column."""
+    ones = pa.array([1] * len(values), pa.int64())
+    return pa.table([values, ones, ones], names=[child(1), "t", "d"])
+
+
+def column_specs(stats: pa.Table, declared: ColumnType) -> Spec:
+    """Return what the statistics say of the column, to a filter that Spark has analysed."""
+    ddl = encoding(declared).spark(declared).replace(", ", ",").replace(": ", ":")
+    view = PartSpecs(stats, relation_of(declared), ()).at(slice(0, stats.num_rows))
+    return view.column(Node(1, "c", ddl))
+
+
+@pytest.mark.parametrize("declared", every_type(), ids=str)
+@few
+@given(st.data())
+def test_every_value_lies_in_what_its_statistics_are_read_as(
+    declared: ColumnType, data: st.DataObject
+) -> None:
+    parts = data.draw(st.lists(arrays(declared, max_rows=4), min_size=1, max_size=3))
+    budget = data.draw(st.sampled_from([0, 20, 40, 10_000]))
+    relation = relation_of(declared)
+    rows = [trim(collect(updates(p), relation), relation, budget, ())[0] for p in parts]
+
+    spec = column_specs(concat(rows, [len(part) for part in parts]), declared)
+
+    for number, part in enumerate(parts):
+        seen = to_view(part, declared)
+        for value in seen.cast(plain(seen.type)).to_pylist():
+            assert outside(value, spec, number, seen.type) == []
+
+
+def outside(value: Any, spec: Spec, part: int, kind: pa.DataType) -> list[str]:
+    """Return what of a value is not in the Spec of its part; Python's own comparisons."""
+    if value is None:
+        return [] if at(spec.null, part) else ["null"]
+    match spec.values:
+        case Record() as record:
+            found = [] if not at(record.empty, part) else ["a struct"]
+            for ordinal, field in enumerate(kind):
+                inner = record.child(ordinal)
+                if inner is not None:
+                    found += outside(value[field.name], inner, part, field.type)
+            return found
+        case Bools() as bools:
+            return [] if at(bools.true if value else bools.false, part) else [str(value)]
+        case Numbers() as numbers:
+            return number_outside(value, numbers, part)
+        case Texts() as texts:
+            data = value.encode() if isinstance(value, str) else value
+            low, high = (None if b is None else b[part].as_py() for b in (texts.low, texts.high))
+            inside = (low is None or low <= data) and (high is None or data <= high)
+            return [] if inside and not at(texts.empty, part) else [str(value)]
+        case Anything() as other:
+            return [] if not at(other.empty, part) else [str(value)]
+        case Json():
+            return []
+
+
+def number_outside(value: Any, numbers: Numbers, part: int) -> list[str]:
+    if value != value:  # noqa: PLR0124
+        return [] if at(numbers.nan, part) else ["NaN"]
+    if isinstance(value, Decimal):  # whole numbers of 10**-scale, exactly
+        sign, digits, _ = value.as_tuple()
+        value = int("".join(map(str, digits))) * (-1 if sign else 1)
+    low, high = at(numbers.low, part), at(numbers.high, part)
+    return [] if low <= value <= high and not at(numbers.empty, part) else [str(value)]
+
+
+def at(values: np.ndarray, part: int) -> Any:
+    """Return the element of one part; an array of one stands for all."""
+    return values[part if values.size > 1 else 0]

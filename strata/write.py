@@ -5,6 +5,7 @@ same blobs and nothing else. Where a run is cut depends on its rows alone, never
 caller chunked them.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +19,7 @@ from strata.format.columns import D, T
 from strata.format.digest import content_digest
 from strata.format.manifest import PartRef, Split, encode_manifest, manifest_table
 from strata.format.part import Description, EncodedPart, encode_part
+from strata.format.part_write import plain_bytes
 from strata.model.schema import Relation
 from strata.model.spec import StatsSpec
 from strata.state.state import Batch, RunSummary
@@ -31,6 +33,7 @@ SAMPLE_ROWS: Final = 4096  # encoded once to learn how many bytes a row of this 
 TAIL: Final = 1.25  # a rest up to this many parts long is written as one part
 OVERSHOOT: Final = 1.5  # an encoded part longer than this many `part_bytes` is cut again
 BUFFER_FACTOR: Final = 16  # rows waiting for a part may take this many `part_bytes` in memory
+BUFFER_BYTES: Final = 1 << 30  # but never more than this: texts in one Arrow array end at 2 GiB
 KEY_BYTES: Final = 64  # length of key bounds and split points in manifests
 
 
@@ -159,7 +162,8 @@ def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart
 
 def _fill(buffer: _Buffer, updates: Iterator[pa.Table], rows: int, target: _Target) -> bool:
     """Read until `rows` are buffered; return False when the run has ended."""
-    while buffer.rows < rows and buffer.size_bytes < BUFFER_FACTOR * target.part_bytes:
+    limit = min(BUFFER_FACTOR * target.part_bytes, BUFFER_BYTES)
+    while buffer.rows < rows and buffer.size_bytes < limit:
         chunk = next(updates, None)
         if chunk is None:
             return False
@@ -176,14 +180,23 @@ def _sample(buffer: _Buffer, target: _Target) -> float:
 
 
 def _encode(rows: pa.Table, target: _Target) -> Iterator[tuple[pa.Table, EncodedPart]]:
-    """Yield `rows` encoded, halved for as long as they come out much too long."""
+    """Yield `rows` encoded, cut in half (by bytes) for as long as they come out much too long."""
     encoded = _encode_one(rows, target)
     if len(encoded.data) <= OVERSHOOT * target.part_bytes or rows.num_rows == 1:
         yield rows, encoded
         return
-    half = rows.num_rows // 2
+    half = _middle(rows)
     yield from _encode(rows.slice(0, half), target)
     yield from _encode(rows.slice(half), target)
+
+
+def _middle(rows: pa.Table) -> int:
+    """Return how many of two or more rows hold half of the bytes, so that big rows stand alone."""
+    half = plain_bytes(rows) / 2
+    ends = range(1, rows.num_rows)
+    return ends[
+        min(bisect_left(ends, half, key=lambda n: plain_bytes(rows.slice(0, n))), len(ends) - 1)
+    ]
 
 
 def _encode_one(rows: pa.Table, target: _Target) -> EncodedPart:

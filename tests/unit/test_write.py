@@ -92,6 +92,32 @@ def test_rows_that_grow_wider_are_cut_again() -> None:
     assert max(part.ref.size_bytes for part in parts) <= 60_000
 
 
+def test_a_row_bigger_than_a_part_stands_alone() -> None:
+    huge = rows(1, width=2_000_000, first=500)
+    run = pa.concat_tables([rows(500), huge, rows(500, first=501)])
+    blob = MemoryBlob()
+
+    parts = write(blob, [run])
+
+    assert max(part.ref.size_bytes for part in parts if part.ref.rows > 1) <= 60_000
+    assert [part.ref.rows for part in parts if part.ref.size_bytes > 60_000] == [1]
+    assert len(parts) < 20
+    assert pa.Table.from_batches(stored(blob, parts, RELATION)) == run
+
+
+@pytest.mark.long
+def test_rows_of_fifty_mebibytes_are_written_and_read() -> None:
+    run = pa.concat_tables([rows(3), rows(3, width=50 << 20, first=3), rows(3, first=6)])
+    blob = MemoryBlob()
+
+    parts = write(blob, [run], part_bytes=16 << 20)
+
+    assert [part.ref.rows for part in parts if part.ref.size_bytes > 16 << 20] == [1, 1, 1]
+    assert sum(part.ref.rows for part in parts) == 9
+    assert max(part.stats.nbytes for part in parts if part.stats is not None) < 10_000
+    assert pa.Table.from_batches(stored(blob, parts, RELATION)) == run
+
+
 def test_where_a_run_is_cut_does_not_depend_on_its_chunks() -> None:
     table = rows(9000)
     whole = write(MemoryBlob(), [table])

@@ -24,6 +24,7 @@ from strata.model.time import MIN_TIME, format_time
 from strata.prune import Decision, conjuncts, decide, needed_columns, proofs
 from strata.prune import explain as explain_rows
 from strata.state.state import Batch, State
+from strata.stats.absent import fill_absent
 from strata.store.open import Stores
 
 Mask = npt.NDArray[np.bool_]
@@ -226,7 +227,19 @@ def _of_batch(state: State, batch: Batch, filter: Filter) -> Decision | None:
         return None
     if stats["rows"][0].as_py() != batch.updates:  # not about these updates
         return None
+    # A column that is there now was never dropped: what the youngest part predates, all do.
+    stats = fill_absent(stats, [max(batch.versions)], state.relations, needed_columns(filter))
     return decide(filter, stats, state.relation, quarantine=state.rollout.quarantine)
+
+
+def part_stats(state: State, manifest: pa.Table, filter: Filter | None = None) -> pa.Table:
+    """Return what is known of a manifest's parts, columns that are younger than a part included.
+
+    `filter` names the columns that matter; None fills them all in.
+    """
+    wanted = None if filter is None else needed_columns(filter)
+    versions = manifest["relation_version"].to_numpy()
+    return fill_absent(stats_columns(manifest), versions, state.relations, wanted)
 
 
 class _Tally:
@@ -264,7 +277,7 @@ def explain(
         manifest = manifest.filter(pc.less_equal(manifest["t_low"], at))
         keep = _keep(state, manifest, filter)
         reasons = explain_rows(
-            filter, stats_columns(manifest), state.relation, range(manifest.num_rows),
+            filter, part_stats(state, manifest, filter), state.relation, range(manifest.num_rows),
             quarantine=quarantine,
         )  # fmt: skip
         for ref, kept, reason in zip(part_refs(manifest), keep, reasons, strict=True):
@@ -285,7 +298,8 @@ def _keep(
     if filter is None or not manifest.num_rows:
         return np.ones(manifest.num_rows, np.bool_)
     quarantine = state.rollout.quarantine
-    decision = decide(filter, stats_columns(manifest), state.relation, quarantine=quarantine)
+    stats = part_stats(state, manifest, filter)
+    decision = decide(filter, stats, state.relation, quarantine=quarantine)
     if tally is not None:
         tally.count(decision)
     suspects = pc.is_in(manifest["key"], value_set=pa.array(list(quarantine), pa.string()))

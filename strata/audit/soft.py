@@ -20,8 +20,8 @@ from strata.audit.verdict import Verdict
 from strata.errors import Corrupt, Unavailable
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr
-from strata.format.manifest import PartRef, part_refs, stats_columns
-from strata.plan import batch_stats, load_manifest, may_matter
+from strata.format.manifest import PartRef, part_refs
+from strata.plan import batch_stats, load_manifest, may_matter, part_stats
 from strata.prune import decide
 from strata.read import read_updates
 from strata.state.state import Batch, State
@@ -77,7 +77,7 @@ def decide_all(stores: Stores, state: State, filter: Filter) -> Decisions:
             continue
         manifest = load_manifest(stores, state, batch)
         refs = part_refs(manifest)
-        statistics = stats_columns(manifest)
+        statistics = part_stats(state, manifest)
         total += len(refs)
         size += sum(ref.size_bytes for ref in refs)
         without += sum(ref.stats_version is None for ref in refs)

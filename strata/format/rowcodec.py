@@ -6,19 +6,23 @@ of canonical values have equal bytes.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from strata.errors import Corrupt, InvalidRequest
 from strata.format.encodings import arrow_type
-from strata.format.physical import from_objects
-from strata.format.rowcodec_decode import decode_batch
-from strata.format.rowcodec_encode import BATCH, MAX_BYTES, encode_batch
+from strata.format.rowcodec_fields import check_depth
+from strata.format.rowcodec_objects import from_objects
 from strata.format.rowcodec_scalar import decode_row
-from strata.format.words import Bools
 from strata.model.types import ColumnType
+
+Bools = npt.NDArray[np.bool_]
+
+BATCH: Final = 8_192  # rows a batch: what is written and read of it stays in the cache
+MAX_BYTES: Final = 2**31 - 1  # what a binary array can hold
 
 
 def encode_rows(
@@ -41,7 +45,14 @@ def encode_rows(
 def encode_batches(
     columns: Sequence[pa.Array], types: Sequence[ColumnType]
 ) -> list[pa.BinaryArray]:
-    """Return the rows of at least one column in batches of BATCH, without putting them together."""
+    """Return the rows of at least one column in batches of BATCH, without putting them together.
+
+    Raises: InvalidRequest for types nested too deeply.
+    """
+    from strata.format.rowcodec_encode import encode_batch  # loads the compiler
+
+    for column_type in types:
+        check_depth(column_type)
     return [
         encode_batch([column.slice(start, BATCH) for column in columns], types)
         for start in range(0, len(columns[0]), BATCH)
@@ -62,6 +73,10 @@ def decode_rows(
     Raises: Corrupt naming row, column and reason. The bytes of columns not wanted are checked only
     as far as finding the others needs.
     """
+    from strata.format.rowcodec_decode import decode_batch  # loads the compiler
+
+    for column_type in types:
+        check_depth(column_type)
     positions = list(range(len(types))) if wanted is None else list(wanted)
     if rows.null_count:
         row = first_row + int(np.flatnonzero(rows.is_null())[0])
@@ -86,7 +101,7 @@ def decode_rows(
 
 
 def _patched(
-    array: pa.Array, odd: Bools, values: Sequence[int | bytes | None], column_type: ColumnType
+    array: pa.Array, odd: Bools, values: Sequence[Any], column_type: ColumnType
 ) -> pa.Array:
     """Return a column in which the odd rows have the values that the patient decoder read."""
     order = np.arange(len(array))
@@ -96,7 +111,7 @@ def _patched(
 
 def _decode_one(
     row: bytes, types: Sequence[ColumnType], names: Sequence[str] | None, number: int
-) -> list[int | bytes | None]:
+) -> list[Any]:
     try:
         return decode_row(row, types)
     except Corrupt as error:

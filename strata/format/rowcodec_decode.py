@@ -1,68 +1,96 @@
-"""Decode rows of the row codec, one datum of all rows of a batch at a time.
+"""Decode rows of the row codec, one column of a batch at a time.
 
-A cursor per row stands at the beginning of the next datum. Rows that look as `rowcodec_encode`
-writes them are read with NumPy; a row that looks different anywhere is marked *odd*, its values
-here are meaningless, and `rowcodec_scalar` reads it whole. So the fast half may give up at any
-doubt, and must never read wrongly.
-
-All reads stay inside a padded copy of the batch: a datum whose length is one byte moves a cursor
-by at most STEP bytes, for which there is padding; longer steps are cut to the batch's end. Cursors
-never move back, so that the last check, whether each ends where its row ends, covers all before.
+First every row is walked once, from datum to datum (`Spans`); then each wanted column is read from
+its spans, nested ones by walking their contents in the same way. Rows that look as
+`rowcodec_encode` writes them are read here; a row that looks different anywhere is marked *odd*,
+its values here are meaningless, and `rowcodec_scalar` reads it whole. What the kernels promise is
+said in `strata.kernels.row_read`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from strata.format.calendar import DAY_US, YEAR_DAYS, YEAR_STARTS, days_of, has_day
-from strata.format.decimals import below, signed_pairs, unpack_decimals
-from strata.format.encodings import arrow_type
-from strata.format.physical import DTYPES, TEXTS, from_numbers, offsets, pack_mask
-from strata.format.rowcodec_encode import INT_TAGS, MESSAGE_TAGS, TEXT_TAGS
-from strata.format.words import (
-    KEEP,
-    MORE,
-    TOPS,
-    Bools,
-    Bytes,
-    Ints,
-    Words,
-    read_varints,
-    squeeze,
-    unaligned,
+from strata.format import packed
+from strata.format.encodings import DIMENSIONS, NUMERIC_BYTES, arrow_type
+from strata.format.physical import offsets, pack_mask
+from strata.format.rowcodec_encode import raw_bytes
+from strata.format.rowcodec_fields import (
+    ACL_BYTES,
+    ARRAYS,
+    DATUM,
+    DIMENSION,
+    FALSE,
+    FLOATS,
+    INFINITY,
+    INTERVAL_BYTES,
+    INTERVALS,
+    INTS,
+    MINUS_INFINITY,
+    MZ_ACL_BYTES,
+    NAN,
+    NUMBERS,
+    ROLES,
+    SIGN32,
+    SIGN64,
+    TEXTS,
+    TIME_BYTES,
+    TIMESTAMPS,
+    TRUE,
+    UTF8,
+    VALUE,
+    Numbers,
+    signed,
+    tag_of,
+    unsigned,
+    words,
 )
+from strata.kernels import digits, row_read
+from strata.kernels.arrays import Bools, Bytes, Ints, Words
 from strata.model.types import ColumnType, Kind
 
-PADDING: Final = 64  # bytes behind a cursor that a decoder may look at
-STEP: Final = 130  # bytes that a datum with a length of one byte takes at most
-LIMIT: Final = 2**31  # lengths are cut to this: no row is longer
-DATUM_TAG: Final = 0x0A
-BYTE: Final = np.uint64(0xFF)
+STRING: Final = ColumnType(Kind.STRING)
 
 
 @dataclass(frozen=True, slots=True)
-class _Datums:
-    """The same datum of every row: where its message lies."""
+class Spans:
+    """The same datum of every row: where its message lies, and which rows are odd."""
 
-    view: Words  # the word at each byte of the batch
-    data: Bytes  # the same bytes
-    at: Ints  # where the message begins
-    length: Ints  # its length as stated, cut to LIMIT
-    end: Ints  # at + length, cut to the batch's end if the length is long
-    word: Words  # the message's first six bytes, maybe more
-    null: Bools | None  # where the datum says NULL; None: nowhere
+    data: Bytes
+    starts: Ints  # -1: there is none
+    stops: Ints
+    odd: Bools  # to be marked
 
-    def byte(self, number: int) -> Ints:
-        """Return a byte (0 to 5) of each message."""
-        return (self.word >> np.uint64(8 * number) & BYTE).view(np.int64)
+    def messages(self, column_type: ColumnType) -> tuple["Spans", Bools]:
+        """Return what lies inside texts and messages of the type, and which are not null."""
+        tag, head = tag_of(column_type)
+        begins, ends, valid = row_read.read_spans(
+            self.data, self.starts, self.stops, tag, head, self.odd
+        )
+        return Spans(self.data, begins, ends, self.odd), valid
 
+    def elements(self, frame: int = DATUM) -> tuple["Spans", Ints]:
+        """Return the messages that follow one another inside each span, and their offsets."""
+        ends = row_read.count_elements(self.data, self.starts, self.stops, frame, self.odd)
+        starts, stops = row_read.find_elements(self.data, self.starts, self.stops, ends)
+        return Spans(self.data, starts, stops, np.zeros(len(starts), np.bool_)), ends
 
-# Values (or texts: starts and lengths), and which rows were read with certainty.
-Decoded = tuple[npt.NDArray[Any], Bools]
+    def datums(self, count: int, wanted: Sequence[int]) -> list["Spans"]:
+        """Return the wanted ones of the `count` datums inside each span."""
+        keep = np.full(count, -1, np.int64)
+        lines = {position: line for line, position in enumerate(dict.fromkeys(wanted))}
+        for position, line in lines.items():
+            keep[position] = line
+        starts, stops = row_read.walk(
+            self.data, self.starts, self.stops, keep, len(lines), self.odd
+        )
+        return [
+            Spans(self.data, starts[lines[position]], stops[lines[position]], self.odd)
+            for position in wanted
+        ]
 
 
 def decode_batch(
@@ -70,240 +98,311 @@ def decode_batch(
 ) -> tuple[list[pa.Array], Bools]:
     """Return the wanted columns of a batch of rows, and which rows are odd.
 
-    Shape: at least one row, none null; the values of odd rows mean nothing.
+    Shape: no row is null; the values of odd rows mean nothing.
     """
     ends = offsets(rows)
-    base = int(ends[0])
-    size = int(ends[-1]) - base
-    data = np.zeros(size + PADDING + STEP * len(types), np.uint8)
-    if size:
-        data[:size] = np.frombuffer(rows.buffers()[2], np.uint8, size, base)
-    view = unaligned(data)
-    cursor, row_end = ends[:-1] - base, ends[1:] - base
-    good = np.ones(len(rows), np.bool_)
-    arrays: dict[int, pa.Array] = {}
-    for position, column_type in enumerate(types):
-        datums = _next(view, data, cursor, size, good)
-        if position in wanted:
-            arrays[position], good = _column(datums, column_type, good)
-        cursor = datums.end
-    good &= cursor == row_end
-    return [arrays[position] for position in wanted], ~good
+    odd = np.zeros(len(rows), np.bool_)
+    whole = Spans(raw_bytes(rows.buffers()[2]), ends[:-1].copy(), ends[1:].copy(), odd)
+    columns = whole.datums(len(types), wanted)
+    arrays = [read_column(c, types[i]) for c, i in zip(columns, wanted, strict=True)]
+    return arrays, odd
 
 
-def _next(view: Words, data: Bytes, cursor: Ints, size: int, good: Bools) -> _Datums:
-    """Return the datum at each cursor; rows without one there are no longer good."""
-    word = view[cursor]
-    good &= (word & BYTE) == DATUM_TAG
-    word >>= np.uint64(8)
-    length = (word & BYTE).view(np.int64)
-    if int(length.max()) >= 0x80:
-        stated, bytes_read = read_varints(view, np.minimum(cursor + 1, size))
-        good &= bytes_read <= 10
-        length = np.minimum(stated, np.uint64(LIMIT)).view(np.int64)
-        at = np.minimum(cursor + 1 + bytes_read, size)
-        end = np.minimum(at + length, size)
-        good &= end == at + length
-        word = view[at]
-    else:
-        at = cursor + 2
-        end = at + length
-        word >>= np.uint64(8)
-    null = None
-    if int(length.min()) <= 2:
-        null = (length == 2) & ((word & np.uint64(0xFFFF)) == 0x0108)
-    return _Datums(view, data, at, length, end, word, null)
+def read_column(spans: Spans, column_type: ColumnType) -> pa.Array:
+    """Return the values of a column; there is none where its datum is null or not there."""
+    array: pa.Array = _DECODERS[column_type.kind](spans, column_type)
+    return array
 
 
-def _column(datums: _Datums, column_type: ColumnType, good: Bools) -> tuple[pa.Array, Bools]:
-    """Return one column, and which of the good rows are still good."""
-    kind, null = column_type.kind, datums.null
-    values, read = _DECODERS[kind](datums, column_type)
-    valid = None if null is None or not null.any() else ~null
-    good = good & (read if null is None else read | null)
-    if kind not in TEXTS:
-        return from_numbers(values, valid, column_type), good
-    # Only good rows have texts known to lie inside the batch.
-    inside = good if valid is None else good & valid
-    starts, lengths = values * inside
-    array = _texts(datums, starts, lengths, valid)
-    if kind is Kind.BYTES:
-        return array, good
+def _fixed(values: Any, valid: Bools, column_type: ColumnType) -> pa.Array:
+    """Return values of fixed width that lie behind one another."""
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(arrow_type(column_type), len(valid), [pack_mask(valid), data])
+
+
+def _varints(spans: Spans, tag: tuple[int, int], within: tuple[int, int]) -> tuple[Words, Bools]:
+    return row_read.read_varints(
+        spans.data, spans.starts, spans.stops, *tag, words(within), spans.odd
+    )
+
+
+def _bool(spans: Spans, _: ColumnType) -> pa.Array:
+    values, valid = _varints(spans, (0x08, 1), (2**64 - FALSE, TRUE - FALSE))
+    data = pa.py_buffer(np.packbits(values == TRUE, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(valid), [pack_mask(valid), data])
+
+
+def _int(spans: Spans, column_type: ColumnType) -> pa.Array:
+    dtype = INTS[column_type.kind]
+    bits = dtype.itemsize * 8
+    within = signed(bits) if dtype.kind == "i" else unsigned(bits)
+    values, valid = _varints(spans, tag_of(column_type), within)
+    return _fixed(values.astype(dtype), valid, column_type)
+
+
+def _float(spans: Spans, column_type: ColumnType) -> pa.Array:
+    dtype = FLOATS[column_type.kind]
+    values, valid = row_read.read_fixed(
+        spans.data, spans.starts, spans.stops, tag_of(column_type)[0], dtype.itemsize, spans.odd
+    )
+    return _fixed(values.astype(dtype), valid, column_type)
+
+
+def _text(spans: Spans, column_type: ColumnType) -> pa.Array:
+    inside, valid = spans.messages(column_type)
+    return _texts(inside, valid, column_type)
+
+
+def _texts(spans: Spans, valid: Bools, column_type: ColumnType) -> pa.Array:
+    """Return texts copied together; all are odd if one of them is not UTF-8."""
+    ends = row_read.text_offsets(spans.starts, spans.stops)
+    data = np.empty(int(ends[-1]), np.uint8)
+    row_read.copy_texts(spans.data, spans.starts, spans.stops, data)
+    buffers = [pack_mask(valid), pa.py_buffer(ends), pa.py_buffer(data)]
+    array = pa.Array.from_buffers(pa.binary(), len(valid), buffers)
+    if column_type.kind not in UTF8:
+        return array
     try:
-        return array.cast(arrow_type(column_type)), good
-    except pa.ArrowInvalid:  # not UTF-8 somewhere: let the patient half say where
-        return pa.nulls(len(array), arrow_type(column_type)), np.zeros_like(good)
+        return array.cast(pa.string())
+    except pa.ArrowInvalid:  # let the patient half say where
+        spans.odd[:] = True
+        return pa.nulls(len(array), pa.string())
 
 
-def _texts(datums: _Datums, starts: Ints, lengths: Ints, valid: Bools | None) -> pa.Array:
-    """Return texts that lie apart in the batch as one array, copied by Arrow."""
-    views = np.empty((len(starts), 2), np.uint64)
-    views[:, 0] = lengths.view(np.uint64) | datums.view[starts] << np.uint64(32)
-    inline = datums.view[np.minimum(starts + 4, len(datums.view) - 1)]
-    views[:, 1] = np.where(lengths <= 12, inline, starts.view(np.uint64) << np.uint64(32))
-    buffers = [pack_mask(valid), pa.py_buffer(views), pa.py_buffer(datums.data)]
-    return pa.Array.from_buffers(pa.binary_view(), len(starts), buffers).cast(pa.binary())
+def _uuid(spans: Spans, column_type: ColumnType) -> pa.Array:
+    inside, valid = spans.messages(column_type)
+    blocks = row_read.copy_blocks(inside.data, inside.starts, inside.stops, 16, spans.odd)
+    return _fixed(blocks, valid, column_type)
 
 
-def _bool(datums: _Datums, _: ColumnType) -> Decoded:
-    value = datums.byte(1)
-    read = (datums.length == 2) & (datums.byte(0) == 0x08) & ((value == 2) | (value == 3))
-    return value == 3, read
+def _numbers(spans: Spans, spec: Numbers) -> tuple[Bytes, Words]:
+    """Return tags and values of messages of numbers."""
+    return row_read.read_number_messages(
+        spans.data, spans.starts, spans.stops, spec.fields, spec.heads, spec.within, spans.odd
+    )
 
 
-def _int(datums: _Datums, column_type: ColumnType) -> Decoded:
+def _number_messages(spans: Spans, column_type: ColumnType) -> tuple[Bytes, Words, Bools]:
+    inside, valid = spans.messages(column_type)
+    return *_numbers(inside, NUMBERS[column_type.kind]), valid
+
+
+def _days(values: Words, valid: Bools, odd: Bools) -> Ints:
+    """Return days, marking those that do not exist where there is a value."""
+    wrong = np.zeros(len(odd), np.bool_)
+    days = digits.join_days(values[0].view(np.int64), values[1].view(np.int64), wrong)
+    odd |= wrong & valid
+    return days
+
+
+def _date(spans: Spans, column_type: ColumnType) -> pa.Array:
+    _, values, valid = _number_messages(spans, column_type)
+    days = _days(values, valid, spans.odd)
+    narrow = days.astype("<i4")
+    spans.odd[valid & (narrow != days)] = True
+    return _fixed(narrow, valid, column_type)
+
+
+def _timestamp(spans: Spans, column_type: ColumnType) -> pa.Array:
+    _, values, valid = _number_messages(spans, column_type)
+    days = _days(values, valid, spans.odd) * valid
+    seconds, nanos = values[2].view(np.int64), values[3].view(np.int64)
+    return _fixed(digits.join_micros(days, seconds, nanos, spans.odd), valid, column_type)
+
+
+def _records(
+    dtype: np.dtype[Any], values: Iterable[Any], valid: Bools, column_type: ColumnType
+) -> pa.Array:
+    """Return values of fixed bytes with these fields, zero under a null."""
+    records = np.zeros(len(valid), dtype)
+    for name, column in zip(dtype.names or (), values, strict=True):
+        records[name] = column
+    records[~valid] = np.zeros((), dtype)
+    return _fixed(records, valid, column_type)
+
+
+def _time(spans: Spans, column_type: ColumnType) -> pa.Array:
+    _, values, valid = _number_messages(spans, column_type)
+    return _records(TIME_BYTES, values, valid, column_type)
+
+
+def _interval(spans: Spans, column_type: ColumnType) -> pa.Array:
+    _, (months, days, micros), valid = _number_messages(spans, column_type)
     kind = column_type.kind
-    size = datums.length - 1
-    read = (datums.byte(0) == INT_TAGS[kind]) & (size >= 1) & (size <= 10)
-    short = np.clip(size, 1, 5)
-    bits = datums.word >> np.uint64(8) & KEEP[short]
-    values = squeeze(bits).view(np.int64)
-    exact = (bits & TOPS) == MORE[short]
-    long = np.flatnonzero(read & (size > 5))
-    if len(long):
-        big, bytes_read = read_varints(datums.view, datums.at[long] + 1)
-        values[long] = big.view(np.int64)
-        exact[long] = bytes_read == size[long]
-    dtype = DTYPES[kind]
-    narrow = values.astype(dtype)
-    return narrow, read & exact & (narrow == values)
+    if kind is Kind.INTERVAL:
+        flipped = [part.astype(np.uint32) ^ SIGN32 for part in (months, days)]
+        return _records(INTERVAL_BYTES, [*flipped, micros ^ SIGN64], valid, column_type)
+    if kind is Kind.DAY_TIME:
+        spans.odd[(months != 0) | (days != 0)] = True
+        return _fixed(micros, valid, column_type)
+    spans.odd[(days != 0) | (micros != 0)] = True
+    return _fixed(months.astype("<u4"), valid, column_type)
 
 
-def _float32(datums: _Datums, _: ColumnType) -> Decoded:
-    values = (datums.word >> np.uint64(8)).astype(np.uint32)
-    return values, (datums.length == 5) & (datums.byte(0) == 0x2D)
+def _aclitem(spans: Spans, column_type: ColumnType) -> pa.Array:
+    _, values, valid = _number_messages(spans, column_type)
+    return _records(ACL_BYTES, values, valid, column_type)
 
 
-def _float64(datums: _Datums, _: ColumnType) -> Decoded:
-    return datums.view[datums.at + 1], (datums.length == 9) & (datums.byte(0) == 0x31)
+def _mz_aclitem(spans: Spans, column_type: ColumnType) -> pa.Array:
+    tags, values, valid = _number_messages(spans, column_type)
+    stored = np.zeros(256, np.uint32)
+    for role, tag in ROLES.items():
+        stored[tag] = role
+    columns = [stored[tags[0]], values[0], stored[tags[1]], values[1], values[2]]
+    return _records(MZ_ACL_BYTES, columns, valid, column_type)
 
 
-def _text(datums: _Datums, column_type: ColumnType) -> Decoded:
-    read = datums.byte(0) == TEXT_TAGS[column_type.kind]
-    length = datums.byte(1)
-    starts = datums.at + 2
-    if int(length.max()) >= 0x80:
-        stated, bytes_read = read_varints(datums.view, datums.at + 1)
-        length = np.minimum(stated, np.uint64(LIMIT)).view(np.int64)
-        starts = datums.at + 1 + bytes_read
-    return np.stack([starts, length]), read & (starts + length == datums.at + datums.length)
+def _numeric(spans: Spans, column_type: ColumnType) -> pa.Array:
+    if column_type.precision is None:
+        return _unbounded(spans, column_type)
+    inside, valid = spans.messages(column_type)
+    high, low = divmod(10**column_type.precision, 2**64)
+    pairs = digits.read_decimals(
+        inside.data, inside.starts, inside.stops, column_type.scale or 0, words((low, high)),
+        spans.odd,
+    )  # fmt: skip
+    return _fixed(pairs, valid, column_type)
 
 
-def _date_message(datums: _Datums, offset: int, length: Ints) -> tuple[Ints, Bools]:
-    """Return the days of ProtoNaiveDate messages `offset` bytes into each datum."""
-    at = datums.at + offset
-    word = datums.view[at]
-    # 08, a byte with and one without the top bit, 10, then the day in one byte or two: that is, a
-    # year from 128 to 16383.
-    usual = (word & np.uint64(0xFF8080FF)) == 0x10008008
-    year = (word >> np.uint64(8) & np.uint64(0x7F)) | (word >> np.uint64(9) & np.uint64(0x3F80))
-    first = word >> np.uint64(32) & BYTE
-    two = first >> np.uint64(7)
-    second = (word >> np.uint64(40) & BYTE) * two
-    ordinal = ((first & np.uint64(0x7F)) + (second << np.uint64(7))).view(np.int64)
-    of = year.view(np.int64)
-    read = usual & (length == (two + np.uint64(5)).view(np.int64))
-    read &= (ordinal >= 1) & (ordinal <= YEAR_DAYS[of])
-    days = YEAR_STARTS[of] + ordinal
-    rest = np.flatnonzero(~usual if datums.null is None else ~(usual | datums.null))
-    if len(rest):
-        days[rest], read[rest] = _any_date(word[rest], length[rest])
-    return days, read
+def _unbounded(spans: Spans, column_type: ColumnType) -> pa.Array:
+    others = row_read.read_others(spans.data, spans.starts, spans.stops, INFINITY, NAN)
+    inside, valid = spans.messages(column_type)
+    raw = digits.read_packed(inside.data, inside.starts, inside.stops, spans.odd)
+    records = raw.reshape(-1, NUMERIC_BYTES)
+    special = others != 0
+    records[special, 0] = 1
+    flags = np.where(others == NAN, packed.NAN, packed.INFINITY)
+    flags |= np.where(others == MINUS_INFINITY, packed.NEGATIVE, 0)
+    records[special, digits.FLAGS_AT] = flags[special]
+    records[spans.odd & (records[:, 0] == 0), 0] = 1  # `approximate` refuses what is no number
+    buffers = [pack_mask(valid | special), pa.py_buffer(raw)]
+    return packed.numeric(pa.Array.from_buffers(pa.binary(NUMERIC_BYTES), len(valid), buffers))
 
 
-def _any_date(word: Words, length: Ints) -> tuple[Ints, Bools]:
-    """Return the days of ProtoNaiveDate messages of years 1 to 2**28 - 1."""
-    read = (word & BYTE) == 0x08
-    year, size = _small(word >> np.uint64(8))
-    read &= size <= 4
-    rest = word >> ((np.minimum(size, 4) + 1) << 3).view(np.uint64)
-    first = (rest >> np.uint64(8) & BYTE).view(np.int64)
-    second = (rest >> np.uint64(16) & BYTE).view(np.int64)
-    two = first >= 0x80
-    ordinal = np.where(two, (first & 0x7F) | second << 7, first)
-    read &= ((rest & BYTE) == 0x10) & (length == size + 3 + two) & has_day(year, ordinal)
-    return days_of(year, ordinal), read
+def _inner(column_type: ColumnType) -> ColumnType:
+    assert column_type.element is not None
+    return column_type.element
 
 
-def _date(datums: _Datums, column_type: ColumnType) -> Decoded:
-    inner = datums.byte(2)
-    read = (datums.word & np.uint64(0xFFFF)) == MESSAGE_TAGS[column_type.kind]
-    read &= inner == datums.length - 3
-    days, found = _date_message(datums, 3, inner)
-    narrow = days.astype(np.int32)
-    return narrow, read & found & (narrow == days)
+def _children(ends: Ints, valid: Bools | None, child: pa.Array, list_type: pa.DataType) -> pa.Array:
+    """Return lists (or maps) of all their elements."""
+    mask = None if valid is None else pack_mask(valid)
+    buffers = [mask, pa.py_buffer(ends.astype(np.int32))]
+    return pa.Array.from_buffers(list_type, len(ends) - 1, buffers, children=[child])
 
 
-def _timestamp(datums: _Datums, column_type: ColumnType) -> Decoded:
-    date_length = datums.byte(4)
-    read = (datums.word & np.uint64(0xFFFF)) == MESSAGE_TAGS[column_type.kind]
-    read &= (datums.byte(2) == datums.length - 3) & (datums.byte(3) == 0x0A)
-    days, found = _date_message(datums, 5, date_length)
-    at = datums.at + 5 + np.minimum(date_length, 8)
-    micros, clock_found = _clock(datums, at)
-    # Beyond some 290,000 years the product overflows; the patient half says so.
-    found &= np.abs(days) < 2**63 // DAY_US - 1
-    return days * DAY_US + micros, read & found & clock_found
+def _struct(kind: pa.DataType, valid: Bools, children: Sequence[pa.Array]) -> pa.Array:
+    buffers = [pack_mask(valid)]
+    return pa.Array.from_buffers(kind, len(valid), buffers, children=list(children))
 
 
-def _clock(datums: _Datums, at: Ints) -> tuple[Ints, Bools]:
-    """Return the microseconds in the day of the field `time` at `at`, which ends the datum."""
-    word = datums.view[at]
-    length = (word >> np.uint64(8) & BYTE).view(np.int64)
-    read = ((word & BYTE) == 0x12) & (at + 2 + length == datums.at + datums.length)
-    has_seconds = (length > 0) & ((word >> np.uint64(16) & BYTE) == 0x08)
-    seconds, used = _small(word >> np.uint64(24))
-    seconds, used = np.where(has_seconds, seconds, 0), np.where(has_seconds, used + 1, 0)
-    rest = length - used
-    read &= (used <= 6) & (rest >= 0) & (seconds < 86_400)
-    if not rest.any():
-        return seconds * 1_000_000, read
-    word = datums.view[at + 2 + np.minimum(used, 6)]
-    nanos, used = _small(word >> np.uint64(8))
-    nanos = np.where(rest > 0, nanos, 0)
-    read &= (rest == 0) | (((word & BYTE) == 0x10) & (rest == used + 1))
-    micros = nanos // 1000
-    read &= (nanos < 1_000_000_000) & (micros * 1000 == nanos)
-    return seconds * 1_000_000 + micros, read
+def _list_of(spans: Spans, element: ColumnType) -> tuple[pa.Array, Ints]:
+    """Return the elements of lists that lie in each span, and their offsets."""
+    elements, ends = spans.elements()
+    child = read_column(elements, element)
+    row_read.mark_parents(ends, elements.odd, spans.odd)
+    return child, ends
 
 
-def _small(words: Words) -> tuple[Ints, Ints]:
-    """Return the varint of at most five bytes that each word begins with, and its length.
-
-    A longer one has a length above five.
-    """
-    ends = ~words & TOPS
-    size = (np.bitwise_count((ends & -ends) - np.uint64(1)).astype(np.int64) >> 3) + 1
-    return squeeze(words & KEEP[np.minimum(size, 5)]).view(np.int64), size
+def _list(spans: Spans, column_type: ColumnType) -> pa.Array:
+    inside, valid = spans.messages(column_type)
+    child, ends = _list_of(inside, _inner(column_type))
+    return _children(ends, valid, child, arrow_type(column_type))
 
 
-def _numeric(datums: _Datums, column_type: ColumnType) -> Decoded:
-    size = datums.byte(4)
-    scale = column_type.scale or 0
-    read = (datums.word & np.uint64(0xFFFF)) == MESSAGE_TAGS[Kind.NUMERIC]
-    read &= (datums.byte(2) == datums.length - 3) & (datums.byte(3) == 0x0A)
-    read &= (size >= 1) & (size <= 20) & (datums.length == 5 + size + (2 if scale else 0))
-    size = np.clip(size, 1, 20)
-    end = datums.at + 5 + size
-    if scale:
-        read &= (datums.view[end] & np.uint64(0xFFFF)) == (scale << 8 | 0x10)
-    words = [np.zeros(len(end), np.uint64) for _ in range(3)]
-    for i in range((int(size.max()) + 7) // 8):
-        raw = datums.view[np.maximum(end - 8 * (i + 1), 0)].byteswap()
-        words[i] = raw & KEEP[np.clip(size - 8 * i, 0, 8)]
-    low, high, sign, good = unpack_decimals(words)
-    good &= below(low, high, column_type.precision or 38)
-    return signed_pairs(low, high, sign), read & good
+def _record(spans: Spans, column_type: ColumnType) -> pa.Array:
+    inside, valid = spans.messages(column_type)
+    count = len(column_type.fields)
+    children = [
+        read_column(datum, field.type)
+        for datum, field in zip(inside.datums(count, range(count)), column_type.fields, strict=True)
+    ] or [pa.nulls(len(valid), pa.bool_())]
+    return _struct(arrow_type(column_type), valid, children)
 
 
-_DECODERS: Final[dict[Kind, Callable[[_Datums, ColumnType], Decoded]]] = {
+def _map(spans: Spans, column_type: ColumnType) -> pa.Array:
+    inside, valid = spans.messages(column_type)
+    entries, ends = inside.elements()
+    odd = entries.odd
+    keys, key_ends, starts, stops = row_read.find_entries(
+        entries.data, entries.starts, entries.stops, ends, odd
+    )
+    key_spans = Spans(entries.data, keys, key_ends, odd)
+    everywhere = np.ones(len(odd), np.bool_)
+    pairs = [
+        _texts(key_spans, everywhere, STRING),
+        read_column(Spans(entries.data, starts, stops, odd), _inner(column_type)),
+    ]
+    row_read.mark_parents(ends, odd, spans.odd)
+    kind = arrow_type(column_type)
+    child = _struct(pa.struct([kind.key_field, kind.item_field]), everywhere, _no_null_keys(pairs))
+    return _children(ends, valid, child, kind)
+
+
+def _no_null_keys(pairs: list[pa.Array]) -> list[pa.Array]:
+    return [pairs[0].fill_null(""), pairs[1]]
+
+
+def _array(spans: Spans, column_type: ColumnType) -> pa.Array:
+    inside, valid = spans.messages(column_type)
+    starts, stops = row_read.find_array(inside.data, inside.starts, inside.stops, spans.odd)
+    child, ends = _list_of(Spans(inside.data, starts, stops, spans.odd), _inner(column_type))
+    behind = Spans(inside.data, stops, inside.stops, spans.odd)
+    dims, dim_ends = behind.elements(VALUE)
+    _, values = _numbers(dims, DIMENSION)
+    row_read.mark_parents(dim_ends, dims.odd, spans.odd)
+    row_read.check_dimensions(dim_ends, values[1], ends, spans.odd)
+    item = DIMENSIONS.value_type
+    pairs = [
+        pa.Array.from_buffers(pa.int64(), len(line), [None, pa.py_buffer(line)]) for line in values
+    ]
+    shapes = _struct(item, np.ones(len(dims.starts), np.bool_), pairs)
+    kind = arrow_type(column_type)
+    lists = [
+        _children(dim_ends, valid, shapes, DIMENSIONS),
+        _children(ends, valid, child, kind.field("vals").type),
+    ]
+    return _struct(kind, valid, lists)
+
+
+def _range(spans: Spans, column_type: ColumnType) -> pa.Array:
+    inside, valid = spans.messages(column_type)
+    flags, sides = row_read.find_ends(inside.data, inside.starts, inside.stops, spans.odd)
+    lower, upper = (
+        read_column(Spans(inside.data, sides[i], sides[i + 1], spans.odd), _inner(column_type))
+        for i in (0, 2)
+    )
+    for bit, end in ((4, lower), (8, upper)):
+        null = end.is_null().to_numpy(zero_copy_only=False)
+        spans.odd[((flags & bit) != 0) & null] = True
+    marks = [
+        pa.Array.from_buffers(
+            pa.bool_(),
+            len(valid),
+            [pack_mask(valid), pa.py_buffer(np.packbits((flags & bit) != 0, bitorder="little"))],
+        )
+        for bit in (1, 2, 16)
+    ]
+    return _struct(arrow_type(column_type), valid, [lower, upper, *marks])
+
+
+_DECODERS: Final[dict[Kind, Callable[[Spans, ColumnType], Any]]] = {
     Kind.BOOL: _bool,
-    **dict.fromkeys(INT_TAGS, _int),
-    Kind.FLOAT32: _float32,
-    Kind.FLOAT64: _float64,
+    **dict.fromkeys(INTS, _int),
+    **dict.fromkeys(FLOATS, _float),
     **dict.fromkeys(TEXTS, _text),
-    Kind.DATE: _date,
-    Kind.TIMESTAMP: _timestamp,
-    Kind.TIMESTAMPTZ: _timestamp,
+    Kind.UUID: _uuid,
     Kind.NUMERIC: _numeric,
+    Kind.DATE: _date,
+    Kind.TIME: _time,
+    **dict.fromkeys(TIMESTAMPS, _timestamp),
+    **dict.fromkeys(INTERVALS, _interval),
+    Kind.ACLITEM: _aclitem,
+    Kind.MZ_ACLITEM: _mz_aclitem,
+    Kind.LIST: _list,
+    Kind.RECORD: _record,
+    Kind.MAP: _map,
+    **dict.fromkeys(ARRAYS, _array),
+    Kind.RANGE: _range,
 }

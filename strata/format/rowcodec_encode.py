@@ -1,269 +1,394 @@
 """Encode columns as rows of the row codec, a batch at once.
 
-Each column becomes a few *pieces*: for every row a word of at most eight bytes and how many of
-them count, or a text to copy. Pieces are scattered column after column at every row's cursor,
-always whole words: what one writes too much is overwritten by the next, and each row has room
-behind its end. Arrow then copies the rows together.
+Each column becomes `Datums`: the size of every value's datum, and a function that writes them all
+at given places. Nested columns ask their children for sizes first, and later tell them where they
+go; a row is the sum of its columns. So every byte is written once, at its place.
 
-The bytes are those of any protobuf encoder; a null, false or true takes the field `other`.
-Cost: some 20 NumPy passes a column, over batches that fit the processor's cache.
+The bytes are those of any protobuf encoder; a null, false or true takes the field `other`. Texts
+and numbers are copied by `strata.kernels.row_write`.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
-from strata.format.calendar import DAY_US, year_and_ordinal
-from strata.format.decimals import packed_decimals
-from strata.format.physical import DTYPES, TEXTS, numbers, offsets, valid_mask
-from strata.format.words import (
-    PAD,
-    Bools,
-    Bytes,
-    Ints,
-    Words,
-    mask_tail,
-    small_varints,
-    unaligned,
-    varints,
-    word_view,
+from strata.format.encodings import NUMERIC_BYTES
+from strata.format.physical import numbers, offsets, valid_mask
+from strata.format.rowcodec_fields import (
+    ACL_BYTES,
+    ARRAYS,
+    DATUM,
+    DIMENSION,
+    FALSE,
+    FLOATS,
+    INTERVAL_BYTES,
+    INTERVALS,
+    INTS,
+    LOWER,
+    MZ_ACL_BYTES,
+    NUMBERS,
+    ROLES,
+    SIGN32,
+    SIGN64,
+    TEXTS,
+    TIME_BYTES,
+    TIMESTAMPS,
+    UPPER,
+    VALUE,
+    tag_of,
 )
+from strata.kernels import digits, row_write
+from strata.kernels.arrays import Bools, Bytes, Ints, Words
 from strata.model.types import ColumnType, Kind
 
-BATCH: Final = 8_192  # rows a batch: its pieces stay in the cache
 MAX_BYTES: Final = 2**31 - 1  # what a binary array can hold
-SHORT: Final = 125  # texts up to here have a head of four bytes
-INLINE: Final = 28  # texts up to here are written as pieces
-LONG: Final = 256  # texts from here on are copied one by one
-NULL: Final = np.uint64(0x0108020A)  # 0A 02 08 01: a datum whose `other` is NULL
-NULL_BYTES: Final = 4
-DATUM: Final = 0x0A  # tag of ProtoRow.datums
-INT_TAGS: Final = {Kind.INT16: 0x10, Kind.INT32: 0x18, Kind.INT64: 0x20}
-TEXT_TAGS: Final = {Kind.BYTES: 0x3A, Kind.STRING: 0x42, Kind.JSONB: 0x42}
-MESSAGE_TAGS: Final = {  # two bytes, little-endian
-    Kind.DATE: 0x0182,
-    Kind.TIMESTAMP: 0x0192,
-    Kind.TIMESTAMPTZ: 0x019A,
-    Kind.NUMERIC: 0x01C2,
-}
+DAY_US: Final = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Texts:
-    """Texts to copy: where they lie in a data buffer. Their lengths are the piece's lengths."""
+class Datums:
+    """A column as datums, not yet written."""
 
-    data: pa.Buffer
-    starts: Ints
-
-
-Piece = tuple[Words | int | _Texts, Ints | int]  # content and length, a row each or one for all
+    sizes: Ints  # bytes of each datum's body, without its frame
+    put: Callable[[Bytes, Ints, int], None]  # into out, at cursors that move on, with a frame
 
 
 def encode_batch(columns: Sequence[pa.Array], types: Sequence[ColumnType]) -> pa.BinaryArray:
     """Return the rows of a batch.
 
-    Shape: equally long arrays of the types' Arrow types, at least one, at least one row.
+    Shape: equally long arrays of the types' Arrow types, at least one.
+    Raises: InvalidRequest for more than 2 GiB.
     """
-    pieces: list[Piece] = []
-    for array, column_type in zip(columns, types, strict=True):
-        made = _ENCODERS[column_type.kind](array, column_type)
-        valid = valid_mask(array)
-        pieces += made if valid is None else _nulls(made, valid)
-    return _write(pieces, len(columns[0]))
+    datums = [datums_of(array, t) for array, t in zip(columns, types, strict=True)]
+    lengths = np.zeros(len(columns[0]), np.int64)
+    for column in datums:
+        row_write.add_framed(lengths, column.sizes)
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    if total > MAX_BYTES:
+        raise InvalidRequest("rows are too big to be encoded together", bytes=total)
+    data = np.empty(total, np.uint8)
+    cursor = ends - lengths
+    starts = np.zeros(len(lengths) + 1, np.int32)
+    starts[1:] = ends
+    for column in datums:
+        column.put(data, cursor, DATUM)
+    buffers = [None, pa.py_buffer(starts), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(lengths), buffers)
 
 
-def _write(pieces: list[Piece], rows: int) -> pa.BinaryArray:
-    lengths = np.zeros(rows, np.int64)
-    for _, length in pieces:
-        lengths += length
-    ends = np.cumsum(lengths + PAD)
-    if int(ends[-1]) > MAX_BYTES:
-        raise InvalidRequest("rows are too big to be encoded together", bytes=int(ends[-1]))
-    data = np.empty(int(ends[-1]), np.uint8)
-    view = unaligned(data)
-    starts = ends - lengths - PAD
-    cursor = starts.copy()
-    for content, length in pieces:
-        if isinstance(content, _Texts):
-            _copy(data, view, cursor, content, length)
-        else:
-            view[cursor] = content
-        cursor += length
-    return _together(data, view, starts, lengths)
+def datums_of(array: pa.Array, column_type: ColumnType) -> Datums:
+    """Return the datums of a column; its nulls are those of the array itself."""
+    mask = valid_mask(array)
+    valid = np.ones(len(array), np.bool_) if mask is None else np.ascontiguousarray(mask)
+    return _ENCODERS[column_type.kind](array, valid, column_type)
 
 
-def _copy(data: Bytes, view: Words, cursor: Ints, texts: _Texts, length: Ints | int) -> None:
-    """Copy texts to the cursors, eight bytes at a time or, if long, one by one."""
-    lengths = np.broadcast_to(np.asarray(length), cursor.shape)
-    active = np.flatnonzero(lengths)
-    if not len(active):
-        return
-    low, high = int(texts.starts[active[0]]), int((texts.starts + lengths)[active].max())
-    long = lengths > LONG
-    raw = np.frombuffer(texts.data, np.uint8)
-    for i in np.flatnonzero(long).tolist():
-        start, size, to = int(texts.starts[i]), int(lengths[i]), int(cursor[i])
-        data[to : to + size] = raw[start : start + size]
-    active = active[~long[active]]
-    source = word_view(texts.data, low, high)
-    into, at, rest = cursor[active], texts.starts[active] - low, lengths[active]
-    while len(into):
-        view[into] = source[at]
-        more = rest > 8
-        into, at, rest = into[more] + 8, at[more] + 8, rest[more] - 8
+def _varints(values: Words, valid: Bools, tag: int, head: int) -> Datums:
+    sizes = row_write.varint_sizes(values, valid, head)
+
+    def put(out: Bytes, at: Ints, frame: int) -> None:
+        row_write.put_varints(values, valid, sizes, tag, head, frame, out, at)
+
+    return Datums(sizes, put)
 
 
-def _together(data: Bytes, view: Words, starts: Ints, lengths: Ints) -> pa.BinaryArray:
-    """Return rows that lie apart in `data` as one array, copied by Arrow.
-
-    A binary view is a length, then up to 12 bytes, or 4 bytes, a buffer number and an offset.
-    """
-    views = np.empty((len(starts), 2), np.uint64)
-    views[:, 0] = lengths.view(np.uint64) | view[starts] << np.uint64(32)
-    views[:, 1] = starts.view(np.uint64) << np.uint64(32)
-    short = np.flatnonzero(lengths <= 12)
-    views[short, 1] = mask_tail(view[starts[short] + 4], lengths[short] - 4)
-    buffers = [None, pa.py_buffer(views), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.binary_view(), len(starts), buffers).cast(pa.binary())
-
-
-def _nulls(pieces: list[Piece], valid: Bools) -> list[Piece]:
-    """Return pieces that say NULL where there is no value."""
-    (word, length), *rest = pieces
-    assert not isinstance(word, _Texts)
-    first = (np.where(valid, word, NULL), np.where(valid, length, NULL_BYTES))
-    return [first, *((content, np.where(valid, n, 0)) for content, n in rest)]
-
-
-def _bool(array: pa.Array, _: ColumnType) -> list[Piece]:
+def _bool(array: pa.Array, valid: Bools, _: ColumnType) -> Datums:
     values = array.cast(pa.uint8()).fill_null(0).to_numpy().astype(np.uint64)
-    return [((values << np.uint64(24)) + np.uint64(0x0208020A), 4)]
+    return _varints(values + np.uint64(FALSE), valid, 0x08, 1)
 
 
-def _int(array: pa.Array, column_type: ColumnType) -> list[Piece]:
-    values = numbers(array, DTYPES[column_type.kind]).astype(np.int64).view(np.uint64)
-    head = DATUM | 0x100 | INT_TAGS[column_type.kind] << 16
-    low, high, lengths = varints(values)
-    first = low << np.uint64(24) | ((lengths << 8) + head).view(np.uint64)
-    if int(lengths.max()) <= 5:
-        return [(first, lengths + 3)]
-    second = low >> np.uint64(40) | high << np.uint64(24)
-    return [(first, np.minimum(lengths + 3, 8)), (second, np.maximum(lengths - 5, 0))]
+def _int(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    dtype = INTS[column_type.kind]
+    wide = np.int64 if dtype.kind == "i" else np.uint64
+    values = numbers(array, dtype).astype(wide).view(np.uint64)
+    return _varints(values, valid, *tag_of(column_type))
 
 
-def _float32(array: pa.Array, _: ColumnType) -> list[Piece]:
-    bits = numbers(array, DTYPES[Kind.FLOAT32]).astype(np.uint64)
-    return [(bits << np.uint64(24) | np.uint64(0x2D050A), 7)]
+def _float(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    dtype = FLOATS[column_type.kind]
+    bits = numbers(array, dtype).astype(np.uint64)
+    tag, _ = tag_of(column_type)
+
+    def put(out: Bytes, at: Ints, frame: int) -> None:
+        row_write.put_fixed(bits, valid, dtype.itemsize, tag, frame, out, at)
+
+    return Datums(np.where(valid, dtype.itemsize + 1, 2), put)
 
 
-def _float64(array: pa.Array, _: ColumnType) -> list[Piece]:
-    bits = numbers(array, DTYPES[Kind.FLOAT64])
-    return [(bits << np.uint64(24) | np.uint64(0x31090A), 8), (bits >> np.uint64(40), 3)]
+def _texts(ends: Ints, data: pa.Buffer | None, valid: Bools, column_type: ColumnType) -> Datums:
+    tag, head = tag_of(column_type)
+    sizes = row_write.text_sizes(ends, valid, head)
+    raw = raw_bytes(data)
+
+    def put(out: Bytes, at: Ints, frame: int) -> None:
+        row_write.put_texts(ends, raw, valid, sizes, tag, head, frame, out, at)
+
+    return Datums(sizes, put)
 
 
-def _text(array: pa.Array, column_type: ColumnType) -> list[Piece]:
-    ends = offsets(array)
-    starts, lengths = ends[:-1], np.diff(ends)
-    tag, longest = TEXT_TAGS[column_type.kind], int(lengths.max())
-    texts = _Texts(array.buffers()[2], starts)
-    if longest > SHORT:
-        size, size_bytes = small_varints(lengths.view(np.uint64))
-        outer, outer_bytes = small_varints((1 + size_bytes + lengths).view(np.uint64))
-        return [
-            (outer << np.uint64(8) | np.uint64(DATUM), outer_bytes + 1),
-            (size << np.uint64(8) | np.uint64(tag), size_bytes + 1),
-            (texts, lengths),
-        ]
-    head = ((lengths << 24) + (lengths << 8) + (DATUM | 2 << 8 | tag << 16)).view(np.uint64)
-    if longest > INLINE:
-        return [(head, 4), (texts, lengths)]
-    low, high = int(ends[0]), int(ends[-1])
-    view = word_view(texts.data, low, high)
-    first = view[starts - low] << np.uint64(32) | head
-    pieces: list[Piece] = [(first, np.minimum(lengths, 4) + 4)]
-    for done in range(4, longest, 8):
-        at = np.minimum(starts - low + done, high - low)
-        pieces.append((view[at], np.clip(lengths - done, 0, 8)))
-    return pieces
+def _text(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    return _texts(offsets(array), array.buffers()[2], valid, column_type)
 
 
-def _date_message(days: Ints) -> tuple[list[Piece], Ints]:
-    """Return ProtoNaiveDate as pieces, and its length; a year of 0 is left out, as proto3 does."""
-    year, ordinal = year_and_ordinal(days)
-    ordinal_word, ordinal_bytes = small_varints(ordinal.view(np.uint64))
-    ordinal_word = ordinal_word << np.uint64(8) | np.uint64(0x10)
-    ordinal_bytes = ordinal_bytes + 1
-    low, high, year_bytes = varints(year.view(np.uint64))
-    if int(year.min()) > 0 and int(year.max()) < 1 << 21:
-        shift = ((year_bytes + 1) << 3).view(np.uint64)
-        word = low << np.uint64(8) | np.uint64(0x08) | ordinal_word << shift
-        length = year_bytes + 1 + ordinal_bytes
-        return [(word, length)], length
-    year_bytes = np.where(year == 0, 0, year_bytes + 1)
-    rest = low >> np.uint64(56) | high << np.uint64(8)
-    pieces: list[Piece] = [
-        (low << np.uint64(8) | np.uint64(0x08), np.minimum(year_bytes, 8)),
-        (rest, np.maximum(year_bytes - 8, 0)),
-        (ordinal_word, ordinal_bytes),
-    ]
-    return pieces, year_bytes + ordinal_bytes
+def _uuid(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    ends = (np.arange(len(array) + 1) + array.offset) * 16
+    return _texts(ends, array.buffers()[1], valid, column_type)
 
 
-def _date(array: pa.Array, column_type: ColumnType) -> list[Piece]:
-    days = numbers(array, DTYPES[Kind.DATE]).astype(np.int64)
-    pieces, length = _date_message(days)
-    head = (length << 32) + (length << 8) + (DATUM | 3 << 8 | MESSAGE_TAGS[column_type.kind] << 16)
-    return [(head.view(np.uint64), 5), *pieces]
+def raw_bytes(buffer: pa.Buffer | None) -> Bytes:
+    """Return a buffer as bytes that kernels know: read-only, whatever the buffer."""
+    if buffer is None or buffer.size == 0:
+        return raw_bytes(pa.py_buffer(b"\0"))
+    view = np.frombuffer(buffer, np.uint8)
+    view.setflags(write=False)
+    return view
 
 
-def _timestamp(array: pa.Array, column_type: ColumnType) -> list[Piece]:
-    micros = numbers(array, DTYPES[column_type.kind])
+def _messages(inner: Ints, valid: Bools, column_type: ColumnType) -> tuple[Ints, Any]:
+    """Return body sizes of fields that are messages, and how to write all but their contents."""
+    tag, head = tag_of(column_type)
+    sizes = row_write.message_sizes(inner, valid, head)
+
+    def put(out: Bytes, at: Ints, frame: int) -> Ints:
+        return row_write.put_messages(inner, valid, sizes, tag, head, frame, out, at)
+
+    return sizes, put
+
+
+def _number_messages(
+    values: list[Any], valid: Bools, column_type: ColumnType, roles: dict[int, Bytes] | None = None
+) -> Datums:
+    """Return messages of numbers; a zero is left out, unless it is that of a role."""
+    spec = NUMBERS[column_type.kind]
+    table = np.empty((len(values), len(valid)), np.uint64)
+    tags = np.empty(table.shape, np.uint8)
+    for i, column in enumerate(values):
+        table[i] = column
+        tags[i] = (
+            roles[i] if roles and i in roles else (table[i] != 0) * np.uint8(spec.fields[i, 0])
+        )
+    inner = row_write.number_message_sizes(tags, table, spec.groups, spec.heads)
+    sizes, put_all = _messages(inner, valid, column_type)
+
+    def put(out: Bytes, at: Ints, frame: int) -> None:
+        inside = put_all(out, at, frame)
+        row_write.put_number_messages(tags, table, spec.groups, spec.heads, out, inside)
+
+    return Datums(sizes, put)
+
+
+def _days(days: Ints) -> list[Words]:
+    year, ordinal = np.empty_like(days), np.empty_like(days)
+    digits.split_days(days, year, ordinal)
+    return [year.view(np.uint64), ordinal.view(np.uint64)]
+
+
+def _date(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    days = numbers(array, np.dtype("<i4")).astype(np.int64)
+    return _number_messages(_days(days), valid, column_type)
+
+
+def _timestamp(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    micros = numbers(array, np.dtype("<i8"))
     days = micros // DAY_US
     in_day = micros - days * DAY_US
     seconds = in_day // 1_000_000
     nanos = (in_day - seconds * 1_000_000) * 1000
-    pieces, date = _date_message(days)
-    second_word, second_bytes = small_varints(seconds.view(np.uint64))
-    second_bytes = np.where(seconds == 0, 0, second_bytes + 1)
-    clock = second_bytes
-    if nanos.any():
-        nano_word, nano_bytes = small_varints(nanos.view(np.uint64))
-        nano_bytes = np.where(nanos == 0, 0, nano_bytes + 1)
-        clock = second_bytes + nano_bytes
-    inner = date + clock + 4
-    head = (inner << 32) + (inner << 8) + (DATUM | 3 << 8 | MESSAGE_TAGS[column_type.kind] << 16)
-    head += (date << 48) + (DATUM << 40)
-    pieces = [(head.view(np.uint64), 7), *pieces]
-    time = second_word << np.uint64(24) | (clock << 8).view(np.uint64) | np.uint64(0x080012)
-    pieces.append((time, second_bytes + 2))
-    if nanos.any():
-        pieces.append((nano_word << np.uint64(8) | np.uint64(0x10), nano_bytes))
-    return pieces
+    parts = [part.view(np.uint64) for part in (seconds, nanos)]
+    return _number_messages([*_days(days), *parts], valid, column_type)
 
 
-def _numeric(array: pa.Array, column_type: ColumnType) -> list[Piece]:
-    words = np.frombuffer(array.buffers()[1], np.uint64).reshape(-1, 2)
-    bcd, length = packed_decimals(words[array.offset : array.offset + len(array)])
-    scale = column_type.scale or 0
-    inner = length + (4 if scale else 2)
-    head = (inner << 32) + (inner << 8) + (DATUM | 3 << 8 | MESSAGE_TAGS[Kind.NUMERIC] << 16)
-    head += (length << 48) + (DATUM << 40)
-    pieces: list[Piece] = [(head.view(np.uint64), 7), *bcd]
-    return [*pieces, (scale << 8 | 0x10, 2)] if scale else pieces
+def _records(array: pa.Array, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the fields of values of fixed bytes."""
+    return numbers(array, dtype)
 
 
-_ENCODERS: Final[dict[Kind, Callable[[pa.Array, ColumnType], list[Piece]]]] = {
+def _time(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    parts = _records(array, TIME_BYTES)
+    return _number_messages([parts["secs"], parts["nanos"]], valid, column_type)
+
+
+def _interval(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    zero = np.zeros(len(array), np.int64)
+    months, days, micros = zero, zero, zero
+    if column_type.kind is Kind.INTERVAL:
+        parts = _records(array, INTERVAL_BYTES)
+        months, days = ((parts[name] ^ SIGN32).astype("<i4") for name in ("months", "days"))
+        micros = (parts["micros"] ^ SIGN64).astype("<i8")
+    elif column_type.kind is Kind.DAY_TIME:
+        micros = numbers(array, np.dtype("<i8"))
+    else:
+        months = numbers(array, np.dtype("<i4"))
+    wide = [part.astype(np.int64).view(np.uint64) for part in (months, days, micros)]
+    return _number_messages(wide, valid, column_type)
+
+
+def _aclitem(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    parts = _records(array, ACL_BYTES)
+    return _number_messages([parts[name] for name in ACL_BYTES.names or ()], valid, column_type)
+
+
+def _mz_aclitem(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    parts = _records(array, MZ_ACL_BYTES)
+    roles: dict[int, Bytes] = {}
+    for i, name in enumerate(("grantee_role", "grantor_role")):
+        role = np.where(valid, parts[name], 400)
+        roles[i] = np.zeros(len(array), np.uint8)
+        for stored, tag in ROLES.items():
+            roles[i][role == stored] = tag
+        if not roles[i].all():
+            wrong = int(role[roles[i] == 0][0])
+            raise InvalidRequest("unknown kind of role", found=wrong, known=list(ROLES))
+    values = [parts[name] for name in ("grantee", "grantor", "mode")]
+    return _number_messages(values, valid, column_type, roles)
+
+
+def _numeric(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    if column_type.precision is None:
+        packed = array.field(1)
+        start = packed.offset * NUMERIC_BYTES
+        raw = raw_bytes(packed.buffers()[1])[start : start + len(packed) * NUMERIC_BYTES]
+        base16, scales, others = digits.packed_digits(raw, valid)
+    else:
+        pairs = numbers(array, np.dtype("<u8, <u8")).view(np.uint64).reshape(-1, 2)
+        base16 = digits.decimal_digits(pairs.copy(), valid)
+        scales = np.full(len(array), column_type.scale or 0, np.int64)
+        others = (~valid).astype(np.uint8)
+    lengths, sizes = row_write.numeric_sizes(base16, scales, others)
+    tag, _ = tag_of(column_type)
+
+    def put(out: Bytes, at: Ints, frame: int) -> None:
+        row_write.put_numerics(base16, scales, others, lengths, sizes, tag, frame, out, at)
+
+    return Datums(sizes, put)
+
+
+def _inner(column_type: ColumnType) -> ColumnType:
+    assert column_type.element is not None
+    return column_type.element
+
+
+def _elements(array: pa.Array) -> tuple[Ints, slice]:
+    """Return the offsets of lists among the elements they use, and which of all those are."""
+    ends = offsets(array)
+    return ends - ends[0], slice(int(ends[0]), int(ends[-1]))
+
+
+def _list(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    ends, used = _elements(array)
+    child = datums_of(array.values[used], _inner(column_type))
+    sizes, put_all = _messages(row_write.framed_sums(child.sizes, ends), valid, column_type)
+
+    def put(out: Bytes, at: Ints, frame: int) -> None:
+        inside = put_all(out, at, frame)
+        child.put(out, row_write.positions(inside, ends, child.sizes), DATUM)
+
+    return Datums(sizes, put)
+
+
+def _record(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    children = [datums_of(array.field(i), f.type) for i, f in enumerate(column_type.fields)]
+    inner = np.zeros(len(array), np.int64)
+    for child in children:
+        row_write.add_framed(inner, child.sizes)
+    sizes, put_all = _messages(inner, valid, column_type)
+
+    def put(out: Bytes, at: Ints, frame: int) -> None:
+        inside = put_all(out, at, frame)
+        for child in children:
+            child.put(out, inside, DATUM)
+
+    return Datums(sizes, put)
+
+
+def _map(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    ends, used = _elements(array)
+    keys, child = array.keys[used], datums_of(array.items[used], _inner(column_type))
+    key_ends, key_data = offsets(keys), raw_bytes(keys.buffers()[2])
+    entries = row_write.entry_sizes(key_ends, child.sizes)
+    sizes, put_all = _messages(row_write.framed_sums(entries, ends), valid, column_type)
+
+    def put(out: Bytes, at: Ints, frame: int) -> None:
+        inside = row_write.positions(put_all(out, at, frame), ends, entries)
+        row_write.put_keys(key_ends, key_data, entries, out, inside)
+        child.put(out, inside, VALUE)
+
+    return Datums(sizes, put)
+
+
+def _array(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    dims, values = array.field(0), array.field(1)
+    ends, used = _elements(values)
+    child = datums_of(values.values[used], _inner(column_type))
+    row = row_write.framed_sums(child.sizes, ends)
+    dim_ends, dim_used = _elements(dims)
+    table = np.empty((2, int(dim_ends[-1])), np.uint64)
+    for i in range(2):
+        table[i] = numbers(dims.values.field(i)[dim_used], np.dtype("<u8"))
+    tags = np.where(table != 0, DIMENSION.fields[:, :1], 0).astype(np.uint8)
+    shapes = row_write.number_message_sizes(tags, table, DIMENSION.groups, DIMENSION.heads)
+    inner = row_write.framed_sums(shapes, dim_ends)
+    row_write.add_framed(inner, row)
+    sizes, put_all = _messages(inner, valid, column_type)
+
+    def put(out: Bytes, at: Ints, frame: int) -> None:
+        inside = put_all(out, at, frame)
+        row_write.put_frames(DATUM, row, out, inside)
+        child.put(out, row_write.positions(inside, ends, child.sizes), DATUM)
+        behind = np.where(inside < 0, -1, inside + row)
+        at_dims = row_write.positions(behind, dim_ends, shapes)
+        row_write.put_frames(VALUE, shapes, out, at_dims)
+        row_write.put_number_messages(tags, table, DIMENSION.groups, DIMENSION.heads, out, at_dims)
+
+    return Datums(sizes, put)
+
+
+def _flags(array: pa.Array) -> Bools:
+    flags: Bools = array.fill_null(False).to_numpy(zero_copy_only=False)
+    return flags
+
+
+def _range(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    lower, upper = (datums_of(array.field(i), _inner(column_type)) for i in range(2))
+    empty = np.ascontiguousarray(_flags(array.field(4)))
+    known = [_flags(array.field(i).is_valid()) for i in range(2)]
+    parts = [_flags(array.field(2)), _flags(array.field(3)), *known]
+    ends = sum(flag.astype(np.uint8) << i for i, flag in enumerate(parts)).astype(np.uint8)  # type: ignore[union-attr]
+    inner = row_write.range_sizes(lower.sizes, upper.sizes, ends, empty)
+    middle = np.zeros(len(array), np.int64)
+    row_write.add_framed(middle, inner)
+    sizes, put_all = _messages(np.where(empty, 0, middle), valid, column_type)
+
+    def put(out: Bytes, at: Ints, frame: int) -> None:
+        inside = put_all(out, at, frame)
+        at_lower, at_upper = row_write.put_ranges(inner, lower.sizes, ends, empty, out, inside)
+        lower.put(out, at_lower, LOWER)
+        upper.put(out, at_upper, UPPER)
+
+    return Datums(sizes, put)
+
+
+_ENCODERS: Final[dict[Kind, Callable[[pa.Array, Bools, ColumnType], Datums]]] = {
     Kind.BOOL: _bool,
-    **dict.fromkeys(INT_TAGS, _int),
-    Kind.FLOAT32: _float32,
-    Kind.FLOAT64: _float64,
+    **dict.fromkeys(INTS, _int),
+    **dict.fromkeys(FLOATS, _float),
     **dict.fromkeys(TEXTS, _text),
-    Kind.DATE: _date,
-    Kind.TIMESTAMP: _timestamp,
-    Kind.TIMESTAMPTZ: _timestamp,
+    Kind.UUID: _uuid,
     Kind.NUMERIC: _numeric,
+    Kind.DATE: _date,
+    Kind.TIME: _time,
+    **dict.fromkeys(TIMESTAMPS, _timestamp),
+    **dict.fromkeys(INTERVALS, _interval),
+    Kind.ACLITEM: _aclitem,
+    Kind.MZ_ACLITEM: _mz_aclitem,
+    Kind.LIST: _list,
+    Kind.RECORD: _record,
+    Kind.MAP: _map,
+    **dict.fromkeys(ARRAYS, _array),
+    Kind.RANGE: _range,
 }

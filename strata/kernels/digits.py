@@ -1,0 +1,303 @@
+"""Kernels that take days and decimals apart, and put them together again.
+
+Packed decimals of protobuf: two digits a byte, most significant first, the last half byte a sign (C
+plus, D minus). Here such a number is three words in base 16, lowest first, the sign its last digit.
+Decimals of Strata: 128-bit integers in two words, or the 40 bytes of `strata.format.packed`.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from strata.kernels.arrays import Bools, Bytes, Ints, Words
+from strata.kernels.jit import compiled
+
+TRIPLES: Final = np.array([int(str(i), 16) for i in range(1000)], np.uint64)  # digits in base 16
+BILLION: Final = np.uint64(10**9)
+LOW32: Final = np.uint64(2**32 - 1)
+FLAGS_AT: Final = 34  # of a packed decimal of 40 bytes: its flag byte
+UNITS_AT: Final = 8  # where its 13 units of three digits begin
+
+
+@compiled
+def split_days(days: Ints, year: Ints, ordinal: Ints) -> None:
+    """Write the year and the day in it, from 1, of days since 1970-01-01 (proleptic Gregorian)."""
+    for i in range(len(days)):
+        rest = days[i] + 719_162  # since 0001-01-01
+        cycles = rest // 146_097
+        rest -= cycles * 146_097
+        hundreds = min(rest // 36_524, 3)  # a cycle's last day is not in a fifth century
+        rest -= hundreds * 36_524
+        fours = rest // 1461
+        rest -= fours * 1461
+        ones = min(rest // 365, 3)
+        year[i] = cycles * 400 + hundreds * 100 + fours * 4 + ones + 1
+        ordinal[i] = rest - ones * 365 + 1
+
+
+@compiled
+def _put_digits(words: Words, i: int, group: int, digits: np.uint64) -> None:
+    """Place a group of nine digits in base 16 behind the sign, `group` groups further up."""
+    bit = 4 + 36 * group
+    word, shift = bit >> 6, np.uint64(bit & 63)
+    words[i, word] |= digits << shift
+    if shift > np.uint64(28) and word < 2:
+        words[i, word + 1] |= digits >> (np.uint64(64) - shift)
+
+
+@compiled
+def _nine_digits(value: np.uint64) -> np.uint64:
+    upper = value // np.uint64(1000)
+    top = upper // np.uint64(1000)
+    digits: np.uint64 = (
+        TRIPLES[value - upper * np.uint64(1000)]
+        | TRIPLES[upper - top * np.uint64(1000)] << np.uint64(12)
+        | TRIPLES[top] << np.uint64(24)
+    )
+    return digits
+
+
+@compiled
+def decimal_digits(pairs: Words, valid: Bools) -> Words:
+    """Return 128-bit integers as digits in base 16 with the sign (C or D) lowest.
+
+    Shape: `pairs` (n, 2), low and high word, two's complement; (n, 3) words, lowest first.
+    """
+    words = np.zeros((len(pairs), 3), np.uint64)
+    for i in range(len(pairs)):
+        if not valid[i]:
+            continue
+        low, high = pairs[i, 0], pairs[i, 1]
+        words[i, 0] = np.uint64(0xC)
+        if high >> np.uint64(63):
+            words[i, 0] = np.uint64(0xD)
+            low, high = ~low + np.uint64(1), ~high
+            if not low:
+                high += np.uint64(1)
+        group = 0
+        while high:
+            a, b = high >> np.uint64(32), high & LOW32
+            c, d = low >> np.uint64(32), low & LOW32
+            b |= (a % BILLION) << np.uint64(32)
+            c |= (b % BILLION) << np.uint64(32)
+            d |= (c % BILLION) << np.uint64(32)
+            high = (a // BILLION) << np.uint64(32) | b // BILLION
+            low = (c // BILLION) << np.uint64(32) | d // BILLION
+            _put_digits(words, i, group, _nine_digits(d % BILLION))
+            group += 1
+        while low:
+            rest = low // BILLION
+            _put_digits(words, i, group, _nine_digits(low - rest * BILLION))
+            low = rest
+            group += 1
+    return words
+
+
+@compiled
+def packed_digits(raw: Bytes, valid: Bools) -> tuple[Words, Ints, Bytes]:
+    """Return packed decimals (40 bytes each) as `decimal_digits` does, their scales, and others.
+
+    Others: 1 for a null, 6, 7, 8 for the infinities and NaN, 0 for a number.
+    """
+    count = len(valid)
+    words = np.zeros((count, 3), np.uint64)
+    scales = np.zeros(count, np.int64)
+    others = np.zeros(count, np.uint8)
+    for i in range(count):
+        base = 40 * i
+        flags = raw[base + FLAGS_AT]
+        if not valid[i]:
+            others[i] = 1
+        elif flags & 0x20:
+            others[i] = 8
+        elif flags & 0x40:
+            others[i] = 7 if flags & 0x80 else 6
+        else:
+            exponent = np.uint32(0)
+            for j in range(4):
+                exponent |= np.uint32(raw[base + 4 + j]) << np.uint32(8 * j)
+            scales[i] = -np.int64(np.int32(exponent))
+            words[i, 0] = np.uint64(0xD) if flags & 0x80 else np.uint64(0xC)
+            for unit in range(13):
+                low, high = raw[base + UNITS_AT + 2 * unit], raw[base + UNITS_AT + 2 * unit + 1]
+                digits = TRIPLES[min(np.int64(low) + np.int64(high) * 256, np.int64(999))]
+                bit = 4 + 12 * unit
+                word, shift = bit >> 6, np.uint64(bit & 63)
+                words[i, word] |= digits << shift
+                if shift > np.uint64(52) and word < 2:
+                    words[i, word + 1] |= digits >> (np.uint64(64) - shift)
+    return words, scales, others
+
+
+@compiled
+def join_days(year: Ints, ordinal: Ints, odd: Bools) -> Ints:
+    """Return days since 1970-01-01; years without that day are odd."""
+    days = np.empty(len(year), np.int64)
+    for i in range(len(year)):
+        of, before = year[i], year[i] - 1
+        leap = of % 4 == 0 and (of % 100 != 0 or of % 400 == 0)
+        if ordinal[i] < 1 or ordinal[i] > 365 + leap:
+            odd[i] = True
+        leaps = before // 4 - before // 100 + before // 400
+        days[i] = before * 365 + leaps + ordinal[i] - 719_163
+    return days
+
+
+@compiled
+def join_micros(days: Ints, seconds: Ints, nanos: Ints, odd: Bools) -> Ints:
+    """Return microseconds since 1970; what is finer, or beyond 64 bits by much, is odd."""
+    micros = np.empty(len(days), np.int64)
+    for i in range(len(days)):
+        # Within a day of the limits the patient decoder decides.
+        odd[i] |= abs(days[i]) > 106_751_990 or nanos[i] % 1000 != 0
+        micros[i] = days[i] * 86_400_000_000 + seconds[i] * 1_000_000 + nanos[i] // 1000
+    return micros
+
+
+@compiled
+def _decimal_end(data: Bytes, at: int, stop: int) -> int:
+    """Return where the packed decimal of a numeric message ends, -1 if it is not the first field.
+
+    At most 20 bytes, all digits but the last half byte, which is C or D.
+    """
+    if stop - at < 3 or data[at] != 0x0A:
+        return -1
+    size = int(data[at + 1])
+    end = at + 2 + size
+    if size < 1 or size > 20 or end > stop:
+        return -1
+    last = data[end - 1]
+    if (last & 15 != 0xC and last & 15 != 0xD) or last >> 4 > 9:
+        return -1
+    for j in range(at + 2, end - 1):
+        if data[j] >> 4 > 9 or data[j] & 15 > 9:
+            return -1
+    return end
+
+
+@compiled
+def _hundredfold(low: np.uint64, high: np.uint64, more: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Return a 128-bit number times 100 plus a number below 100, modulo 2**128."""
+    first = (low & LOW32) * np.uint64(100) + more
+    second = (low >> np.uint64(32)) * np.uint64(100) + (first >> np.uint64(32))
+    high = high * np.uint64(100) + (second >> np.uint64(32))
+    return second << np.uint64(32) | first & LOW32, high
+
+
+@compiled
+def read_decimals(  # noqa: C901 -- one loop
+    data: Bytes, begins: Ints, ends: Ints, scale: int, limit: Words, odd: Bools
+) -> Words:
+    """Return 128-bit integers (n, 2), low and high word, of numeric messages.
+
+    Another scale than the column's, and numbers that do not lie below `limit` (low and high word)
+    are odd. Messages that begin at -1 are not there.
+    """
+    pairs = np.zeros((len(begins), 2), np.uint64)
+    for i in range(len(begins)):
+        if begins[i] < 0:
+            continue
+        end = _decimal_end(data, begins[i], ends[i])
+        rest = 2 if scale else 0
+        if end < 0 or end + rest != ends[i]:
+            odd[i] = True
+            continue
+        if rest and (data[end] != 0x10 or data[end + 1] != scale):
+            odd[i] = True
+            continue
+        low, high = np.uint64(0), np.uint64(0)
+        for j in range(begins[i] + 2, end - 1):
+            pair = np.uint64(data[j] >> 4) * np.uint64(10) + np.uint64(data[j] & 15)
+            if j < begins[i] + 10:  # 16 digits fit one word
+                low = low * np.uint64(100) + pair
+            else:
+                low, high = _hundredfold(low, high, pair)
+        digit = np.uint64(data[end - 1] >> 4)
+        if end - begins[i] < 11:
+            low = low * np.uint64(10) + digit
+        else:  # the last half byte is the sign: ten times, not a hundred
+            first = (low & LOW32) * np.uint64(10) + digit
+            second = (low >> np.uint64(32)) * np.uint64(10) + (first >> np.uint64(32))
+            high = high * np.uint64(10) + (second >> np.uint64(32))
+            low = second << np.uint64(32) | first & LOW32
+        # 39 digits overflow 128 bits three times at most; 20 bytes of them are above any limit.
+        too_big = high > limit[1] or (high == limit[1] and low >= limit[0])
+        if too_big or (end - begins[i] == 22 and data[begins[i] + 2] >> 4):
+            odd[i] = True
+            continue
+        if data[end - 1] & 15 == 0xD:
+            low, high = ~low + np.uint64(1), ~high
+            if not low:
+                high += np.uint64(1)
+        pairs[i, 0], pairs[i, 1] = low, high
+    return pairs
+
+
+@compiled
+def _scale(data: Bytes, at: int, stop: int) -> tuple[int, int]:
+    """Return the scale field at `at`, which ends its message, and whether there is none other."""
+    if at == stop:
+        return 0, 1
+    if data[at] != 0x10:
+        return 0, 0
+    value, shift = np.uint64(0), np.uint64(0)
+    for j in range(at + 1, min(stop, at + 11)):
+        byte = np.uint64(data[j])
+        value |= (byte & np.uint64(127)) << shift
+        if byte < np.uint64(128):
+            exact = j + 1 == stop and (byte != np.uint64(0) or j == at + 1)
+            exact = exact and (j < at + 10 or byte == np.uint64(1))
+            return int(np.int64(value)), 1 if exact else 0
+        shift += np.uint64(7)
+    return 0, 0
+
+
+@compiled
+def read_packed(  # noqa: C901 -- one loop
+    data: Bytes, begins: Ints, ends: Ints, odd: Bools
+) -> Bytes:
+    """Return the 40 bytes of each number: no zeros at its end, zero without sign and exponent.
+
+    Messages that begin at -1 are not there: zeros.
+    """
+    raw = np.zeros(40 * len(begins), np.uint8)
+    digits = np.zeros(40, np.uint8)  # least significant first
+    for i in range(len(begins)):
+        if begins[i] < 0:
+            continue
+        end = _decimal_end(data, begins[i], ends[i])
+        if end < 0:
+            odd[i] = True
+            continue
+        scale, read = _scale(data, end, ends[i])
+        count, zeros = 0, 0
+        for j in range(2 * (end - begins[i] - 2) - 1):
+            byte = data[end - 1 - ((j + 1) >> 1)]
+            digit = byte & 15 if j & 1 else byte >> 4
+            if digit == 0 and count == 0:
+                zeros += 1
+                continue
+            digits[count] = digit
+            count += 1
+        while count and digits[count - 1] == 0:
+            count -= 1
+        exponent = zeros - scale
+        if not read or exponent != np.int64(np.int32(exponent)) or abs(scale) > 2**31:
+            odd[i] = True
+            continue
+        base = 40 * i
+        if count == 0:
+            raw[base] = 1
+            continue
+        raw[base] = count
+        for j in range(4):
+            raw[base + 4 + j] = exponent >> (8 * j) & 255
+        for j in range(0, count, 3):
+            unit = int(digits[j])
+            unit += 10 * int(digits[j + 1]) if j + 1 < count else 0
+            unit += 100 * int(digits[j + 2]) if j + 2 < count else 0
+            raw[base + UNITS_AT + 2 * (j // 3)] = unit & 255
+            raw[base + UNITS_AT + 2 * (j // 3) + 1] = unit >> 8
+        if data[end - 1] & 15 == 0xD:
+            raw[base + FLAGS_AT] = 0x80
+    return raw

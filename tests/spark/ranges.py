@@ -28,6 +28,7 @@ _TYPES = {
     "wide2": "numeric(30,5)", "day": "date", "day2": "date", "ts": "timestamptz",
     "ts2": "timestamptz", "tn": "timestamp", "tn2": "timestamp", "s": "string", "s2": "string",
     "b": "bool", "b2": "bool", "js": "jsonb",
+    "st": "record<i: int32, inner: record<d: float64, s: string>, day: date>",
 }  # fmt: skip
 
 RELATION = Relation(
@@ -96,11 +97,12 @@ class Parts:
 def random_parts(seed: int, count: int) -> Parts:
     """Return `count` parts of `ROWS_A_PART` rows."""
     rng = random.Random(seed)
-    columns: dict[str, list[object]] = {c.name: [] for c in RELATION.columns}
-    stats: dict[str, list[object]] = {c.name: [] for c in RELATION.columns}
+    drawn = [c for c in RELATION.columns if c.type.kind is not Kind.RECORD]
+    columns: dict[str, list[object]] = {c.name: [] for c in drawn}
+    stats: dict[str, list[object]] = {c.name: [] for c in drawn}
     documents = []
     for _ in range(count):
-        for column in RELATION.columns:
+        for column in drawn:
             if column.type.kind is Kind.JSONB:
                 values, stat = _documents(rng), None
                 documents.append(_collected(values, column))
@@ -112,15 +114,39 @@ def random_parts(seed: int, count: int) -> Parts:
         c.name: pa.array(columns[c.name], _raw(c)).cast(arrow_type(c.type))
         if _raw(c) != arrow_type(c.type)
         else pa.array(columns[c.name], arrow_type(c.type))
-        for c in RELATION.columns
+        for c in drawn
     }
     part = pa.array([p for p in range(count) for _ in range(ROWS_A_PART)], pa.int64())
     json_stats = concat(documents, [ROWS_A_PART] * count)
     table = {name: json_stats[name] for name in json_stats.column_names}
-    for c in RELATION.columns:
+    for c in drawn:
         if c.type.kind is not Kind.JSONB:
             table[column_name(c.id)] = _stats(c, stats[c.name])
+    arrays["st"] = _structs(arrays, rng)
+    table |= _struct_stats(arrays["st"], count)
     return Parts(pa.table({"part": part, **arrays}), pa.table(table))
+
+
+def _structs(arrays: dict[str, pa.Array], rng: random.Random) -> pa.StructArray:
+    """Return structs of values of other columns, some of them null, at either level."""
+
+    def nulls() -> pa.Array:
+        share = rng.choice((0.0, 0.0, 0.1))
+        return pa.array([rng.random() < share for _ in range(len(arrays["i"]))])
+
+    inner = pa.StructArray.from_arrays([arrays["d"], arrays["s"]], ["d", "s"], mask=nulls())
+    return pa.StructArray.from_arrays(
+        [arrays["i"], inner, arrays["day"]], ["i", "inner", "day"], mask=nulls()
+    )
+
+
+def _struct_stats(structs: pa.StructArray, count: int) -> dict[str, pa.ChunkedArray]:
+    column = RELATION.by_name["st"]
+    relation = Relation(0, (column,), (column.id,), ())
+    parts = [structs.slice(n * ROWS_A_PART, ROWS_A_PART) for n in range(count)]
+    rows = [collect(pa.table([part], names=[str(column.id)]), relation) for part in parts]
+    found = concat(rows, [ROWS_A_PART] * count)
+    return {name: found[name] for name in found.column_names if name != "rows"}
 
 
 def _raw(column: Column) -> pa.DataType:

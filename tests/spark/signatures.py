@@ -265,6 +265,13 @@ def _texts() -> Iterator[tuple[str, str]]:
     yield "get_json_object", "get_json_object(get_json_object(js, '$.doc'), '$.n')"
     yield "get_json_object", "get_json_object(s, '$.n')"
     yield "get_struct_field", "named_struct('x', i).x"
+    for field in ("i", "inner.d", "inner.s", "day"):
+        yield "get_struct_field", f"st.{field}"
+    yield "get_struct_field", "st.i + 1"
+    yield "get_struct_field", "st.inner.s = 'a'"
+    yield "get_struct_field", "coalesce(st.inner.d, 0.5D)"
+    yield "get_struct_field", "st.inner is null"
+    yield "get_struct_field", "if(b, st, named_struct('i', 1, 'inner', st.inner, 'day', day)).i"
 
 
 def signatures() -> Mapping[str, tuple[str, ...]]:

@@ -67,6 +67,20 @@ def structured(kind: pa.DataType, children: Sequence[pa.Array], like: pa.Array) 
     return pa.StructArray.from_arrays(list(children), fields=list(kind), mask=nulls(like))
 
 
+def purged(array: pa.Array) -> pa.Array:
+    """Return the same values with nothing hidden under nulls: there, all inside is null or empty.
+
+    Builders leave zeros under a null struct, so that equal arrays differ in memory.
+    """
+    kind = array.type
+    if pa.types.is_struct(kind):
+        return structured(kind, [purged(child) for child in array.flatten()], array)
+    if is_listed(kind):
+        lengths, inner = items(array)
+        return listed(kind, lengths, purged(inner), array)
+    return array
+
+
 def nulls(array: pa.Array) -> pa.Array | None:
     """Return where an array is null, None if it is nowhere."""
     return array.is_null() if array.null_count else None

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from strata.errors import InvalidRequest
 from strata.format.columns import K_S, V_S, D, K, T, V, child, updates_schema
 from strata.format.layout import Description, Footer, check_layout, part_schema, struct_type
-from strata.format.nested import is_listed, items
+from strata.format.nested import is_listed, items, purged
 from strata.format.part_settings import sample_of, writer_settings
 from strata.format.rowcodec import encode_batches, encode_rows
 from strata.model.schema import Column, Relation
@@ -55,7 +55,7 @@ def encode_part(
     with pq.ParquetWriter(sink, schema, **writer_settings(sample, updates.num_rows)) as writer:
         start = 0
         for rows in groups:
-            group = updates.slice(start, rows).combine_chunks()
+            group = _without_hidden(updates.slice(start, rows).combine_chunks())
             table = _columns(group, relation, schema, schema.names)
             writer.write_table(table, row_group_size=rows)
             start += rows
@@ -104,6 +104,14 @@ def _bits(array: pa.Array) -> int:
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return 33 * size + 8 * (pc.sum(pc.binary_length(array)).as_py() or 0)
     return size * (1 + int(kind.bit_width))
+
+
+def _without_hidden(group: pa.Table) -> pa.Table:
+    """Return one row group such that nothing lies under a null of a nested column."""
+    for i, field in enumerate(group.schema):
+        if pa.types.is_nested(field.type):
+            group = group.set_column(i, field, purged(_one(group.column(i))))
+    return group
 
 
 def _columns(

@@ -5,8 +5,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from strata.format.nested import items, leaves
+from strata.format.check import differs
+from strata.format.nested import items, leaves, purged
 from strata.format.part_write import plain_bytes
+from strata.model.schema import Column
 from tests.formats import every_type
 
 LISTS = pa.array([[9], [1, None], None, [], [2]], pa.list_(pa.int16()))
@@ -35,8 +37,8 @@ def test_items_of_a_map_are_its_entries() -> None:
 
 
 @pytest.mark.parametrize("column", every_type.RELATION.columns, ids=lambda c: str(c.type))
-def test_leaves_are_the_columns_that_parquet_makes(column: object, tmp_path: object) -> None:
-    name = str(column.id)  # type: ignore[attr-defined]
+def test_leaves_are_the_columns_that_parquet_makes(column: Column) -> None:
+    name = str(column.id)
     table = every_type.updates().select([name])
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
@@ -68,3 +70,30 @@ def test_plain_bytes_count_what_is_inside() -> None:
 
     assert plain_bytes(many) - plain_bytes(few) == 999
     assert np.isclose(plain_bytes(pa.table({"a": hiding()})), (3 * 33 + 2 * 17) // 8)
+
+
+@pytest.mark.parametrize("column", every_type.RELATION.columns, ids=lambda c: str(c.type))
+def test_purging_changes_no_value(column: Column) -> None:
+    array = every_type.updates()[str(column.id)].combine_chunks()
+    for piece in (array, array.slice(2, 4), array.slice(0, 0)):
+        found = purged(piece)
+        found.validate(full=True)
+        assert found.type == piece.type
+        assert len(found) == len(piece)
+        assert not differs(found, piece).any()
+
+
+def test_under_a_null_nothing_is_left() -> None:
+    inside = pa.StructArray.from_arrays([pa.array([1, 2, 3])], names=["a"])
+    lists = pa.ListArray.from_arrays(
+        pa.array([0, 1, 3, 3], pa.int32()), inside, mask=pa.array([False, True, False])
+    )
+    outer = pa.StructArray.from_arrays(
+        [lists, pa.array([1, 2, 3])], names=["l", "n"], mask=pa.array([True, False, False])
+    )
+
+    found = purged(outer)
+
+    assert found.field(1).to_pylist() == [None, 2, 3]
+    assert found.field(0).to_pylist() == [None, None, []]
+    assert len(found.field(0).values) == 0

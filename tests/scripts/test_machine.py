@@ -10,6 +10,8 @@ Run on memory and on SQLite with a local folder. Every command takes `by=NAME`: 
     hold NAME since=T lease=MS | renew NAME lease=MS [since=T] | release NAME
     critical NAME since=T expected=X opaque=Y      `-` is empty
     rollout MODE percent=N | trip QUARANTINE
+    add NAME TYPE [default=N] [expect=V] | drop NAME [expect=V] | rename NAME TO [expect=V]
+    schema                                         the versions of the relation
     clock MS                                       set the clock
     fail OUTCOME...                                of the next store calls; `_` stands for a blank
 """
@@ -23,8 +25,10 @@ import pytest
 from strata.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.model.time import MIN_TIME
+from strata.model.types import parse_type
 from strata.state import holds, rollout, transitions
 from strata.state import spine as spines
+from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn
 from strata.state.spine import MergeResult, NotApplied
 from strata.store.faults import Faults, FaultyBlob, FaultyConsensus, Outcome
 from strata.store.open import Stores, open_stores
@@ -142,6 +146,25 @@ class MachineCommands:
     def do_trip(self, *quarantine: str) -> str:
         done = self.apply(rollout.trip, reason="a mismatch", quarantine=quarantine)
         return f"{done.mode_before} -> {done.mode_after}"
+
+    def do_add(self, name: str, kind: str, default: int | None = None, **options: Any) -> str:
+        return self.evolve(AddColumn(name, parse_type(kind), default=default), **options)
+
+    def do_drop(self, name: str, **options: Any) -> str:
+        return self.evolve(DropColumn(name), **options)
+
+    def do_rename(self, name: str, to: str, **options: Any) -> str:
+        return self.evolve(RenameColumn(name, to), **options)
+
+    def evolve(self, change: Change, expect: int | None = None) -> str:
+        done = self.machine.evolve(SHARD, change, expected_version=expect)
+        return f"version {done.relation.version}" + ", there before" * done.already
+
+    def do_schema(self) -> str:
+        return "\n".join(
+            f"{r.version}: " + " ".join(f"{c.id}={c.name}" for c in r.columns)
+            for r in self.machine.load(SHARD).relations
+        )
 
     def do_clock(self, now_ms: str) -> str:
         self.now_ms = int(now_ms)

@@ -1,0 +1,216 @@
+"""A relation changes by rules that keep every stored part readable."""
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strata.errors import Conflict, Corrupt, InvalidRequest
+from strata.machine import Machine
+from strata.model.schema import Column, Relation
+from strata.model.types import parse_type
+from strata.state.codec import decode_state, encode_state
+from strata.state.difference import check_same
+from strata.state.schema import AddColumn, DropColumn, RenameColumn, WidenColumn, evolve
+from strata.state.spine import check_merge
+from strata.state.state import State
+from strata.state.transitions import append, create
+from tests.batches import batch, spec
+from tests.stored import memory_stores
+
+COLUMNS = [
+    {"name": "id", "type": "int64", "nullable": False},
+    {"name": "note", "type": "string"},
+    {"name": "size", "type": "int16", "nullable": False},
+]
+NEW = create(spec(columns=COLUMNS, key=["id"], order=["size"]), 1000)
+INT = parse_type("int32")
+
+
+def changed(state: State, *changes: Any) -> State:
+    for change in changes:
+        state, _ = evolve(state, 2000, change=change)
+    return state
+
+
+def test_a_name_that_comes_back_is_another_column() -> None:
+    state = changed(
+        NEW, DropColumn("note"), AddColumn("note", INT, default=50), DropColumn("note"),
+        AddColumn("other", INT), DropColumn("other"), AddColumn("note", INT),
+    )  # fmt: skip
+
+    assert [sorted(r.by_id) for r in state.relations] == [
+        [1, 2, 3], [1, 3], [1, 3, 4], [1, 3], [1, 3, 5], [1, 3], [1, 3, 6],
+    ]  # fmt: skip
+    assert [r.version for r in state.relations] == list(range(7))
+
+
+def test_ids_are_not_given_again_even_if_old_versions_were_forgotten() -> None:
+    state = changed(NEW, AddColumn("x", INT), DropColumn("x"))
+    pruned = decode_state(encode_state(replace(state, relations=state.relations[-1:])))
+
+    assert changed(pruned, AddColumn("x", INT)).relation.by_name["x"].id == 5
+
+
+def test_a_state_from_before_ids_were_counted_goes_on_counting() -> None:
+    assert replace(NEW, next_column=0).next_column_id == 4
+
+
+def test_a_new_column_stands_behind_the_others_and_sorts_last() -> None:
+    relation = changed(NEW, AddColumn("x", INT, default=5)).relation
+
+    assert relation.columns[-1] == Column(4, "x", INT, default=5)
+    assert (relation.key, relation.order, relation.sort_ids) == ((1,), (3,), (3, 1, 2, 4))
+
+
+def test_the_declaration_follows() -> None:
+    state = changed(
+        create(
+            spec(columns=[*COLUMNS, {"name": "at", "type": "timestamptz"}], key=["id"],
+                 order=["size"], time={"from": "column", "column": "at"}, stats={"keep": ["at"]}),
+            1000,
+        ),
+        RenameColumn("at", "seen"), RenameColumn("size", "bytes"), AddColumn("x", INT, default=5),
+        WidenColumn("bytes", INT, nullable=True),
+    )  # fmt: skip
+
+    assert (state.spec.time.column, state.spec.stats.keep) == ("seen", ("seen",))
+    assert state.spec.order == ("bytes",)
+    fresh = state.spec.relation()
+    assert [(c.name, c.type, c.nullable, c.default) for c in fresh.columns] == [
+        (c.name, c.type, c.nullable, c.default) for c in state.relation.columns
+    ]
+    check_same(state, replace(state.spec, columns=state.spec.columns[::-1]))
+    assert decode_state(encode_state(state)) == state
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (AddColumn("x", INT, key=True), "key"),
+        (AddColumn("ID", INT), "name"),
+        (AddColumn("D", INT), "taken by every update"),
+        (AddColumn(" ", INT), "name"),
+        (AddColumn("x", INT, nullable=False), "default"),
+        (AddColumn("x", INT, default="5"), "default"),
+        (AddColumn("x", INT, default=2**31), "default"),
+        (AddColumn("x", parse_type("float64"), default=float("nan")), "default"),
+        (AddColumn("x", parse_type("varchar(2)"), default="abc"), "default"),
+        (AddColumn("x", parse_type("list<int32>"), default=5), "default"),
+        (DropColumn("id"), "key"),
+        (DropColumn("size"), "order"),
+        (DropColumn("nope"), "no such column"),
+        (RenameColumn("note", "note"), "already"),
+        (RenameColumn("note", "Size"), "name"),
+        (RenameColumn("note", "__part"), "taken by every update"),
+        (RenameColumn("nope", "x"), "no such column"),
+        (WidenColumn("note"), "nothing"),
+        (WidenColumn("note", nullable=False), "forbid"),
+        (WidenColumn("id", INT), "wider"),
+        (WidenColumn("note", INT), "wider"),
+        (WidenColumn("size", parse_type("float64")), "wider"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_done_is_refused(change: Any, said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        evolve(NEW, 2000, change=change)
+
+
+def test_the_only_column_stays() -> None:
+    one = create(spec(columns=COLUMNS[:1], key=["id"]), 1000)
+    with pytest.raises(InvalidRequest, match="only column"):
+        evolve(one, 2000, change=DropColumn("id"))
+
+
+def test_what_the_source_reads_by_name_is_not_taken() -> None:
+    diffs = create(spec(columns=COLUMNS, key=["id"], source={"envelope": "diff"}), 1000)
+    with pytest.raises(InvalidRequest, match="diff column"):
+        evolve(diffs, 2000, change=AddColumn("diff", INT))
+    timed = create(spec(columns=COLUMNS, key=["id"], time={"from": "source", "column": "ts"}), 1000)
+    with pytest.raises(InvalidRequest, match="time"):
+        evolve(timed, 2000, change=AddColumn("ts", parse_type("string")))
+    assert changed(timed, AddColumn("ts", parse_type("int64"))).relation.by_name["ts"].id == 4
+
+
+def test_case_alone_may_be_renamed() -> None:
+    assert changed(NEW, RenameColumn("note", "Note")).relation.by_id[2].name == "Note"
+
+
+def test_a_lost_race_is_told_and_a_repetition_is_not_one() -> None:
+    add = AddColumn("x", INT, default=5)
+    state, done = evolve(NEW, 2000, change=add, expected_version=0)
+    assert (done.already, done.relation.version) == (False, 1)
+
+    again, done = evolve(state, 3000, change=add, expected_version=0)
+    assert again is state
+    assert done.already
+    for change, expected in (
+        (AddColumn("x", INT), 0), (DropColumn("note"), 0), (DropColumn("note"), 7),
+    ):  # fmt: skip
+        with pytest.raises(Conflict, match="meanwhile"):
+            evolve(state, 3000, change=change, expected_version=expected)
+
+
+CHANGES = st.one_of(
+    st.builds(AddColumn, st.sampled_from("abc"), st.just(INT), st.booleans(), st.just(5)),
+    st.builds(DropColumn, st.sampled_from(["a", "b", "c", "note"])),
+    st.builds(RenameColumn, st.sampled_from(["a", "b", "note"]), st.sampled_from("abcA")),
+    st.builds(WidenColumn, st.sampled_from(["a", "size"]), st.sampled_from(
+        [None, INT, parse_type("int64")]), st.sampled_from([None, True])),
+)  # fmt: skip
+
+
+@given(st.lists(CHANGES, max_size=12))
+def test_an_id_means_one_column_for_ever(changes: list[Any]) -> None:
+    state = NEW
+    for change in changes:
+        try:
+            state = changed(state, change)
+        except InvalidRequest:
+            continue
+        _, done = evolve(state, 0, change=change, expected_version=state.relation.version - 1)
+        assert done.already
+    lives = [[r.version for r in state.relations if i in r.by_id] for i in range(1, 20)]
+    assert all(life == list(range(life[0], life[-1] + 1)) for life in lives if life)
+    for old, new in pairwise(state.relations):
+        for i in set(new.by_id) - set(old.by_id):
+            assert i > max(r.highest_id for r in state.relations[: new.version])
+        assert len({c.name.lower() for c in new.columns}) == len(new.columns)
+
+
+def test_two_columns_whose_names_differ_in_case_are_no_relation() -> None:
+    with pytest.raises(InvalidRequest, match="twice"):
+        Relation(0, (Column(1, "a", INT), Column(2, "A", INT)), (1,), ())
+
+
+def test_a_declared_default_must_fit() -> None:
+    wrong = spec(columns=[{"name": "id", "type": "int16", "default": "x"}])
+    with pytest.raises(InvalidRequest, match="default"):
+        Machine(memory_stores()).create(wrong)
+
+
+def test_a_batch_of_an_older_version_is_taken_one_of_an_unknown_is_not() -> None:
+    state = changed(NEW, AddColumn("x", INT))
+    old, new = batch(0, 10, 5), replace(batch(10, 20, 5), versions=(2,))
+
+    state, _ = append(state, 0, token="a", lower=0, upper=10, batch=old)
+    with pytest.raises(InvalidRequest, match="relation version"):
+        append(state, 0, token="b", lower=10, upper=20, batch=new)
+
+
+def test_a_digest_may_shift_only_between_versions() -> None:
+    old = batch(0, 10, 5)
+    shifted = replace(old, digest=(old.digest + 7) % 2**64)
+
+    with pytest.raises(Corrupt, match="one relation version"):
+        check_merge([old], shifted, old.since, 7)
+    with pytest.raises(Corrupt, match="does not hold"):
+        check_merge([old], replace(shifted, versions=(1,)), old.since)
+    check_merge([old], replace(shifted, versions=(1,)), old.since, 7)
+    other = replace(shifted, versions=(1,), diffs_sum=old.diffs_sum + 1)
+    with pytest.raises(Corrupt, match="does not hold"):
+        check_merge([old], other, old.since, 7)

@@ -12,6 +12,7 @@ import math
 import struct
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
+from functools import cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -183,6 +184,7 @@ def same(a: Plain, b: Plain) -> bool:
     return repr(a) == repr(b)
 
 
+@cache
 def number(text: str) -> dict[str, Any]:
     """Return a number without a precision as a plain value."""
     found: dict[str, Any] = numeric(from_text(pa.array([text])))[0].as_py()

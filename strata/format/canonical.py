@@ -4,11 +4,16 @@ Floats: -0.0 becomes 0.0, every NaN the quiet NaN 0x7ff8000000000000. JSON: keys
 point, no white space, of repeated keys the last, non-ASCII characters as themselves. Numbers keep
 their exact value: an integer of any size stays as it is; a number with a point or an exponent is
 written as the shortest text of its float64 where that says the same number, else with all its
-digits; minus zero loses its sign. Ingest calls this once for each row that comes in.
+digits; minus zero loses its sign. Char loses its trailing blanks. Numbers without a precision as
+in `packed`; maps, arrays and ranges as in `canonical_nested`. Nothing lies under a null.
+
+Ingest calls `canonical` once for each row that comes in; it also finds what cannot be a value:
+texts that are too long, times after midnight, keys that a map has twice.
 """
 
 import json
 import math
+from collections.abc import Callable, Mapping
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any, Final, NoReturn
 
@@ -18,12 +23,104 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.format.physical import valid_mask
+from strata.errors import InvalidRequest
+from strata.format.canonical_nested import canonical_range, check_array, sorted_entries
+from strata.format.nested import items, listed, structured
+from strata.format.packed import numeric, pack, unpack
+from strata.format.physical import records, valid_mask
+from strata.format.view_scalar import BILLION, DAY_SECONDS, TIME_BYTES
+from strata.model.types import ColumnType, Kind
 
 MAX_DEPTH: Final = 200  # levels of nesting; deeper texts are refused, readers could not follow
 
 # Numbers that orjson might not give back as they are: 16 digits or more, an exponent, minus zero.
 EXOTIC: Final = r"[0-9.]{16}|[0-9][eE]|(^|[^0-9A-Za-z])-0"  # a date's -0 is no number
+
+
+def canonical(array: pa.Array, column_type: ColumnType) -> pa.Array:
+    """Return values in their one spelling; nulls stay null, and hide nothing.
+
+    Shape: `arrow_type(column_type)` in and out.
+    Raises: InvalidRequest naming a value that is none of the type, and the cure.
+    """
+    kind, element = column_type.kind, column_type.element
+    if kind is Kind.NUMERIC and column_type.precision is None:
+        return numeric(pack(unpack(array.flatten()[1]), valid_mask(array)))
+    if kind in _LEAVES:
+        return _LEAVES[kind](array, column_type)
+    if kind is Kind.RECORD:
+        children = array.flatten()
+        if not column_type.fields:
+            return structured(array.type, [pa.nulls(len(array), pa.bool_())], array)
+        pairs = zip(children, column_type.fields, strict=True)
+        return structured(array.type, [canonical(c, f.type) for c, f in pairs], array)
+    if element is None:
+        return array
+    if kind is Kind.LIST:
+        lengths, inner = items(array)
+        return listed(array.type, lengths, canonical(inner, element), array)
+    if kind is Kind.MAP:
+        lengths, entries = items(array)
+        keys, values = sorted_entries(lengths, entries, column_type).flatten()
+        held = pa.StructArray.from_arrays([keys, canonical(values, element)], ["key", "value"])
+        return listed(array.type, lengths, held, array)
+    children = array.flatten()
+    if kind is Kind.RANGE:
+        ends = [canonical(end, element) for end in children[:2]]
+        return canonical_range(structured(array.type, [*ends, *children[2:]], array), column_type)
+    values = canonical(children[1], ColumnType(Kind.LIST, element=element))
+    return check_array(structured(array.type, [children[0], values], array), column_type)
+
+
+def _floats(array: pa.Array, _: ColumnType) -> pa.Array:
+    return canonical_floats(array)
+
+
+def _json(array: pa.Array, column_type: ColumnType) -> pa.Array:
+    result, invalid = canonical_json(array)
+    _check(array, invalid, column_type, "write it as JSON; numbers are finite")
+    return result
+
+
+def _short(array: pa.Array, column_type: ColumnType) -> pa.Array:
+    """Return texts of limited length, counted in characters; char without blanks at its end."""
+    if column_type.kind is Kind.CHAR:
+        array = pc.utf8_rtrim(array, " ")
+    if column_type.length is not None:
+        long = pc.greater(pc.utf8_length(array), column_type.length).fill_null(False)
+        cure = f"at most {column_type.length} characters, or widen the column"
+        _check(array, long.to_numpy(zero_copy_only=False), column_type, cure)
+    return array
+
+
+def _times(array: pa.Array, column_type: ColumnType) -> pa.Array:
+    """Return times of day; a leap second stands in the last second of a minute."""
+    fields = records(array, TIME_BYTES)
+    secs, nanos = fields["secs"], fields["nanos"]
+    wrong = (secs >= DAY_SECONDS) | (nanos >= 2 * BILLION)
+    wrong |= (nanos >= BILLION) & (secs % 60 != 59)
+    _check(array, wrong, column_type, "a second of the day and its nanoseconds")
+    return array
+
+
+_LEAVES: Final[Mapping[Kind, Callable[[pa.Array, ColumnType], pa.Array]]] = {
+    Kind.FLOAT32: _floats,
+    Kind.FLOAT64: _floats,
+    Kind.JSONB: _json,
+    Kind.CHAR: _short,
+    Kind.VARCHAR: _short,
+    Kind.TIME: _times,
+}
+
+
+def _check(
+    array: pa.Array, wrong: npt.NDArray[np.bool_], column_type: ColumnType, cure: str
+) -> None:
+    if wrong.any():
+        value = array[int(np.argmax(wrong))].as_py()
+        raise InvalidRequest(
+            "not a value of the type", type=str(column_type), value=value, cure=cure
+        )
 
 
 def canonical_floats(array: pa.Array) -> pa.Array:

@@ -48,6 +48,13 @@ def offsets(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
     return raw[array.offset : array.offset + len(array) + 1].astype(np.int64)
 
 
+def records(array: pa.Array, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return fixed-width bytes as records of `dtype`; zeros where null."""
+    found = numbers(array, dtype)
+    valid = valid_mask(array)
+    return found if valid is None else np.where(valid, found, np.zeros((), dtype))
+
+
 def pack_mask(valid: np.ndarray[Any, Any] | None) -> pa.Buffer | None:
     """Return the validity bitmap of an array, None if all are valid."""
     if valid is None or bool(valid.all()):

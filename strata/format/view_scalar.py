@@ -14,7 +14,7 @@ from strata.errors import InvalidRequest
 from strata.format.encodings import arrow_type
 from strata.format.nested import nulls, structured
 from strata.format.packed import from_text, numeric, to_text
-from strata.format.physical import pack_mask, valid_mask
+from strata.format.physical import pack_mask, records, valid_mask
 from strata.model.types import ColumnType, Kind
 
 Matrix = npt.NDArray[np.uint8]
@@ -61,7 +61,7 @@ def number_from_view(array: pa.StructArray) -> pa.StructArray:
 
 
 def _show_time(array: pa.Array) -> pa.Array:
-    fields = _records(array, TIME_BYTES)
+    fields = records(array, TIME_BYTES)
     secs, nanos = fields["secs"].astype(np.int64), fields["nanos"].astype(np.int64)
     leap = nanos // BILLION
     minutes, within = secs // 60, secs % 60 + leap
@@ -92,7 +92,7 @@ def _store_time(array: pa.Array, column_type: ColumnType) -> pa.Array:
 
 
 def _show_interval(array: pa.Array) -> pa.Array:
-    fields = _records(array, INTERVAL_BYTES)
+    fields = records(array, INTERVAL_BYTES)
     children = []
     for field in INTERVAL:
         unsigned = np.dtype(f"u{field.type.bit_width // 8}")
@@ -139,7 +139,7 @@ def _acl(role: pa.DataType) -> pa.DataType:
 
 
 def _show_acl(array: pa.Array) -> pa.Array:
-    fields = _records(array, ACL_BYTES)
+    fields = records(array, ACL_BYTES)
     roles = [_numbers(fields[name].astype(np.int64), array) for name in ("grantee", "grantor")]
     mode = _numbers(fields["mode"].astype(np.uint64), array).cast(UINT64)
     return structured(_acl(pa.int64()), [*roles, mode], array)
@@ -155,7 +155,7 @@ def _store_acl(array: pa.Array, column_type: ColumnType) -> pa.Array:
 
 
 def _show_mz_acl(array: pa.Array) -> pa.Array:
-    fields = _records(array, MZ_ACL_BYTES)
+    fields = records(array, MZ_ACL_BYTES)
     roles = []
     for name in ("grantee", "grantor"):
         tags = fields[name].astype(np.int64)
@@ -236,18 +236,9 @@ def _children(array: pa.StructArray, column_type: ColumnType) -> list[pa.Array]:
     return children
 
 
-def _records(array: pa.Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return fixed-width bytes as records; zeros where null."""
-    if not len(array):
-        return np.empty(0, dtype)
-    records = np.frombuffer(array.buffers()[1], dtype, array.offset + len(array))[array.offset :]
-    valid = valid_mask(array)
-    return records if valid is None else np.where(valid, records, np.zeros((), dtype))
-
-
 def _matrix(array: pa.Array) -> Matrix:
     width = array.type.byte_width
-    return _records(array, np.dtype(f"V{width}")).view(np.uint8).reshape(len(array), width)
+    return records(array, np.dtype(f"V{width}")).view(np.uint8).reshape(len(array), width)
 
 
 def _fixed(rows: npt.NDArray[Any], like: pa.Array) -> pa.Array:

@@ -1,8 +1,9 @@
 """Parquet settings of a part, chosen by measuring a sample of its values.
 
 Fixed for all parts: zstd level 1 (level 3 writes at half the speed for no smaller files), page
-checksums, no statistics of `k` and `v`, which nobody could use. Chosen column by column, from the
-sample alone, so that equal updates give equal bytes:
+checksums, no statistics of `k` and `v`, which nobody could use. In layout `both` those two are
+LZ4: a copy that goes when the migration ends should cost little time, rather than little room.
+Chosen column by column, from the sample alone, so that equal updates give equal bytes:
 
 - a dictionary where values repeat;
 - else differences of neighbours (integers, times), byte streams (floats) or lengths apart
@@ -44,25 +45,29 @@ def sample_of(table: pa.Table) -> pa.Table:
     return pa.concat_tables([table.schema.empty_table(), *blocks]).combine_chunks()
 
 
-def writer_settings(sample: pa.Table, rows: int) -> dict[str, Any]:
+def writer_settings(sample: pa.Table, rows: int, layout: str) -> dict[str, Any]:
     """Return what `ParquetWriter` is to be told about a part of `rows` rows.
 
     `sample` has the part's columns but for `k` and `v`.
     """
-    dictionary, other = [], {}
+    paths, dictionary, other = [], [], {}
     for column in sample.column_names:
-        array = sample[column].combine_chunks()
-        for path, values in leaves(array, column):
+        for path, values in leaves(sample[column].combine_chunks(), column):
+            paths.append(path)
             if _repeats(values, rows):
                 dictionary.append(path)
             elif encoding := _alternative(values.type):
                 other[path] = encoding
-    return {
+    settings = {
         **WRITER,
         "use_dictionary": dictionary or False,
         "column_encoding": _smaller(sample, dictionary, other) or None,
-        "write_statistics": _summarised(sample) or False,
+        "write_statistics": paths,
     }
+    if layout == "both":
+        settings["compression"] = dict.fromkeys(paths, "zstd") | {K: "lz4", V: "lz4"}
+        settings["compression_level"] = dict.fromkeys(paths, WRITER["compression_level"])
+    return settings
 
 
 def _repeats(values: pa.Array, rows: int) -> bool:
@@ -107,13 +112,3 @@ def _sizes(sample: pa.Table, dictionary: list[str], encodings: dict[str, str]) -
     group = pq.ParquetFile(pa.BufferReader(sink.getvalue())).metadata.row_group(0)
     chunks = (group.column(i) for i in range(group.num_columns))
     return {chunk.path_in_schema: chunk.total_compressed_size for chunk in chunks}
-
-
-def _summarised(sample: pa.Table) -> list[str]:
-    """Return the Parquet columns that get statistics, for other readers: all but k and v."""
-    return [
-        path
-        for column in sample.column_names
-        if column not in (K, V)
-        for path, _ in leaves(sample[column].combine_chunks(), column)
-    ]

@@ -4,8 +4,11 @@ Equal updates give equal bytes: chunking and slicing of the input leave no trace
 Parquet's own are written for other readers; Strata never relies on them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
 from typing import Any, Final
 
 import pyarrow as pa
@@ -52,13 +55,15 @@ def encode_part(
     sink = pa.BufferOutputStream()
     columns = [name for name in schema.names if name not in (K, V)]
     sample = _columns(sample_of(updates), relation, schema, columns)
-    with pq.ParquetWriter(sink, schema, **writer_settings(sample, updates.num_rows)) as writer:
-        start = 0
-        for rows in groups:
-            group = _without_hidden(updates.slice(start, rows).combine_chunks())
-            table = _columns(group, relation, schema, schema.names)
-            writer.write_table(table, row_group_size=rows)
-            start += rows
+    settings = writer_settings(sample, updates.num_rows, footer.layout)
+    starts = accumulate(groups, initial=0)
+    steps = [
+        partial(_row_group, updates, start, rows, relation, schema)
+        for start, rows in zip(starts, groups, strict=False)
+    ]
+    with pq.ParquetWriter(sink, schema, **settings) as writer:
+        for table in _ahead(steps, footer.has_rows):
+            writer.write_table(table, row_group_size=table.num_rows)
     return EncodedPart(sink.getvalue().to_pybytes(), groups)
 
 
@@ -104,6 +109,30 @@ def _bits(array: pa.Array) -> int:
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return 33 * size + 8 * (pc.sum(pc.binary_length(array)).as_py() or 0)
     return size * (1 + int(kind.bit_width))
+
+
+def _ahead(steps: Sequence[Callable[[], pa.Table]], beside: bool) -> Iterator[pa.Table]:
+    """Yield the result of each step, the next one being made meanwhile in another thread.
+
+    The row codec and Parquet's encoders both leave Python's lock alone. Without much to overlap
+    (`beside` false, or a single step) no thread is begun.
+    """
+    if not beside or len(steps) < 2:
+        yield from (step() for step in steps)
+        return
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(steps[0])
+        for step in steps[1:]:
+            table, following = following.result(), pool.submit(step)
+            yield table
+        yield following.result()
+
+
+def _row_group(
+    updates: pa.Table, start: int, rows: int, relation: Relation, schema: pa.Schema
+) -> pa.Table:
+    group = _without_hidden(updates.slice(start, rows).combine_chunks())
+    return _columns(group, relation, schema, schema.names)
 
 
 def _without_hidden(group: pa.Table) -> pa.Table:

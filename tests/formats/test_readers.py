@@ -16,7 +16,7 @@ from strata.format.part import Description, encode_part
 from strata.model.schema import Column
 from tests.formats.every_type import RELATION, ROWS, updates
 
-LAYOUTS: Final = ("structured",)
+LAYOUTS: Final = ("structured", "both")
 # Python has no such dates and times; what the readers hold is right.
 FAR: Final = {"date", "timestamp", "timestamptz", "interval day to second"}
 # Bytes to DuckDB and Polars in Arrow's way of saying it; see docs/format.md, 1.1.

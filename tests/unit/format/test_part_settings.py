@@ -31,7 +31,9 @@ def encodings() -> dict[str, str]:
     """Return each column's encoding in a file written with the settings chosen for it."""
     table = pa.table({name: values for name, (values, _) in COLUMNS.items()})
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, table.schema, **writer_settings(sample_of(table), ROWS)) as writer:
+    with pq.ParquetWriter(
+        sink, table.schema, **writer_settings(sample_of(table), ROWS, "structured")
+    ) as writer:
         writer.write_table(table)
     file = pq.ParquetFile(pa.BufferReader(sink.getvalue()))
     assert file.read() == table
@@ -53,7 +55,7 @@ def test_a_column_gets_the_encoding_that_suits_its_values(
 
 def test_few_rows_get_no_other_encodings() -> None:
     table = pa.table({"a": [1.5, 2.5]})
-    assert writer_settings(sample_of(table), 2)["column_encoding"] is None
+    assert writer_settings(sample_of(table), 2, "row")["column_encoding"] is None
 
 
 def test_a_sample_is_taken_from_everywhere() -> None:
@@ -68,6 +70,6 @@ def test_a_sample_is_taken_from_everywhere() -> None:
 
 def test_codec_bytes_get_neither_dictionary_nor_statistics() -> None:
     sample = pa.table({"t": [1, 2], "d": [1, 1]}).take([0, 0, 0])
-    settings = writer_settings(sample, 3)
+    settings = writer_settings(sample, 3, "both")
     assert settings["write_statistics"] == ["t", "d"]
     assert settings["use_dictionary"] == ["t", "d"]

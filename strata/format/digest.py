@@ -9,13 +9,20 @@ accidents, not attacks.
     w(number)   = 64 bits: integers, days, microseconds, bools sign-extended; floats as float64
     w(numeric)  = mix(low 64 bits of the unscaled integer) ^ high 64 bits
     w(text)     = mix(length + sum over 8-byte words j = 0, 1, ... of mix(word_j + (j + 1) * STEP))
-                  words are little-endian, the last one padded with zero bytes
+                  words are little-endian, the last one padded with zero bytes; so for bytes of
+                  fixed width, of a numeric without precision for its 40 packed bytes
+    w(list)     = mix(length + sum over items j = 0, 1, ... of mix(e(item_j) + (j + 1) * STEP))
+    e(item)     = 0 for null, otherwise mix(w(item) + STEP)
+    w(record)   = H of its fields, their positions 1, 2, ... taken as column ids; so for the parts
+                  of arrays and ranges, and for key and value of a map's entries; a map is a list
     mix(x)      = the finaliser of splitmix64
 
 A null adds nothing, so that a new column without default changes no digest, nor does widening a
-column. All arithmetic is modulo 2**64. The algorithm is part of the format: batches store digests.
+column, or the items in it. All arithmetic is modulo 2**64. The algorithm is part of the format:
+batches store digests.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -23,10 +30,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from strata.format.columns import D, child
-from strata.format.physical import DTYPES, TEXTS, numbers, offsets, valid_mask
-from strata.format.words import mask_tail, word_view
-from strata.model.schema import Column, Relation
-from strata.model.types import Kind
+from strata.format.encodings import UNBOUNDED_NUMERIC
+from strata.format.nested import is_listed, items
+from strata.format.physical import numbers, offsets, valid_mask
+from strata.format.words import Ints, mask_tail, word_view
+from strata.model.schema import Relation
 
 Words = npt.NDArray[np.uint64]
 
@@ -49,11 +57,16 @@ def content_digest(updates: pa.Table, relation: Relation) -> int:
 
 def row_hashes(batch: pa.RecordBatch, relation: Relation) -> Words:
     """Return H(key, value) of each row."""
-    sums = np.full(batch.num_rows, START, np.uint64)
-    for column in relation.columns:
-        array = batch.column(child(column.id))
-        seed = mix(np.array([column.id], np.uint64))
-        hashes = mix(_words(array, column) ^ seed)
+    columns = [(c.id, batch.column(child(c.id))) for c in relation.columns]
+    return _hashes(batch.num_rows, columns)
+
+
+def _hashes(rows: int, columns: Iterable[tuple[int, pa.Array]]) -> Words:
+    """Return H of rows made of columns and their ids."""
+    sums = np.full(rows, START, np.uint64)
+    for number, array in columns:
+        seed = mix(np.array([number], np.uint64))
+        hashes = mix(_words(array) ^ seed)
         valid = valid_mask(array)
         sums += hashes if valid is None else np.where(valid, hashes, np.uint64(0))
     return mix(sums)
@@ -66,20 +79,51 @@ def mix(x: Words) -> Words:
     return x ^ (x >> np.uint64(31))
 
 
-def _words(array: pa.Array, column: Column) -> Words:
-    kind = column.type.kind
-    if kind in TEXTS:
+def _words(array: pa.Array) -> Words:
+    """Return w(value) of each value; anything where null."""
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return _text_words(array)
-    if kind is Kind.BOOL:
+    if pa.types.is_fixed_size_binary(kind):
+        return _text_words(array.cast(pa.binary()))
+    if kind == UNBOUNDED_NUMERIC:
+        return _words(array.flatten()[1])
+    if pa.types.is_struct(kind):
+        return _hashes(len(array), enumerate(array.flatten(), start=1))
+    if is_listed(kind):
+        return _list_words(array)
+    if pa.types.is_boolean(kind):
         bits: Words = array.cast(pa.uint8()).fill_null(0).to_numpy().astype(np.uint64)
         return bits
-    if kind is Kind.NUMERIC:
+    if pa.types.is_decimal128(kind):
         pairs = _pairs(array)
         return mix(pairs[:, 0]) ^ pairs[:, 1]
-    raw = numbers(array, DTYPES[kind])
-    if kind is Kind.FLOAT32:
-        return raw.view(np.float32).astype(np.float64).view(np.uint64)
-    return raw.astype(np.int64).view(np.uint64) if kind is not Kind.FLOAT64 else raw
+    if pa.types.is_floating(kind):
+        floats = numbers(array, np.dtype(f"<f{kind.bit_width // 8}"))
+        return floats.astype(np.float64).view(np.uint64)
+    sign = "u" if pa.types.is_unsigned_integer(kind) else "i"
+    whole = numbers(array, np.dtype(f"<{sign}{kind.bit_width // 8}"))
+    return whole.astype(np.uint64 if sign == "u" else np.int64).view(np.uint64)
+
+
+def _list_words(array: pa.Array) -> Words:
+    """Return w(list) of each list or map, all values of all lists at once."""
+    lengths, inner = items(array)
+    words = mix(_words(inner) + np.uint64(STEP))
+    valid = valid_mask(inner)
+    if valid is not None:
+        words = np.where(valid, words, np.uint64(0))
+    return mix(lengths.view(np.uint64) + _position_sums(words, lengths))
+
+
+def _position_sums(words: Words, counts: Ints) -> Words:
+    """Return for each group of consecutive words the sum of mix(word_j + (j + 1) * STEP)."""
+    first = np.cumsum(counts) - counts  # number of each group's first word
+    j = np.arange(len(words), dtype=np.int64) - np.repeat(first, counts)
+    mixed = mix(words + (j + 1).view(np.uint64) * np.uint64(STEP))
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
+    found: Words = sums[first + counts] - sums[first]
+    return found
 
 
 def _pairs(array: pa.Array) -> Words:
@@ -101,6 +145,4 @@ def _text_words(array: pa.Array) -> Words:
     rest = np.repeat(lengths, counts) - 8 * j
     words = word_view(array.buffers()[2], int(ends[0]), int(ends[-1]))[at - int(ends[0])]
     words = mask_tail(words, np.minimum(rest, 8))
-    mixed = mix(words + (j + 1).view(np.uint64) * np.uint64(STEP))
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-    return mix(lengths.view(np.uint64) + sums[first + counts] - sums[first])
+    return mix(lengths.view(np.uint64) + _position_sums(words, counts))

@@ -2,21 +2,19 @@
 
 A column is followed by its id. It may be missing in the older version (it was added later: its
 default, or null), gone in the wanted one (dropped: not asked for), or narrower (widened: integers
-and floats of more bits, more digits in front of a numeric's point, longer texts).
+and floats of more bits, more digits in front of a numeric's point, longer texts; likewise inside
+lists, maps, arrays, ranges and records, which may also grow fields).
 """
 
-import base64
-import json
-from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime
-from decimal import Decimal
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from strata.errors import Corrupt, InvalidRequest
-from strata.format.canonical import canonical_text
 from strata.format.encodings import arrow_type
+from strata.format.json_value import stored_value
 from strata.model.schema import Column
 from strata.model.types import ColumnType, Kind
 
@@ -43,11 +41,53 @@ def widens(old: ColumnType, new: ColumnType) -> bool:
     >>> widens(parse_type("numeric(10,2)"), parse_type("numeric(12,4)"))  # stored otherwise
     False
     """
+    return not_wider(old, new) is None
+
+
+def not_wider(old: ColumnType, new: ColumnType) -> str | None:
+    """Return why stored values of `old` cannot be read as `new`; None if they can.
+
+    Lists, maps, arrays, ranges and records widen with what is in them; records may also grow
+    further fields at their end, null in rows that were written before.
+
+    >>> from strata.model.types import parse_type
+    >>> not_wider(parse_type("list<int64>"), parse_type("list<int32>"))
+    'the items: int32 does not hold every int64'
+    """
+    if old == new:
+        return None
+    if old.kind is Kind.RECORD and new.kind is Kind.RECORD:
+        return _record_not_wider(old, new)
+    if old.kind is new.kind and old.element is not None and new.element is not None:
+        reason = not_wider(old.element, new.element)
+        return None if reason is None else f"the items: {reason}"
     if old.kind is Kind.NUMERIC and new.kind is Kind.NUMERIC:
-        return old.scale == new.scale and (old.precision or 0) <= (new.precision or 0)
+        return _numeric_not_wider(old, new)
     if old.kind in (Kind.CHAR, Kind.VARCHAR) and new.kind in (old.kind, Kind.VARCHAR):
-        return new.length is None or (old.length is not None and old.length <= new.length)
-    return old == new or new.kind in WIDER.get(old.kind, ())
+        held = new.length is None or (old.length is not None and old.length <= new.length)
+    else:
+        held = new.kind in WIDER.get(old.kind, ())
+    return None if held else f"{new} does not hold every {old}"
+
+
+def _numeric_not_wider(old: ColumnType, new: ColumnType) -> str | None:
+    if old.precision is None or new.precision is None:
+        # Their bytes, and so the content digest and the order of equal approximations, differ.
+        return "a numeric with a precision is stored otherwise than one without"
+    if old.scale != new.scale:
+        return f"a scale of {old.scale} is stored otherwise than one of {new.scale}"
+    return None if old.precision <= new.precision else f"{new} does not hold every {old}"
+
+
+def _record_not_wider(old: ColumnType, new: ColumnType) -> str | None:
+    if not old.fields:
+        return "a record without fields stays without"
+    if [f.name for f in new.fields[: len(old.fields)]] != [f.name for f in old.fields]:
+        return "a record keeps its fields, in their order; further ones come last"
+    for before, after in zip(old.fields, new.fields, strict=False):
+        if reason := not_wider(before.type, after.type):
+            return f"field {before.name}: {reason}"
+    return None
 
 
 def check_widens(old: Column, new: Column) -> None:
@@ -59,6 +99,7 @@ def check_widens(old: Column, new: Column) -> None:
         raise Corrupt(
             "a column changed to a type that cannot hold it",
             column=new.name, id=new.id, stored=str(old.type), wanted=str(new.type),
+            reason=not_wider(old.type, new.type),
         )  # fmt: skip
 
 
@@ -70,83 +111,28 @@ def widen(array: pa.Array, column: Column) -> pa.Array:
 
 def default_array(column: Column, rows: int) -> pa.Array:
     """Return `rows` times the column's default, null if it has none."""
-    return (
-        pa.repeat(default_scalar(column), rows) if rows else pa.array([], arrow_type(column.type))
-    )
+    if column.default is None:
+        return pa.nulls(rows, arrow_type(column.type))
+    return _default(column).take(pa.array(np.zeros(rows, np.int64)))
 
 
 def default_scalar(column: Column) -> pa.Scalar:
     """Return the value of a column in rows written before it was added.
 
-    The default is a JSON value: numbers for numbers (texts, too, for numerics), ISO 8601 texts for
-    dates and timestamps, base64 text for bytes, any value for jsonb.
+    The default is a JSON value, see `strata.format.json_value`.
     Raises: InvalidRequest for a default that is no value of the type.
     """
-    wanted, value = arrow_type(column.type), column.default
-    if value is None:
-        return pa.scalar(None, wanted)
+    return _default(column)[0]
+
+
+def _default(column: Column) -> pa.Array:
+    """Return the default in an array of one."""
     try:
-        if column.type.kind not in _PYTHON:
-            raise TypeError("no default can be given for this type")
-        if column.type.length is not None and len(value) > column.type.length:
-            raise ValueError("too long")
-        return pa.scalar(_PYTHON[column.type.kind](value), wanted)
-    except (pa.ArrowException, ArithmeticError, ValueError, TypeError) as error:
+        return stored_value(column.default, column.type)
+    except (
+        InvalidRequest, pa.ArrowException, ArithmeticError, AttributeError, ValueError, TypeError,
+    ) as error:  # fmt: skip
         raise InvalidRequest(
             "a default does not fit its column",
-            column=column.name, type=str(column.type), value=value,
+            column=column.name, type=str(column.type), value=column.default, reason=str(error),
         ) from error  # fmt: skip
-
-
-def _json_text(value: Any) -> str:
-    text = canonical_text(json.dumps(value).encode())
-    if text is None:
-        raise ValueError("not JSON")
-    return text.decode()
-
-
-def _bytes(value: Any) -> bytes:
-    return base64.b64decode(value, validate=True)
-
-
-def _moment(value: Any) -> datetime:
-    moment = datetime.fromisoformat(value)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _exactly(kind: type) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
-        if type(value) is not kind:
-            raise TypeError(f"not a {kind.__name__}")
-        return value
-
-    return check
-
-
-def _float(value: Any) -> float:
-    if isinstance(value, bool):
-        raise TypeError("a boolean is no number")
-    return float(value) + 0.0  # no -0.0
-
-
-_PYTHON: Final[Mapping[Kind, Callable[[Any], Any]]] = {
-    Kind.JSONB: _json_text,
-    Kind.BYTES: _bytes,
-    Kind.STRING: _exactly(str),
-    Kind.VARCHAR: _exactly(str),
-    Kind.BOOL: _exactly(bool),
-    Kind.INT16: _exactly(int),
-    Kind.INT32: _exactly(int),
-    Kind.INT64: _exactly(int),
-    Kind.UINT8: _exactly(int),
-    Kind.UINT16: _exactly(int),
-    Kind.UINT32: _exactly(int),
-    Kind.UINT64: _exactly(int),
-    Kind.OID: _exactly(int),
-    Kind.FLOAT32: _float,
-    Kind.FLOAT64: _float,
-    Kind.TIMESTAMPTZ: _moment,
-    Kind.TIMESTAMP: datetime.fromisoformat,
-    Kind.DATE: date.fromisoformat,
-    Kind.NUMERIC: lambda value: Decimal(str(value)),
-}

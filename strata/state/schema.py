@@ -19,7 +19,7 @@ import orjson
 
 from strata.errors import Conflict, InvalidRequest
 from strata.format.encodings import encoding
-from strata.format.migrate import default_scalar, widens
+from strata.format.migrate import default_scalar, not_wider, widens
 from strata.model.schema import Column, Relation
 from strata.model.spec import ColumnSpec, ShardSpec, check_column_names
 from strata.model.types import ColumnType, Kind
@@ -258,7 +258,7 @@ def _widened(spec: ShardSpec, current: Relation, change: WidenColumn) -> list[Co
     if not widens(column.type, kind):
         raise InvalidRequest(
             "this is no wider type", **where, type=str(column.type), to=str(kind),
-            reason="some stored value would be lost, or mean something else",
+            reason=not_wider(column.type, kind),
             cure="add a column of the new type and drop this one",
         )  # fmt: skip
     wide = [_with(c, column, type=kind, nullable=nullable) for c in current.columns]

@@ -15,11 +15,14 @@ The JSON form is for people and for readers written in any language:
     range        [lower, upper, lower inclusive, upper inclusive, empty]
 """
 
+import math
 import struct
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
+
+import pyarrow as pa
 
 from strata.model.types import ColumnType, Kind
 
@@ -90,3 +93,33 @@ _SIMPLE: Final[dict[Kind, Callable[[Any], Any]]] = {
     Kind.ACLITEM: lambda v: struct.pack(">IIQ", *v),
     Kind.MZ_ACLITEM: lambda v: _role(v[0]) + _role(v[1]) + struct.pack(">Q", v[2]),
 }  # fmt: skip
+
+
+def type_json(column_type: ColumnType) -> dict[str, Any]:
+    """Return a type as JSON."""
+    found: dict[str, Any] = {"kind": str(column_type.kind)}
+    for name in ("precision", "scale", "length"):
+        if (value := getattr(column_type, name)) is not None:
+            found[name] = value
+    if column_type.element is not None:
+        found["element"] = type_json(column_type.element)
+    if column_type.kind is Kind.RECORD:
+        found["fields"] = [{"name": f.name, "type": type_json(f.type)} for f in column_type.fields]
+    return found
+
+
+def of_arrow(value: pa.Scalar, column_type: ColumnType) -> Any:
+    """Return a stored value of the first release's types as JSON."""
+    kind = column_type.kind
+    if not value.is_valid:
+        return None
+    if kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+        return value.value
+    plain = value.as_py()
+    if kind is Kind.BYTES:
+        return plain.hex()
+    if kind is Kind.NUMERIC:
+        return format(plain, "f")
+    if isinstance(plain, float) and not math.isfinite(plain):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(plain)]
+    return plain

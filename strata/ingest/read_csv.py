@@ -8,7 +8,7 @@ Arrow parses; `line_starts` finds the line of a row again, and only when a row i
 """
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import numpy as np
@@ -31,8 +31,10 @@ HEADER_BYTES: Final = 1 << 20
 Starts = npt.NDArray[np.int64]
 
 
-def read_csv(source: SourceFile, names: Sequence[str]) -> RawFile:
+def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
     """Return the columns `names` as text, and the rows that have the wrong number of fields.
+
+    Those that are `optional` may be missing.
 
     Raises: InvalidRequest for a file whose header is not exactly the declared columns, whose
     last quote never ends, or of which no row fits the header.
@@ -40,7 +42,7 @@ def read_csv(source: SourceFile, names: Sequence[str]) -> RawFile:
     """
     data = read_bytes(source).removeprefix(b"\xef\xbb\xbf")
     header, body = _header(source, data)
-    check_columns(source.name, header, names, line=1)
+    check_columns(source.name, header, names, optional=optional, line=1)
     _check_quotes(source, data)
     table, invalid = _parse(source, data[body:], header)
     skipped = [row.number - 1 for row in invalid]  # among the records after the header
@@ -61,7 +63,9 @@ def read_csv(source: SourceFile, names: Sequence[str]) -> RawFile:
     return RawFile(
         file=source.name,
         count=table.num_rows,
-        columns={name: one_chunk(table.column(name)) for name in names},
+        columns={
+            name: one_chunk(table.column(name)) for name in names if name in table.column_names
+        },
         convert=from_text,
         shown=_shown,
         locate=locate,

@@ -6,7 +6,7 @@ that is no JSON object is malformed. Numbers keep their exact value: a line that
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NoReturn
 
 import numpy as np
@@ -22,8 +22,10 @@ from strata.ingest.source import WRONG_SHAPE_ROWS, Located, Raw, RawFile
 LONG: Final = 16  # a number of fewer characters is held exactly by 64 bits
 
 
-def read_jsonl(source: SourceFile, names: Sequence[str]) -> RawFile:
+def read_jsonl(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
     """Return the values of the keys `names`, and the lines that are no JSON objects.
+
+    Of keys that are `optional` it is told where they are missing; null is not missing.
 
     Raises: InvalidRequest for a file without a single JSON object in two lines or more.
     Cost: the whole file in memory.
@@ -67,6 +69,7 @@ def read_jsonl(source: SourceFile, names: Sequence[str]) -> RawFile:
         shown=_shown,
         locate=locate,
         malformed=malformed,
+        lacking={name: [name not in o for o in objects] for name in optional},
     )
 
 

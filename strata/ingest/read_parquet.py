@@ -1,6 +1,6 @@
 """Read Parquet files: columns by name, cast without loss; there are no lines, only rows."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import orjson
 import pyarrow as pa
@@ -13,15 +13,19 @@ from strata.ingest.source import Located, Raw, RawFile, check_columns
 from strata.updates.order import one_chunk
 
 
-def read_parquet(source: SourceFile, names: Sequence[str]) -> RawFile:
+def read_parquet(
+    source: SourceFile, names: Sequence[str], optional: Collection[str] = ()
+) -> RawFile:
     """Return the columns `names`; `locate` counts rows from 1 in place of lines.
+
+    Those that are `optional` may be missing.
 
     Raises: InvalidRequest for a file that is no Parquet or whose columns are not the declared.
     Cost: the whole file in memory.
     """
     try:
         with open_file(source) as stream, pq.ParquetFile(stream) as file:
-            check_columns(source.name, file.schema_arrow.names, names)
+            check_columns(source.name, file.schema_arrow.names, names, optional=optional)
             table = file.read()
     except pa.ArrowInvalid as error:
         raise InvalidRequest(
@@ -37,7 +41,9 @@ def read_parquet(source: SourceFile, names: Sequence[str]) -> RawFile:
     return RawFile(
         file=source.name,
         count=table.num_rows,
-        columns={name: one_chunk(table.column(name)) for name in names},
+        columns={
+            name: one_chunk(table.column(name)) for name in names if name in table.column_names
+        },
         convert=from_arrow,
         shown=_shown,
         locate=locate,

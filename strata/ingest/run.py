@@ -1,6 +1,6 @@
 """Run one ingest task: read its files, sort their updates, write them as one run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -26,7 +26,7 @@ from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
 from strata.write import WrittenPart, write_parts
 
-READERS: Final[dict[str, Callable[[SourceFile, Sequence[str]], RawFile]]] = {
+READERS: Final[dict[str, Callable[[SourceFile, Sequence[str], Collection[str]], RawFile]]] = {
     "csv": read_csv,
     "jsonl": read_jsonl,
     "parquet": read_parquet,
@@ -61,7 +61,8 @@ def check_task(task: IngestTask) -> TaskResult:
 def _read(task: IngestTask) -> list[FileUpdates]:
     read = READERS[task.spec.source.format]
     names = source_names(task.spec, task.relation)
-    return [file_updates(read(file, names), task) for file in task.files]
+    optional = [column.name for column in task.relation.columns if column.default is not None]
+    return [file_updates(read(file, names, optional), task) for file in task.files]
 
 
 def _counts(task: IngestTask, files: Sequence[FileUpdates]) -> TaskResult:

@@ -5,12 +5,13 @@ makes the wanted columns of it typed, and sorts out the rows in which that fails
 a column is unreadable in every row has the wrong shape: it is refused as a whole.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
 from strata.ingest.cast import Cast, Rows
@@ -30,6 +31,7 @@ class Wanted:
     name: str
     type: ColumnType
     nullable: bool
+    default: pa.Scalar | None = None  # of rows in which the source lacks the column
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class RawFile:
     shown: Callable[[Raw, int], str | None]  # the value of one row as text, for people
     locate: Callable[[Rows], list[Located]]  # of rows by number, ascending
     malformed: Sequence[Reject] = ()  # rows that are no rows
+    lacking: Mapping[str, Sequence[bool]] = field(default_factory=dict)  # rows without a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ def typed_rows(raw: RawFile, wanted: Sequence[Wanted]) -> TypedRows:
     columns: dict[str, pa.Array] = {}
     bad: dict[int, tuple[str, str]] = {}
     for column in wanted:
-        cast = raw.convert(raw.columns[column.name], column.type)
+        cast = _converted(raw, column)
         columns[column.name] = cast.values
         unreadable = f"not readable as {column.type}"
         _note(raw, column, cast.bad, unreadable, bad)
@@ -72,6 +75,20 @@ def typed_rows(raw: RawFile, wanted: Sequence[Wanted]) -> TypedRows:
             missing = np.setdiff1d(nulls, cast.bad)
             _note(raw, column, missing, "null in a column that may not be null", bad)
     return TypedRows(raw.file, columns, raw.count, bad)
+
+
+def _converted(raw: RawFile, column: Wanted) -> Cast:
+    """Return a column, its default where the source lacks it: in the file or in single rows."""
+    if column.default is None:
+        return raw.convert(raw.columns[column.name], column.type)
+    if column.name not in raw.columns:
+        filled = pa.repeat(column.default, raw.count)
+        return Cast(filled, np.array([], np.int64))
+    cast = raw.convert(raw.columns[column.name], column.type)
+    lacking = np.asarray(raw.lacking.get(column.name, ()), bool)
+    if not lacking.any():
+        return cast
+    return Cast(pc.if_else(pa.array(lacking), column.default, cast.values), cast.bad)
 
 
 def rejects(raw: RawFile, bad: Mapping[int, tuple[str, str]]) -> list[Reject]:
@@ -106,9 +123,16 @@ def _reject(raw: RawFile, row: int, column: str, reason: str, located: Located) 
 
 
 def check_columns(
-    file: str, found: Sequence[str], wanted: Sequence[str], *, line: int | None = None
+    file: str,
+    found: Sequence[str],
+    wanted: Sequence[str],
+    *,
+    optional: Collection[str] = (),
+    line: int | None = None,
 ) -> None:
     """Refuse a file that lacks a declared column, has an undeclared one or one twice.
+
+    `optional` are the declared columns that have a default.
 
     Raises: InvalidRequest naming file and column.
     """
@@ -118,8 +142,9 @@ def check_columns(
         ("the file has a column twice", twice, "give every column its own name"),
         (
             "the file lacks a declared column",
-            [name for name in wanted if name not in found],
-            "add the column to the file, or ingest into a shard that does not declare it",
+            [name for name in wanted if name not in found and name not in optional],
+            "add the column to the file, or ingest into a shard that does not declare it, or that "
+            "has a default for it",
         ),
         (
             "the file has a column that the shard does not declare",

@@ -17,11 +17,12 @@ import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
 from strata.format.columns import updates_schema
+from strata.format.migrate import default_scalar
 from strata.ingest.cast import to_milliseconds
 from strata.ingest.rejects import Reject, details
 from strata.ingest.source import RawFile, TypedRows, Wanted, rejects, typed_rows
 from strata.ingest.task import IngestTask
-from strata.model.schema import Relation
+from strata.model.schema import Column, Relation
 from strata.model.spec import ShardSpec
 from strata.model.types import ColumnType, Kind
 
@@ -67,8 +68,12 @@ def check_spec(spec: ShardSpec, relation: Relation) -> None:
         )  # fmt: skip
 
 
+def _default(column: Column) -> pa.Scalar | None:
+    return None if column.default is None else default_scalar(column)
+
+
 def source_names(spec: ShardSpec, relation: Relation) -> list[str]:
-    """Return the columns that a source file must have."""
+    """Return the columns that a source file has; those with a default may be missing."""
     names = [column.name for column in relation.columns]
     if spec.source.envelope == "diff":
         names.append(spec.source.diff_column)
@@ -84,7 +89,7 @@ def file_updates(raw: RawFile, task: IngestTask) -> FileUpdates:
     the shard declares that such rows are refused.
     """
     spec, relation = task.spec, task.relation
-    wanted = [Wanted(c.name, c.type, c.nullable) for c in relation.columns]
+    wanted = [Wanted(c.name, c.type, c.nullable, _default(c)) for c in relation.columns]
     if spec.source.envelope == "diff":
         wanted.append(Wanted(spec.source.diff_column, INT64, nullable=False))
     typed = typed_rows(raw, wanted)

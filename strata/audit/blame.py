@@ -30,16 +30,16 @@ class Lie:
         return f"{self.column}.{self.field} recorded {self.recorded}, the rows have {self.found}"
 
 
-_LOWS: Final = ("low", "num_low", "str_low")
-_HIGHS: Final = ("high", "num_high", "str_high")
+_LOWS: Final = ("low", "num_low", "str_low", "shortest")
+_HIGHS: Final = ("high", "num_high", "str_high", "longest")
 _EXACT: Final = (
     ("low", "low_exact"), ("high", "high_exact"),
     ("num_low", "num_exact"), ("num_high", "num_exact"),
     ("str_low", "str_low_exact"), ("str_high", "str_high_exact"),
 )  # fmt: skip
 _COUNTS: Final = (
-    "nulls", "nans", "present", "json_nulls", "bools", "trues", "numbers", "strings", "lists",
-    "maps",
+    "count", "nulls", "nans", "present", "json_nulls", "bools", "trues", "numbers", "integers",
+    "strings", "lists", "maps",
 )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from strata.stats.collect import collect
 from strata.stats.size import encoded_size, encoded_sizes
 from strata.stats.table import concat, union
-from strata.stats.trim import TrimReport, trim
+from strata.stats.trim import TrimReport, trim, trim_table
 from strata.stats.wire import STATS_VERSION
 
 __all__ = [
@@ -14,5 +14,6 @@ __all__ = [
     "encoded_size",
     "encoded_sizes",
     "trim",
+    "trim_table",
     "union",
 ]

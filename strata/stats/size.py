@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from strata.stats.wire import PREFIX
 
-_LENGTH_BITS: Final = 16
+LENGTH_BITS: Final = 16
 _SIGNED_LIMITS: Final = np.int64(1) << np.arange(7, 63, 8)  # what 1, 2, ... 7 bytes no longer hold
 _UNSIGNED_LIMITS: Final = np.uint64(1) << np.arange(8, 63, 8, dtype=np.uint64)
 
@@ -69,7 +69,7 @@ def _value_bits(values: pa.Array) -> Bits:
     if pa.types.is_fixed_size_binary(kind):
         return _present(values) * np.int64(8 * kind.byte_width)
     lengths = np.asarray(_filled(pc.binary_length(values)), dtype=np.int64)
-    return np.where(lengths == 0, 0, 8 * lengths + _LENGTH_BITS)
+    return np.where(lengths == 0, 0, 8 * lengths + LENGTH_BITS)
 
 
 def _integer_bits(values: pa.Array) -> Bits:

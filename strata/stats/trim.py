@@ -1,4 +1,4 @@
-"""Make the statistics of a part fit a byte budget, losing what is least useful first.
+"""Make the statistics of parts fit a byte budget, losing what is least useful first.
 
 In this order, stopping as soon as the budget is met:
 
@@ -13,35 +13,19 @@ than before. So that a dropped path is not taken for an absent one, its parent i
 `complete`.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from heapq import heapify, heappop, heappush
-from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from strata.model.schema import Relation
-from strata.stats.bounds import common_prefix_bytes, cut_high, cut_low
-from strata.stats.flat import struct_row
 from strata.stats.nested import places
-from strata.stats.size import column_bits, encoded_size
-from strata.stats.wire import JSON_PATH, PREFIX, parent_name, parse_inside, parse_name
-
-# Bytes kept behind the common prefix of a low and a high, tried in turn. What all of a part's
-# values share says most; the first byte in which they differ says most of the rest.
-BEHIND_PREFIX: Final = (32, 16, 8, 4, 1)
-
-_SCALAR_KINDS: Final = ("bools", "numbers", "strings", "lists", "maps")
-_BOUNDS: Final = (
-    ("low", "high", "low_exact", "high_exact"),
-    ("str_low", "str_high", "str_low_exact", "str_high_exact"),
-)
-
-S = TypeVar("S", str, bytes)
-Columns = dict[str, pa.StructArray]
+from strata.stats.size import encoded_size
+from strata.stats.trim_plan import Mask, Plan, Source, ancestors, make_plan, sources_of
+from strata.stats.wire import PREFIX, parse_inside, parse_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +57,45 @@ def trim(
     before = encoded_size(row)
     if before <= budget_bytes:
         return row, TrimReport((), (), before, before)
-    budget = _Budget(row, before, budget_bytes)
-    kept = kept_names(row.schema.names, relation, keep)
-    _drop_mixed(budget, kept)
-    _shorten(budget, kept)
-    _drop(budget, kept, _rank(relation, usefulness or {}))
-    trimmed = pa.RecordBatch.from_arrays(list(budget.columns.values()), names=list(budget.columns))
-    after = encoded_size(trimmed)
-    shortened = tuple(name for name in budget.shortened if name in budget.columns)
-    return trimmed, TrimReport(tuple(budget.dropped), shortened, before, after)
+    columns = dict(zip(row.schema.names, row.columns, strict=True))
+    sources = _sources(columns, relation, keep, usefulness)
+    plan = make_plan(sources, 0, np.ones(len(sources), bool), budget_bytes)
+    for place, source in enumerate(sources):
+        if place in plan.bits:
+            columns[source.name] = _applied(source, place, [plan])
+        else:
+            del columns[source.name]
+    trimmed = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    return trimmed, _report(sources, plan)
+
+
+def trim_table(
+    table: pa.Table,
+    relation: Relation,
+    budget_bytes: int | Sequence[int],
+    keep: Sequence[str],
+    usefulness: Mapping[str, float] | None = None,
+) -> tuple[pa.Table, list[TrimReport]]:
+    """Return the statistics of many parts, each within the budget, and what each has lost.
+
+    Shape: one row a part, as `concat` gives it; statistics that are null are not there. Columns
+    that no part has any more are left out. Otherwise as `trim` of every row, but some fifty times
+    as fast. `budget_bytes` is one for all parts, or one for each.
+    """
+    budgets = np.broadcast_to(np.asarray(budget_bytes, np.int64), table.num_rows).tolist()
+    columns = {name: _whole(table[name]) for name in table.column_names}
+    sources = _sources(columns, relation, keep, usefulness)
+    there = [np.asarray(pc.is_valid(source.array)) for source in sources]
+    present = np.array(there, bool).reshape(len(sources), table.num_rows)
+    plans = [
+        make_plan(sources, part, present[:, part], budget) for part, budget in enumerate(budgets)
+    ]
+    for place, source in enumerate(sources):
+        if any(place in plan.bits for plan in plans):
+            columns[source.name] = _applied(source, place, plans)
+        elif present[place].any():
+            del columns[source.name]
+    return pa.table(columns), [_report(sources, plan) for plan in plans]
 
 
 def kept_names(names: Sequence[str], relation: Relation, keep: Sequence[str]) -> frozenset[str]:
@@ -93,8 +107,67 @@ def kept_names(names: Sequence[str], relation: Relation, keep: Sequence[str]) ->
     for name in names:
         wanted = _names(name, relation)
         if wanted and (_matches(wanted[-1], keep) or _matches(".".join(wanted), keep)):
-            kept |= {name, *_ancestors(name)}
+            kept |= {name, *ancestors(name)}
     return frozenset(kept)
+
+
+def _sources(
+    columns: Mapping[str, pa.StructArray],
+    relation: Relation,
+    keep: Sequence[str],
+    usefulness: Mapping[str, float] | None,
+) -> list[Source]:
+    stats = {name: array for name, array in columns.items() if name.startswith(PREFIX)}
+    kept = kept_names(list(stats), relation, keep)
+    return sources_of(stats, kept, _rank(relation, usefulness or {}))
+
+
+def _applied(source: Source, place: int, plans: Sequence[Plan]) -> pa.StructArray:
+    """Return a column as the parts' plans leave it."""
+    gone = np.array([place not in plan.bits for plan in plans], bool)
+    incomplete = np.array([place in plan.incomplete for plan in plans], bool)
+    cut = {part: p.shortened[place] for part, p in enumerate(plans) if place in p.shortened}
+    if not (cut or incomplete.any()):
+        if not gone.any():
+            return source.array
+        return pc.if_else(pa.array(gone), pa.scalar(None, source.array.type), source.array)
+    names = [field.name for field in source.array.type]
+    children = dict(zip(names, source.array.flatten(), strict=True))
+    if cut:
+        children |= _shortened(source, children, cut)
+    if incomplete.any():
+        children["complete"] = pc.if_else(pa.array(incomplete), False, children["complete"])
+    mask = pa.array(gone | ~np.asarray(pc.is_valid(source.array)))
+    fields = list(source.array.type)
+    return pa.StructArray.from_arrays(list(children.values()), fields=fields, mask=mask)
+
+
+def _shortened(
+    source: Source, children: Mapping[str, pa.Array], cut: Mapping[int, tuple[object, object]]
+) -> dict[str, pa.Array]:
+    """Return the children that change: bounds, and whether they are exact."""
+    changed = {}
+    for side, name in enumerate(source.bounds or ()):
+        flag, texts = f"{name}_exact", list(source.texts[side])
+        # A bound that was loose before stays so, even where this cut left it alone.
+        exact: Mask = np.ones(len(texts), bool)
+        for part, ends in cut.items():
+            exact[part] = ends[side] == texts[part]
+            texts[part] = ends[side]  # type: ignore[call-overload]
+        changed[name] = pa.array(texts, children[name].type)
+        known = pc.fill_null(children[flag], False)
+        changed[flag] = pc.if_else(pa.array(exact), children[flag], pc.and_(known, pa.array(exact)))
+    return changed
+
+
+def _report(sources: Sequence[Source], plan: Plan) -> TrimReport:
+    names = [source.name for source in sources]
+    return TrimReport(
+        tuple(names[place] for place in plan.dropped),
+        tuple(names[place] for place in plan.shortened if place in plan.bits),
+        (plan.before + 7) // 8,
+        (sum(plan.bits.values()) + 7) // 8,
+    )
 
 
 def _names(name: str, relation: Relation) -> tuple[str, ...]:
@@ -107,119 +180,6 @@ def _names(name: str, relation: Relation) -> tuple[str, ...]:
         return (column.name, *(parsed[1] or ()))
     found = [p.names for p in places(column.type) if p.steps == inside[1]]
     return (column.name, *found[0]) if found else (column.name,)
-
-
-class _Budget:
-    """The columns of one row while they are trimmed, and what they cost."""
-
-    def __init__(self, row: pa.RecordBatch, cost_bytes: int, budget_bytes: int) -> None:
-        self.columns: Columns = dict(zip(row.schema.names, row.columns, strict=True))
-        self.dropped: list[str] = []
-        self.shortened: dict[str, None] = {}
-        self._limit_bits = 8 * budget_bytes
-        self._bits = {n: _cost(c) for n, c in self.columns.items() if n.startswith(PREFIX)}
-        self._total = sum(self._bits.values())
-        self._above = {name: tuple(_ancestors(name)) for name in self._bits}
-        self._below = Counter(ancestor for above in self._above.values() for ancestor in above)
-        assert (self._total + 7) // 8 == cost_bytes
-
-    def met(self) -> bool:
-        return self._total <= self._limit_bits
-
-    def cost(self, name: str) -> int:
-        return self._bits[name]
-
-    def names(self) -> list[str]:
-        return list(self._bits)
-
-    def is_leaf(self, name: str) -> bool:
-        """Return whether a column is there, and nobody's ancestor; nothing else is dropped."""
-        return name in self._bits and not self._below[name]
-
-    def drop(self, name: str) -> str | None:
-        """Drop a leaf; return the column above, which may now be one."""
-        del self.columns[name]
-        self._total -= self._bits.pop(name)
-        self.dropped.append(name)
-        above = self._above[name]
-        self._below.subtract(above)
-        parent = self.columns.get(above[0]) if above else None
-        if parent is not None and parent.type == JSON_PATH:
-            self.replace(above[0], _with(parent, {"complete": False}))
-        return above[0] if parent is not None else None
-
-    def replace(self, name: str, column: pa.StructArray) -> None:
-        self.columns[name] = column
-        self._total -= self._bits[name]
-        self._bits[name] = _cost(column)
-        self._total += self._bits[name]
-
-
-def _drop_mixed(budget: _Budget, kept: frozenset[str]) -> None:
-    for name in reversed(budget.names()):  # children come behind their parents
-        if budget.met():
-            return
-        if name not in kept and budget.is_leaf(name) and _is_mixed(budget.columns[name]):
-            budget.drop(name)
-
-
-def _is_mixed(column: pa.StructArray) -> bool:
-    if column.type.get_field_index("maps") < 0:
-        return False
-    fields = column[0]
-    return fields.is_valid and sum(bool(fields[kind].as_py()) for kind in _SCALAR_KINDS) > 1
-
-
-def _shorten(budget: _Budget, kept: frozenset[str]) -> None:
-    for behind in BEHIND_PREFIX:
-        for name in budget.names():
-            if budget.met():
-                return
-            column = budget.columns[name]
-            shorter = None if name in kept else _shortened(column, behind)
-            if shorter is not None and _cost(shorter) < budget.cost(name):
-                budget.replace(name, shorter)
-                budget.shortened[name] = None
-
-
-def _shortened(column: pa.StructArray, behind: int) -> pa.StructArray | None:
-    """Return the column with its text bounds cut to `behind` bytes after their common prefix."""
-    row = column[0]
-    for low, high, low_exact, high_exact in _BOUNDS:
-        place = column.type.get_field_index(low)
-        if place < 0 or not row.is_valid or not _is_text(column.type.field(place).type):
-            continue
-        bounds = row[low].as_py(), row[high].as_py()
-        if None in bounds:
-            continue
-        cut = _cut_pair(*bounds, behind)
-        flags = {low_exact: cut[0] == bounds[0], high_exact: cut[1] == bounds[1]}
-        # A bound that was loose before stays so, even where this cut left it alone.
-        flags = {flag: same and bool(row[flag].as_py()) for flag, same in flags.items()}
-        return None if cut == bounds else _with(column, {low: cut[0], high: cut[1], **flags})
-    return None
-
-
-def _cut_pair(low: S, high: S, behind: int) -> tuple[S, S]:
-    limit = common_prefix_bytes(low, high) + behind
-    cut = cut_high(high, limit)
-    return cut_low(low, limit), high if cut is None else cut
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
-
-
-def _drop(budget: _Budget, kept: frozenset[str], rank: Callable[[str], float]) -> None:
-    def place(name: str) -> tuple[float, int, str]:
-        return rank(name), -budget.cost(name), name
-
-    leaves = [place(name) for name in budget.names() if name not in kept and budget.is_leaf(name)]
-    heapify(leaves)
-    while leaves and not budget.met():
-        above = budget.drop(heappop(leaves)[-1])
-        if above is not None and above not in kept and budget.is_leaf(above):
-            heappush(leaves, place(above))
 
 
 def _rank(relation: Relation, usefulness: Mapping[str, float]) -> Callable[[str], float]:
@@ -237,20 +197,5 @@ def _matches(name: str, keep: Sequence[str]) -> bool:
     return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in keep)
 
 
-def _ancestors(name: str) -> Iterator[str]:
-    parent = parent_name(name)
-    while parent is not None:
-        yield parent
-        parent = parent_name(parent)
-
-
-def _cost(column: pa.StructArray) -> int:
-    return int(np.sum(column_bits(column)))
-
-
-def _with(column: pa.StructArray, changes: Mapping[str, Any]) -> pa.StructArray:
-    """Return the one row of `column` with some fields replaced."""
-    fields: dict[str, Any] = {}
-    for field, child in zip(column.type, column.flatten(), strict=True):
-        fields[field.name] = child[0] if child[0].is_valid else None
-    return struct_row(column.type, fields | dict(changes))
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -12,8 +12,9 @@ from strata.format.encodings import ENCODINGS, encoding
 from strata.model.schema import Relation
 from strata.model.types import ColumnType, Kind, parse_type
 from strata.stats import collect, concat, encoded_size, encoded_sizes, trim, union
-from strata.stats.trim import kept_names
+from strata.stats.trim import kept_names, trim_table
 from strata.stats.wire import column_name, field_step, parent_name, parse_name, path_name
+from tests import trim_twin
 from tests.facts import (
     DOCUMENT,
     EVERY_TYPE,
@@ -171,6 +172,28 @@ def test_trimmed_statistics_enclose_the_data_at_every_budget(
         assert kept <= set(trimmed.schema.names)
         assert _parents(trimmed.schema.names) <= set(trimmed.schema.names)
         assert {*trimmed.schema.names, *report.dropped} == set(stats.schema.names)
+
+
+@given(st.data(), st.integers(0, 200), KEEPS)
+def test_trimming_many_parts_is_trimming_each(
+    data: st.DataObject, budget: int, keep: tuple[str, ...]
+) -> None:
+    relation = data.draw(_some_columns("string", "jsonb"))
+    parts = data.draw(st.lists(poison(relation), min_size=1, max_size=4))
+    stats = [collect(rows, relation) for rows in parts]
+    weights = {name: float(len(name) % 3) for name in stats[0].schema.names}
+    together = concat(stats, [rows.num_rows for rows in parts])
+
+    found, reports = trim_table(together, relation, budget, keep, weights)
+
+    for part, row in enumerate(stats):
+        known_row = row.select([n for n in row.schema.names if row[n].null_count == 0])
+        expected, report = trim_twin.trim(known_row, relation, budget, keep, weights)
+        assert trim(known_row, relation, budget, keep, weights) == (expected, report)
+        assert reports[part] == report
+        left = {n: found[n][part] for n in found.column_names if found[n][part].is_valid}
+        assert set(left) == set(expected.schema.names)
+        assert all(left[name] == expected[name][0] for name in left)
 
 
 @given(st.data(), st.integers(0, 300))

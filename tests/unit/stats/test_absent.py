@@ -30,6 +30,9 @@ def stats(*counts: int) -> pa.Table:
         ("int16", 5), ("int64", None), ("float64", 1.5), ("float64", "NaN"), ("string", "x" * 300),
         ("string", ""), ("date", "2024-02-29"), ("bool", False), ("numeric(10,2)", "1.50"),
         ("timestamptz", "2024-01-01T00:00:00Z"), ("jsonb", None), ("bytes", "AAE="),
+        ("jsonb", {"a": 1, "b": {"c": [1], "d": "x"}}), ("jsonb", [1, None]), ("jsonb", 2.5),
+        ("list<int64>", None), ("record<a: int32, b: list<string>>", None), ("numeric", None),
+        ("map<float64>", None), ("uuid", None), ("uint64", None),
     ],
 )  # fmt: skip
 def test_it_says_what_collecting_the_migrated_rows_would_say(kind: str, default: object) -> None:
@@ -41,9 +44,11 @@ def test_it_says_what_collecting_the_migrated_rows_would_say(kind: str, default:
     for number, rows in enumerate((3, 7)):
         updates = pa.table({child(2): default_array(column, rows)})
         actual = collect(updates, Relation(1, (column,), (2,), ()))
-        got = filled["s.2"][number]
-        assert got.type == actual["s.2"].type
-        assert str(got) == str(actual["s.2"][0])
+        assert set(filled.column_names) == set(actual.schema.names)
+        for name in actual.schema.names[1:]:
+            got = filled[name][number]
+            assert got.type == actual[name].type
+            assert str(got) == str(actual[name][0])
 
 
 def test_a_part_that_has_the_column_stays_unknown() -> None:
@@ -63,9 +68,14 @@ def test_statistics_that_are_there_are_kept() -> None:
     assert filled["s.2"].to_pylist() == [collected["s.2"][0].as_py()] * 2
 
 
-@pytest.mark.parametrize(("kind", "default"), [("jsonb", {"a": 1}), ("list<int64>", None)])
-def test_what_is_not_flat_is_left_unknown(kind: str, default: object) -> None:
-    assert fill_absent(stats(3), [0], relations(kind, default)).column_names == ["rows"]
+def test_paths_below_a_default_are_absent_only_with_what_says_so() -> None:
+    """`complete` stands at the root of the document: it is filled with any of its paths."""
+    both = relations("jsonb", {"a": 1})
+
+    filled = fill_absent(stats(3), [0], both, {"rows", "s.2", "s.2$", "s.2$.b"})
+
+    assert filled.column_names == ["rows", "s.2", "s.2$"]
+    assert filled["s.2$"][0]["complete"].as_py()
 
 
 def test_only_what_is_wanted_is_filled() -> None:

@@ -22,7 +22,7 @@ READ_FORMATS: Final = ("row", "structured", "row_with_validate")
 MODES: Final = ("off", "soft", "audit", "on")
 FORMATS: Final = ("csv", "jsonl", "parquet")
 ENVELOPES: Final = ("append", "upsert", "debezium", "diff")
-RESERVED: Final = frozenset({"t", "d", "__part"})  # columns that readers add to the declared ones
+RESERVED: Final = frozenset({"t", "d", "__part", "__maps"})  # columns that readers add
 KEEP_DEFAULT: Final = (
     "ts", "*_at", "*_time", "*timestamp", "*_tstamp", "last_*", "received*", "createdat",
 )  # fmt: skip

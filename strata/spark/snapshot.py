@@ -22,11 +22,12 @@ from strata.read import ReadPlan, plan_read
 from strata.settings import load_settings
 from strata.spark.catalyst import analyse, referenced
 from strata.spark.rowfilter import row_filter
-from strata.spark.rows import part_rows, quoted, wanted_columns
+from strata.spark.rows import holds_maps, part_rows, quoted, wanted_columns
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
 
 PUSHDOWN: Final = ("off", "on")
+MAPS: Final = "__maps"  # no column of a shard can be called so: names are checked at declaration
 
 
 def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have an answer
@@ -84,15 +85,16 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
     relation = state.relation
     condition = filter.sql if where is None and filter is not None else where
     shown = [c.name for c in wanted_columns(relation, columns)]
+    mapped = [c.name for c in relation.columns if consolidate and holds_maps(c.type)]
     rows = part_rows(
         spark, stores.settings, state.relations, plan.fetched,
         _needed(spark, relation, shown, condition, consolidate),
-        as_of=plan.as_of, read_format=state.spec.read_format,
+        as_of=plan.as_of, read_format=state.spec.read_format, maps_column=MAPS if mapped else None,
     )  # fmt: skip
     if condition is not None and filter is not None:
         rows = row_filter(spark, rows, condition, filter.now_low)
     if consolidate:
-        rows = consolidated(rows)
+        rows = consolidated(rows, mapped)
     return rows.select(*map(quoted, shown), T, D)
 
 
@@ -106,13 +108,17 @@ def check_pushdown(pushdown: str | None) -> str | None:
     return pushdown
 
 
-def consolidated(rows: DataFrame) -> DataFrame:
+def consolidated(rows: DataFrame, mapped: Sequence[str] = ()) -> DataFrame:
     """Return each row once with the sum of its diffs; rows whose sum is zero are gone.
+
+    `mapped` columns hold maps; the bytes in the column MAPS stand for them. Grouped by a map,
+    Spark 4.3.0 gives back its null values as zeros.
 
     Cost: one shuffle. A filter may have been applied before: all pieces of a row pass or none.
     """
-    keys = [quoted(name) for name in rows.columns if name != D]
-    return rows.groupBy(*keys).agg(fn.sum(D).alias(D)).where(fn.col(D) != 0)
+    keys = [quoted(name) for name in rows.columns if name != D and name not in mapped]
+    firsts = [fn.first(quoted(name)).alias(name) for name in mapped]
+    return rows.groupBy(*keys).agg(fn.sum(D).alias(D), *firsts).where(fn.col(D) != 0)
 
 
 def _needed(

@@ -92,7 +92,7 @@ def snapshot(stores: Stores, name: str, as_of: int | None = None) -> list[tuple[
     state = Machine(stores).load(name)
     plan = plan_read(stores, state, as_of=as_of)
     ids = [str(c.id) for c in state.relation.columns]
-    batches = scan(stores, state, plan, consolidate=True)
+    batches = scan(stores, state, plan, consolidate=True, stored=True)
     return [
         row
         for batch in batches

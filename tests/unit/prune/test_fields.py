@@ -122,6 +122,20 @@ def test_nothing_is_known_of_parts_without_statistics(
     assert decide(filter, stats.select(["rows"]), relation).keep.all()
 
 
+def test_a_field_may_be_null_where_it_or_its_struct_is() -> None:
+    parts = [place(1.0, 1)], [place(1.0, None)], [None], [place(None, 1)]
+    stats, relation = stats_of(PLACE, *parts)
+
+    def kept(steps: list[int]) -> list[bool]:
+        expr = Call("is_null", (access(PLACE, steps),), "boolean")
+        keep: list[bool] = decide(Filter(expr, "", 0, 0), stats, relation).keep.tolist()
+        return keep
+
+    assert kept([]) == [False, False, True, False]
+    assert kept([0]) == [False, False, True, True]
+    assert kept([1, 0]) == [False, True, True, False]
+
+
 def test_a_part_behind_one_that_varies_is_open() -> None:
     stats, relation = stats_of("interval", [span(1, 1), span(2, 3)])
 

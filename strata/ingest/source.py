@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
 from strata.ingest.cast import Cast, Rows
@@ -31,7 +30,7 @@ class Wanted:
     name: str
     type: ColumnType
     nullable: bool
-    default: pa.Scalar | None = None  # of rows in which the source lacks the column
+    default: pa.Array | None = None  # one value, of rows in which the source lacks the column
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +81,15 @@ def _converted(raw: RawFile, column: Wanted) -> Cast:
     if column.default is None:
         return raw.convert(raw.columns[column.name], column.type)
     if column.name not in raw.columns:
-        filled = pa.repeat(column.default, raw.count)
+        filled = column.default.take(pa.array(np.zeros(raw.count, np.int64)))
         return Cast(filled, np.array([], np.int64))
     cast = raw.convert(raw.columns[column.name], column.type)
     lacking = np.asarray(raw.lacking.get(column.name, ()), bool)
     if not lacking.any():
         return cast
-    return Cast(pc.if_else(pa.array(lacking), column.default, cast.values), cast.bad)
+    where = np.where(lacking, raw.count, np.arange(raw.count))
+    both = pa.concat_arrays([cast.values, column.default])
+    return Cast(both.take(pa.array(where)), cast.bad)
 
 
 def rejects(raw: RawFile, bad: Mapping[int, tuple[str, str]]) -> list[Reject]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
 from strata.format.columns import updates_schema
-from strata.format.migrate import default_scalar
+from strata.format.migrate import default_array
 from strata.ingest.cast import to_milliseconds
 from strata.ingest.rejects import Reject, details
 from strata.ingest.source import RawFile, TypedRows, Wanted, rejects, typed_rows
@@ -68,8 +68,8 @@ def check_spec(spec: ShardSpec, relation: Relation) -> None:
         )  # fmt: skip
 
 
-def _default(column: Column) -> pa.Scalar | None:
-    return None if column.default is None else default_scalar(column)
+def _default(column: Column) -> pa.Array | None:
+    return None if column.default is None else default_array(column, 1)
 
 
 def source_names(spec: ShardSpec, relation: Relation) -> list[str]:

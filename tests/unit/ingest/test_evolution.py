@@ -12,6 +12,7 @@ from strata.errors import InvalidRequest
 from strata.ingest.engine import ingest
 from strata.model.runner import serial
 from strata.model.types import parse_type
+from strata.read import plan_read, read_updates
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn
 from tests.unit.ingest.test_engine import World, source
 
@@ -96,6 +97,17 @@ def test_json_keys_of_dropped_columns_are_ignored_and_new_ones_are_null(tmp_path
     world.ingest(world.put("a.jsonl", '{"id": 1, "name": "a"}\n'), lower=0, upper=10)
 
     assert world.rows() == {(1, None, 0): 1}
+
+
+def test_defaults_of_nested_types_are_filled_in(tmp_path: Path) -> None:
+    world = World(tmp_path, **source(format="jsonl"))
+    evolve(world, AddColumn("tags", parse_type("list<string>"), default=["x"]))
+
+    world.ingest(world.put("a.jsonl", '{"id": 1, "tags": []}\n{"id": 2}\n'), lower=0, upper=10)
+
+    [ref] = plan_read(world.stores, world.state).fetched
+    found = read_updates(world.stores, world.state, ref)
+    assert found["3"].to_pylist() == [[], ["x"]]
 
 
 def test_a_job_that_began_before_a_change_commits_after_it(tmp_path: Path) -> None:

@@ -18,7 +18,12 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.format.canonical import MAX_DEPTH, canonical_floats, canonical_json
+from strata.format.canonical import (
+    MAX_DEPTH,
+    canonical,
+    canonical_floats,
+    canonical_json,
+)
 from strata.format.encodings import arrow_type
 from strata.ingest.column import (
     NONE_BAD,
@@ -72,10 +77,10 @@ def from_objects(values: Sequence[object], target: ColumnType) -> Cast:
     jsonb.
     """
     kinds = set(map(type, values)) - {type(None)}
+    if target.kind in NESTED:
+        return _one_spelling(nested_objects(values, target, from_objects), target)
     if kinds == {Text}:
         return from_text(pa.array(values, pa.string()), target)
-    if target.kind in NESTED:
-        return nested_objects(values, target, from_objects)
     if Text in kinds:
         return _two_ways(values, target)
     if target.kind is Kind.JSONB:
@@ -119,12 +124,18 @@ def from_arrow(values: pa.Array, target: ColumnType) -> Cast:
         return from_text(_plain_text(values), target)
     try:
         if target.kind in NESTED:
-            return nested_arrow(values, target, from_arrow)
+            return _one_spelling(nested_arrow(values, target, from_arrow), target)
         if target.kind in SPECIAL and not (pa.types.is_decimal(goal) or values.type == goal):
             return special_arrow(values, target, from_arrow)
         return _within_family(values, target, goal)
     except TypeError:
         return Cast(pa.nulls(len(values), goal), np.flatnonzero(valid(values)))
+
+
+def _one_spelling(cast: Cast, target: ColumnType) -> Cast:
+    """Return nested values as they are stored; those without such a spelling are bad."""
+    spelt = all_or_halves(cast.values, cast.values.type, lambda part: canonical(part, target))
+    return spelt.also(cast.bad)
 
 
 def _within_family(values: pa.Array, target: ColumnType, goal: pa.DataType) -> Cast:
@@ -159,8 +170,7 @@ def _typed(strings: pa.Array, target: ColumnType) -> Cast:
     if target.kind in SIZED:
         return _sized(strings, target)
     if target.kind in NESTED:
-        found = [None if text is None else Text(text) for text in strings.to_pylist()]
-        return nested_objects(found, target, from_objects)
+        return from_objects([t and Text(t) for t in strings.to_pylist()], target)
     goal = arrow_type(target)
     if target.kind in SPECIAL and not pa.types.is_decimal(goal):
         return special_text(strings, target, from_objects)
@@ -263,9 +273,9 @@ def _jsonb_of(values: Sequence[object]) -> Cast:
     rows = np.array(sorted(exact.difference(deep)), np.int64)
     if not len(rows):
         return Cast(result, refused)
-    canonical, bad = canonical_json(result.take(pa.array(rows)))
+    found, bad = canonical_json(result.take(pa.array(rows)))
     mask = np.isin(np.arange(len(values)), rows)
-    whole = pc.replace_with_mask(result, pa.array(mask), canonical)
+    whole = pc.replace_with_mask(result, pa.array(mask), found)
     return Cast(whole, rows[bad]).also(refused)
 
 

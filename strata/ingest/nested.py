@@ -2,7 +2,8 @@
 
 A list, map, record, array or range is taken apart into the columns of its leaves, these are
 converted like columns of their own, and put together again. A value with a bad leaf is bad as a
-whole. Under a null nothing is hidden: children are built of the values that are there.
+whole. Under a null nothing is hidden: children are built of the values that are there. The one
+spelling of maps, arrays and ranges is made, and wrong ones refused, by `strata.format.canonical`.
 """
 
 import math
@@ -12,10 +13,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from strata.format.encodings import arrow_type
-from strata.format.packed import order_bytes
 from strata.ingest.column import NONE_BAD, Cast, Rows
 from strata.ingest.literals import Shaped, Text, parse_literal
 from strata.model.types import ColumnType, Kind
@@ -151,8 +150,7 @@ def _list(values: Sequence[Any], target: ColumnType, convert: Objects) -> Cast:
 
 def _map(values: Sequence[Any], target: ColumnType, convert: Objects) -> Cast:
     assert target.element is not None
-    # Code points sort as their UTF-8 bytes do.
-    entries = [entry for v in values if v is not None for entry in sorted(v.items())]
+    entries = [entry for v in values if v is not None for entry in v.items()]
     keys = convert([Text(key) for key, _ in entries], ColumnType(Kind.STRING))
     items = convert([item for _, item in entries], target.element)
     return mapped(keys, items, _counts(values), _nulls(values), target)
@@ -192,7 +190,7 @@ def _range(values: Sequence[Any], target: ColumnType, convert: Objects) -> Cast:
         Cast(pa.array([None if v is None else v[name] for v in values], pa.bool_()), NONE_BAD)
         for name in FLAGS
     ]
-    return ranged(ends, flags, _nulls(values), target)
+    return joined([*ends, *flags], _nulls(values), arrow_type(target))
 
 
 _BUILDERS: Final[dict[Kind, Callable[[Sequence[Any], ColumnType, Objects], Cast]]] = {
@@ -203,27 +201,6 @@ _BUILDERS: Final[dict[Kind, Callable[[Sequence[Any], ColumnType, Objects], Cast]
     Kind.RECORD: _record,
     Kind.RANGE: _range,
 }
-
-
-def ranged(
-    ends: Sequence[Cast], flags: Sequence[Cast], nulls: pa.Array, target: ColumnType
-) -> Cast:
-    """Return ranges; those whose lower end is above the upper one are bad."""
-    assert target.element is not None
-    cast = joined([*ends, *flags], nulls, arrow_type(target))
-    lower, upper = (_ordered(end.values, target.element) for end in ends)
-    inverted = pc.greater(lower, upper)
-    if pa.types.is_floating(lower.type):  # NaN is above every number
-        inverted = pc.or_(inverted, pc.and_not(pc.is_nan(lower), pc.is_nan(upper)))
-    inverted = pc.fill_null(inverted, False)
-    return cast.also(np.flatnonzero(inverted.to_numpy(zero_copy_only=False)))
-
-
-def _ordered(ends: pa.Array, element: ColumnType) -> pa.Array:
-    """Return ends as something that Arrow orders as the type is ordered."""
-    if element.kind is Kind.NUMERIC and element.precision is None:
-        return order_bytes(pc.struct_field(ends, 1)).cast(pa.binary())
-    return ends.cast(pa.binary()) if pa.types.is_fixed_size_binary(ends.type) else ends
 
 
 def listed(items: Cast, counts: npt.NDArray[np.int64], nulls: pa.Array, target: ColumnType) -> Cast:

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.format.encodings import DIMENSIONS, arrow_type
-from strata.ingest.column import NONE_BAD, Cast, Rows, without
-from strata.ingest.nested import FLAGS, joined, listed, mapped, ranged, structure
+from strata.ingest.column import NONE_BAD, Cast, without
+from strata.ingest.nested import FLAGS, joined, listed, mapped, structure
 from strata.model.types import ColumnType, Kind
 
 Arrays = Callable[[pa.Array, ColumnType], Cast]
@@ -63,23 +63,11 @@ def _map(values: pa.Array, target: ColumnType, convert: Arrays) -> Cast:
         raise TypeError(values.type)
     edges, nulls = np.array(values.offsets, np.int64), values.is_null()
     counts = np.where(nulls.to_numpy(zero_copy_only=False), 0, np.diff(edges))
-    rows = np.repeat(np.arange(len(values)), counts)
-    within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     taken = pa.array(np.repeat(edges[:-1], counts) + within)
-    texts = convert(values.keys.take(taken), ColumnType(Kind.STRING))
-    order, twice = _key_order(rows, texts.values)
-    keys = Cast(texts.values.take(order), np.flatnonzero(np.isin(order, texts.bad)))
-    items = convert(values.items.take(taken).take(order), target.element)
-    return mapped(keys, items, counts, nulls, target).also(twice)
-
-
-def _key_order(rows: Rows, keys: pa.Array) -> tuple[pa.Array, Rows]:
-    """Return the order of entries by row and key, and the rows that have a key twice."""
-    table = pa.table({"row": rows, "key": keys})
-    order = pc.sort_indices(table, sort_keys=[("row", "ascending"), ("key", "ascending")])
-    counted = table.group_by(["row", "key"]).aggregate([([], "count_all")])
-    twice = counted.filter(pc.greater(counted["count_all"], 1))["row"].to_numpy()
-    return order, np.unique(twice).astype(np.int64)
+    keys = convert(values.keys.take(taken), ColumnType(Kind.STRING))
+    items = convert(values.items.take(taken), target.element)
+    return mapped(keys, items, counts, nulls, target)
 
 
 def _array(values: pa.Array, target: ColumnType, convert: Arrays) -> Cast:
@@ -147,7 +135,7 @@ def _range(values: pa.Array, target: ColumnType, convert: Arrays) -> Cast:
         flag = convert(_child(values, name), BOOL)
         default = flag.values.fill_null(name == "lower_inclusive")
         flags.append(Cast(_visible(default, nulls), flag.bad))
-    return ranged(ends, flags, nulls, target)
+    return joined([*ends, *flags], nulls, arrow_type(target))
 
 
 _BUILDERS: Final[dict[Kind, Callable[[pa.Array, ColumnType, Arrays], Cast]]] = {

@@ -302,6 +302,7 @@ def _path_complaints(field: dict[str, Any], values: list[Any]) -> Iterator[str]:
         "bools": sum(isinstance(v, bool) for v in values),
         "trues": sum(v is True for v in values),
         "numbers": len(numbers),
+        "integers": sum(isinstance(v, int) for v in numbers),
         "strings": len(strings),
         "lists": sum(isinstance(v, list) for v in values),
         "maps": sum(isinstance(v, dict) for v in values),

@@ -7,3 +7,4 @@ Bytes = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+Int = int | np.int64  # one to the compiler

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from strata.stats.flat import struct_row
 from strata.stats.union import union_columns
-from strata.stats.wire import PREFIX, ROWS
+from strata.stats.wire import JSON_PATH, PREFIX, ROWS
 
 
 def concat(rows: Sequence[pa.RecordBatch | None], row_counts: Sequence[int]) -> pa.Table:
@@ -79,6 +79,8 @@ def _widen(column: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
 
 
 def _widens(old: pa.StructType, new: pa.StructType) -> bool:
+    if old.get_field_index("present") >= 0:  # a JSON path of a version with other counts
+        return {f.name: f.type for f in old}.items() <= {f.name: f.type for f in JSON_PATH}.items()
     if min(old.get_field_index("low"), new.get_field_index("low")) < 0:
         return False
     return widens(old.field("low").type, new.field("low").type)

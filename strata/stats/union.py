@@ -20,7 +20,8 @@ Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
 
 _JSON_COUNTS = (
-    "present", "json_nulls", "bools", "trues", "numbers", "strings", "lists", "maps",
+    "present", "json_nulls", "bools", "trues", "numbers", "integers", "strings", "lists",
+    "maps",
 )  # fmt: skip
 
 
@@ -184,6 +185,8 @@ def _flags(column: pa.StructArray, name: str) -> Mask:
 
 
 def _sum(column: pa.StructArray, name: str) -> int | None:
+    if column.type.get_field_index(name) < 0:  # statistics of an older version
+        return None
     values = pc.struct_field(column, name)
     return None if values.null_count else int(pc.sum(values).as_py() or 0)
 

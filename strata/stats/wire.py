@@ -56,6 +56,7 @@ _JSON_FIELDS: Final = (
     ("bools", pa.int64()),
     ("trues", pa.int64()),
     ("numbers", pa.int64()),
+    ("integers", pa.int64()),  # of the numbers, those written without fraction and exponent
     ("num_low", pa.float64()),  # rounded outward
     ("num_high", pa.float64()),
     ("num_exact", pa.bool_()),  # both number bounds are values that occur

@@ -7,14 +7,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from strata.stats.json import CHUNK_ROWS, collect_json
-from strata.stats.json_fold import MAX_DEPTH, MAX_PATHS
+from strata.kernels.json_scan import MAX_DEPTH
+from strata.stats.json import collect_json
+from strata.stats.json_bounds import MAX_PATHS
 from tests.facts import known
 
 
 def collected(*texts: str | None) -> dict[str, dict[str, Any]]:
     """Return the known fields by path text of column 5."""
-    columns = collect_json(pa.array(texts, pa.string()), 5)
+    return fields_of(pa.array(texts, pa.string()))
+
+
+def fields_of(texts: pa.Array | pa.ChunkedArray) -> dict[str, dict[str, Any]]:
+    """Return the known fields by path text of JSON texts as column 5."""
+    columns = collect_json(texts, 5)
     row = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
     fields = {name: known(row, name) for name in columns}
     return {name.removeprefix("s.5"): f for name, f in fields.items() if f is not None}
@@ -114,13 +120,16 @@ def test_paths_have_a_limit_and_the_commonest_keys_stay() -> None:
     assert not stats["$.z"]["complete"]  # no room for its key, which exists
 
 
-def test_chunks_are_united() -> None:
-    texts = [f'{{"n":{i}}}' for i in range(CHUNK_ROWS + 10)]
+def test_chunks_are_one_column() -> None:
+    texts = pa.chunked_array(
+        [['{"n":1}', None], [], [None], ['{"n":3}', '{"m":"x"}', '{"n":2.5}']], pa.string()
+    )
 
-    stats = collected(*texts, '{"m":"x"}')
+    stats = fields_of(texts)
 
-    assert (stats["$.n"]["num_low"], stats["$.n"]["num_high"]) == (0.0, CHUNK_ROWS + 9.0)
-    assert stats["$.n"]["present"] == CHUNK_ROWS + 10
+    assert stats[""] == {"nulls": 2}
+    assert (stats["$.n"]["num_low"], stats["$.n"]["num_high"]) == (1.0, 3.0)
+    assert (stats["$.n"]["numbers"], stats["$.n"]["integers"]) == (3, 2)
     assert stats["$.m"]["present"] == 1
     assert stats["$"]["complete"]
 

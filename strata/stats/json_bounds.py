@@ -1,0 +1,63 @@
+"""What the values of one JSON path become as statistics: bounds, and which paths are kept."""
+
+import math
+from operator import itemgetter
+from typing import Any, Final, TypeVar
+
+from strata.stats.bounds import cut_high, cut_low
+
+MAX_PATHS: Final = 256  # of one column, the root included
+STRING_BYTES: Final = 100  # longest string bound at collection
+
+Fields = dict[str, Any]  # the fields of `wire.JSON_PATH`; missing ones are null
+N = TypeVar("N", int, float)
+
+
+def widest(counts: dict[str, int], room: int) -> list[str]:
+    """Return the keys that get statistics, sorted: those in most rows if not all fit."""
+    if len(counts) > room:
+        return sorted(sorted(counts, key=lambda key: (-counts[key], key))[:room])
+    return sorted(counts)
+
+
+def number_bounds(ints: tuple[int, int] | None, floats: tuple[float, float] | None) -> Fields:
+    """Return float64 bounds around the extremes of the whole and the other numbers of a path.
+
+    A number written with a fraction or an exponent was rounded when it was read, to the nearest
+    float64: it lies within one step of it, and is never an exact bound.
+    """
+    lows, highs = [], []
+    if ints is not None:
+        lows.append((_at_most(ints[0]), float(ints[0]) == ints[0]))
+        highs.append((_at_least(ints[1]), float(ints[1]) == ints[1]))
+    if floats is not None:
+        lows.append((math.nextafter(floats[0], -math.inf), False))
+        highs.append((math.nextafter(floats[1], math.inf), False))
+    if not lows:
+        return {"num_exact": False}
+    low, high = min(lows, key=itemgetter(0)), max(highs, key=itemgetter(0))
+    return {"num_low": low[0], "num_high": high[0], "num_exact": low[1] and high[1]}
+
+
+def string_bounds(extremes: tuple[str, str] | None) -> Fields:
+    """Return the bounds of a path's strings, cut to `STRING_BYTES`."""
+    if extremes is None:
+        return {"str_low_exact": False, "str_high_exact": False}
+    low, high = extremes
+    low_cut, high_cut = cut_low(low, STRING_BYTES), cut_high(high, STRING_BYTES)
+    return {
+        "str_low": low_cut,
+        "str_high": high_cut,
+        "str_low_exact": low_cut == low,
+        "str_high_exact": high_cut == high,
+    }
+
+
+def _at_most(value: int) -> float:
+    nearest = float(value)
+    return nearest if nearest <= value else math.nextafter(nearest, -math.inf)
+
+
+def _at_least(value: int) -> float:
+    nearest = float(value)
+    return nearest if nearest >= value else math.nextafter(nearest, math.inf)

@@ -1,0 +1,175 @@
+"""The statistics of JSON texts by the compiled scanner (`strata.kernels.json_scan`).
+
+Exact for every text: the kernel leaves nothing out but the numbers that it lists, a few in odd
+data, which are read here one by one.
+"""
+
+from collections import defaultdict, deque
+from typing import Final
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from strata.kernels import json_state as node
+from strata.kernels.arrays import Bytes, Ints
+from strata.kernels.json_scan import MAX_DEPTH, scan
+from strata.stats.json_bounds import MAX_PATHS, Fields, N, number_bounds, string_bounds, widest
+from strata.stats.wire import Path
+
+# A text could hold a key in every fourth byte, and there has to be room for all of them.
+MAX_ROW_BYTES: Final = 16 * 1024 * 1024  # Spark's parser stops at strings of 20,000,000 characters
+MAX_NODES: Final = 1 << 17  # then what there is becomes statistics, and a new tree begins
+
+
+class Scanner:
+    """Reads array after array of one column."""
+
+    def __init__(self, max_nodes: int = MAX_NODES) -> None:
+        """`max_nodes` bounds the memory: a node takes half a kilobyte."""
+        self._max_nodes = max_nodes
+        self._done: list[dict[Path, Fields]] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        self._state = node.new_state(256, 8192, 4096)
+        self._odd: defaultdict[int, list[int | float]] = defaultdict(list)
+
+    def add(self, texts: pa.Array) -> None:
+        """Add JSON texts that are not null.
+
+        Raises: ValueError when some text is no JSON, holds a key twice in one map, or is beyond
+        the limits of Spark's parser.
+        """
+        text, offsets = _plain(texts)
+        row = 0
+        while True:
+            row = int(scan(*self._state, text, offsets, row))
+            self._drain(text)
+            if self._state.used[node.STATUS] == node.REFUSED:
+                raise ValueError(f"text {row} cannot be read, or not in one way only")
+            if row == len(texts):
+                break
+            self._make_room(int(offsets[row + 1] - offsets[row]))
+        if self._state.used[node.WIDE]:
+            texts.validate(full=True)
+
+    def finish(self) -> list[dict[Path, Fields]]:
+        """Return the statistics of every path, in one piece but for columns of countless keys."""
+        return [*self._done, self._statistics()]
+
+    def _drain(self, text: Bytes) -> None:
+        """Read the numbers that the kernel was not sure of. Raises: ValueError beyond float64."""
+        used = self._state.used
+        for place, start, end in self._state.slow[: used[node.SLOW]].tolist():
+            numbers = self._odd[place]
+            numbers.append(orjson.loads(text[start:end].tobytes()))
+            if len(numbers) > 1024:
+                self._odd[place] = _few(numbers)
+        used[node.SLOW] = 0
+
+    def _make_room(self, row_bytes: int) -> None:
+        if row_bytes > MAX_ROW_BYTES:
+            raise ValueError("a text is too long")
+        used, most = int(self._state.used[node.NODES]), row_bytes // 4 + 1
+        if used > node.FIRST and used + most > self._max_nodes:
+            self._done.append(self._statistics())
+            self._begin()
+            used = node.FIRST
+        names = int(self._state.used[node.NAME_BYTES])
+        room = max(most, used), max(row_bytes, names), max(row_bytes, len(self._state.scratch))
+        self._state = node.grown(self._state, *room)
+
+    def _statistics(self) -> dict[Path, Fields]:
+        """Return the statistics of the tree: breadth first, within the limits on paths."""
+        nodes = self._state.nodes[: self._state.used[node.NODES]]
+        present = nodes[:, node.NULL : node.MAP + 1].sum(axis=1).tolist()
+        children = self._children(nodes)
+        result: dict[Path, Fields] = {}
+        queue: deque[tuple[Path, int]] = deque([((), 0)])
+        room = MAX_PATHS - 1
+        while queue:
+            path, place = queue.popleft()
+            below = children[place]
+            keys = widest({key: present[child] for key, child in below.items()}, room)
+            room -= len(keys)
+            result[path] = self._fields(place)
+            hidden = len(path) == MAX_DEPTH and bool(nodes[place, node.HAS_KEYS])
+            result[path]["complete"] = len(keys) == len(below) and not hidden
+            queue.extend(((*path, key), below[key]) for key in keys)
+        return result
+
+    def _children(self, nodes: Ints) -> defaultdict[int, dict[str, int]]:
+        children: defaultdict[int, dict[str, int]] = defaultdict(dict)
+        for place in (np.flatnonzero(nodes[node.FIRST :, node.LEVEL] <= MAX_DEPTH)).tolist():
+            row = nodes[node.FIRST + place]
+            start, length = row[node.KEY_START], row[node.KEY_LENGTH]
+            key = self._state.names[start : start + length].tobytes().decode()
+            children[int(row[node.PARENT])][key] = node.FIRST + place
+        return children
+
+    def _fields(self, place: int) -> Fields:
+        row: list[int] = self._state.nodes[place].tolist()
+        fields: Fields = {
+            "present": sum(row[node.NULL : node.MAP + 1]),
+            "json_nulls": row[node.NULL],
+            "bools": row[node.FALSE] + row[node.TRUE],
+            "trues": row[node.TRUE],
+            "numbers": row[node.INTEGER] + row[node.REAL],
+            "integers": row[node.INTEGER],
+            "strings": row[node.STRING],
+            "lists": row[node.LIST],
+            "maps": row[node.MAP],
+        }
+        reals: list[float] = self._state.reals[place].tolist()
+        return fields | self._numbers(place, row, reals) | self._strings(place, row)
+
+    def _numbers(self, place: int, row: list[int], reals: list[float]) -> Fields:
+        """Return the bounds of the numbers, those that were odd among them."""
+        odd = self._odd.get(place, [])
+        ints = [v for v in odd if isinstance(v, int)]
+        floats = [v for v in odd if isinstance(v, float)]
+        if row[node.LOW_INTEGER] <= row[node.HIGH_INTEGER]:
+            ints += row[node.LOW_INTEGER], row[node.HIGH_INTEGER]
+        if reals[0] <= reals[1]:
+            floats += reals
+        return number_bounds(_ends(ints), _ends(floats))
+
+    def _strings(self, place: int, row: list[int]) -> Fields:
+        if not row[node.STRING]:
+            return string_bounds(None)
+        return string_bounds((self._string(place, row, 0), self._string(place, row, 1)))
+
+    def _string(self, place: int, row: list[int], side: int) -> str:
+        """Return the least or greatest string; of a long one, some more bytes than count."""
+        length = min(row[node.LOW_LENGTH + side], node.KEPT)
+        return self._state.kept[place, side, :length].tobytes().decode(errors="ignore")
+
+
+def _ends(values: list[N]) -> tuple[N, N] | None:
+    return (min(values), max(values)) if values else None
+
+
+def _few(values: list[int | float]) -> list[int | float]:
+    """Return numbers of which the extremes, of each kind, are those of many."""
+    kinds = ([v for v in values if isinstance(v, kind)] for kind in (int, float))
+    return [end for kind in kinds for end in (_ends(kind) or ())]
+
+
+def _plain(texts: pa.Array) -> tuple[Bytes, Ints]:
+    """Return the bytes of texts and the borders between them.
+
+    Raises: ValueError for borders that leave the bytes or turn back.
+    """
+    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+        texts = texts.cast(pa.string())
+    _, borders, data = texts.buffers()
+    if not len(texts) or borders is None:
+        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+    wide = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    span = slice(texts.offset, texts.offset + len(texts) + 1)
+    offsets: Ints = np.frombuffer(borders, wide)[span].astype(np.int64)
+    text = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
+    if offsets[0] < 0 or offsets[-1] > len(text) or (offsets[1:] < offsets[:-1]).any():
+        raise ValueError("the texts' offsets make no sense")
+    return text, offsets

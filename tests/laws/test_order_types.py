@@ -25,45 +25,48 @@ from strata.updates.order import (
 )
 from tests.values import columns, every_type, plain, sort_key, to_array
 
-Rows = list[tuple[Any, int, int]]  # value, t, d
+Rows = list[tuple[bool | None, Any, int, int]]  # two columns, t, d
 
 
 def relation_of(column_type: ColumnType) -> Relation:
-    return Relation(0, (Column(1, "c", column_type),), (1,), ())
+    """Return a relation in which rows often have to look at the second column."""
+    columns_ = (Column(1, "flag", parse_type("bool")), Column(2, "c", column_type))
+    return Relation(0, columns_, (1, 2), ())
 
 
 def table(rows: Rows, relation: Relation) -> pa.Table:
     schema = updates_schema(relation)
-    cells = to_array([row[0] for row in rows], relation.columns[0].type)
-    times, diffs = (pa.array([row[i] for row in rows], pa.int64()) for i in (1, 2))
-    return pa.Table.from_arrays([cells, times, diffs], schema=schema)
+    cells = to_array([row[1] for row in rows], relation.columns[1].type)
+    flags, times, diffs = (
+        pa.array([row[i] for row in rows], schema.field(i).type) for i in (0, 2, 3)
+    )
+    return pa.Table.from_arrays([flags, cells, times, diffs], schema=schema)
 
 
-def keys_of(rows: pa.Table, relation: Relation) -> list[tuple[Any, int]]:
+def keys_of(rows: pa.Table, relation: Relation) -> list[tuple[Any, ...]]:
     """Return what each row sorts by, in Python."""
-    cells = plain(rows.column(0))
-    pairs = zip(cells, rows["t"].to_pylist(), strict=True)
-    return [(sort_key(cell, relation.columns[0].type), t) for cell, t in pairs]
+    types = [column.type for column in relation.columns]
+    cells = [[sort_key(cell, t) for cell in plain(rows.column(i))] for i, t in enumerate(types)]
+    return list(zip(*cells, rows["t"].to_pylist(), strict=True))
 
 
 def contents(rows: pa.Table) -> Counter[str]:
-    """Return how often each (value, t) occurs: consolidation by counting."""
+    """Return how often each (values, t) occurs: consolidation by counting."""
     counts: Counter[str] = Counter()
-    for cell, t, d in zip(plain(rows.column(0)), *(rows[n].to_pylist() for n in "td"), strict=True):
-        counts[repr((cell, t))] += d
+    for *update, diff in zip(*(plain(column) for column in rows.columns), strict=True):
+        counts[repr(update)] += diff
     return Counter({key: count for key, count in counts.items() if count})
 
 
 @st.composite
 def drawn(draw: st.DrawFn, column_type: ColumnType) -> tuple[pa.Table, Relation]:
-    """Draw unsorted updates of one column."""
+    """Draw unsorted updates of a type."""
     cells = draw(columns(column_type, max_rows=8))
-    small = st.tuples(st.integers(0, 1), st.integers(-2, 2))
+    small = st.tuples(st.sampled_from([True, None]), st.integers(0, 1), st.integers(-2, 2))
     rest = draw(st.lists(small, min_size=len(cells), max_size=len(cells)))
     relation = relation_of(column_type)
-    return table(
-        [(cell, *pair) for cell, pair in zip(cells, rest, strict=True)], relation
-    ), relation
+    rows = [(flag, cell, t, d) for cell, (flag, t, d) in zip(cells, rest, strict=True)]
+    return table(rows, relation), relation
 
 
 @pytest.mark.parametrize("column_type", every_type(), ids=str)
@@ -91,8 +94,8 @@ def _bytes_compare_like_rows(rows: pa.Table, relation: Relation) -> None:
     signs = [(a > b) - (a < b) for a, b in pairwise(keys)]
     assert compare_adjacent(rows, names).tolist() == signs
     assert equal_adjacent(rows, names).tolist() == [sign == 0 for sign in signs]
-    for (a, _), one in zip(keys, encoded, strict=True):
-        for (b, _), other in zip(keys, encoded, strict=True):
+    for (*a, _), one in zip(keys, encoded, strict=True):
+        for (*b, _), other in zip(keys, encoded, strict=True):
             assert (a < b) == (one < other)
             assert a == b or not other.startswith(one)
 
@@ -142,5 +145,5 @@ def test_the_order_is(declared: str, ordered: list[Any]) -> None:
 
     assert keys == sorted(set(keys))
     relation = relation_of(column_type)
-    shuffled = table([(cell, 0, 1) for cell in ordered[::-1]], relation)
-    assert plain(sort_updates(shuffled, relation).column(0)) == ordered
+    shuffled = table([(True, cell, 0, 1) for cell in ordered[::-1]], relation)
+    assert plain(sort_updates(shuffled, relation).column(1)) == ordered

@@ -187,27 +187,14 @@ def _number_messages(spans: Spans, column_type: ColumnType) -> tuple[Bytes, Word
     return *_numbers(inside, NUMBERS[column_type.kind]), valid
 
 
-def _days(values: Words, valid: Bools, odd: Bools) -> Ints:
-    """Return days, marking those that do not exist where there is a value."""
-    wrong = np.zeros(len(odd), np.bool_)
-    days = digits.join_days(values[0].view(np.int64), values[1].view(np.int64), wrong)
-    odd |= wrong & valid
-    return days
-
-
 def _date(spans: Spans, column_type: ColumnType) -> pa.Array:
     _, values, valid = _number_messages(spans, column_type)
-    days = _days(values, valid, spans.odd)
-    narrow = days.astype("<i4")
-    spans.odd[valid & (narrow != days)] = True
-    return _fixed(narrow, valid, column_type)
+    return _fixed(digits.join_dates(values, valid, spans.odd), valid, column_type)
 
 
 def _timestamp(spans: Spans, column_type: ColumnType) -> pa.Array:
     _, values, valid = _number_messages(spans, column_type)
-    days = _days(values, valid, spans.odd) * valid
-    seconds, nanos = values[2].view(np.int64), values[3].view(np.int64)
-    return _fixed(digits.join_micros(days, seconds, nanos, spans.odd), valid, column_type)
+    return _fixed(digits.join_micros(values, valid, spans.odd), valid, column_type)
 
 
 def _records(

@@ -47,6 +47,7 @@ from strata.model.types import ColumnType, Kind
 
 MAX_BYTES: Final = 2**31 - 1  # what a binary array can hold
 DAY_US: Final = 86_400_000_000
+NO_ROLES: Final = np.zeros((0, 0), np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,23 +162,19 @@ def _messages(inner: Ints, valid: Bools, column_type: ColumnType) -> tuple[Ints,
 
 
 def _number_messages(
-    values: list[Any], valid: Bools, column_type: ColumnType, roles: dict[int, Bytes] | None = None
+    values: list[Any], valid: Bools, column_type: ColumnType, roles: Bytes = NO_ROLES
 ) -> Datums:
     """Return messages of numbers; a zero is left out, unless it is that of a role."""
     spec = NUMBERS[column_type.kind]
     table = np.empty((len(values), len(valid)), np.uint64)
-    tags = np.empty(table.shape, np.uint8)
     for i, column in enumerate(values):
         table[i] = column
-        tags[i] = (
-            roles[i] if roles and i in roles else (table[i] != 0) * np.uint8(spec.fields[i, 0])
-        )
-    inner = row_write.number_message_sizes(tags, table, spec.groups, spec.heads)
+    inner = row_write.number_message_sizes(table, spec.fields, spec.heads)
     sizes, put_all = _messages(inner, valid, column_type)
 
     def put(out: Bytes, at: Ints, frame: int) -> None:
         inside = put_all(out, at, frame)
-        row_write.put_number_messages(tags, table, spec.groups, spec.heads, out, inside)
+        row_write.put_number_messages(table, roles, spec.fields, spec.heads, inner, out, inside)
 
     return Datums(sizes, put)
 
@@ -235,10 +232,9 @@ def _aclitem(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
 
 def _mz_aclitem(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
     parts = _records(array, MZ_ACL_BYTES)
-    roles: dict[int, Bytes] = {}
+    roles = np.zeros((2, len(array)), np.uint8)
     for i, name in enumerate(("grantee_role", "grantor_role")):
         role = np.where(valid, parts[name], 400)
-        roles[i] = np.zeros(len(array), np.uint8)
         for stored, tag in ROLES.items():
             roles[i][role == stored] = tag
         if not roles[i].all():
@@ -330,8 +326,8 @@ def _array(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
     table = np.empty((2, int(dim_ends[-1])), np.uint64)
     for i in range(2):
         table[i] = numbers(dims.values.field(i)[dim_used], np.dtype("<u8"))
-    tags = np.where(table != 0, DIMENSION.fields[:, :1], 0).astype(np.uint8)
-    shapes = row_write.number_message_sizes(tags, table, DIMENSION.groups, DIMENSION.heads)
+    spec = DIMENSION.fields, DIMENSION.heads
+    shapes = row_write.number_message_sizes(table, *spec)
     inner = row_write.framed_sums(shapes, dim_ends)
     row_write.add_framed(inner, row)
     sizes, put_all = _messages(inner, valid, column_type)
@@ -343,7 +339,7 @@ def _array(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
         behind = np.where(inside < 0, -1, inside + row)
         at_dims = row_write.positions(behind, dim_ends, shapes)
         row_write.put_frames(VALUE, shapes, out, at_dims)
-        row_write.put_number_messages(tags, table, DIMENSION.groups, DIMENSION.heads, out, at_dims)
+        row_write.put_number_messages(table, NO_ROLES, *spec, shapes, out, at_dims)
 
     return Datums(sizes, put)
 

@@ -70,11 +70,6 @@ class Numbers:
     heads: np.ndarray[tuple[int], np.dtype[np.int64]]
     within: np.ndarray[tuple[int, int], np.dtype[np.uint64]]
 
-    @property
-    def groups(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """Return the group of each field."""
-        return np.ascontiguousarray(self.fields[:, 1])
-
 
 def signed(bits: int) -> tuple[int, int]:
     """Return `within` of signed numbers."""

@@ -3,4 +3,13 @@
 A kernel works on plain NumPy arrays, knows no types of Strata, and never trusts an offset that
 came from a file. Each has a slow, obviously right twin in `tests/`. With `NUMBA_DISABLE_JIT=1` the
 same code runs as Python, thousands of times slower.
+
+Compiled code is kept beside the source, by the source file of each kernel: after a change to
+`memory`, whose functions are built into others, delete `__pycache__` here.
 """
+
+from typing import Final
+
+# Functions that use every kernel once, `module:function`, for `python -m strata.kernels`. They are
+# called by name: who uses kernels stands above them.
+WARM: Final = ("strata.format.rowcodec_warm:warm", "strata.stats.json_scan:warm")

@@ -8,34 +8,40 @@ Decimals of Strata: 128-bit integers in two words, or the 40 bytes of `strata.fo
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from strata.kernels.arrays import Bools, Bytes, Ints, Words
-from strata.kernels.jit import compiled
+from strata.kernels.jit import compiled, inlined, lean
+from strata.kernels.memory import byte_swap, load64
 
 TRIPLES: Final = np.array([int(str(i), 16) for i in range(1000)], np.uint64)  # digits in base 16
 BILLION: Final = np.uint64(10**9)
+ALL: Final = np.uint64(2**64 - 1)
+EIGHTS: Final = np.uint64(0x8888888888888888)
 LOW32: Final = np.uint64(2**32 - 1)
 FLAGS_AT: Final = 34  # of a packed decimal of 40 bytes: its flag byte
 UNITS_AT: Final = 8  # where its 13 units of three digits begin
 
 
-@compiled
+@lean
 def split_days(days: Ints, year: Ints, ordinal: Ints) -> None:
     """Write the year and the day in it, from 1, of days since 1970-01-01 (proleptic Gregorian)."""
     for i in range(len(days)):
-        rest = days[i] + 719_162  # since 0001-01-01
-        cycles = rest // 146_097
-        rest -= cycles * 146_097
-        hundreds = min(rest // 36_524, 3)  # a cycle's last day is not in a fifth century
-        rest -= hundreds * 36_524
-        fours = rest // 1461
-        rest -= fours * 1461
-        ones = min(rest // 365, 3)
-        year[i] = cycles * 400 + hundreds * 100 + fours * 4 + ones + 1
-        ordinal[i] = rest - ones * 365 + 1
+        # Since a 1st of January, 15,000 cycles of 400 years before year 1: never negative.
+        rest = np.uint64(days[i] + 719_162 + 15_000 * 146_097)
+        cycles = rest // np.uint64(146_097)
+        rest -= cycles * np.uint64(146_097)
+        hundreds = min(rest // np.uint64(36_524), np.uint64(3))  # its last day is not in a fifth
+        rest -= hundreds * np.uint64(36_524)
+        fours = rest // np.uint64(1461)
+        rest -= fours * np.uint64(1461)
+        ones = min(rest // np.uint64(365), np.uint64(3))
+        years = cycles * np.uint64(400) + hundreds * np.uint64(100) + fours * np.uint64(4) + ones
+        year[i] = np.int64(years) - 5_999_999
+        ordinal[i] = np.int64(rest - ones * np.uint64(365)) + 1
 
 
-@compiled
+@inlined
 def _put_digits(words: Words, i: int, group: int, digits: np.uint64) -> None:
     """Place a group of nine digits in base 16 behind the sign, `group` groups further up."""
     bit = 4 + 36 * group
@@ -45,7 +51,7 @@ def _put_digits(words: Words, i: int, group: int, digits: np.uint64) -> None:
         words[i, word + 1] |= digits >> (np.uint64(64) - shift)
 
 
-@compiled
+@inlined
 def _nine_digits(value: np.uint64) -> np.uint64:
     upper = value // np.uint64(1000)
     top = upper // np.uint64(1000)
@@ -129,32 +135,45 @@ def packed_digits(raw: Bytes, valid: Bools) -> tuple[Words, Ints, Bytes]:
     return words, scales, others
 
 
-@compiled
-def join_days(year: Ints, ordinal: Ints, odd: Bools) -> Ints:
-    """Return days since 1970-01-01; years without that day are odd."""
-    days = np.empty(len(year), np.int64)
-    for i in range(len(year)):
-        of, before = year[i], year[i] - 1
-        leap = of % 4 == 0 and (of % 100 != 0 or of % 400 == 0)
-        if ordinal[i] < 1 or ordinal[i] > 365 + leap:
-            odd[i] = True
-        leaps = before // 4 - before // 100 + before // 400
-        days[i] = before * 365 + leaps + ordinal[i] - 719_163
-    return days
+@inlined
+def _join_days(year: int, day: int) -> tuple[int, bool]:
+    """Return days since 1970-01-01, and whether the year has that day."""
+    before = year - 1
+    good = 1 <= day <= 365
+    if day == 366:
+        good = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    leaps = (before >> 2) - before // 100 + before // 400
+    return before * 365 + leaps + day - 719_163, good
 
 
 @compiled
-def join_micros(days: Ints, seconds: Ints, nanos: Ints, odd: Bools) -> Ints:
+def join_dates(values: Words, valid: Bools, odd: Bools) -> npt.NDArray[np.int32]:
+    """Return days since 1970-01-01 of years and days; those that do not exist, or fit, are odd."""
+    dates = np.zeros(len(valid), np.int32)
+    for i in range(len(valid)):
+        if valid[i]:
+            days, good = _join_days(np.int64(values[0, i]), np.int64(values[1, i]))
+            dates[i] = days
+            odd[i] |= not good or dates[i] != days
+    return dates
+
+
+@compiled
+def join_micros(values: Words, valid: Bools, odd: Bools) -> Ints:
     """Return microseconds since 1970; what is finer, or beyond 64 bits by much, is odd."""
-    micros = np.empty(len(days), np.int64)
-    for i in range(len(days)):
-        # Within a day of the limits the patient decoder decides.
-        odd[i] |= abs(days[i]) > 106_751_990 or nanos[i] % 1000 != 0
-        micros[i] = days[i] * 86_400_000_000 + seconds[i] * 1_000_000 + nanos[i] // 1000
+    micros = np.zeros(len(valid), np.int64)
+    for i in range(len(valid)):
+        if valid[i]:
+            days, good = _join_days(np.int64(values[0, i]), np.int64(values[1, i]))
+            seconds, nanos = np.int64(values[2, i]), np.int64(values[3, i])
+            whole = nanos // 1000
+            # Within a day of the limits the patient decoder decides.
+            odd[i] |= not good or abs(days) > 106_751_990 or whole * 1000 != nanos
+            micros[i] = days * 86_400_000_000 + seconds * 1_000_000 + whole
     return micros
 
 
-@compiled
+@inlined
 def _decimal_end(data: Bytes, at: int, stop: int) -> int:
     """Return where the packed decimal of a numeric message ends, -1 if it is not the first field.
 
@@ -169,13 +188,36 @@ def _decimal_end(data: Bytes, at: int, stop: int) -> int:
     last = data[end - 1]
     if (last & 15 != 0xC and last & 15 != 0xD) or last >> 4 > 9:
         return -1
+    if size <= 8 and at + 10 <= len(data):  # no 8 bit of a digit beside a 4 or a 2 bit
+        x = load64(data, at + 2) & (ALL >> np.uint64(64 - 8 * size))
+        x &= ~(np.uint64(15) << np.uint64(8 * size - 8))
+        wrong = x & EIGHTS & (x << np.uint64(1) | x << np.uint64(2))
+        return end if wrong == np.uint64(0) else -1
     for j in range(at + 2, end - 1):
         if data[j] >> 4 > 9 or data[j] & 15 > 9:
             return -1
     return end
 
 
-@compiled
+@inlined
+def _short_decimal(word: np.uint64, size: int) -> tuple[np.uint64, np.uint64]:
+    """Return absolute value and sign of a packed decimal of at most 8 bytes."""
+    x = byte_swap(word) >> np.uint64(64 - 8 * size)
+    sign = x & np.uint64(15)
+    x >>= np.uint64(4)
+    x = (x & np.uint64(0x0F0F0F0F0F0F0F0F)) + (
+        x >> np.uint64(4) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    ) * np.uint64(10)
+    x = (x & np.uint64(0x00FF00FF00FF00FF)) + (
+        x >> np.uint64(8) & np.uint64(0x00FF00FF00FF00FF)
+    ) * np.uint64(100)
+    x = (x & np.uint64(0x0000FFFF0000FFFF)) + (
+        x >> np.uint64(16) & np.uint64(0x0000FFFF0000FFFF)
+    ) * np.uint64(10_000)
+    return (x & LOW32) + (x >> np.uint64(32)) * np.uint64(100_000_000), sign
+
+
+@inlined
 def _hundredfold(low: np.uint64, high: np.uint64, more: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Return a 128-bit number times 100 plus a number below 100, modulo 2**128."""
     first = (low & LOW32) * np.uint64(100) + more
@@ -185,7 +227,7 @@ def _hundredfold(low: np.uint64, high: np.uint64, more: np.uint64) -> tuple[np.u
 
 
 @compiled
-def read_decimals(  # noqa: C901 -- one loop
+def read_decimals(  # noqa: C901, PLR0912 -- one loop
     data: Bytes, begins: Ints, ends: Ints, scale: int, limit: Words, odd: Bools
 ) -> Words:
     """Return 128-bit integers (n, 2), low and high word, of numeric messages.
@@ -204,6 +246,16 @@ def read_decimals(  # noqa: C901 -- one loop
             continue
         if rest and (data[end] != 0x10 or data[end + 1] != scale):
             odd[i] = True
+            continue
+        if end - begins[i] <= 10 and begins[i] + 10 <= len(data):
+            value, sign = _short_decimal(load64(data, begins[i] + 2), end - begins[i] - 2)
+            if value >= limit[0] and limit[1] == np.uint64(0):
+                odd[i] = True
+            elif sign == np.uint64(0xD):
+                pairs[i, 0] = ~value + np.uint64(1)
+                pairs[i, 1] = ALL if value else np.uint64(0)
+            else:
+                pairs[i, 0] = value
             continue
         low, high = np.uint64(0), np.uint64(0)
         for j in range(begins[i] + 2, end - 1):
@@ -233,7 +285,7 @@ def read_decimals(  # noqa: C901 -- one loop
     return pairs
 
 
-@compiled
+@inlined
 def _scale(data: Bytes, at: int, stop: int) -> tuple[int, int]:
     """Return the scale field at `at`, which ends its message, and whether there is none other."""
     if at == stop:

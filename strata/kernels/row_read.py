@@ -10,18 +10,69 @@ only if that many bytes are there, and what is allocated is counted, not stated.
 as in `row_write`.
 """
 
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 
 from strata.kernels.arrays import Bools, Bytes, Ints, Words
-from strata.kernels.jit import compiled
+from strata.kernels.jit import compiled, inlined, lean
+from strata.kernels.memory import bit_length, copy, load64
+
+TOPS: Final = np.uint64(0x8080808080808080)
+ALL: Final = np.uint64(2**64 - 1)
+ROLES: Final = np.uint64(1 << 0x08 | 1 << 0x10 | 1 << 0x1A | 1 << 0x20)  # tags of roles' fields
 
 
-@compiled
+@inlined
+def _word(data: Bytes, at: int) -> np.uint64:
+    """Return the eight bytes at `at`; those behind the array are zero."""
+    if at + 8 <= len(data):
+        return load64(data, at)
+    word = np.uint64(0)
+    for j in range(at, len(data)):
+        word |= np.uint64(data[j]) << np.uint64(8 * (j - at))
+    return word
+
+
+@inlined
+def _squeeze(word: np.uint64) -> np.uint64:
+    """Return the lower seven bits of each byte, put together."""
+    x = word & ~TOPS
+    x = (x & np.uint64(0x007F007F007F007F)) | ((x & np.uint64(0x7F007F007F007F00)) >> np.uint64(1))
+    x = (x & np.uint64(0x00003FFF00003FFF)) | ((x & np.uint64(0x3FFF00003FFF0000)) >> np.uint64(2))
+    return (x & np.uint64(0x0FFFFFFF)) | ((x & np.uint64(0x0FFFFFFF00000000)) >> np.uint64(4))
+
+
+@inlined
 def _varint(data: Bytes, at: int, stop: int) -> tuple[np.uint64, int]:
     """Return the number at `at` and what follows it; -1: not there, or longer than needed."""
+    word = _word(data, at) if 0 <= at < stop else TOPS
+    last = ~word & TOPS
+    if last == np.uint64(0):
+        return _long_varint(data, at, stop)
+    bits = np.uint64(bit_length(last & (~last + np.uint64(1))))
+    end = at + np.int64(bits >> np.uint64(3))
+    word &= ALL >> (np.uint64(64) - bits)
+    exact = bits == np.uint64(8) or word >> (bits - np.uint64(8)) != np.uint64(0)
+    return _squeeze(word), end if exact and end <= stop else -1
+
+
+@inlined
+def _whole_varint(word: np.uint64, size: int, stop: int) -> tuple[np.uint64, int]:
+    """Return the number that fills the first bytes of a word, and `stop`; -1: it does not."""
+    keep = ALL >> np.uint64(64 - 8 * size)
+    word &= keep
+    exact = word & TOPS == TOPS & keep >> np.uint64(8)
+    exact = exact and (size == 1 or word >> np.uint64(8 * size - 8) != np.uint64(0))
+    return _squeeze(word), stop if exact else -1
+
+
+@lean
+def _long_varint(data: Bytes, at: int, stop: int) -> tuple[np.uint64, int]:
+    """Return the number at `at` and what follows it; -1: not there, or longer than needed."""
     value, shift = np.uint64(0), np.uint64(0)
-    while at < stop and shift < np.uint64(64):
+    while 0 <= at < stop and shift < np.uint64(64):
         byte = np.uint64(data[at])
         at += 1
         if byte < np.uint64(128):
@@ -33,41 +84,41 @@ def _varint(data: Bytes, at: int, stop: int) -> tuple[np.uint64, int]:
     return value, -1
 
 
-@compiled
+@inlined
 def _sized(data: Bytes, at: int, stop: int) -> tuple[int, int]:
     """Return where the bytes behind the length at `at` begin and end; -1: not before `stop`."""
-    if at < stop and data[at] < 128:
-        size = int(data[at])
+    if 0 <= at < stop and data[np.uint64(at)] < 128:
+        size = np.int64(data[np.uint64(at)])
         at += 1
     else:
         value, at = _varint(data, at, stop)
         if at < 0 or value > np.uint64(stop - at):
             return -1, -1
-        size = int(value)
+        size = np.int64(value)
     return (at, at + size) if size <= stop - at else (-1, -1)
 
 
-@compiled
+@inlined
 def _framed(data: Bytes, at: int, stop: int, frame: int) -> tuple[int, int]:
     """Return where the message with this frame at `at` begins and ends; -1: it is not there."""
-    if at >= stop or data[at] != frame:
+    if at < 0 or at + 2 > stop or data[np.uint64(at)] != frame:
         return -1, -1
-    return _sized(data, at + 1, stop)
+    size = np.int64(data[np.uint64(at + 1)])
+    if size >= 128:
+        return _sized(data, at + 1, stop)
+    return (at + 2, at + 2 + size) if size <= stop - at - 2 else (-1, -1)
 
 
-@compiled
-def _content(data: Bytes, start: int, stop: int, tag: int, head: int) -> int:
-    """Return what follows a datum's tag; -1: it has another one."""
-    if stop - start < head or data[start] != tag & 255:
-        return -1
-    if head == 2 and data[start + 1] != tag >> 8:
-        return -1
-    return start + head
+@inlined
+def _content(word: np.uint64, start: int, stop: int, tag: int, head: int) -> int:
+    """Return what follows a datum's tag; -1: it has another one. `word`: how the datum begins."""
+    mask = np.uint64(0xFFFF) if head == 2 else np.uint64(0xFF)
+    return start + head if stop - start >= head and word & mask == np.uint64(tag) else -1
 
 
-@compiled
-def _is_null(data: Bytes, start: int, stop: int) -> bool:
-    return stop - start == 2 and data[start] == 8 and data[start + 1] == 1
+@inlined
+def _is_null(word: np.uint64, start: int, stop: int) -> bool:
+    return stop - start == 2 and word & np.uint64(0xFFFF) == np.uint64(0x0108)
 
 
 @compiled
@@ -78,23 +129,22 @@ def walk(
 
     Shape: a row has len(keep) datums; `keep[c]` is the line of the answer for datum c, -1: none.
     """
-    starts = np.full((kept, len(begins)), -1, np.int64)
-    stops = np.full((kept, len(begins)), -1, np.int64)
+    starts = np.empty((kept, len(begins)), np.int64)
+    stops = np.empty((kept, len(begins)), np.int64)
     for i in range(len(begins)):
-        if begins[i] < 0:
-            continue
-        stop = begins[i]
+        stop, end = begins[i], ends[i]
         for c in range(len(keep)):
-            at, stop = _framed(data, stop, ends[i], 0x0A)
-            if at < 0:
+            start, stop = _framed(data, stop, end, 0x0A)
+            if start < 0:
                 break
-            if keep[c] >= 0:
-                starts[keep[c], i] = at
-                stops[keep[c], i] = stop
-        if stop != ends[i]:
-            odd[i] = True
+            line = keep[c]
+            if line >= 0:
+                starts[np.uint64(line), np.uint64(i)] = start
+                stops[np.uint64(line), np.uint64(i)] = stop
+        if stop != end or begins[i] < 0:
+            odd[i] |= begins[i] >= 0
             for line in range(kept):
-                starts[line, i] = -1
+                starts[line, i] = stops[line, i] = -1
     return starts, stops
 
 
@@ -106,11 +156,16 @@ def read_varints(
     values = np.zeros(len(starts), np.uint64)
     valid = np.zeros(len(starts), np.bool_)
     for i in range(len(starts)):
-        if starts[i] < 0 or _is_null(data, starts[i], stops[i]):
+        start, stop = starts[i], stops[i]
+        word = _word(data, start) if start >= 0 else np.uint64(0)
+        if start < 0 or _is_null(word, start, stop):
             continue
-        at = _content(data, starts[i], stops[i], tag, head)
-        value, at = _varint(data, at, stops[i] if at >= 0 else -1)
-        if at != stops[i] or value + within[0] > within[1]:
+        at = _content(word, start, stop, tag, head)
+        if at >= 0 and 0 < stop - at <= 8 - head:
+            value, at = _whole_varint(word >> np.uint64(8 * head), stop - at, stop)
+        else:
+            value, at = _varint(data, at, stop if at >= 0 else -1)
+        if at != stop or value + within[0] > within[1]:
             odd[i] = True
             continue
         values[i] = value
@@ -126,16 +181,15 @@ def read_fixed(
     values = np.zeros(len(starts), np.uint64)
     valid = np.zeros(len(starts), np.bool_)
     for i in range(len(starts)):
-        if starts[i] < 0 or _is_null(data, starts[i], stops[i]):
+        start, stop = starts[i], stops[i]
+        word = _word(data, start) if start >= 0 else np.uint64(0)
+        if start < 0 or _is_null(word, start, stop):
             continue
-        at = _content(data, starts[i], stops[i], tag, 1)
-        if at < 0 or stops[i] - at != width:
+        at = _content(word, start, stop, tag, 1)
+        if at < 0 or stop - at != width:
             odd[i] = True
             continue
-        word = np.uint64(0)
-        for j in range(width):
-            word |= np.uint64(data[at + j]) << np.uint64(8 * j)
-        values[i] = word
+        values[i] = _word(data, at) & (ALL >> np.uint64(64 - 8 * width))
         valid[i] = True
     return values, valid
 
@@ -148,11 +202,17 @@ def read_spans(
     begins, ends = np.full(len(starts), -1, np.int64), np.full(len(starts), -1, np.int64)
     valid = np.zeros(len(starts), np.bool_)
     for i in range(len(starts)):
-        if starts[i] < 0 or _is_null(data, starts[i], stops[i]):
+        start, stop = starts[i], stops[i]
+        word = _word(data, start) if start >= 0 else np.uint64(0)
+        if start < 0 or _is_null(word, start, stop):
             continue
-        at = _content(data, starts[i], stops[i], tag, head)
-        begin, end = _sized(data, at, stops[i] if at >= 0 else -1)
-        if begin < 0 or end != stops[i]:
+        at = _content(word, start, stop, tag, head)
+        size = np.int64(word >> np.uint64(8 * head) & np.uint64(0xFF))
+        if at >= 0 and size < 128 and stop - at == size + 1:
+            begin, end = at + 1, stop
+        else:
+            begin, end = _sized(data, at, stop if at >= 0 else -1)
+        if begin < 0 or end != stop:
             odd[i] = True
             continue
         begins[i], ends[i] = begin, end
@@ -169,15 +229,14 @@ def text_offsets(begins: Ints, ends: Ints) -> npt.NDArray[np.int32]:
     return offsets
 
 
-@compiled
+@lean
 def copy_texts(data: Bytes, begins: Ints, ends: Ints, out: Bytes) -> None:
     """Copy texts behind one another."""
     to = 0
     for i in range(len(begins)):
         begin = begins[i]
         size = ends[i] - begin
-        for j in range(size):
-            out[to + j] = data[begin + j]
+        copy(out, to, data, begin, size)
         to += size
 
 
@@ -191,8 +250,7 @@ def copy_blocks(data: Bytes, begins: Ints, ends: Ints, width: int, odd: Bools) -
         if ends[i] - begins[i] != width:
             odd[i] = True
             continue
-        for j in range(width):
-            out[width * i + j] = data[begins[i] + j]
+        copy(out, width * i, data, begins[i], width)
     return out
 
 
@@ -208,15 +266,21 @@ def read_others(data: Bytes, starts: Ints, stops: Ints, low: int, high: int) -> 
     return others
 
 
-@compiled
+@inlined
 def _number_field(data: Bytes, at: int, stop: int, wanted: int) -> tuple[int, np.uint64, int]:
     """Return tag, number and end of the field at `at`; tag 0: another one. `wanted` 0: a role."""
-    if at >= stop or (wanted and data[at] != wanted):
+    word = _word(data, at) if at < stop else np.uint64(0)
+    tag = np.int64(word & np.uint64(0xFF))
+    if at >= stop or (wanted and tag != wanted):
         return 0, np.uint64(0), at
-    tag = int(data[at])
-    value, end = _varint(data, at + 1, stop)
-    if not wanted and (tag not in {0x08, 0x10, 0x1A, 0x20} or (tag == 0x1A and value)):
-        end = -1
+    if stop - at >= 2 and word & np.uint64(0x8000) == np.uint64(0):
+        value, end = word >> np.uint64(8) & np.uint64(0x7F), at + 2
+    else:
+        value, end = _varint(data, at + 1, stop)
+    if not wanted:
+        known = tag < 64 and ROLES >> np.uint64(tag) & np.uint64(1)
+        if not known or (tag == 0x1A and value):
+            end = -1
     return tag, value, end
 
 
@@ -227,9 +291,10 @@ def read_number_messages(
     """Return tags and values of the fields of messages of numbers, see `put_number_messages`.
 
     Shape: `spec` (fields, 2): tag (0: that of a role) and group of a field; `within` (fields, 2)
-    as in `read_varints`. Fields that are left out have tag and value 0.
+    as in `read_varints`. Fields that are left out have the
+    value 0. Tags only if the first field is a role.
     """
-    tags = np.zeros((len(spec), len(begins)), np.uint8)
+    tags = np.zeros((len(spec) if spec[0, 0] == 0 else 0, len(begins)), np.uint8)
     values = np.zeros((len(spec), len(begins)), np.uint64)
     for i in range(len(begins)):
         at, stop = begins[i], ends[i]
@@ -250,7 +315,8 @@ def read_number_messages(
             if at < 0 or value + within[f, 0] > within[f, 1] or not (tag or spec[f, 0]):
                 good = False
                 break
-            tags[f, i] = tag
+            if not spec[f, 0]:
+                tags[f, i] = tag
             values[f, i] = value
         if not good or at != stop or stop != ends[i]:
             odd[i] = True
@@ -286,7 +352,7 @@ def find_elements(data: Bytes, begins: Ints, ends: Ints, offsets: Ints) -> tuple
     return starts, stops
 
 
-@compiled
+@lean
 def mark_parents(offsets: Ints, child_odd: Bools, odd: Bools) -> None:
     """Mark lists of which an element is odd."""
     for i in range(len(odd)):
@@ -305,7 +371,7 @@ def find_array(data: Bytes, begins: Ints, ends: Ints, odd: Bools) -> tuple[Ints,
     return rows, row_ends
 
 
-@compiled
+@lean
 def check_dimensions(offsets: Ints, lengths: Words, elements: Ints, odd: Bools) -> None:
     """Mark arrays whose lengths do not multiply to the number of elements; none: no elements."""
     for i in range(len(odd)):
@@ -345,7 +411,7 @@ def find_entries(
     return keys, key_ends, starts, stops
 
 
-@compiled
+@inlined
 def _before(data: Bytes, at: int, end: int, other: int, other_end: int) -> bool:
     """Return whether bytes sort before others."""
     while at < end and other < other_end:

@@ -1,0 +1,124 @@
+"""Words of eight and four bytes at any byte of an array: what kernels move at once.
+
+Nothing is checked here: who asks for a word makes sure that all its bytes lie inside the array.
+Little-endian. Where Numba is switched off, the same functions in Python.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from strata.kernels.arrays import Bytes
+from strata.kernels.jit import inlined
+
+WORD: Final = ir.IntType(64)
+HALF: Final = ir.IntType(32)
+Emitted = tuple[Any, Callable[..., Any]]  # what Numba asks of an intrinsic: types and generator
+
+
+def _pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any, size: Any) -> Any:
+    """Return a pointer to `size` bits at a byte of an array."""
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [at]), size.as_pointer())
+
+
+def _load64(_: Any, data: Any, at: Any) -> Emitted:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], args[0], args[1], WORD)
+        return builder.load(pointer, align=1)
+
+    return types.uint64(data, types.int64), emit
+
+
+def _store64(_: Any, out: Any, at: Any, word: Any) -> Emitted:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], args[0], args[1], WORD)
+        builder.store(args[2], pointer, align=1)
+        return context.get_dummy_value()
+
+    return types.void(out, types.int64, types.uint64), emit
+
+
+def _store32(_: Any, out: Any, at: Any, word: Any) -> Emitted:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], args[0], args[1], HALF)
+        builder.store(builder.trunc(args[2], HALF), pointer, align=1)
+        return context.get_dummy_value()
+
+    return types.void(out, types.int64, types.uint64), emit
+
+
+def _load32(_: Any, data: Any, at: Any) -> Emitted:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], args[0], args[1], HALF)
+        return builder.zext(builder.load(pointer, align=1), WORD)
+
+    return types.uint64(data, types.int64), emit
+
+
+def _byte_swap(_: Any, word: Any) -> Emitted:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bswap(args[0])
+
+    return types.uint64(types.uint64), emit
+
+
+def _bit_length(_: Any, word: Any) -> Emitted:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        zeros = builder.ctlz(args[0], ir.IntType(1)(0))
+        return builder.sub(WORD(64), zeros)
+
+    return types.int64(types.uint64), emit
+
+
+if numba.config.DISABLE_JIT:
+
+    def load64(data: Bytes, at: int) -> np.uint64:
+        """Return the eight bytes at `at`."""
+        return np.uint64(int.from_bytes(data[at : at + 8].tobytes(), "little"))
+
+    def load32(data: Bytes, at: int) -> np.uint64:
+        """Return the four bytes at `at`."""
+        return np.uint64(int.from_bytes(data[at : at + 4].tobytes(), "little"))
+
+    def byte_swap(word: np.uint64) -> np.uint64:
+        """Return a word with its bytes in the opposite order."""
+        return np.uint64(int.from_bytes(int(word).to_bytes(8, "little"), "big"))
+
+    def store64(out: Bytes, at: int, word: np.uint64) -> None:
+        """Write eight bytes at `at`."""
+        out[at : at + 8] = np.frombuffer(int(word).to_bytes(8, "little"), np.uint8)
+
+    def store32(out: Bytes, at: int, word: np.uint64) -> None:
+        """Write the lower four bytes of a word at `at`."""
+        out[at : at + 4] = np.frombuffer(int(word).to_bytes(8, "little")[:4], np.uint8)
+
+    def bit_length(word: np.uint64) -> int:
+        """Return how many bits a word needs, 0 for 0."""
+        return int(word).bit_length()
+
+else:
+    load64, load32, store64, store32, byte_swap, bit_length = map(
+        intrinsic, (_load64, _load32, _store64, _store32, _byte_swap, _bit_length)
+    )
+
+
+@inlined
+def copy(out: Bytes, to: int, data: Bytes, at: int, size: int) -> None:
+    """Copy `size` bytes, no more and no less, eight at a time as far as that goes."""
+    if size >= 8:
+        for j in range(0, size - 8, 8):
+            store64(out, to + j, load64(data, at + j))
+        store64(out, to + size - 8, load64(data, at + size - 8))
+    elif size >= 4:
+        last = load32(data, at + size - 4)
+        store32(out, to, load32(data, at))
+        store32(out, to + size - 4, last)
+    else:
+        for j in range(size):
+            out[to + j] = data[at + j]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strata.format.encodings import ENCODINGS, encoding
-from strata.model.schema import Relation
+from strata.model.schema import Column, Relation
 from strata.model.types import ColumnType, Kind, parse_type
 from strata.stats import collect, concat, encoded_size, encoded_sizes, trim, union
 from strata.stats.trim import kept_names, trim_table
@@ -27,6 +27,7 @@ from tests.facts import (
     poison,
     table,
 )
+from tests.values import arrays, every_type
 
 DOCUMENTS = Relation(0, (DOCUMENT,), (DOCUMENT.id,), ())
 EACH_TYPE = [Relation(0, (column,), (column.id,), ()) for column in EVERY_TYPE.columns]
@@ -150,6 +151,25 @@ def test_each_type_is_enclosed_at_every_budget(relation: Relation, data: st.Data
 
         assert complaints(trimmed, rows, relation) == []
         assert encoded_size(trimmed) <= budget
+
+
+@pytest.mark.parametrize("declared", every_type(), ids=str)
+@few
+@given(st.data())
+def test_canonical_values_are_enclosed_together_and_trimmed(
+    declared: ColumnType, data: st.DataObject
+) -> None:
+    relation = Relation(0, (Column(1, "c", declared),), (1,), ())
+    parts = data.draw(st.lists(arrays(declared, max_rows=4), min_size=1, max_size=3))
+    tables = [pa.table([part], names=["1"]) for part in parts]
+    budget = data.draw(st.integers(0, 80))
+    rows = [trim(collect(part, relation), relation, budget, ())[0] for part in tables]
+
+    for row, part in zip(rows, tables, strict=True):
+        assert complaints(row, part, relation) == []
+    united = union(concat(rows, [part.num_rows for part in tables]))
+    if united is not None:
+        assert complaints(united, pa.concat_tables(tables), relation) == []
 
 
 @given(st.data(), KEEPS)

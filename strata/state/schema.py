@@ -200,16 +200,22 @@ def _added(spec: ShardSpec, current: Relation, change: AddColumn, next_id: int) 
             reason="rows that are stored have no value for it",
             cure="give a default, or allow null",
         )  # fmt: skip
-    if spec.source.envelope == "diff" and change.name == spec.source.diff_column:
-        raise InvalidRequest("the diff column of the source cannot be stored", **where)
-    if spec.time.column == change.name and change.type.kind not in TIME_KINDS:
-        raise InvalidRequest(
-            "the source's time is read from this name", **where, type=str(change.type),
-            cure=f"another name, or one of the types {', '.join(TIME_KINDS)}",
-        )  # fmt: skip
+    _check_source(spec, change.name, change.type)
     column = Column(next_id, change.name, change.type, change.nullable, change.default)
     check_defaults(spec.name, [column])
     return [*current.columns, column]
+
+
+def _check_source(spec: ShardSpec, name: str, kind: ColumnType) -> None:
+    """Refuse to call a column by a name that means something else in the source."""
+    where: dict[str, Any] = {"shard": spec.name, "column": name}
+    if spec.source.envelope == "diff" and name == spec.source.diff_column:
+        raise InvalidRequest("the diff column of the source cannot be stored", **where)
+    if spec.time.column == name and kind.kind not in TIME_KINDS:
+        raise InvalidRequest(
+            "the source's time is read from this name", **where, type=str(kind),
+            cure=f"another name, or one of the types {', '.join(TIME_KINDS)}",
+        )  # fmt: skip
 
 
 def _dropped(spec: ShardSpec, current: Relation, change: DropColumn) -> list[Column]:
@@ -240,6 +246,7 @@ def _renamed(spec: ShardSpec, current: Relation, change: RenameColumn) -> list[C
         raise InvalidRequest("the column has this name already", **where)
     if change.to.lower() in {c.name.lower() for c in current.columns if c.id != column.id}:
         raise InvalidRequest("there is a column of this name (case does not count)", **where)
+    _check_source(spec, change.to, column.type)
     return [_with(c, column, name=change.to) for c in current.columns]
 
 

@@ -130,6 +130,8 @@ def test_what_the_source_reads_by_name_is_not_taken() -> None:
     diffs = create(spec(columns=COLUMNS, key=["id"], source={"envelope": "diff"}), 1000)
     with pytest.raises(InvalidRequest, match="diff column"):
         evolve(diffs, 2000, change=AddColumn("diff", INT))
+    with pytest.raises(InvalidRequest, match="diff column"):
+        evolve(diffs, 2000, change=RenameColumn("note", "diff"))
     timed = create(spec(columns=COLUMNS, key=["id"], time={"from": "source", "column": "ts"}), 1000)
     with pytest.raises(InvalidRequest, match="time"):
         evolve(timed, 2000, change=AddColumn("ts", parse_type("string")))

@@ -8,6 +8,7 @@ import pyarrow as pa
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.stats import collect, concat, encoded_size, encoded_sizes
+from strata.stats.size import column_bits
 from tests.facts import canonical
 
 TYPES = ["int64", "timestamptz", "float64", "numeric(10,2)", "date", "string", "jsonb", "bool"]
@@ -51,6 +52,50 @@ def test_the_measure_is_within_a_third_of_a_stored_manifest() -> None:
     measured = encoded_sizes(table).mean()
 
     assert real * 0.67 < measured < real * 1.5
+
+
+WIDE = ["uuid", "interval", "uint64", "uint8", "record<lat: float64, n: uint32>", "list<int32>"]
+WIDE_RELATION = Relation(
+    0, tuple(Column(i, t, parse_type(t)) for i, t in enumerate(WIDE, 1)), (1,), ()
+)
+
+
+def wide_part(rng: random.Random) -> pa.RecordBatch:
+    """Return the statistics of a part of values of a fixed width, and nested ones."""
+    count = rng.randint(5, 30)
+    rows = range(count)
+    months = [(2**31 + rng.randint(0, 99)).to_bytes(4, "big") for _ in rows]
+    arrays = [
+        pa.array([rng.randbytes(16) for _ in rows], pa.binary(16)),
+        pa.array([m + b"\x80\0\0\0\x80" + bytes(7) for m in months], pa.binary(16)),
+        pa.array([rng.randint(2**63, 2**64 - 1) for _ in rows], pa.uint64()),
+        pa.array([rng.randint(0, 255) for _ in rows], pa.uint8()),
+        pa.array(
+            [{"lat": rng.random(), "n": rng.randint(0, 2**32 - 1)} for _ in rows],
+            pa.struct([("lat", pa.float64()), ("n", pa.uint32())]),
+        ),
+        pa.array([[rng.randint(0, 99)] * rng.randint(0, 3) for _ in rows], pa.list_(pa.int32())),
+    ]
+    return collect(
+        pa.table(arrays, names=[str(c.id) for c in WIDE_RELATION.columns]), WIDE_RELATION
+    )
+
+
+def test_values_of_a_fixed_width_and_nested_ones_are_measured_alike() -> None:
+    rng = random.Random(7)
+    stats = [wide_part(rng) for _ in range(PARTS)]
+    table = concat(stats, [row["rows"][0].as_py() for row in stats])
+
+    real = (stored_bytes(table) - stored_bytes(table.slice(0, 1))) / (PARTS - 1)
+
+    assert real * 0.67 < encoded_sizes(table).mean() < real * 1.5
+
+
+def test_unsigned_numbers_cost_their_significant_bytes() -> None:
+    values = pa.array([0, 1, 255, 256, 2**56 - 1, 2**56, 2**64 - 1, None], pa.uint64())
+    column = pa.StructArray.from_arrays([values], ["low"])
+
+    assert (column_bits(column) - 1).tolist() == [0, 8, 8, 16, 56, 64, 64, 0]
 
 
 def test_an_empty_row_costs_nothing() -> None:

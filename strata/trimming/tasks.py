@@ -1,7 +1,7 @@
 """Trimming, manifest by manifest: what may run on another machine."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,15 +10,15 @@ import pyarrow.compute as pc
 
 from strata.expr.filter import Filter
 from strata.format.manifest import stats_columns, stats_rows
-from strata.manifests import Fresh, Selection, id_of, manifest_of, with_statistics
+from strata.manifests import Fresh, Selection, id_of, manifest_of
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import StatsSpec
 from strata.prune import conjuncts, credit, decide, proofs
 from strata.state.state import Batch
-from strata.stats import encoded_size, encoded_sizes, trim
+from strata.stats import TrimReport, encoded_sizes, trim_table
 from strata.stats.size import column_bits
-from strata.stats.wire import PREFIX
+from strata.stats.wire import PREFIX, ROWS
 from strata.store.open import open_stores
 
 
@@ -137,43 +137,45 @@ def trim_rows(task: TrimTask) -> Trimmed | None:
     if whole is None:
         return None
     table = whole.take(pa.array(task.rows, pa.int64()))
-    found: dict[int, Fresh] = {}
-    dropped: Counter[str] = Counter()
-    shortened: Counter[str] = Counter()
-    old = stats_rows(table)
-    versions = table["stats_version"].to_pylist()
-    for number, row in enumerate(old):
-        if row is None:
-            continue
-        new, lost, shorter = trim_part(row, task)
-        dropped.update(lost)
-        shortened.update(shorter)
-        if lost or shorter:
-            found[number] = Fresh(new, versions[number])
-    after = with_statistics(table, found) if found else table
-    keys = table["key"].to_pylist()
-    pairs = {keys[n]: (old[n], fresh) for n, fresh in found.items()}
+    old = stats_columns(table)
+    new, reports = trim_parts(old, task)
+    changed = [n for n, report in enumerate(reports) if report.dropped or report.shortened]
+    before, after = (stats_rows(some.take(pa.array(changed, pa.int64()))) for some in (old, new))
+    keys, versions = table["key"].to_pylist(), table["stats_version"].to_pylist()
+    pairs = {
+        keys[number]: (was, Fresh(_some(row, was), versions[number]))
+        for number, was, row in zip(changed, before, after, strict=True)
+        if was is not None
+    }
+    dropped = Counter(name for report in reports for name in report.dropped)
+    shortened = Counter(name for report in reports for name in report.shortened)
     return Trimmed(
-        task.batch, pairs, _tallies(table, after, dropped, shortened), _skipped(task, table, after)
+        task.batch, pairs, _tallies(old, new, dropped, shortened), _skipped(task, old, new)
     )
 
 
-def trim_part(
-    row: pa.RecordBatch, task: TrimTask
-) -> tuple[pa.RecordBatch, Sequence[str], Sequence[str]]:
-    """Return one part's statistics trimmed, and the names that were dropped and shortened."""
+def trim_parts(stats: pa.Table, task: TrimTask) -> tuple[pa.Table, list[TrimReport]]:
+    """Return the statistics of some parts trimmed, those of other columns as they are."""
     relation, spec = task.state.relation, task.spec
-    names = row.schema.names
-    rest = [n for n in names if task.ids and n.startswith(PREFIX) and id_of(n) not in task.ids]
-    kept = row.select(rest)
-    budget = max(0, spec.budget_bytes - encoded_size(kept)) if rest else spec.budget_bytes
-    some = row.select([n for n in names if n not in rest])
-    new, report = trim(some, relation, budget, spec.keep, task.weights)
-    columns = dict(zip(new.schema.names, new.columns, strict=True))
-    columns |= dict(zip(rest, kept.columns, strict=True))
-    order = [name for name in names if name in columns]
-    whole = pa.RecordBatch.from_arrays([columns[name] for name in order], names=order)
-    return whole, report.dropped, report.shortened
+    rest = [n for n in stats.column_names if task.ids and _is_other(n, task.ids)]
+    if not rest:
+        return trim_table(stats, relation, spec.budget_bytes, spec.keep, task.weights)
+    others = stats.select(rest)
+    budgets = np.maximum(0, spec.budget_bytes - encoded_sizes(others)).tolist()
+    some = stats.drop_columns(rest)
+    new, reports = trim_table(some, relation, budgets, spec.keep, task.weights)
+    for name in rest:
+        new = new.append_column(name, others[name])
+    return new.select([n for n in stats.column_names if n in new.column_names]), reports
+
+
+def _is_other(name: str, ids: Collection[int]) -> bool:
+    return name.startswith(PREFIX) and id_of(name) not in ids
+
+
+def _some(row: pa.RecordBatch | None, was: pa.RecordBatch) -> pa.RecordBatch:
+    """Return what is left of a part's statistics: its number of rows if there is nothing else."""
+    return was.select([ROWS]) if row is None else row
 
 
 def _tallies(
@@ -200,5 +202,5 @@ def _bits(table: pa.Table, name: str) -> int:
 
 
 def _skipped(task: TrimTask, before: pa.Table, after: pa.Table) -> tuple[tuple[int, int], ...]:
-    first, then = (task.state.judge(stats_columns(table)) for table in (before, after))
+    first, then = (task.state.judge(stats) for stats in (before, after))
     return tuple((a.skipped, b.skipped) for a, b in zip(first, then, strict=True))

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata import __version__
-from strata.audit.blame import find_lies
+from strata.audit.blame import Lie, find_lies
 from strata.audit.verdict import FORMAT_CHECK, Verdict
+from strata.crossing import migrated
 from strata.errors import Corrupt, StrataError
 from strata.format.columns import D, T
 from strata.format.digest import content_digest
@@ -102,8 +103,21 @@ def _compare(task: PartTask, data: bytes) -> tuple[int, list[Finding]]:
     if task.stats is not None:
         recorded = pa.ipc.open_stream(task.stats).read_next_batch()
         lies = find_lies(recorded, collect(updates, relation), relation)
+        lies += _younger_lies(recorded, updates, relation, task.relations[-1])
         findings += [Finding(lie.column, str(lie)) for lie in lies]
     return updates.num_rows, findings
+
+
+def _younger_lies(
+    recorded: pa.RecordBatch, updates: pa.Table, written: Relation, newest: Relation
+) -> list[Lie]:
+    """Return the lies about columns that the part predates, which a backfill may have collected."""
+    younger = tuple(c for c in newest.columns if c.id not in written.by_id)
+    if not younger:
+        return []
+    rows = migrated(updates, written, newest)
+    only = Relation(newest.version, younger, (), ())
+    return find_lies(recorded, collect(rows, only), only)
 
 
 def _figures(

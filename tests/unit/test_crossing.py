@@ -3,8 +3,10 @@
 from collections import Counter
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
+from strata.audit.parts import PartTask, check_part
 from strata.compact import compact_shard
 from strata.crossing import Crossed, crosses, expected_shift, migrated
 from strata.errors import Corrupt
@@ -19,6 +21,7 @@ from strata.plan import plan_read
 from strata.rewrite import TaskResult
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
 from strata.state.state import State
+from strata.stats import collect
 from strata.store.keys import part_prefix
 from strata.store.open import Stores
 from strata.write import write_batch, write_parts
@@ -177,6 +180,30 @@ def test_an_input_that_is_not_what_was_recorded_is_found(change: Change) -> None
 
     with pytest.raises(Corrupt, match="recorded when it was written"):
         compact_shard(stores, "shard", settings(), full=True)
+
+
+@pytest.mark.parametrize(("low", "outcome"), [(50, "clean"), (51, "mismatch")])
+def test_the_format_check_judges_statistics_of_columns_that_a_part_predates(
+    low: int, outcome: str
+) -> None:
+    """A backfill after the change collects them; they must hold as the others do."""
+    stores = filled(3)
+    evolve(stores, AddColumn("x", INT, default=50))
+    state = load(stores)
+    ref = plan_read(stores, state).fetched[0]
+    newest = migrated(table(RELATION, [("k", 1, 1, 0, 1)] * 3), RELATION, state.relation)
+    only = Relation(1, (state.relation.by_id[4],), (), ())
+    stats = collect(newest, only)
+    bounds = {**stats["s.4"][0].as_py(), "low": low, "high": low}
+    stats = stats.set_column(1, "s.4", pa.array([bounds], stats["s.4"].type))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, stats.schema) as writer:
+        writer.write_batch(stats)
+
+    recorded = sink.getvalue().to_pybytes()
+    task = PartTask("run", "shard", stores.settings, ref, state.relations, recorded)
+
+    assert check_part(task).outcome == outcome
 
 
 def test_a_shift_is_of_all_tasks_together() -> None:

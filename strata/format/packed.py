@@ -321,22 +321,23 @@ def _ragged(chars: npt.NDArray[np.uint8], kept: Bools | None) -> pa.StringArray:
 def _plain_text(numbers: Numbers) -> pa.StringArray:
     """Return finite numbers of at most 39 places on either side of the point as texts.
 
-    Shape: columns of the matrix: sign, places 38 to 0, point, places -1 to -39.
+    Shape: columns of the matrix: sign, places in front of the point, it, places behind it; as
+    many as the longest number needs.
     """
-    place = np.concatenate([np.arange(MAX_DIGITS)[::-1], -1 - np.arange(MAX_DIGITS)])
+    top = np.clip(numbers.exponent + numbers.count, 1, MAX_DIGITS)
+    low = np.clip(numbers.exponent, -MAX_DIGITS, 0)
+    whole, part = int(top.max(initial=1)), -int(low.min(initial=0))
+    place = np.concatenate([np.arange(whole)[::-1], -1 - np.arange(part)])
     at = place[None, :] - numbers.exponent[:, None]
     inside = (at >= 0) & (at < MAX_DIGITS)
     digits = np.take_along_axis(numbers.digits, np.clip(at, 0, MAX_DIGITS - 1), axis=1)
     chars = np.where(inside, digits, np.uint8(0)) + np.uint8(ord("0"))
-    top = np.maximum(numbers.exponent + numbers.count, 1)
-    kept = (place[None, :] < top[:, None]) & (place[None, :] >= numbers.exponent[:, None])
-    kept[:, :MAX_DIGITS] |= (place[:MAX_DIGITS] < top[:, None]) & (place[:MAX_DIGITS] >= 0)
+    kept = (place[None, :] < top[:, None]) & (place[None, :] >= low[:, None])
     count = len(numbers)
     sign = np.full((count, 1), ord("-"), np.uint8)
     point = np.full((count, 1), ord("."), np.uint8)
-    matrix = np.hstack([sign, chars[:, :MAX_DIGITS], point, chars[:, MAX_DIGITS:]])
-    shown = [numbers.negative[:, None], kept[:, :MAX_DIGITS], numbers.exponent[:, None] < 0,
-             kept[:, MAX_DIGITS:]]  # fmt: skip
+    matrix = np.hstack([sign, chars[:, :whole], point, chars[:, whole:]])
+    shown = [numbers.negative[:, None], kept[:, :whole], low[:, None] < 0, kept[:, whole:]]
     return _ragged(matrix, np.hstack(shown))
 
 

@@ -32,6 +32,7 @@ WRITER: Final[Mapping[str, Any]] = {
     "version": "2.6",
     "compression": "zstd",
     "compression_level": 1,
+    "data_page_size": 256 * 1024,  # stays in the cache between encoding and compressing
     "write_page_checksum": True,
     "store_schema": True,
     "store_decimal_as_integer": True,  # up to 18 digits: faster and smaller than bytes

@@ -4,6 +4,7 @@ Equal updates give equal bytes: chunking and slicing of the input leave no trace
 Parquet's own are written for other readers; Strata never relies on them.
 """
 
+import io
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ def encode_part(
     footer = Footer(check_layout(layout), relation.version, description, updates.num_rows)
     schema = part_schema(relation, footer)
     groups = row_groups(updates, row_group_bytes)
-    sink = pa.BufferOutputStream()
+    sink = io.BytesIO()  # grows, and gives its bytes away, with fewer copies than Arrow's own
     columns = [name for name in schema.names if name not in (K, V)]
     sample = _columns(sample_of(updates), relation, schema, columns)
     settings = writer_settings(sample, updates.num_rows, footer.layout)
@@ -64,7 +65,7 @@ def encode_part(
     with pq.ParquetWriter(sink, schema, **settings) as writer:
         for table in _ahead(steps, footer.has_rows):
             writer.write_table(table, row_group_size=table.num_rows)
-    return EncodedPart(sink.getvalue().to_pybytes(), groups)
+    return EncodedPart(sink.getvalue(), groups)
 
 
 def row_groups(updates: pa.Table, limit_bytes: int) -> list[int]:

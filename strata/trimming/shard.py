@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-import pyarrow as pa
-
 from strata import usage
 from strata.errors import InvalidRequest
 from strata.machine import Machine
@@ -21,7 +19,6 @@ from strata.model.runner import Runner, serial
 from strata.model.settings import UsageSettings
 from strata.model.spec import StatsSpec
 from strata.state.state import State
-from strata.stats import encoded_size
 from strata.store.open import Stores
 from strata.trimming.report import ColumnEffect, FilterEffect, Named, TrimShardReport
 from strata.trimming.tasks import (
@@ -157,9 +154,9 @@ class _Job:
             done += trimmed
             if not dry_run:
                 report = self._commit(report, trimmed)
-        gained = sum(_bytes_added(tally) for one in done for tally in one.stats.values())
         if dry_run:
-            report = replace(report, stats_bytes_after=before + gained)
+            added = sum(one.bytes_added for one in done)
+            report = replace(report, stats_bytes_after=before + added)
         return self._effects(report, surveys, done, weights)
 
     def _commit(self, report: TrimShardReport, trimmed: Sequence[Trimmed]) -> TrimShardReport:
@@ -225,11 +222,6 @@ class _Job:
             for name, tally in sorted(tallies.items())
             if tally.dropped or tally.shortened
         )  # fmt: skip
-
-
-def _bytes_added(pair: tuple[pa.RecordBatch, Fresh]) -> int:
-    old, fresh = pair
-    return encoded_size(fresh.stats) - encoded_size(old)
 
 
 def _by_batch(results: Iterable[Trimmed | None]) -> Iterator[list[Trimmed]]:

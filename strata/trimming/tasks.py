@@ -108,6 +108,7 @@ class Trimmed:
     stats: Mapping[str, tuple[pa.RecordBatch, Fresh]]  # by part: what was trimmed, and the result
     columns: Mapping[str, "Tally"]  # by statistics column
     skipped: tuple[tuple[int, int], ...]  # for each filter: parts skipped before and after
+    bytes_added: int  # size of the statistics, after less before
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +151,9 @@ def trim_rows(task: TrimTask) -> Trimmed | None:
     dropped = Counter(name for report in reports for name in report.dropped)
     shortened = Counter(name for report in reports for name in report.shortened)
     return Trimmed(
-        task.batch, pairs, _tallies(old, new, dropped, shortened), _skipped(task, old, new)
-    )
+        task.batch, pairs, _tallies(old, new, dropped, shortened), _skipped(task, old, new),
+        int(encoded_sizes(new).sum() - encoded_sizes(old).sum()),
+    )  # fmt: skip
 
 
 def trim_parts(stats: pa.Table, task: TrimTask) -> tuple[pa.Table, list[TrimReport]]:

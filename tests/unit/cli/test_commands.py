@@ -147,6 +147,43 @@ def test_statistics_are_backfilled_and_trimmed(cli: Cli) -> None:
     assert trimmed["stats_bytes_after"] < trimmed["stats_bytes_before"]
 
 
+def test_statistics_are_chosen_and_their_cost_told(cli: Cli) -> None:
+    cli.create()
+    for lower in (0, 1000):
+        file = cli.file(f"old-{lower}.jsonl", f'{{"id": {lower}, "kind": "a", "payload": {{}}}}')
+        bounds = ("--lower", str(lower), "--upper", str(lower + 1000))
+        cli.json("ingest", "events", "--from", file, "--write-format", "row", *bounds)
+
+    dry = cli.json("stats", "backfill", "events", "--dry-run")
+    _, told, _ = cli.run("stats", "backfill", "events", "--dry-run")
+    named = cli.json("stats", "backfill", "events", "--columns", "kind,1", "--from", "1000")
+    shown = cli.json("stats", "show", "events")
+    limited = cli.json("stats", "backfill", "events", "--max-parts", "1", "--version", "1")
+    code, _, err = cli.run("stats", "backfill", "events", "--version", "99")
+
+    assert {"parts_selected", "parts_changed", "stats_bytes_before", "stats_bytes_after"} <= set(
+        dry
+    )
+    assert (dry["parts_selected"], dry["requests"], dry["seconds"]) == (2, 2, None)
+    assert named["parts_changed"] == 1
+    assert [(s["column"], s["version"]) for s in shown["statistics"]] == [("id", 0), ("kind", 0)]
+    assert limited["parts_changed"] == 1
+    assert (code, "no such version" in err) == (2, True)
+    assert "unknown" in told
+
+
+def test_trimming_says_what_it_costs(cli: Cli) -> None:
+    cli.create()
+    cli.ingest(0, *(f'{{"id": {n}, "kind": "kind {n}"}}' for n in range(9)))
+
+    found = cli.json("stats", "trim", "events", "--budget", "0", "--columns", "kind")
+
+    assert (found["parts_changed"], found["filters"]) == (1, [])
+    assert [(c["column"], c["parts"], c["dropped"]) for c in found["columns"]] == [("kind", 1, 1)]
+    code, out, _ = cli.run("stats", "trim", "events", "--budget", "0", "--dry-run")
+    assert (code, "dropped" in out) == (0, True)
+
+
 def test_history_and_shards_tell_what_happened(cli: Cli) -> None:
     cli.create()
     cli.ingest(0, '{"id": 1}')

@@ -16,6 +16,10 @@ _ESCAPES: Final = np.zeros(256, np.uint8)  # what stands behind a backslash, and
 for _letter, _byte in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
     _ESCAPES[_letter] = _byte
 
+_ORDINARY: Final = np.zeros(256, np.uint8)  # ASCII that stands for itself in a string
+_ORDINARY[0x20:0x80] = 1
+_ORDINARY[[QUOTE, BACKSLASH]] = 0
+
 
 @inlined
 def at(text: Bytes, i: Int, end: Int) -> Int:
@@ -41,13 +45,13 @@ def string_end(used: Ints, text: Bytes, i: Int, end: Int) -> Int:
     Bytes of other than ASCII are noted, their coding has to be checked.
     """
     while i < end:
-        byte = text[i]
-        if byte == QUOTE or byte == BACKSLASH:
-            return i
-        if byte < 0x20:
+        while i < end and _ORDINARY[text[i]]:
+            i += 1
+        if i == end or text[i] < 0x20:
             return REFUSE
-        if byte >= 0x80:
-            used[WIDE] = 1
+        if text[i] < 0x80:
+            return i
+        used[WIDE] = 1
         i += 1
     return REFUSE
 

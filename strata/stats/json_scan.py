@@ -146,6 +146,13 @@ class Scanner:
         return self._state.kept[place, side, :length].tobytes().decode(errors="ignore")
 
 
+def warm() -> None:
+    """Use every kernel of the scanner once, so that it is compiled."""
+    scanner = Scanner()
+    scanner.add(pa.array(['{"a":[1.5,"x",null]}', f'["{"x" * 9000}"]']))
+    scanner.finish()
+
+
 def _ends(values: list[N]) -> tuple[N, N] | None:
     return (min(values), max(values)) if values else None
 

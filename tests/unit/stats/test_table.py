@@ -135,3 +135,25 @@ def test_the_union_of_nothing_has_no_rows() -> None:
 
     assert row is not None
     assert row.to_pylist() == [{"rows": 0}]
+
+
+def test_json_statistics_without_a_count_of_integers_stay_known() -> None:
+    new = documents('{"a":1}')
+    old = pa.RecordBatch.from_arrays(
+        [_without_integers(column) for column in new.columns], names=new.schema.names
+    )
+
+    for rows in ([old, new], [new, old], [old, old]):
+        field = known(union(concat(rows, [1, 1])), "s.5$.a")  # type: ignore[arg-type]
+        assert field is not None
+        assert (field["numbers"], field["num_high"], field.get("integers")) == (2, 1.0, None)
+    field = known(union(concat([new, new], [1, 1])), "s.5$.a")  # type: ignore[arg-type]
+    assert field is not None
+    assert field["integers"] == 2
+
+
+def _without_integers(column: pa.Array) -> pa.Array:
+    if not pa.types.is_struct(column.type) or column.type.get_field_index("integers") < 0:
+        return column
+    fields = [f for f in column.type if f.name != "integers"]
+    return pa.StructArray.from_arrays([column.field(f.name) for f in fields], fields=fields)

@@ -39,6 +39,8 @@ VALUES: dict[str, list[Any]] = {
     "int32": [-1, 0, 5, 50, None],
     "int64": [-1, 0, 5, 50, None],
     "string": ["", "x", "y", None],
+    "uint8": [0, 5, 50, 255, None],
+    "varchar(2)": ["", "x", "y", None],
     "float32": [-0.5, 0.0, 5.0, None],
     "float64": [-0.5, 0.0, 5.0, None],
 }

@@ -11,11 +11,15 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pyspark.sql import datasource as ds
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import DataType, StructType
 
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.format.encodings import spark_type
+from strata.format.view import view_type
 from strata.model.schema import Relation
+from strata.spark.constants import YEAR_MONTH
 from strata.spark.tree import column_id
 
 _COMPARISONS: Final[Mapping[type[ds.Filter], str]] = MappingProxyType(
@@ -71,13 +75,33 @@ def _expr(filter: ds.Filter, relation: Relation) -> Expr | None:
     return Call(function, (column, value), "boolean")
 
 
-def _column(path: tuple[str, ...], relation: Relation) -> Column | None:
-    number = column_id(relation, path[0]) if len(path) == 1 else None
+def _column(path: tuple[str, ...], relation: Relation) -> Column | Call | None:
+    """Return a column, or a field of one, as the analysed filter would have it."""
+    number = column_id(relation, path[0]) if path else None
     if number is None:
         return None
     column = relation.by_id[number]
     ddl = spark_type(column.type)
-    return Column(number, column.name, _DDL.get(ddl, ddl), column.nullable)
+    if len(path) == 1:
+        return Column(number, column.name, _DDL.get(ddl, ddl), column.nullable)
+    if YEAR_MONTH in ddl:  # the source shows months where the statistics know intervals
+        return None
+    kind = from_arrow_type(view_type(column.type), prefer_timestamp_ntz=True)
+    expr: Column | Call = Column(number, column.name, _type_name(kind), column.nullable)
+    for name in path[1:]:
+        if not isinstance(kind, StructType) or name not in kind.names:
+            return None
+        ordinal = kind.names.index(name)
+        kind = kind.fields[ordinal].dataType
+        args = (expr, Literal(ordinal, "integer"))
+        expr = Call("get_struct_field", args, _type_name(kind))
+    return expr
+
+
+def _type_name(kind: DataType) -> str:
+    """Return the name of a type as `strata.spark.tree.type_name` does, without a JVM."""
+    name = kind.jsonValue()
+    return name if isinstance(name, str) else kind.simpleString()
 
 
 def _literal(value: Any, kind: str) -> Literal | None:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
+from pyspark.sql.datasource import GreaterThan
 
 from strata.format.columns import updates_schema
 from strata.format.view import to_view
@@ -20,6 +21,7 @@ from strata.spark import snapshot
 from strata.spark.carried import packed_up
 from strata.spark.catalyst import analyse
 from strata.spark.datasource import StrataSource
+from strata.spark.pushed import pushed_filter
 from strata.spark.rows import quoted
 from strata.store.open import open_stores
 from tests.formats.every_type import ROWS, TYPES, updates
@@ -214,3 +216,24 @@ def test_rows_are_filtered_by_views(spark: SparkSession, settings: Settings) -> 
     frame = snapshot(spark, NAME, columns=["id"], where=f"{text} and {number}", config=settings)
 
     assert sorted(row.id for row in frame.collect()) == [2, 10, 18]
+
+
+RECORD = next(kind for kind in TYPES if kind.startswith("record<lat"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "value", "sql"),
+    [
+        (RECORD, ("lat",), 1.5, "c.lat > 1.5D"),
+        (RECORD, ("odd `name`", "deep"), "12", "c.`odd ``name```.deep > '12'"),
+        ("numeric", ("approx",), 0.5, "c.approx > 0.5D"),
+        ("uuid", (), "a", "c > 'a'"),
+    ],
+)
+def test_a_pushed_filter_is_the_analysed_one(
+    spark: SparkSession, kind: str, path: tuple[str, ...], value: object, sql: str
+) -> None:
+    found = pushed_filter([GreaterThan((column_name(kind), *path), value)], RELATION)
+
+    assert found is not None
+    assert found.expr == analyse(spark, RELATION, condition(kind, sql), now=0).expr

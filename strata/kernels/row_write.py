@@ -53,7 +53,7 @@ def _put_short(out: Bytes, at: int, low: np.uint64, high: np.uint64, size: int) 
 
 
 @inlined
-def _put_number(out: Bytes, at: int, tag: int, value: np.uint64, stop: int) -> int:
+def _put_number(out: Bytes, at: int, tag: int | np.int64, value: np.uint64, stop: int) -> int:
     """Write a tag of one byte and a number, inside a message that ends at `stop`."""
     size = 1 + _varint_size(value)
     if size > 8:
@@ -83,7 +83,7 @@ def _put_varint(out: Bytes, at: int, value: np.uint64) -> int:
 @inlined
 def _framed(size: int | np.int64) -> int:
     """Return how many bytes a body takes with its frame: a tag of one byte and its size."""
-    return 1 + _varint_size(np.uint64(size)) + size
+    return 1 + _varint_size(np.uint64(size)) + int(size)
 
 
 @inlined
@@ -112,7 +112,7 @@ def _begin(out: Bytes, at: int, frame: int, size: int, tag: int, head: int, inne
 
 
 @inlined
-def _put_other(out: Bytes, at: int, frame: int, other: int) -> int:
+def _put_other(out: Bytes, at: int, frame: int, other: int | np.int64) -> int:
     store32(out, at, np.uint64(frame | 0x080200 | other << 24))
     return at + 4
 
@@ -389,7 +389,7 @@ def put_numerics(
         if at[i] < 0:
             continue
         if others[i]:
-            at[i] = _put_other(out, at[i], frame, others[i])
+            at[i] = _put_other(out, at[i], frame, np.int64(others[i]))
             continue
         if lengths[i] <= 6 and 0 <= scales[i] < 128:
             at[i] = _put_money(out, at[i], words[i, 0], scales[i], lengths[i], sizes[i], tag, frame)

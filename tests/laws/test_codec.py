@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from strata.errors import Corrupt
 from strata.format.part import Description, encode_part, read_part, validate_part
-from strata.format.physical import from_objects
 from strata.format.rowcodec import decode_rows, encode_rows
+from strata.format.rowcodec_objects import from_objects
 from strata.format.rowcodec_scalar import decode_row
 from strata.model.spec import LAYOUTS
 from strata.model.types import ColumnType

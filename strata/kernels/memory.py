@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numba
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
@@ -76,7 +76,7 @@ def _bit_length(_: Any, word: Any) -> Emitted:
     return types.int64(types.uint64), emit
 
 
-if numba.config.DISABLE_JIT:
+if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
 
     def load64(data: Bytes, at: int) -> np.uint64:
         """Return the eight bytes at `at`."""
@@ -103,9 +103,10 @@ if numba.config.DISABLE_JIT:
         return int(word).bit_length()
 
 else:
-    load64, load32, store64, store32, byte_swap, bit_length = map(
-        intrinsic, (_load64, _load32, _store64, _store32, _byte_swap, _bit_length)
-    )
+    emitted: Any = intrinsic
+    load64, load32 = emitted(_load64), emitted(_load32)
+    store64, store32 = emitted(_store64), emitted(_store32)
+    byte_swap, bit_length = emitted(_byte_swap), emitted(_bit_length)
 
 
 @inlined

@@ -10,7 +10,7 @@ only if that many bytes are there, and what is allocated is counted, not stated.
 as in `row_write`.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +45,7 @@ def _squeeze(word: np.uint64) -> np.uint64:
 
 
 @inlined
-def _varint(data: Bytes, at: int, stop: int) -> tuple[np.uint64, int]:
+def _varint(data: Bytes, at: int, stop: int) -> tuple[np.uint64, Any]:
     """Return the number at `at` and what follows it; -1: not there, or longer than needed."""
     word = _word(data, at) if 0 <= at < stop else TOPS
     last = ~word & TOPS
@@ -85,7 +85,7 @@ def _long_varint(data: Bytes, at: int, stop: int) -> tuple[np.uint64, int]:
 
 
 @inlined
-def _sized(data: Bytes, at: int, stop: int) -> tuple[int, int]:
+def _sized(data: Bytes, at: int, stop: int) -> tuple[int, Any]:
     """Return where the bytes behind the length at `at` begin and end; -1: not before `stop`."""
     if 0 <= at < stop and data[np.uint64(at)] < 128:
         size = np.int64(data[np.uint64(at)])
@@ -99,7 +99,7 @@ def _sized(data: Bytes, at: int, stop: int) -> tuple[int, int]:
 
 
 @inlined
-def _framed(data: Bytes, at: int, stop: int, frame: int) -> tuple[int, int]:
+def _framed(data: Bytes, at: int, stop: int, frame: int) -> tuple[int, Any]:
     """Return where the message with this frame at `at` begins and ends; -1: it is not there."""
     if at < 0 or at + 2 > stop or data[np.uint64(at)] != frame:
         return -1, -1
@@ -267,7 +267,7 @@ def read_others(data: Bytes, starts: Ints, stops: Ints, low: int, high: int) -> 
 
 
 @inlined
-def _number_field(data: Bytes, at: int, stop: int, wanted: int) -> tuple[int, np.uint64, int]:
+def _number_field(data: Bytes, at: int, stop: int, wanted: int) -> tuple[Any, np.uint64, int]:
     """Return tag, number and end of the field at `at`; tag 0: another one. `wanted` 0: a role."""
     word = _word(data, at) if at < stop else np.uint64(0)
     tag = np.int64(word & np.uint64(0xFF))

@@ -67,4 +67,5 @@ else
   .venv/bin/python -m pip install --require-hashes --no-deps -r "requirements/$list.txt" >&2
   .venv/bin/python -m pip install --quiet --no-deps --editable . >&2
 fi
+.venv/bin/python -m strata.kernels >&2  # or the first job would wait for the compiler
 say "Installed in $((SECONDS - started)) s, $(du -sh .venv | cut -f1)"

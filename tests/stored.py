@@ -53,7 +53,7 @@ def create(stores: Stores, relation: Relation, **changes: object) -> State:
     return Machine(stores).create(spec_of(relation, **changes))
 
 
-def append(
+def append(  # noqa: PLR0917 -- tests give them in this order
     stores: Stores,
     name: str,
     lower: int,

@@ -3,9 +3,6 @@
 A kernel works on plain NumPy arrays, knows no types of Strata, and never trusts an offset that
 came from a file. Each has a slow, obviously right twin in `tests/`. With `NUMBA_DISABLE_JIT=1` the
 same code runs as Python, thousands of times slower.
-
-Compiled code is kept beside the source, by the source file of each kernel: after a change to
-`memory`, whose functions are built into others, delete `__pycache__` here.
 """
 
 from typing import Final

@@ -1,12 +1,26 @@
 """How kernels are compiled: once for each machine, kept beside the source, without the GIL."""
 
 import functools
+import hashlib
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
 
 import numba
 
 F = TypeVar("F", bound=Callable[..., object])
+
+
+def _stamp() -> str:
+    """Return a digest of all kernels' sources, "" where they are no files."""
+    try:
+        sources = sorted(Path(__file__).parent.glob("*.py"))
+        return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
+    except OSError:
+        return ""
+
+
+STAMP: Final = _stamp()
 
 
 def compiled(function: F) -> F:
@@ -14,10 +28,7 @@ def compiled(function: F) -> F:
 
     Where no folder can be written for the cache, each process compiles for itself.
     """
-    try:
-        return cast("F", numba.njit(cache=True, nogil=True)(function))
-    except RuntimeError:  # numba found no place for its cache
-        return cast("F", numba.njit(nogil=True)(function))
+    return _cached(functools.partial(numba.njit, nogil=True), function)
 
 
 def lean(function: F) -> F:
@@ -35,10 +46,21 @@ def inlined(function: F) -> F:
 
 
 def _lean(function: F, *, inline: bool) -> F:
-    jit: Callable[..., Any] = functools.partial(
-        numba.njit, nogil=True, forceinline=inline, _nrt=False
-    )
+    jit = functools.partial(numba.njit, nogil=True, forceinline=inline, _nrt=False)
+    return _cached(jit, function)
+
+
+def _cached(jit: Callable[..., Any], function: F) -> F:
+    """Return a kernel whose cache is good for as long as no kernel's source changes.
+
+    Left alone, numba looks at the file of each function only, and would run old code of what is
+    built into it from another file.
+    """
     try:
-        return cast("F", jit(cache=True)(function))
-    except RuntimeError:
+        kernel = jit(cache=True)(function)
+    except RuntimeError:  # numba found no place for its cache
         return cast("F", jit()(function))
+    files: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    if STAMP and hasattr(files, "_source_stamp"):
+        files._source_stamp = STAMP
+    return cast("F", kernel)

@@ -1,6 +1,5 @@
 """Arrow arrays as the plain numbers inside them, and back, without a copy where possible."""
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -71,17 +70,3 @@ def from_numbers(
     else:
         data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(arrow_type(column_type), len(values), [pack_mask(valid), data])
-
-
-def from_objects(values: Sequence[int | bytes | None], column_type: ColumnType) -> pa.Array:
-    """Return an array of the physical values that `rowcodec_scalar.decode_row` gives."""
-    kind = column_type.kind
-    if kind in TEXTS:
-        return pa.array(values, pa.binary()).cast(arrow_type(column_type))
-    valid = np.array([value is not None for value in values], np.bool_)
-    ints = [int(value) if value is not None else 0 for value in values]
-    if kind is Kind.NUMERIC:
-        raw = b"".join(value.to_bytes(16, "little", signed=True) for value in ints)
-        return from_numbers(np.frombuffer(raw, WORD).reshape(-1, 2), valid, column_type)
-    dtype = np.dtype(np.uint8) if kind is Kind.BOOL else DTYPES[kind]
-    return from_numbers(np.array(ints, dtype), valid, column_type)

@@ -32,6 +32,7 @@ from pyspark.sql.types import StructType
 
 from strata import usage
 from strata.errors import InvalidRequest
+from strata.expr.exprjson import dump_filter, load_filter
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call
 from strata.format.columns import D, T
@@ -42,7 +43,6 @@ from strata.model.time import parse_time
 from strata.read import ReadPlan, plan_read, scan
 from strata.settings import load_settings
 from strata.spark.catalyst import Now, analyse
-from strata.spark.exprjson import dump_filter, load_filter
 from strata.spark.pushed import pushed_filter
 from strata.spark.rows import (
     PartReader,

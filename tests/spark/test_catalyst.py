@@ -5,12 +5,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from strata.errors import InvalidRequest
+from strata.expr.exprjson import dump_filter, load_filter
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.model.schema import Column as Declared
 from strata.model.schema import Relation
 from strata.model.types import parse_type
 from strata.spark.catalyst import analyse, referenced
-from strata.spark.exprjson import dump_filter, load_filter
 from strata.spark.rowfilter import row_filter
 
 TYPES = {

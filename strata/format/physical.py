@@ -5,8 +5,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from strata.format.encodings import arrow_type
-from strata.model.types import ColumnType, Kind
+from strata.model.types import Kind
 
 WORD: Final = np.dtype("<u8")
 DTYPES: Final[dict[Kind, np.dtype[Any]]] = {
@@ -59,14 +58,3 @@ def pack_mask(valid: np.ndarray[Any, Any] | None) -> pa.Buffer | None:
     if valid is None or bool(valid.all()):
         return None
     return pa.py_buffer(np.packbits(valid, bitorder="little"))
-
-
-def from_numbers(
-    values: np.ndarray[Any, Any], valid: np.ndarray[Any, Any] | None, column_type: ColumnType
-) -> pa.Array:
-    """Return an array of a fixed-width declared type over `values` (bool: one byte each)."""
-    if column_type.kind is Kind.BOOL:
-        data = pa.py_buffer(np.packbits(values.astype(np.bool_), bitorder="little"))
-    else:
-        data = pa.py_buffer(np.ascontiguousarray(values))
-    return pa.Array.from_buffers(arrow_type(column_type), len(values), [pack_mask(valid), data])

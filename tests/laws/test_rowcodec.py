@@ -17,7 +17,7 @@ from strata.format.rowcodec_objects import from_objects
 from strata.format.rowcodec_scalar import decode_row
 from strata.model.types import ColumnType, parse_type
 from tests.unit.format.proto import Row, encode_plain
-from tests.values import arrays, columns, every_type, plain, same, to_array
+from tests.values import arrays, columns, every_type, nullable, plain, same, to_array
 
 TYPES = every_type()
 SOME_TYPES = st.lists(st.sampled_from(TYPES), min_size=1, max_size=3)
@@ -117,7 +117,7 @@ def test_damaged_rows_are_corrupt_or_mean_what_protobuf_reads(
 def test_unknown_fields_are_skipped_in_every_message(
     column_type: ColumnType, data: st.DataObject
 ) -> None:
-    array = data.draw(arrays(column_type).filter(len)).slice(0, 1)
+    array = to_array([data.draw(nullable(column_type))], column_type)
     message = Row.FromString(encode_plain(plain(array), [column_type]))
     _add_unknown(message, data.draw(st.sampled_from(UNKNOWN)))
 

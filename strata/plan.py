@@ -222,6 +222,8 @@ def may_matter(state: State, batch: Batch, filter: Filter) -> bool:
 
 def _of_batch(state: State, batch: Batch, filter: Filter) -> Decision | None:
     """Return the verdict on a whole batch; None where its statistics are not known."""
+    if any("/" in word for word in state.rollout.quarantine):
+        return None  # a part that lied may be in any batch, and in its union: ask the manifests
     stats = batch_stats(batch)
     if stats is None or "rows" not in stats.column_names:
         return None
@@ -302,9 +304,14 @@ def _keep(
     decision = decide(filter, stats, state.relation, quarantine=quarantine)
     if tally is not None:
         tally.count(decision)
-    suspects = pc.is_in(manifest["key"], value_set=pa.array(list(quarantine), pa.string()))
-    keep: Mask = np.asarray(decision.keep, np.bool_) | np.asarray(suspects.to_numpy(), np.bool_)
-    return keep
+    return decision.keep | suspects(state, manifest)
+
+
+def suspects(state: State, manifest: pa.Table) -> Mask:
+    """Return which parts of a manifest are in quarantine: nothing may be concluded about them."""
+    words = pa.array(state.rollout.quarantine, pa.string())
+    mask: Mask = pc.is_in(manifest["key"], value_set=words).to_numpy()
+    return mask
 
 
 def _sample_percent(state: State, asked: str | None, applied: str) -> int:

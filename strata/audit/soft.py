@@ -21,7 +21,7 @@ from strata.errors import Corrupt, Unavailable
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr
 from strata.format.manifest import PartRef, part_refs
-from strata.plan import batch_stats, load_manifest, may_matter, part_stats
+from strata.plan import batch_stats, load_manifest, may_matter, part_stats, suspects
 from strata.prune import decide
 from strata.read import read_updates
 from strata.state.state import Batch, State
@@ -82,6 +82,7 @@ def decide_all(stores: Stores, state: State, filter: Filter) -> Decisions:
         size += sum(ref.size_bytes for ref in refs)
         without += sum(ref.stats_version is None for ref in refs)
         keep = decide(filter, statistics, state.relation, quarantine=quarantine).keep
+        keep |= suspects(state, manifest)  # a read fetches them: there is no skip to judge
         by_batch = not may_matter(state, batch, filter)
         for index in range(len(refs)) if by_batch else np.flatnonzero(~keep):
             row = statistics.slice(int(index), 1).combine_chunks().to_batches()[0]

@@ -4,14 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from strata.audit.soft import decide_all
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Expr, Literal
 from strata.expr.nodes import Column as Field
+from strata.format.manifest import part_refs
 from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.plan import batch_stats, explain, plan_read, readable_batches
+from strata.plan import batch_stats, explain, load_manifest, plan_read, readable_batches
 from strata.prune import credit
 from strata.state.state import State
 from strata.store.open import Stores
@@ -122,6 +124,19 @@ def test_a_quarantined_column_or_part_proves_nothing(stores: Stores) -> None:
         rollout = replace(state.rollout, quarantine=quarantine)
         plan = plan_read(stores, replace(state, rollout=rollout), filter=greater(14))
         assert plan.parts_fetched == fetched
+
+
+def test_a_quarantined_part_is_kept_although_its_batch_would_be_dropped(stores: Stores) -> None:
+    """Its statistics are in the union of the batch, too; soft evaluation decides the same."""
+    state = load(stores, "on")
+    (victim,) = part_refs(load_manifest(stores, state, readable_batches(state, 2)[0]))
+    rollout = replace(state.rollout, quarantine=(victim.key,))
+    plan = plan_read(stores, replace(state, rollout=rollout), filter=greater(14))
+
+    assert victim.key in {ref.key for ref in plan.fetched}
+    assert (plan.parts_fetched, plan.parts_skipped) == (3, 1)
+    softly = decide_all(stores, replace(state, rollout=rollout), greater(14)).skipped
+    assert [skipped.ref.key for skipped in softly] == [ref.key for ref in plan.skipped]
 
 
 def test_a_union_that_is_damaged_or_of_other_updates_is_unknown(stores: Stores) -> None:

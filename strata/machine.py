@@ -9,18 +9,22 @@ whatever is there now, which is safe because every transition may be repeated.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
-from strata.errors import Conflict, Corrupt, InvalidRequest, Unavailable
+from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.model.spec import ShardSpec
-from strata.state import transitions
+from strata.model.time import MIN_TIME
+from strata.state import tombstone, transitions
 from strata.state.codec import decode_commits, decode_state, encode_commits, encode_state
 from strata.state.difference import check_same
+from strata.state.holds import readable_from
 from strata.state.schema import Change, Evolved, check_defaults, evolve
-from strata.state.state import Batch, Commit, State
-from strata.state.transitions import COMMITS_MAX, COMMITS_SPILLED, Appended
+from strata.state.state import Batch, Commit, State, Tombstone
+from strata.state.step import check_alive
+from strata.state.transitions import COMMITS_MAX, COMMITS_SPILLED, FIRST_SEQNO, Appended
 from strata.store.interface import Versioned
 from strata.store.keys import content_hash, ledger_key, ledger_range, parse_state_key, state_key
 from strata.store.open import Stores
@@ -30,6 +34,11 @@ R = TypeVar("R")
 Transition = Callable[[State, int], tuple[State, R]]
 
 ATTEMPTS: Final = 50  # lost races before a caller is told; each is another writer's success
+PAGE: Final = 64  # states read at a time
+KEEP: Final = 256  # newest states that stay stored whatever their age
+KEEP_MS: Final = 24 * 3_600_000  # for readers without a hold
+KEEP_AT_MOST: Final = 2048  # beyond that only holds keep a state
+FORGET_EVERY: Final = 64  # commits
 _PAUSES: Final = Policy(first_ms=2, ceiling_ms=200)
 
 
@@ -41,10 +50,12 @@ class Machine:
         self.stores = stores
         self._sleep = sleep
 
-    def create(self, spec: ShardSpec) -> State:
+    def create(self, spec: ShardSpec, *, revive: bool = False) -> State:
         """Return the state of a new shard, or of the one there is if it was declared the same.
 
-        Raises: InvalidRequest when it was declared otherwise.
+        A shard that was dropped begins anew only if `revive` asks for it.
+
+        Raises: InvalidRequest when it was declared otherwise, or dropped.
         """
         first = transitions.create(spec, self.stores.clock())
         check_defaults(spec.name, first.relation.columns)
@@ -52,7 +63,11 @@ class Machine:
             raise InvalidRequest("this declaration cannot be stored", shard=spec.name)
         for attempt in range(ATTEMPTS):
             found = self._find(spec.name)
+            if found is not None and found.dropped and revive:
+                self.apply(spec.name, partial(tombstone.revive, spec=spec), dropped=True)
+                return self.load(spec.name)
             if found is not None:
+                check_alive(found)
                 check_same(found, spec)
                 return found
             if self._commit(spec.name, None, first):
@@ -60,21 +75,65 @@ class Machine:
             self._sleep(_PAUSES.pause_s(attempt))
         raise Conflict("the shard could not be created", shard=spec.name, attempts=ATTEMPTS)
 
-    def load(self, name: str) -> State:
-        """Return the newest state of a shard.
+    def drop(self, name: str, *, by: str, reason: str, force: bool = False) -> Tombstone:
+        """Leave a tombstone in the place of a shard; see `strata.state.tombstone.drop`."""
+        move = partial(tombstone.drop, by=by, reason=reason, force=force)
+        return self.apply(name, move, dropped=True)
 
-        Raises: InvalidRequest for an unknown shard, naming those there are.
+    def load(self, name: str, *, dropped: bool = False) -> State:
+        """Return the newest state of a shard; with `dropped` also the tombstone of one.
+
+        Raises: InvalidRequest for an unknown shard, naming those there are, or a dropped one.
         """
         found = self._find(name)
         if found is None:
             known = ", ".join(self.names()) or "there is none yet"
             raise InvalidRequest("no such shard", shard=name, cure=f"one of: {known}")
+        if not dropped:
+            check_alive(found)
         return found
 
-    def names(self) -> list[str]:
-        """Return the names of all shards, sorted."""
+    def names(self, *, dropped: bool = False) -> list[str]:
+        """Return the names of all shards, sorted; with `dropped` those of dropped ones too.
+
+        Cost: reads every shard's state, unless `dropped`.
+        """
         keys = self._retry(self.stores.consensus.list)
-        return sorted(name for key in keys if (name := parse_state_key(key)) is not None)
+        names = sorted(name for key in keys if (name := parse_state_key(key)) is not None)
+        return [n for n in names if dropped or not self.load(n, dropped=True).dropped]
+
+    def states(self, name: str, from_seqno: int = 0) -> Iterator[State]:
+        """Yield the states that are still stored, oldest first, the newest at the time included.
+
+        What garbage collection must respect: no blob that one of them names is dead.
+        """
+        at = from_seqno
+        while page := self._retry(partial(self.stores.consensus.scan, state_key(name), at, PAGE)):
+            yield from (_decode(name, version) for version in page)
+            at = page[-1].seqno + 1
+
+    def forget(self, name: str, *, keep: int = KEEP, keep_ms: int = KEEP_MS) -> int:
+        """Drop old states and return how many; `apply` does it now and then.
+
+        The newest `keep` stay, and those that a live hold reads from; besides those that were
+        the newest less than `keep_ms` ago, but of these no more than `KEEP_AT_MOST`.
+        Cost: reads one state, seldom up to log2(KEEP_AT_MOST / keep) more.
+        """
+        head, now_ms = self.load(name, dropped=True), self.stores.clock()
+        while keep < KEEP_AT_MOST and self._since_ms(head, keep) > now_ms - keep_ms:
+            keep = min(2 * keep, KEEP_AT_MOST)
+        below = min(head.seqno - keep + 1, readable_from(head, now_ms))
+        if below <= FIRST_SEQNO:
+            return 0
+        return self._retry(partial(self.stores.consensus.truncate, state_key(name), below))
+
+    def _since_ms(self, head: State, back: int) -> int:
+        """Return since when the state before the newest `back` ones has had a successor."""
+        at = head.seqno - back + 1
+        if at <= FIRST_SEQNO:
+            return MIN_TIME
+        scan = partial(self.stores.consensus.scan, state_key(head.name), at, 1)
+        return _decode(head.name, self._retry(scan)[0]).walltime_ms
 
     def history(self, name: str, limit: int) -> list[State]:
         """Return up to `limit` states of a shard that are still stored, newest first."""
@@ -82,7 +141,7 @@ class Machine:
         scan = partial(self.stores.consensus.scan, state_key(name), newest - limit + 1, limit)
         return [_decode(name, version) for version in reversed(self._retry(scan))]
 
-    def apply(self, name: str, transition: Transition[R]) -> R:
+    def apply(self, name: str, transition: Transition[R], *, dropped: bool = False) -> R:
         """Return the result of a transition that was committed, or that changed nothing.
 
         `transition` is called again whenever another writer was faster.
@@ -91,12 +150,13 @@ class Machine:
         certain when it may have happened.
         """
         for attempt in range(ATTEMPTS):
-            state = self.load(name)
+            state = self.load(name, dropped=dropped)
             following, result = transition(state, self.stores.clock())
             if following is state:
                 return result
             assert following.seqno == state.seqno + 1, "a transition must use `step`"
             if self._commit(name, state.seqno, self._spill(following)):
+                self._forget_sometimes(following)
                 return result
             self._sleep(_PAUSES.pause_s(attempt))
         raise Conflict(
@@ -112,7 +172,7 @@ class Machine:
         move = partial(evolve, change=change, expected_version=expected_version)
         return self.apply(name, move)
 
-    def append(
+    def append(  # noqa: PLR0913  these are the fields of one request
         self,
         name: str,
         *,
@@ -121,6 +181,7 @@ class Machine:
         upper: int,
         batch: Batch | None = None,
         rejected: int = 0,
+        writer: str | None = None,
     ) -> Appended:
         """Append as `transitions.append` does, and recognise tokens however old they are.
 
@@ -129,11 +190,11 @@ class Machine:
         """
         move = partial(
             transitions.append,
-            token=token, lower=lower, upper=upper, batch=batch, rejected=rejected,
+            token=token, lower=lower, upper=upper, batch=batch, rejected=rejected, writer=writer,
         )  # fmt: skip
         try:
             return self.apply(name, move)
-        except InvalidRequest:
+        except (InvalidRequest, Fenced):
             known = self.committed(name, token, upper)
             if known is None:
                 raise
@@ -170,6 +231,12 @@ class Machine:
         key = ledger_key(state.name, min(uppers), max(uppers), content_hash(data))
         self._retry(partial(self.stores.blob.set, key, data))
         return transitions.spill(state, key)
+
+    def _forget_sometimes(self, state: State) -> None:
+        if state.seqno % FORGET_EVERY == 0:
+            # Best effort: whoever comes by next time drops these as well.
+            with suppress(Unavailable):
+                self.forget(state.name)
 
     def _find(self, name: str) -> State | None:
         head = self._retry(partial(self.stores.consensus.head, state_key(name)))

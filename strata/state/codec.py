@@ -1,4 +1,4 @@
-"""A shard's state as bytes: canonical JSON, `{"format": 1, "state": {...}}`.
+"""A shard's state as bytes: canonical JSON, `{"by": "0.1.0", "format": 1, "state": {...}}`.
 
 Every field is written, defaults included, so that a default may change without changing what
 old documents mean. A document with a field that is missing here takes the field's default; one
@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, ge
 
 import orjson
 
+from strata import __version__
 from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.model.types import ColumnType, parse_type
 from strata.state.state import Commit, State
@@ -31,6 +32,10 @@ class _MismatchError(Exception):
     """A value that does not fit its field; becomes Corrupt with the path to it."""
 
 
+class _NewerError(_MismatchError):
+    """A field that is unknown here; becomes the refusal of a state from the future."""
+
+
 def encode_state(state: State) -> bytes:
     """Return the bytes of a state; equal states give equal bytes.
 
@@ -39,13 +44,14 @@ def encode_state(state: State) -> bytes:
     # orjson knows dataclasses and tuples; only these two hold column types, which it would split.
     slow = {name: _plain(getattr(state, name)) for name in ("spec", "relations")}
     fast = {f.name: getattr(state, f.name) for f in fields(state) if f.name not in slow}
-    return _dump({"format": FORMAT, "state": slow | fast})
+    return _dump({"by": __version__, "format": FORMAT, "state": slow | fast})
 
 
 def decode_state(data: bytes) -> State:
     """Return the state that `encode_state` wrote.
 
-    Raises: Corrupt, naming the format or the field that is wrong.
+    Raises: Corrupt, naming the format or the field that is wrong; InvalidRequest for a state that
+    a newer version of Strata wrote.
     """
     return _decode_state(bytes(data))
 
@@ -85,17 +91,28 @@ def _load(data: bytes, name: str, kind: Any) -> Any:
         raise Corrupt(f"a stored {name} is not JSON", reason=str(error)) from error
     if not isinstance(document, dict) or name not in document:
         raise Corrupt(f"stored bytes are no {name}")
-    if document.get("format") != FORMAT:
-        raise Corrupt(
-            f"a stored {name} has an unknown format",
-            format=document.get("format"), known=FORMAT, cure="use a newer version of Strata",
-        )  # fmt: skip
+    written = document.get("format")
+    if type(written) is int and written > FORMAT:
+        raise _newer(name, document, format=written, known=FORMAT)
+    if written != FORMAT:
+        raise Corrupt(f"a stored {name} has an unknown format", format=written, known=FORMAT)
     try:
         return _decoder(kind)(document[name])
+    except _NewerError as error:
+        raise _newer(name, document, at=f"{name}{error}") from error
     except _MismatchError as error:
         raise Corrupt(f"a stored {name} cannot be understood", at=f"{name}{error}") from error
     except StrataError as error:
         raise Corrupt(f"a stored {name} contradicts itself", reason=str(error)) from error
+
+
+def _newer(name: str, document: dict[str, Any], **details: object) -> InvalidRequest:
+    """Return the refusal of what a newer program wrote: nothing is wrong with it."""
+    return InvalidRequest(
+        f"a stored {name} was written by a newer version of Strata",
+        written_by=document.get("by", "unknown"), this=__version__, **details,
+        cure="use that version here too; a shard is never read by guessing",
+    )  # fmt: skip
 
 
 def _plain(value: object) -> Any:
@@ -189,7 +206,7 @@ def _tuple(args: tuple[Any, ...]) -> Callable[[Any], Any]:
             for decoder, item in zip(cycle(inner), items, strict=False):
                 values.append(decoder(item))
         except _MismatchError as error:
-            raise _MismatchError(f"[{len(values)}]{error}") from error
+            raise type(error)(f"[{len(values)}]{error}") from error
         return tuple(values)
 
     return decode
@@ -205,9 +222,7 @@ def _dataclass(kind: Any) -> Callable[[Any], Any]:
     def decode(raw: Any) -> Any:
         items = _check_dict(raw)
         if unknown := sorted(items.keys() - decoders.keys()):
-            raise _MismatchError(
-                f".{unknown[0]}: unknown here, written by a newer version of Strata"
-            )
+            raise _NewerError(f".{unknown[0]}")
         if missing := sorted(required - items.keys()):
             raise _MismatchError(f".{missing[0]}: missing")
         values: dict[str, Any] = {}
@@ -216,7 +231,7 @@ def _dataclass(kind: Any) -> Callable[[Any], Any]:
             for name, item in items.items():
                 values[name] = decoders[name](item)
         except _MismatchError as error:
-            raise _MismatchError(f".{name}{error}") from error
+            raise type(error)(f".{name}{error}") from error
         return kind(**values)
 
     return decode

@@ -7,35 +7,58 @@ give up. Expiry does not move since; the next `advance_since` may.
 
 from strata.errors import Fenced, InvalidRequest
 from strata.state.state import Hold, State
-from strata.state.transitions import step
+from strata.state.step import step
 
 
-def hold(state: State, now_ms: int, *, name: str, since: int, lease_ms: int) -> tuple[State, Hold]:
+def hold(
+    state: State, now_ms: int, *, name: str, since: int, lease_ms: int, owner: str = ""
+) -> tuple[State, Hold]:
     """Take a leased hold, or take it over once it has expired.
+
+    It also keeps the state that it joins, and all later ones, with every blob that they name.
+    `owner`, if given, is a text that nobody else has: then the same request again succeeds, as
+    one whose reply was lost needs, and a former owner of the name is told so.
 
     Raises: InvalidRequest for a since that is gone or not yet there, or a name that is taken.
     """
-    _check_since(state, since)
     found = find_hold(state, name)
     if found is not None and (found.expires_ms is None or found.expires_ms > now_ms):
+        if found.expires_ms is not None and owner and found.opaque == owner:
+            return renew(state, now_ms, name=name, lease_ms=lease_ms, owner=owner)
         raise InvalidRequest("this hold is taken", hold=name, expires_ms=found.expires_ms)
-    new = Hold(name, since, now_ms + _lease(lease_ms))
+    _check_since(state, since)
+    new = Hold(name, since, now_ms + _lease(lease_ms), owner, state.seqno + 1)
     return step(state, now_ms, holds=_with(state, new)), new
 
 
-def renew(
-    state: State, now_ms: int, *, name: str, lease_ms: int, since: int | None = None
+def renew(  # noqa: PLR0913  these are the fields of one request
+    state: State,
+    now_ms: int,
+    *,
+    name: str,
+    lease_ms: int,
+    since: int | None = None,
+    owner: str = "",
+    seqno: int | None = None,
 ) -> tuple[State, Hold]:
     """Prolong a leased hold, and move its since forward if a greater one is given.
 
-    Raises: Fenced when it has expired: what it held may be gone.
+    `seqno`: the reader has gone on to this state, and needs none before it any more.
+
+    Raises: Fenced when it has expired, or another owner has the name: what it held may be gone.
     """
     found = find_hold(state, name)
     if found is None or (found.expires_ms is not None and found.expires_ms <= now_ms):
         raise Fenced("this hold has expired", hold=name, shard=state.name)
     if found.expires_ms is None:
         raise InvalidRequest("a critical hold is not renewed", hold=name)
-    new = Hold(name, max(found.since, since or found.since), now_ms + _lease(lease_ms))
+    if found.opaque != owner:
+        raise Fenced("another owner has this hold", hold=name, since=found.since)
+    kept = max(found.seqno, min(seqno or 0, state.seqno))
+    wanted = max(found.since, found.since if since is None else since)
+    if wanted > state.upper:
+        _check_since(state, wanted)
+    new = Hold(name, wanted, now_ms + _lease(lease_ms), owner, kept)
     return step(state, now_ms, holds=_with(state, new)), new
 
 
@@ -74,6 +97,15 @@ def release(state: State, now_ms: int, *, name: str, opaque: str = "") -> tuple[
     if found.opaque != opaque:
         raise Fenced("another owner has this hold", hold=name, since=found.since)
     return step(state, now_ms, holds=tuple(h for h in state.holds if h != found)), True
+
+
+def readable_from(state: State, now_ms: int) -> int:
+    """Return the first seqno that a live hold still reads from; the state's own if none does.
+
+    Critical holds keep since back, and no state: their owners read from the newest one.
+    """
+    live = (h.seqno for h in state.holds if h.expires_ms is not None and h.expires_ms > now_ms)
+    return min([state.seqno, *(seqno for seqno in live if seqno)])
 
 
 def find_hold(state: State, name: str) -> Hold | None:

@@ -11,7 +11,7 @@ from typing import Final, cast
 from strata.errors import InvalidRequest
 from strata.model.spec import MODES
 from strata.state.state import Mode, Rollout, State
-from strata.state.transitions import step
+from strata.state.step import step
 
 ACTIVE: Final = ("soft", "audit", "on")
 VERDICTS_MAX: Final = 32  # tables remembered in the state; all of them stay in the blob store

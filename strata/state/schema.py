@@ -24,7 +24,7 @@ from strata.model.schema import Column, Relation
 from strata.model.spec import ColumnSpec, ShardSpec, check_column_names
 from strata.model.types import ColumnType, Kind
 from strata.state.state import State
-from strata.state.transitions import step
+from strata.state.step import step
 
 TIME_KINDS: Final = (  # of a column that may give the time of an update
     Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DATE, Kind.INT64,

@@ -88,12 +88,32 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A reader's claim: since may not pass it."""
+    """A reader's claim: since may not pass it, nor may what it reads be collected."""
 
     name: str
     since: int
     expires_ms: int | None  # None: critical, never expires
-    opaque: str = ""  # critical holds: compare-and-set token
+    opaque: str = ""  # critical: compare-and-set token; leased: its owner, if it said who it is
+    seqno: int = 0  # this state and all later ones stay stored; 0, and critical: no such claim
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """One who writes blobs that no state names yet; see `strata.state.generations`."""
+
+    name: str
+    generation: int  # of the shard when it began; its blobs' keys say so
+    expires_ms: int
+    purpose: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """That a shard was dropped: it holds nothing, and its name is not free."""
+
+    at_ms: int
+    by: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +145,11 @@ class State:
     ledger: tuple[str, ...] = ()  # blob keys of spilled commits, oldest first
     verdicts: tuple[str, ...] = ()  # blob keys of the last verdict tables, newest last
     next_column: int = 0  # no column id at or above it was ever given; 0: see `next_column_id`
+    generation: int = 0  # new blobs carry it in their keys; grows with each sweep of the garbage
+    generation_ms: int = 0  # when it began
+    fence: int = 0  # blobs of generations below it join no state any more
+    writers: tuple[Writer, ...] = ()  # sorted by name; expired ones leave with a sweep
+    dropped: Tombstone | None = None
 
     @property
     def name(self) -> str:

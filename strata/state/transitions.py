@@ -11,13 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
-from strata.errors import InvalidRequest
+from strata.errors import Fenced, InvalidRequest
 from strata.model.schema import Relation
 from strata.model.spec import ShardSpec
 from strata.model.time import MAX_TIME, MIN_TIME
 from strata.state import spine as spines
+from strata.state.generations import check_writer
 from strata.state.spine import Applied, MergeResult, NotApplied
 from strata.state.state import Batch, Commit, Mode, Rollout, State
+from strata.state.step import check_alive, step
+from strata.store.keys import generation_of
 
 COMMITS_MAX: Final = 128  # remembered in the state; beyond that the oldest are spilled
 COMMITS_SPILLED: Final = 64
@@ -46,13 +49,9 @@ def create(spec: ShardSpec, now_ms: int) -> State:
     relation: Relation = spec.relation()
     mode, percent = cast(Mode, spec.rollout.mode), spec.rollout.audit_percent
     rollout = Rollout(mode, percent, now_ms, "create", "as declared")
-    return State(FIRST_SEQNO, now_ms, spec, (relation,), rollout=rollout)
-
-
-def step(state: State, now_ms: int, **changes: Any) -> State:
-    """Return the successor of `state` with these fields changed."""
-    walltime_ms = max(now_ms, state.walltime_ms + 1)
-    return replace(state, seqno=state.seqno + 1, walltime_ms=walltime_ms, **changes)
+    return State(
+        FIRST_SEQNO, now_ms, spec, (relation,), rollout=rollout, generation_ms=max(now_ms, 1)
+    )
 
 
 def append(  # noqa: PLR0913  these are the fields of one request
@@ -64,19 +63,23 @@ def append(  # noqa: PLR0913  these are the fields of one request
     upper: int,
     batch: Batch | None = None,
     rejected: int = 0,
+    writer: str | None = None,
 ) -> tuple[State, Appended]:
     """Append all updates of [lower, upper); `batch` None says that there are none.
 
     A gap between the shard's upper and `lower` becomes part of the batch: nothing happened in
-    it. A token that was committed before gives the commit of then.
+    it. A token that was committed before gives the commit of then, whatever else is wrong by now.
 
     Raises: InvalidRequest for bad bounds, for a token that was used for another interval, and
-    for an interval that is already written by somebody else.
+    for an interval that is already written by somebody else; Fenced when the lease of `writer`
+    has expired, or the blobs may have been collected.
     """
+    check_alive(state)
     _check_append(state, token, lower, upper, batch)
     known = find_commit(state.commits, token)
     if known is not None:
         return state, recognise(known, lower, upper)
+    check_fence(state, now_ms, batch, writer)
     if lower < state.upper:
         raise InvalidRequest(
             "this interval is already written, and not under this token",
@@ -124,6 +127,24 @@ def _check_append(state: State, token: str, lower: int, upper: int, batch: Batch
         raise InvalidRequest("the batch contradicts itself", reason=wrong[0], **where)
 
 
+def check_fence(state: State, now_ms: int, batch: Batch | None, writer: str | None = None) -> None:
+    """Refuse a batch that comes from behind the fence; see `strata.state.generations`.
+
+    Raises: Fenced.
+    """
+    if writer is not None:
+        check_writer(state, now_ms, writer)
+    manifest = None if batch is None else batch.manifest
+    if manifest is None or generation_of(manifest) >= state.fence:
+        return
+    if all(manifest != b.manifest for b in state.batches):  # what is in the state is alive
+        raise Fenced(
+            "this was written too long ago: its blobs may have been collected",
+            shard=state.name, generation=generation_of(manifest), fence=state.fence,
+            cure="run again; hold a writer's lease where the work takes longer than that",
+        )  # fmt: skip
+
+
 def find_commit(commits: tuple[Commit, ...], token: str) -> Commit | None:
     """Return the commit of this token, or None."""
     return next((c for c in reversed(commits) if c.token == token), None)
@@ -149,12 +170,14 @@ def spill(state: State, key: str) -> State:
 
 
 def apply_merge(
-    state: State, now_ms: int, result: MergeResult
+    state: State, now_ms: int, result: MergeResult, *, writer: str | None = None
 ) -> tuple[State, Applied | NotApplied]:
     """Put a merge result in the place of its inputs, or say that they are gone.
 
-    Raises: as `spine.apply`.
+    Raises: as `spine.apply`; Fenced when the inputs are there, but the lease of `writer` has
+    expired, or the result's blobs may have been collected.
     """
+    check_alive(state)
     if wrong := spines.batch_problems(result.batch):
         raise InvalidRequest("the merged batch contradicts itself", reason=wrong[0])
     spine = spines.apply(state.spine, result, state.since)
@@ -162,6 +185,7 @@ def apply_merge(
         return state, spine
     if spine == state.spine:
         return state, Applied(already=True)
+    check_fence(state, now_ms, result.batch, writer)
     return step(state, now_ms, spine=spine), Applied(already=False)
 
 
@@ -173,8 +197,10 @@ def replace_manifests(
     Those whose old manifest is no longer there are left out: a merge was faster. Those that are
     in place already are counted, so that a repetition tells the same.
 
-    Raises: InvalidRequest for a batch that does not describe the same updates.
+    Raises: InvalidRequest for a batch that does not describe the same updates; Fenced for one
+    whose manifest may have been collected.
     """
+    check_alive(state)
     placed = {new.manifest for new in replacements.values()}
     slots = tuple(
         replace(slot, batches=tuple(_exchange(b, replacements) for b in slot.batches))
@@ -182,7 +208,13 @@ def replace_manifests(
     )
     spine = replace(state.spine, slots=slots)
     count = sum(b.manifest in placed for slot in slots for b in slot.batches if b.manifest)
-    return (state if spine == state.spine else step(state, now_ms, spine=spine)), count
+    if spine == state.spine:
+        return state, count
+    there = {b.manifest for slot in slots for b in slot.batches}
+    for new in replacements.values():
+        if new.manifest in there:
+            check_fence(state, now_ms, new)
+    return step(state, now_ms, spine=spine), count
 
 
 def _exchange(old: Batch, replacements: Mapping[str, Batch]) -> Batch:
@@ -219,6 +251,7 @@ def advance_since(state: State, now_ms: int, since: int) -> tuple[State, Advance
 
     Raises: InvalidRequest for a since beyond upper.
     """
+    check_alive(state)
     if since > state.upper:
         raise InvalidRequest(
             "since cannot pass upper", shard=state.name, since=since, upper=state.upper

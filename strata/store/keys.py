@@ -1,7 +1,7 @@
 """The names of blobs and of consensus keys: every one is made here, and parsed here.
 
-    shards/{shard}/parts/{hash}.parquet        one part, named by its content
-    shards/{shard}/manifests/{hash}.arrow      one manifest, named by its content
+    shards/{shard}/parts/g{n}/{hash}.parquet   one part, named by its generation and content
+    shards/{shard}/manifests/g{n}/{hash}.arrow one manifest, likewise; no folder: generation 0
     shards/{shard}/quarantine/{token}.jsonl    source rows that could not be read
     shards/{shard}/verdicts/{run}.parquet      what soft evaluation found
     shards/{shard}/ledger/{low}_{high}_{hash}.json   commits spilled from the state
@@ -25,6 +25,7 @@ MAX_KEY_BYTES: Final = 1024  # S3's limit
 MAX_SEGMENT_BYTES: Final = 200  # a file name has at most 255 bytes; temporary names need some
 _ROOT: Final = "shards"
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=@+-]*")
+_GENERATION: Final = re.compile(r"/(?:parts|manifests)/g(\d+)/[^/]+$")
 _LEDGER: Final = re.compile(r"(-?\d+)_(-?\d+)_([0-9a-f]+)\.json")
 
 
@@ -107,9 +108,23 @@ def shard_prefix(shard: str) -> str:
     return f"{_ROOT}/{check_name(shard)}/"
 
 
-def part_prefix(shard: str) -> str:
+def part_prefix(shard: str, generation: int = 0) -> str:
     """Return the prefix under which a shard's parts are stored; see `part_key`."""
-    return f"{shard_prefix(shard)}{Kind.PART}/"
+    return f"{shard_prefix(shard)}{Kind.PART}/{_folder(generation)}"
+
+
+def generation_of(key: str) -> int:
+    """Return the generation that the key of a part or manifest carries; 0 if it carries none.
+
+    >>> generation_of("shards/flights/parts/g12/00ff.parquet")
+    12
+    """
+    match = _GENERATION.search(key)
+    return int(match[1]) if match else 0
+
+
+def _folder(generation: int) -> str:
+    return f"g{generation}/" if generation else ""
 
 
 def part_key(prefix: str, digest: str) -> str:
@@ -117,9 +132,10 @@ def part_key(prefix: str, digest: str) -> str:
     return check_key(f"{prefix}{digest}.parquet")
 
 
-def manifest_key(shard: str, digest: str) -> str:
+def manifest_key(shard: str, digest: str, generation: int = 0) -> str:
     """Return the key of the manifest with this content hash."""
-    return check_key(str(BlobKey(check_name(shard), Kind.MANIFEST, f"{digest}.arrow")))
+    name = f"{_folder(generation)}{digest}.arrow"
+    return check_key(str(BlobKey(check_name(shard), Kind.MANIFEST, name)))
 
 
 def quarantine_key(shard: str, name: str) -> str:

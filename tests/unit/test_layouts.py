@@ -15,7 +15,7 @@ from strata.model.spec import LAYOUTS, StatsSpec
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
 from strata.plan import plan_read
-from strata.state.transitions import step
+from strata.state.step import step
 from strata.store.keys import part_prefix
 from strata.store.open import Stores
 from strata.write import WrittenPart, write_batch, write_parts

@@ -33,6 +33,8 @@ from strata.state.state import (
     Spine,
     SpineBatch,
     State,
+    Tombstone,
+    Writer,
 )  # fmt: skip
 from tests.batches import spec
 
@@ -93,9 +95,11 @@ COMMITS = st.builds(Commit, TEXT, COUNT, I64, I64, COUNT, COUNT, COUNT, COUNT)
 STATES = st.builds(
     State, COUNT, COUNT, SPECS, st.lists(RELATIONS, min_size=1, max_size=2).map(tuple), I64, I64,
     st.builds(Spine, tuples(st.builds(SpineBatch, COUNT, COUNT, COUNT, tuples(BATCHES))), COUNT),
-    tuples(st.builds(Hold, TEXT, I64, st.none() | I64, TEXT)),
+    tuples(st.builds(Hold, TEXT, I64, st.none() | I64, TEXT, COUNT)),
     st.builds(Rollout, st.sampled_from(MODES), COUNT, COUNT, TEXT, TEXT, tuples(TEXT)),
-    tuples(COMMITS), tuples(TEXT), tuples(TEXT), COUNT,
+    tuples(COMMITS), tuples(TEXT), tuples(TEXT), COUNT, COUNT, COUNT, COUNT,
+    tuples(st.builds(Writer, TEXT, COUNT, I64, TEXT)),
+    st.none() | st.builds(Tombstone, I64, TEXT, TEXT),
 )  # fmt: skip
 FIRST = State(1, 2, spec(), (spec().relation(),))
 
@@ -125,7 +129,7 @@ def test_every_field_is_written() -> None:
 def test_no_field_is_left_out_of_the_strategies() -> None:
     """`st.builds` would leave a new field at its default, and not test it."""
     counts = {kind.__name__: len(fields(kind)) for kind in (State, Batch, ShardSpec, Rollout, Hold)}
-    assert counts == {"State": 13, "Batch": 16, "ShardSpec": 12, "Rollout": 6, "Hold": 4}
+    assert counts == {"State": 18, "Batch": 16, "ShardSpec": 12, "Rollout": 6, "Hold": 5}
 
 
 def test_every_type_in_the_state_is_covered_by_this_test() -> None:
@@ -144,7 +148,7 @@ def test_every_type_in_the_state_is_covered_by_this_test() -> None:
     assert {kind.__name__ for kind in seen} == {
         "State", "ShardSpec", "ColumnSpec", "SourceSpec", "TimeSpec", "StatsSpec", "RolloutSpec",
         "Relation", "Column", "ColumnType", "Field", "Spine", "SpineBatch", "Batch", "RunSummary",
-        "Hold", "Rollout", "Commit",
+        "Hold", "Rollout", "Commit", "Writer", "Tombstone",
     }  # fmt: skip
 
 
@@ -159,14 +163,12 @@ def changed_state(**changes: Any) -> bytes:
 @pytest.mark.parametrize(
     ("data", "named"),
     [
-        (changed(format=2), ["format=2", "known=1"]),
         (changed(format=None), ["format=None"]),
         (changed(format="1"), ["format='1'"]),
         (b"{}", ["no state"]),
         (b"[]", ["no state"]),
         (b"\x00\x01", ["JSON"]),
         (changed(state=5), ["5 is not dict"]),
-        (changed_state(colour="red"), ["state.colour", "newer"]),
         (changed_state(seqno="1"), ["state.seqno", "int"]),
         (changed_state(seqno=True), ["state.seqno", "int"]),
         (changed_state(seqno=1.5), ["state.seqno", "int"]),
@@ -180,6 +182,24 @@ def changed_state(**changes: Any) -> bytes:
 )  # fmt: skip
 def test_what_is_no_state_of_this_format_is_corrupt(data: bytes, named: list[str]) -> None:
     with pytest.raises(Corrupt) as caught:
+        decode_state(data)
+    for part in named:
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "named"),
+    [
+        (changed(format=2, by="9.9"), ["format=2", "known=1", "written_by='9.9'"]),
+        (changed_state(colour="red"), ["state.colour", "newer"]),
+        (changed_state(rollout={"moon": 5}), ["state.rollout.moon", "newer"]),
+        (changed_state(commits=[{"sum": 1}]), ["state.commits[0].sum", "newer"]),
+    ],
+)
+def test_a_state_from_the_future_is_refused_and_nothing_is_called_damaged(
+    data: bytes, named: list[str]
+) -> None:
+    with pytest.raises(InvalidRequest, match="newer version of Strata") as caught:
         decode_state(data)
     for part in named:
         assert part in str(caught.value)

@@ -19,7 +19,7 @@ def state() -> State:
 
 def test_a_hold_keeps_since_back_until_it_expires(state: State) -> None:
     state, held = hold(state, 1000, name="reader", since=20, lease_ms=500)
-    assert held == Hold("reader", 20, 1500)
+    assert held == Hold("reader", 20, 1500, seqno=state.seqno)
     assert advance_since(state, 1499, 50)[1].since == 20
     assert advance_since(state, 1500, 50)[1].since == 50
 
@@ -27,7 +27,7 @@ def test_a_hold_keeps_since_back_until_it_expires(state: State) -> None:
 def test_a_renewed_hold_lives_on_and_may_move_forward_only(state: State) -> None:
     state, _ = hold(state, 1000, name="reader", since=20, lease_ms=500)
     state, held = renew(state, 1400, name="reader", lease_ms=500, since=30)
-    assert held == Hold("reader", 30, 1900)
+    assert held == Hold("reader", 30, 1900, seqno=state.seqno - 1)
     assert renew(state, 1400, name="reader", lease_ms=500, since=5)[1].since == 30
     assert renew(state, 1400, name="reader", lease_ms=500)[1].since == 30
     assert advance_since(state, 1600, 50)[1].since == 30

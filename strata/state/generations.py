@@ -1,0 +1,94 @@
+"""Generations: why garbage can be told from what a slow writer is about to commit.
+
+Blobs are named by their content, so that a writer may meet a blob that is there already, dead
+for long, and count on it. To delete that blob then would lose data, and no look at states or at
+ages can tell. Therefore the key of a part or manifest carries the generation in which its writer
+began, and a state accepts new manifests from its fence on only:
+
+    blob of a generation >= fence      somebody may still commit it: never deleted
+    blob of a generation <  fence      it is in the newest state now, or will never be again
+
+A sweep of the garbage begins by closing the current generation. The fence follows one sweep
+later, and never passes the generation of a writer whose lease lives. So a writer has, without
+any lease, the time between two sweeps, and with one as long as it likes; one that wakes up later
+is fenced and has to begin again.
+"""
+
+from dataclasses import replace
+
+from strata.errors import Fenced, InvalidRequest
+from strata.state.state import State, Writer
+from strata.state.step import check_alive, step
+
+
+def begin_sweep(state: State, now_ms: int, *, grace_ms: int) -> tuple[State, int]:
+    """Close the generation and raise the fence behind it; return the fence.
+
+    Nothing changes while the generation is younger than `grace_ms`: that is how long a writer
+    without a lease has at least. Leases that have expired are dropped here.
+    """
+    check_alive(state)
+    if now_ms - state.generation_ms < grace_ms:
+        return state, state.fence
+    live = live_writers(state, now_ms)
+    fence = max(state.fence, min([state.generation, *(w.generation for w in live)]))
+    following = step(
+        state, now_ms,
+        generation=state.generation + 1, generation_ms=max(now_ms, 1), fence=fence, writers=live,
+    )  # fmt: skip
+    return following, fence
+
+
+def register(
+    state: State, now_ms: int, *, name: str, lease_ms: int, purpose: str = ""
+) -> tuple[State, Writer]:
+    """Take a writer's lease, in the current generation; the same name again prolongs it.
+
+    `name` says what the run is, not which try: a retry and its zombie write the same bytes.
+    """
+    if lease_ms <= 0:
+        raise InvalidRequest("a lease must last", lease_ms=lease_ms)
+    found = next((w for w in live_writers(state, now_ms) if w.name == name), None)
+    generation = state.generation if found is None else found.generation
+    new = Writer(name, generation, now_ms + lease_ms, purpose)
+    others = (w for w in state.writers if w.name != name)
+    writers = tuple(sorted((*others, new), key=lambda w: w.name))
+    return step(state, now_ms, writers=writers), new
+
+
+def heartbeat(state: State, now_ms: int, *, name: str, lease_ms: int) -> tuple[State, Writer]:
+    """Prolong a writer's lease.
+
+    Raises: Fenced when it has expired: what it has written may be collected.
+    """
+    found = check_writer(state, now_ms, name)
+    new = replace(found, expires_ms=now_ms + lease_ms)
+    writers = tuple(new if w == found else w for w in state.writers)
+    return step(state, now_ms, writers=writers), new
+
+
+def finish(state: State, now_ms: int, *, name: str) -> tuple[State, bool]:
+    """Give up a writer's lease; False if there is none."""
+    rest = tuple(w for w in state.writers if w.name != name)
+    if rest == state.writers:
+        return state, False
+    return step(state, now_ms, writers=rest), True
+
+
+def live_writers(state: State, now_ms: int) -> tuple[Writer, ...]:
+    """Return the writers whose lease has not expired."""
+    return tuple(w for w in state.writers if w.expires_ms > now_ms)
+
+
+def check_writer(state: State, now_ms: int, name: str) -> Writer:
+    """Return the live writer of this name.
+
+    Raises: Fenced when there is none.
+    """
+    found = next((w for w in live_writers(state, now_ms) if w.name == name), None)
+    if found is None:
+        raise Fenced(
+            "this writer's lease has expired",
+            writer=name, shard=state.name, cure="begin again; what is committed stays committed",
+        )  # fmt: skip
+    return found

@@ -1,0 +1,62 @@
+"""The end of a shard: dropped, and perhaps revived under the same name.
+
+A dropped shard keeps its name, its number of states and its fence, and nothing else: nothing can
+be appended or read, its blobs become garbage, and `create` refuses the name. To revive it is
+another, explicit request. It begins a new generation, behind whose fence are all writers of the
+former life: what they still send is refused.
+"""
+
+from strata.errors import InvalidRequest
+from strata.model.spec import ShardSpec
+from strata.model.time import MIN_TIME
+from strata.state.state import Hold, Spine, State, Tombstone
+from strata.state.step import step, successor
+from strata.state.transitions import create
+
+
+def drop(
+    state: State, now_ms: int, *, by: str, reason: str, force: bool = False
+) -> tuple[State, Tombstone]:
+    """Leave a tombstone in the place of everything that the shard holds.
+
+    `force` also drops what is held: its readers are fenced when they next renew.
+    Raises: InvalidRequest without a reason, or while somebody holds it.
+    """
+    if state.dropped is not None:
+        return state, state.dropped
+    if not by or not reason:
+        raise InvalidRequest("to drop a shard takes a person and a reason", shard=state.name)
+    live = [h.name for h in state.holds if _lives(h, now_ms)]
+    live += [w.name for w in state.writers if w.expires_ms > now_ms]
+    if live and not force:
+        raise InvalidRequest(
+            "this shard is in use", shard=state.name, held_by=live,
+            cure="wait for them, release them, or insist",
+        )  # fmt: skip
+    stone = Tombstone(now_ms, by, reason)
+    following = step(
+        state, now_ms, dropped=stone, spine=Spine(), holds=(), writers=(), commits=(), ledger=(),
+        verdicts=(), generation=state.generation + 1, generation_ms=max(now_ms, 1),
+        fence=state.generation + 1,
+    )  # fmt: skip
+    return following, stone
+
+
+def revive(state: State, now_ms: int, *, spec: ShardSpec) -> tuple[State, int]:
+    """Begin the shard anew, empty, as `spec` declares it; return its generation.
+
+    Column ids are not given again. Raises: InvalidRequest for a shard that was not dropped.
+    """
+    if state.dropped is None:
+        raise InvalidRequest("only a dropped shard can be revived", shard=state.name)
+    new = create(spec, now_ms)
+    following = successor(
+        state, now_ms, spec=new.spec, relations=new.relations, rollout=new.rollout,
+        since=MIN_TIME, upper=MIN_TIME, dropped=None, next_column=0,
+        generation=state.generation + 1, generation_ms=max(now_ms, 1), fence=state.generation + 1,
+    )  # fmt: skip
+    return following, following.generation
+
+
+def _lives(held: Hold, now_ms: int) -> bool:
+    return held.expires_ms is None or held.expires_ms > now_ms

@@ -71,7 +71,7 @@ def append(  # noqa: PLR0917 -- tests give them in this order
         for number, run in enumerate(runs)
         for part in write_parts(
             stores.blob,
-            part_prefix(name),
+            part_prefix(name, state.generation),
             [consolidate(sort_updates(run, columns), columns)],
             columns,
             layout=layout or spec.write_format,

@@ -38,6 +38,7 @@ class CompactSettings:
 
     min_inputs: int = 2  # a request with fewer batches does nothing
     memory_bytes: int = 1024 * 1024 * 1024  # bound of one merge task
+    chunk_bytes: int = 1024 * 1024 * 1024  # a long merge keeps what it has written after so many
     history_ms: int | None = None  # since follows upper at this distance; None keeps all history
 
 
@@ -58,6 +59,16 @@ class UsageSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class GcSettings:
+    """How long garbage collection waits."""
+
+    grace_ms: int = 24 * 3_600_000  # readers and writers without a lease have so long, at least
+    aside_days: int = 7  # so long can a deleted blob be restored
+    reject_days: int = 30  # rows that could not be read, of runs that never committed
+    verdict_days: int = 400  # verdict tables that the state no longer names
+
+
+@dataclass(frozen=True, slots=True)
 class RolloutSettings:
     """The global switch."""
 
@@ -75,5 +86,6 @@ class Settings:
     validate: ValidateSettings = field(default_factory=ValidateSettings)
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     usage: UsageSettings = field(default_factory=UsageSettings)
+    gc: GcSettings = field(default_factory=GcSettings)
     shards_dir: str = "config/shards"  # shard declarations, one YAML file each
     filters_dir: str = "config/filters"  # registered filters, one YAML file each

@@ -1,0 +1,107 @@
+"""The leak detector: what is stored against what should be, in both directions.
+
+A *leak* is a blob that should be gone: dead behind the fence of the last sweep and still there, a
+key that is none of ours, blobs of a shard that does not exist. A *gap* is worse: a blob that the
+newest state names and that is not there.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from strata.errors import InvalidRequest
+from strata.gc.sweep import SweepReport, survey
+from strata.gc.verdicts import Fate, Judged
+from strata.machine import Machine
+from strata.model.settings import Settings
+from strata.store.keys import parse_key, shard_prefix
+from strata.store.open import Stores
+from strata.store.retry import retry
+
+ROOT: Final = "shards/"
+
+
+@dataclass(frozen=True)
+class LeakReport:
+    """What is wrong with the blobs of some shards. Units: bytes."""
+
+    shards: tuple[SweepReport, ...]
+    missing: tuple[str, ...]  # the newest states name them, and they are not stored
+    overdue: tuple[Judged, ...]  # dead behind the fence that stands, and still there
+    strays: tuple[Judged, ...]  # of no shard, or no key of ours
+
+    @property
+    def clean(self) -> bool:
+        """Return whether nothing is wrong."""
+        return not (self.missing or self.overdue or self.strays)
+
+    def document(self) -> dict[str, Any]:
+        """Return the report as JSON."""
+        leaks = (*self.overdue, *self.strays)
+        kept = ("shard", "generation", "fence", "states", "held_by")
+        counts = [f"{fate.value}{end}" for fate in Fate for end in ("", "_bytes")]
+        return {
+            "clean": self.clean,
+            "missing": list(self.missing),
+            "leaked": len(leaks),
+            "leaked_bytes": sum(one.size_bytes for one in leaks),
+            "leaks": [
+                {"key": one.key, "bytes": one.size_bytes, "kind": one.kind, "reason": one.reason}
+                for one in leaks
+            ],
+            "shards": [
+                {name: document[name] for name in (*kept, *counts)}
+                for document in (report.document() for report in self.shards)
+            ],
+        }
+
+
+def find_leaks(
+    stores: Stores, settings: Settings, names: Iterable[str] | None = None
+) -> LeakReport:
+    """Return what is stored and should not be, and what is not stored and should be.
+
+    `names` None looks at every shard, and at blobs of none. Nothing is changed.
+    Raises: as `strata.gc.plan`. Cost: a plan for each shard, and one listing of the store.
+    """
+    machine = Machine(stores)
+    chosen = machine.names(dropped=True) if names is None else list(names)
+    reports, strays = [], []
+    missing: list[str] = []
+    overdue: list[Judged] = []
+    for name in chosen:
+        head = machine.load(name, dropped=True)
+        report, found = survey(machine, head, head.fence, settings, stores.clock(), every=True)
+        reports.append(replace(report, dead=(), others=()))
+        there = {one.key for one in report.others}
+        missing += _missing(stores, found.live - there)
+        overdue += report.dead
+        strays += [one for one in report.others if one.fate is Fate.UNKNOWN]
+    if names is None:
+        strays += _homeless(stores, set(chosen))
+    return LeakReport(tuple(reports), tuple(missing), tuple(overdue), tuple(strays))
+
+
+def _missing(stores: Stores, named: Iterable[str]) -> Iterator[str]:
+    """Yield the blobs that the store does not have.
+
+    A listing may be stale: what it lacks is asked for by name.
+    """
+    for key in sorted(named):
+        if retry(partial(stores.blob.get, key, 0, 1)) is None:
+            yield key
+
+
+def _homeless(stores: Stores, names: set[str]) -> Iterator[Judged]:
+    for info in stores.blob.list(ROOT):
+        try:
+            shard = parse_key(info.key).shard
+        except InvalidRequest:
+            if not any(info.key.startswith(shard_prefix(name)) for name in names):
+                yield Judged(info.key, info.size_bytes, "foreign", Fate.UNKNOWN, "of no shard")
+            continue
+        if shard not in names:
+            yield Judged(
+                info.key, info.size_bytes, "foreign", Fate.UNKNOWN, f"there is no shard {shard!r}"
+            )

@@ -1,0 +1,216 @@
+"""One sweep over a shard: close the generation, judge every blob, delete what is dead.
+
+    begin_sweep (one commit) -> reach (states, manifests) -> list and judge -> delete -> look again
+
+Any number of sweeps may run at once, be killed anywhere and be late: what is dead stays dead, so
+that a delete is right whenever it comes. A listing only proposes; what it lacks is left for the
+next sweep. Deleted blobs are set aside by the store and can be restored until they are purged.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final, Protocol, runtime_checkable
+
+from strata.errors import Corrupt
+from strata.fetch import load_manifest_of
+from strata.gc.reach import Reach, reach
+from strata.gc.verdicts import Fate, Judge, Judged
+from strata.machine import Machine
+from strata.model.runner import Runner, serial
+from strata.model.settings import Settings
+from strata.state.generations import begin_sweep
+from strata.state.state import State
+from strata.store.interface import Blob, BlobInfo
+from strata.store.keys import backfill_prefix, shard_prefix, usage_prefix
+from strata.store.open import Stores
+from strata.store.retry import retry
+
+SHOWN_MAX: Final = 20  # blobs in the report for people; the document has all that are dead
+_DAY_MS: Final = 86_400_000
+
+
+@runtime_checkable
+class Purges(Protocol):
+    """A blob store that sets deleted blobs aside until it is told to forget them."""
+
+    def purge(self, before_ms: int) -> int:
+        """Remove for good what was deleted before; return the bytes set free."""
+        ...
+
+
+@dataclass(frozen=True)
+class SweepReport:
+    """What a sweep did to one shard, or would do. Units: bytes."""
+
+    shard: str
+    dry_run: bool
+    generation: int
+    fence: int
+    states: int  # how many states count
+    held_by: tuple[str, ...]  # live holds that keep older states
+    counts: dict[Fate, tuple[int, int]] = field(default_factory=dict)  # fate -> (blobs, bytes)
+    dead: tuple[Judged, ...] = ()
+    others: tuple[Judged, ...] = ()  # what is not understood; all the rest if that was asked for
+    deleted: int = 0
+    deleted_bytes: int = 0
+    lost: tuple[str, ...] = ()  # manifests of earlier states that are not stored any more
+    idle_reason: str = ""  # why nothing was looked at
+
+    def document(self) -> dict[str, Any]:
+        """Return the report as the JSON that job and command line print."""
+        shown = {"dead_blobs": self.dead, "other_blobs": self.others}
+        return {
+            "shard": self.shard,
+            "dry_run": self.dry_run,
+            "generation": self.generation,
+            "fence": self.fence,
+            "states": self.states,
+            "held_by": list(self.held_by),
+            **{fate.value: self.counts.get(fate, (0, 0))[0] for fate in Fate},
+            **{f"{fate.value}_bytes": self.counts.get(fate, (0, 0))[1] for fate in Fate},
+            "deleted": self.deleted,
+            "deleted_bytes": self.deleted_bytes,
+            "lost_manifests": list(self.lost),
+            "idle_reason": self.idle_reason,
+            **{
+                name: [
+                    {
+                        "key": one.key, "bytes": one.size_bytes, "kind": one.kind,
+                        "fate": one.fate.value, "reason": one.reason,
+                    }
+                    for one in blobs
+                ]
+                for name, blobs in shown.items()
+            },
+        }  # fmt: skip
+
+    def lines(self) -> list[str]:
+        """Return the report as people read it: totals, then why each of the first blobs goes."""
+        head = f"{self.shard}: generation {self.generation}, fence {self.fence}"
+        if self.idle_reason:
+            return [f"{head}; nothing to do: {self.idle_reason}"]
+        totals = ", ".join(
+            f"{blobs:,} {fate} ({size:,} bytes)" for fate, (blobs, size) in self.counts.items()
+        )
+        done = "would be deleted" if self.dry_run else f"{self.deleted:,} deleted"
+        found = [f"  {one.key} ({one.size_bytes:,} bytes): {one.reason}" for one in self.dead]
+        more = [f"  and {len(found) - SHOWN_MAX:,} more"] if len(found) > SHOWN_MAX else []
+        return [f"{head}; {totals or 'no blobs'}; {done}", *found[:SHOWN_MAX], *more]
+
+
+def plan(stores: Stores, name: str, settings: Settings, *, every: bool = False) -> SweepReport:
+    """Return what a sweep would do now, with the reason for each blob; nothing is changed.
+
+    `every` tells of the blobs that stay as well. Raises: as `collect`.
+    """
+    now_ms = stores.clock()
+    state = Machine(stores).load(name, dropped=True)
+    fence = state.fence
+    if state.dropped is None:
+        _, fence = begin_sweep(state, now_ms, grace_ms=settings.gc.grace_ms)
+    return survey(Machine(stores), state, fence, settings, now_ms, every=every)[0]
+
+
+def collect(stores: Stores, name: str, settings: Settings, runner: Runner = serial) -> SweepReport:
+    """Delete the dead blobs of a shard and return what was found.
+
+    Raises: Corrupt, and nothing is deleted, when a manifest that the newest state names cannot
+    be read, or blobs are ahead of the state: then it is not known what is alive. Corrupt as
+    well when a deleted blob is named after all; it is restored before.
+    Cost: a commit at most; reads the stored states and the manifests that they name; one listing.
+    """
+    now_ms, machine = stores.clock(), Machine(stores)
+    if machine.load(name, dropped=True).dropped is None:
+        machine.apply(name, partial(begin_sweep, grace_ms=settings.gc.grace_ms))
+    head = machine.load(name, dropped=True)
+    report, found = survey(machine, head, head.fence, settings, now_ms)
+    sizes = runner(partial(_delete, stores.blob), [one.key for one in report.dead])
+    gone = [size for size in sizes if size is not None]
+    _look_again(machine, found, report.dead)
+    return replace(report, dry_run=False, deleted=len(gone), deleted_bytes=sum(gone))
+
+
+def purge(stores: Stores, settings: Settings) -> int:
+    """Forget what was deleted, in any shard, longer ago than it is set aside; return the bytes.
+
+    A store that keeps versions by rules of its own (a bucket's lifecycle) is left alone: 0.
+    """
+    if not isinstance(stores.blob, Purges):
+        return 0
+    return stores.blob.purge(stores.clock() - settings.gc.aside_days * _DAY_MS)
+
+
+def survey(
+    machine: Machine,
+    head: State,
+    fence: int,
+    settings: Settings,
+    now_ms: int,
+    *,
+    every: bool = False,
+) -> tuple[SweepReport, Reach]:
+    """Return the judgement of all blobs of a shard behind this fence, and what it rests on.
+
+    Raises: as `collect`.
+    """
+    # Clocks differ: a hold counts as expired only when it has been for a whole grace.
+    found = reach(machine, head, fence, now_ms - settings.gc.grace_ms)
+    report = SweepReport(
+        head.name, True, head.generation, fence, found.states, found.held_by, lost=found.lost
+    )
+    if head.dropped is not None and now_ms - head.dropped.at_ms < settings.gc.grace_ms:
+        idle = "it was dropped so lately that readers may still be under way"
+        return replace(report, idle_reason=idle), found
+    blob = machine.stores.blob
+    small = {i.key for prefix in (usage_prefix, backfill_prefix)
+             for i in _listed(blob, prefix(head.name))}  # fmt: skip
+    judge = Judge(machine, found, settings.gc, settings.usage, now_ms, small)
+    counts: dict[Fate, tuple[int, int]] = {}
+    dead, others = [], []
+    for one in map(judge.judge, _listed(blob, shard_prefix(head.name))):
+        blobs, size = counts.get(one.fate, (0, 0))
+        counts[one.fate] = (blobs + 1, size + one.size_bytes)
+        if one.fate is Fate.DEAD:
+            dead.append(one)
+        elif every or one.fate is Fate.UNKNOWN:
+            others.append(one)
+    return replace(report, counts=counts, dead=tuple(dead), others=tuple(others)), found
+
+
+def _listed(blob: Blob, prefix: str) -> Iterator[BlobInfo]:
+    return retry(lambda: blob.list(prefix))
+
+
+def _delete(blob: Blob, key: str) -> int | None:
+    return retry(partial(blob.delete, key))
+
+
+def _look_again(machine: Machine, before: Reach, dead: Iterable[Judged]) -> None:
+    """Restore what states that came meanwhile name after all; it cannot be, but what if.
+
+    Raises: Corrupt when there was any.
+    """
+    head = machine.load(before.head.name, dropped=True)
+    if head.seqno == before.head.seqno:
+        return
+    deleted = {one.key for one in dead}
+    known = {batch.manifest for batch in before.head.batches}
+    named = {*head.ledger, *head.verdicts}
+    for batch in head.batches:
+        if batch.manifest is None or batch.manifest in known:
+            continue
+        named.add(batch.manifest)
+        if batch.manifest in deleted:
+            retry(partial(machine.stores.blob.restore, batch.manifest))
+        table = load_manifest_of(machine.stores.blob, head.name, batch, ["key"])
+        named.update(table["key"].to_pylist())
+    wrong = sorted(named & deleted)
+    for key in wrong:
+        retry(partial(machine.stores.blob.restore, key))
+    if wrong:
+        raise Corrupt(
+            "a state names blobs that no state could name any more; they were restored",
+            shard=head.name, seqno=head.seqno, blobs=len(wrong), first=wrong[0],
+            cure="a writer of an older version is at work: stop it, and run strata validate",
+        )  # fmt: skip

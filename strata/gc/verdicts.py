@@ -1,0 +1,188 @@
+"""The judgement of one blob: alive, still reachable, perhaps about to be committed, dead, unknown.
+
+Parts and manifests are judged by reachability and generation alone: neither the listing, which
+may be stale, nor any age or clock makes one of them dead. What no state names by design (the log
+of filters, records of backfills, verdicts beyond the last ones, rejected rows of runs that never
+committed) is history: it has a time for which it is kept. Whatever cannot be understood is kept.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import cached_property, partial
+from typing import Final
+
+from strata.errors import Corrupt, InvalidRequest, StrataError
+from strata.gc.reach import Reach
+from strata.machine import Machine
+from strata.model.settings import GcSettings, UsageSettings
+from strata.pace import RUNS_MAX
+from strata.state.codec import decode_commits
+from strata.store.interface import BlobInfo
+from strata.store.keys import BlobKey, Kind, generation_of, parse_key
+from strata.store.retry import retry
+from strata.usage import SUMMARY
+
+_DAY_MS: Final = 86_400_000
+
+
+class Fate(StrEnum):
+    """What becomes of a blob."""
+
+    LIVE = "live"  # the newest state needs it, or it is history that is still kept
+    HELD = "held"  # a reader may still need it
+    YOUNG = "young"  # a writer may still commit it
+    DEAD = "dead"  # nobody can ever need it
+    UNKNOWN = "unknown"  # not understood, so it stays
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One blob, with what becomes of it and why."""
+
+    key: str
+    size_bytes: int
+    kind: str  # what it is; `foreign` for a key that is none of ours
+    fate: Fate
+    reason: str
+
+
+class Judge:
+    """The judge of one shard's blobs, for the time of one sweep."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        reach: Reach,
+        settings: GcSettings,
+        usage: UsageSettings,
+        now_ms: int,
+        listed: Collection[str],
+    ) -> None:
+        """Judge against `reach`; `listed` are the keys of the shard's small blobs."""
+        self._machine, self._reach = machine, reach
+        self._settings, self._usage, self._now_ms = settings, usage, now_ms
+        self._listed = listed
+        self._rules: dict[Kind, Callable[[BlobInfo, BlobKey], tuple[Fate, str]]] = {
+            Kind.PART: self._generation,
+            Kind.MANIFEST: self._generation,
+            Kind.LEDGER: self._ledger,
+            Kind.VERDICT: self._verdict,
+            Kind.QUARANTINE: self._rejects,
+            Kind.USAGE: self._log,
+            Kind.BACKFILL: self._record,
+        }
+
+    def judge(self, info: BlobInfo) -> Judged:
+        """Return the judgement of one listed blob.
+
+        Raises: Corrupt for a blob of a generation that is still to come.
+        """
+        reach, head = self._reach, self._reach.head
+        try:
+            key = parse_key(info.key)
+        except InvalidRequest:
+            return Judged(
+                info.key, info.size_bytes, "foreign", Fate.UNKNOWN, "no key that Strata makes"
+            )
+        if info.key in reach.live:
+            fate, reason = Fate.LIVE, f"state {head.seqno}, the newest, names it"
+        elif info.key in reach.held:
+            fate, reason = Fate.HELD, self._held(reach.held[info.key])
+        elif head.dropped is not None:
+            fate, reason = Fate.DEAD, f"the shard was dropped: {head.dropped.reason}"
+        else:
+            rule = self._rules.get(key.kind)
+            fate, reason = rule(info, key) if rule else (Fate.UNKNOWN, "no rule is known for it")
+        return Judged(info.key, info.size_bytes, key.kind.value, fate, reason)
+
+    def _held(self, seqno: int) -> str:
+        by = self._reach.held_by
+        why = f"the hold {by[0]!r} reads from there" if by else "a reader may have planned then"
+        return f"state {seqno} names it, and {why}"
+
+    def _generation(self, info: BlobInfo, key: BlobKey) -> tuple[Fate, str]:
+        generation, fence = generation_of(info.key), self._reach.fence
+        if generation > self._newest_generation(generation):
+            raise Corrupt(
+                "a blob is of a generation that is still to come; nothing was deleted",
+                shard=key.shard, key=info.key, generation=self._reach.head.generation,
+                cure="do the settings name the consensus store that belongs to these blobs?",
+            )  # fmt: skip
+        if generation >= fence:
+            return Fate.YOUNG, (
+                f"no state names it, but who began in generation {generation} may still commit it"
+            )
+        return Fate.DEAD, (
+            f"no state that counts names it, and its generation {generation} lies behind "
+            f"the fence {fence}: it can join no state any more"
+        )
+
+    def _newest_generation(self, seen: int) -> int:
+        """Return the shard's generation, asking again if a blob seems to be ahead of it."""
+        head = self._reach.head
+        if seen > head.generation:
+            return self._machine.load(head.name, dropped=True).generation
+        return head.generation
+
+    def _ledger(self, info: BlobInfo, key: BlobKey) -> tuple[Fate, str]:
+        """Judge commits that were spilled by somebody who then lost the race.
+
+        Who may still win it spills commits that the newest state still remembers.
+        """
+        data = retry(partial(self._machine.stores.blob.get, info.key))
+        try:
+            tokens = {commit.token for commit in decode_commits(data or b"")}
+        except StrataError:
+            return Fate.UNKNOWN, "no state names it, and its commits cannot be read"
+        if tokens <= {commit.token for commit in self._reach.head.commits}:
+            return Fate.YOUNG, "no state names it yet, and the next one may"
+        return Fate.DEAD, "a lost race left it: other blobs have, or will have, its commits"
+
+    def _verdict(self, info: BlobInfo, key: BlobKey) -> tuple[Fate, str]:
+        days = self._settings.verdict_days
+        return self._kept(info, days, "evidence of soft evaluation")
+
+    def _rejects(self, info: BlobInfo, key: BlobKey) -> tuple[Fate, str]:
+        """Judge rows that could not be read: those of a commit belong to the shard."""
+        token = key.name.partition("/")[0].removesuffix(".jsonl")
+        if token in self._tokens:
+            return Fate.LIVE, f"the rejected rows of the commit {token}"
+        if generation_of(info.key) >= self._reach.fence and self._reach.fence:
+            return Fate.YOUNG, "who wrote these rejected rows may still commit"
+        return self._kept(info, self._settings.reject_days, "rejected rows of no commit")
+
+    def _log(self, info: BlobInfo, key: BlobKey) -> tuple[Fate, str]:
+        day, _, name = key.name.partition("/")
+        today = datetime.fromtimestamp(self._now_ms / 1000, UTC).date()
+        oldest = (today - timedelta(days=self._usage.days)).isoformat()
+        if day < oldest:
+            return Fate.DEAD, f"filters are remembered for {self._usage.days} days"
+        summary = info.key.removesuffix(name) + f"{SUMMARY}.json"
+        if summary in self._listed and info.key != summary and day < today.isoformat():
+            return Fate.DEAD, "the summary of its day has it"
+        return Fate.LIVE, "filters that readers used"
+
+    def _record(self, info: BlobInfo, key: BlobKey) -> tuple[Fate, str]:
+        kept = [k for k in sorted(self._listed) if f"/{Kind.BACKFILL}/" in k][-RUNS_MAX:]
+        if info.key in kept:
+            return Fate.LIVE, "how fast one of the last backfills was"
+        return Fate.DEAD, f"the speed of the last {RUNS_MAX} backfills is remembered"
+
+    def _kept(self, info: BlobInfo, days: int, what: str) -> tuple[Fate, str]:
+        if self._now_ms - info.modified_ms <= days * _DAY_MS:
+            return Fate.LIVE, f"{what}, kept for {days} days"
+        return Fate.DEAD, f"{what}, older than {days} days"
+
+    @cached_property
+    def _tokens(self) -> frozenset[str]:
+        """Return all tokens that were ever committed. Cost: reads every ledger blob, once."""
+        head = self._reach.head
+        commits = [*head.commits]
+        for key in head.ledger:
+            data = retry(partial(self._machine.stores.blob.get, key))
+            if data is None:
+                raise Corrupt("a ledger of old commits is missing", shard=head.name, key=key)
+            commits.extend(decode_commits(data))
+        return frozenset(commit.token for commit in commits)

@@ -7,8 +7,11 @@ day that was taken in.
 | Question | Answer |
 |---|---|
 | May I run it again, or clear it? | Yes. A merge that lost its race is dropped, one that is done is not repeated. |
+| It was killed. Is the work lost? | No: a long merge keeps what it has written every `compact.chunk_bytes`, and the next run goes on there. |
+| What did it do, and at what cost? | `strata merges SHARD` lists the last merges, and those under way. |
 | Why did it do nothing? | Each request in the log has a reason, also for doing nothing. |
-| What does *full* cost? | It rewrites every part once: use it after a change of layout or sort order. |
+| What does *full* cost? | It rewrites every part once, into one run. |
+| And *migrate*? | It rewrites, slot by slot, what is in an older sort order, relation or layout. |
 
 The asset `strata_runs` carries the counts of each run.
 """
@@ -34,6 +37,9 @@ from strata_airflow.spark import DEFAULT_ARGS, spark_job
     params={
         "shards": shards(),
         "full": switch("Full", "Rewrite everything into one run, not only what is due."),
+        "migrate": switch(
+            "Migrate", "Also rewrite what is in an older sort order, relation or layout."
+        ),
         "dry_run": dry_run("prints the plan that a real run would execute"),
     },
 )
@@ -44,6 +50,7 @@ def shard_compact() -> None:
         arguments={
             "--shard": "{{ params.shards | join(' ') }}",
             "--full": "{{ params.full }}",
+            "--migrate": "{{ params.migrate }}",
             "--plan": "{{ params.dry_run }}",
         },
         outlets=[RUNS],

@@ -2,8 +2,9 @@
 
 Run by `spark-submit jobs/compact/main.py --config FILE --result FILE`; without `--shard` all
 shards are compacted. What is due is planned on the driver, from the state alone; slices are
-merged on the executors; each merge is one compare-and-set on the driver. Safe to repeat: a merge
-that lost its race is dropped. `--plan` says what a run would do, and does nothing.
+merged on the executors; each merge is one compare-and-set on the driver, and a long one keeps what
+it has done every now and then. Safe to repeat: a merge that lost its race is dropped, one that
+was killed goes on where it was. `--plan` says what a run would do, and does nothing.
 
 Exit codes: 0 done, 1 failed, 2 bad request, 4 overtaken by other writers.
 """
@@ -28,6 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--shard", action="append", default=[], help="repeat for several")
     parser.add_argument("--full", action="store_true", help="everything into one run a shard")
+    parser.add_argument("--migrate", action="store_true", help="also old orders and layouts")
     parser.add_argument("--plan", action="store_true", help="say what would be done, do nothing")
     parser.add_argument("--config", help="settings file")
     parser.add_argument("--result", help="where to write the result as JSON")
@@ -41,23 +43,27 @@ def compact_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     stores = open_stores(settings.store)
     names = args.shard or Machine(stores).names()
     if args.plan:
-        reports = [preview(stores, name, settings, full=args.full) for name in names]
+        reports = [
+            preview(stores, name, settings, full=args.full, migrate=args.migrate) for name in names
+        ]
         for report in reports:
             _say(report)
     else:
-        reports = _compact(stores, settings, names, full=args.full)
+        reports = _compact(stores, settings, names, full=args.full, migrate=args.migrate)
     return {"shards": [report.to_json() for report in reports]}, 0
 
 
 def _compact(
-    stores: Stores, settings: Settings, names: Sequence[str], *, full: bool
+    stores: Stores, settings: Settings, names: Sequence[str], *, full: bool, migrate: bool
 ) -> list[CompactReport]:
     from strata.spark.runner import spark_runner
 
     reports = []
     with spark_session("strata compact", settings.spark) as spark:
         for name in names:
-            report = compact_shard(stores, name, settings, spark_runner(spark), full=full)
+            report = compact_shard(
+                stores, name, settings, spark_runner(spark), full=full, migrate=migrate
+            )
             reports.append(report)
             _say(report)
     return reports

@@ -1,4 +1,4 @@
-"""Commands that keep a shard in shape: compact, stats backfill, stats trim, stats show."""
+"""Commands that keep a shard in shape: compact, merges, stats backfill, stats trim, stats show."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
@@ -19,12 +19,12 @@ from strata.cli.context import (
     progress,
     rows,
 )
-from strata.compact import compact_shard, preview
+from strata.compact import compact_shard, history, preview
 from strata.filters import load_filters
 from strata.format.manifest import stats_columns
 from strata.manifests import Selection, id_of, manifest_of, shown_name
 from strata.model.runner import threads
-from strata.model.time import parse_time
+from strata.model.time import format_time, parse_time
 from strata.state.state import State
 from strata.store.open import Stores
 from strata.trimming import Named, TrimShardReport, trim_shard
@@ -51,6 +51,7 @@ MaxParts = Annotated[
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
     app.command("compact")(compact)
+    app.command("merges")(merges)
     stats = typer.Typer(help="Collect, trim and show statistics.", no_args_is_help=True)
     stats.command("backfill")(backfill)
     stats.command("trim")(trim)
@@ -64,18 +65,43 @@ def compact(
         bool, typer.Option("--plan", help="Print what would be merged, and why.")
     ] = False,
     full: Annotated[bool, typer.Option("--full", help="Merge everything into one run.")] = False,
+    migrate: Annotated[
+        bool, typer.Option("--migrate", help="Also rewrite what is in an old order or form.")
+    ] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
     """Merge the runs that are due; what a reader sees does not change."""
     context = Context(config)
     if plan:
-        report = preview(context.stores, shard, context.settings, full=full)
+        report = preview(context.stores, shard, context.settings, full=full, migrate=migrate)
     else:
-        report = compact_shard(context.stores, shard, context.settings, threads(TASKS), full=full)
+        report = compact_shard(
+            context.stores, shard, context.settings, threads(TASKS), full=full, migrate=migrate
+        )
     document = report.to_json()
     columns = ("lower", "upper", "runs", "parts", "bytes", "updates", "reason", "outcome")
     answer(document, json, pairs(shard, document), rows("requests", document["requests"], columns))
+
+
+def merges(
+    shard: ShardArgument,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="How many, newest first.")] = 20,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the merges under way and the last that were applied, with what each cost."""
+    document = history(Context(config).machine.load(shard), limit)
+    shown = [{**m, "at": format_time(m["at_ms"])} for m in document["merges"]]
+    columns = (
+        "at", "seqno", "runs_in", "updates_in", "updates_out", "bytes_in", "bytes_out",
+        "parts_in", "parts_out", "parts_kept", "tasks", "resumed", "seconds", "reason",
+    )  # fmt: skip
+    under_way = ("lower", "upper", "done", "tasks", "bytes_in", "bytes_out")
+    answer(
+        document, json, pairs(shard, document),
+        rows("under way", document["under_way"], under_way), rows("applied", shown, columns),
+    )  # fmt: skip
 
 
 def backfill(

@@ -19,7 +19,7 @@ record of a merge that is due; any worker may do it, any number of times.
 Source: notes on persist, section 2.1.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -91,9 +91,15 @@ def insert(spine: Spine, batch: Batch) -> Spine:
     return Spine(_settle((*spine.slots, slot)), spine.next_id + 1)
 
 
-def requests(spine: Spine, since: int) -> list[MergeRequest]:
-    """Return the merges that are due, the smallest first: they are the cheapest to finish."""
-    due = [(slot, _reason(slot)) for slot in spine.slots]
+def requests(
+    spine: Spine, since: int, outdated: Callable[[Batch], str] | None = None
+) -> list[MergeRequest]:
+    """Return the merges that are due, the smallest first: they are the cheapest to finish.
+
+    `outdated` says in what a batch differs from what is written now, "" if in nothing; if it is
+    given, slots with such batches are due as well.
+    """
+    due = [(slot, _reason(slot, outdated)) for slot in spine.slots]
     return [_request([slot], since, reason) for slot, reason in reversed(due) if reason]
 
 
@@ -239,7 +245,7 @@ def batch_problems(batch: Batch) -> list[str]:
     return found
 
 
-def _reason(slot: SpineBatch) -> str:
+def _reason(slot: SpineBatch, outdated: Callable[[Batch], str] | None = None) -> str:
     """Return why a slot should be merged; empty if it should not."""
     filled = [b for b in slot.batches if b.manifest is not None]
     runs = sum(len(b.runs) for b in filled)
@@ -247,7 +253,8 @@ def _reason(slot: SpineBatch) -> str:
         return f"{len(filled)} batches ({runs} runs) of one level"
     if runs > 1:
         return f"one batch of {runs} runs"
-    return ""
+    old = "" if outdated is None else next(filter(None, map(outdated, filled)), "")
+    return f"written in {old}" if old else ""
 
 
 def _request(slots: Sequence[SpineBatch], since: int, reason: str) -> MergeRequest:

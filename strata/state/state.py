@@ -129,6 +129,48 @@ class Rollout:
 
 
 @dataclass(frozen=True, slots=True)
+class Merge:
+    """One merge that was applied, as history tells it; see `strata.state.merging`."""
+
+    seqno: int
+    at_ms: int
+    lower: int
+    upper: int
+    since: int  # stored times were advanced to it
+    reason: str  # why it was asked for
+    runs_in: int
+    updates_in: int
+    updates_out: int
+    bytes_in: int
+    bytes_out: int
+    parts_in: int
+    parts_out: int
+    parts_kept: int = 0  # of `parts_out`: not rewritten, kept by reference
+    tasks: int = 0
+    resumed: int = 0  # of `tasks`: done by a run before, which ended early
+    seconds: float = 0.0  # of the run that finished it, from planning to the commit
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A merge under way: its first tasks are done, and what they wrote is kept.
+
+    The parts are in no batch yet, and no reader sees them. See `strata.state.merging`.
+    """
+
+    inputs: tuple[str, ...]  # manifests of the request, in time order
+    lower: int
+    upper: int
+    since: int
+    work: str  # fingerprint of the tasks: inputs, slices, and all that their output depends on
+    tasks: int
+    done: int  # so many of the tasks, from the first on
+    manifest: str | None  # of the parts written by them; None: they wrote none
+    bytes_out: int
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """The whole state of one shard at one sequence number."""
 
@@ -150,6 +192,9 @@ class State:
     fence: int = 0  # blobs of generations below it join no state any more
     writers: tuple[Writer, ...] = ()  # sorted by name; expired ones leave with a sweep
     dropped: Tombstone | None = None
+    merges: tuple[Merge, ...] = ()  # the last ones applied, newest last
+    merging: tuple[Progress, ...] = ()  # merges under way that have kept part of their result
+    catalog: str | None = None  # blob key of the collections; None: the shard has none
 
     @property
     def name(self) -> str:

@@ -28,6 +28,8 @@ from strata.state.state import (
     Batch,
     Commit,
     Hold,
+    Merge,
+    Progress,
     Rollout,
     RunSummary,
     Spine,
@@ -91,6 +93,10 @@ BATCHES = st.builds(
     st.none() | TEXT, tuples(st.tuples(TEXT, COUNT)), COUNT, COUNT, st.none() | st.binary(),
     I64, st.integers(0, 2**64 - 1), st.booleans(), tuples(COUNT),
 )  # fmt: skip
+MERGES = st.builds(
+    Merge, COUNT, I64, I64, I64, I64, TEXT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT,
+    COUNT, COUNT, st.floats(0, 1e6),
+)  # fmt: skip
 COMMITS = st.builds(Commit, TEXT, COUNT, I64, I64, COUNT, COUNT, COUNT, COUNT)
 STATES = st.builds(
     State, COUNT, COUNT, SPECS, st.lists(RELATIONS, min_size=1, max_size=2).map(tuple), I64, I64,
@@ -99,7 +105,13 @@ STATES = st.builds(
     st.builds(Rollout, st.sampled_from(MODES), COUNT, COUNT, TEXT, TEXT, tuples(TEXT)),
     tuples(COMMITS), tuples(TEXT), tuples(TEXT), COUNT, COUNT, COUNT, COUNT,
     tuples(st.builds(Writer, TEXT, COUNT, I64, TEXT)),
-    st.none() | st.builds(Tombstone, I64, TEXT, TEXT),
+    st.none() | st.builds(Tombstone, I64, TEXT, TEXT), tuples(MERGES),
+    tuples(
+        st.builds(
+            Progress, tuples(TEXT), I64, I64, I64, TEXT, COUNT, COUNT, st.none() | TEXT, COUNT, I64
+        )
+    ),
+    st.none() | TEXT,
 )  # fmt: skip
 FIRST = State(1, 2, spec(), (spec().relation(),))
 
@@ -129,7 +141,7 @@ def test_every_field_is_written() -> None:
 def test_no_field_is_left_out_of_the_strategies() -> None:
     """`st.builds` would leave a new field at its default, and not test it."""
     counts = {kind.__name__: len(fields(kind)) for kind in (State, Batch, ShardSpec, Rollout, Hold)}
-    assert counts == {"State": 18, "Batch": 16, "ShardSpec": 12, "Rollout": 6, "Hold": 5}
+    assert counts == {"State": 21, "Batch": 16, "ShardSpec": 12, "Rollout": 6, "Hold": 5}
 
 
 def test_every_type_in_the_state_is_covered_by_this_test() -> None:
@@ -148,7 +160,7 @@ def test_every_type_in_the_state_is_covered_by_this_test() -> None:
     assert {kind.__name__ for kind in seen} == {
         "State", "ShardSpec", "ColumnSpec", "SourceSpec", "TimeSpec", "StatsSpec", "RolloutSpec",
         "Relation", "Column", "ColumnType", "Field", "Spine", "SpineBatch", "Batch", "RunSummary",
-        "Hold", "Rollout", "Commit", "Writer", "Tombstone",
+        "Hold", "Rollout", "Commit", "Writer", "Tombstone", "Merge", "Progress",
     }  # fmt: skip
 
 

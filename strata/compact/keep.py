@@ -1,0 +1,94 @@
+"""What the first tasks of a long merge have written is kept, so that a kill costs little.
+
+After every `chunk_bytes` of output the parts written so far get a manifest, and the state a
+`Progress` that names it: one compare-and-set. A run that comes later finds it, if its tasks are
+the very same, and goes on behind them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from functools import partial
+from hashlib import blake2b
+
+from strata import __version__
+from strata.crossing import crosses
+from strata.errors import Corrupt
+from strata.format.manifest import decode_manifest, part_refs, stats_rows
+from strata.machine import Machine
+from strata.rewrite import MergeTask, TaskResult
+from strata.state.merging import keep_progress
+from strata.state.spine import MergeRequest
+from strata.state.state import Progress, State
+from strata.store.open import Stores
+from strata.store.retry import retry
+from strata.write import WrittenPart, write_batch
+
+
+def work_of(request: MergeRequest, tasks: Sequence[MergeTask]) -> str:
+    """Return a fingerprint of all that the output of some tasks depends on.
+
+    Equal fingerprints: the same parts, byte for byte. Where they are stored does not count.
+    """
+    digest = blake2b(f"{__version__} {request.manifests} {request.since}".encode(), digest_size=16)
+    for task in tasks:
+        told = [getattr(task, f.name) for f in fields(task) if f.name not in ("store", "runs")]
+        digest.update(repr(told).encode())
+        digest.update(repr([[ref.key for ref in run] for run in task.runs]).encode())
+    return digest.hexdigest()
+
+
+def resumed(stores: Stores, shard: str, progress: Progress | None) -> list[WrittenPart]:
+    """Return the parts that were written before.
+
+    Raises: Corrupt when their manifest is gone or damaged.
+    """
+    if progress is None or progress.manifest is None:
+        return []
+    data = retry(partial(stores.blob.get, progress.manifest))
+    if data is None:
+        raise Corrupt(
+            "the manifest of a merge under way is missing", shard=shard, manifest=progress.manifest
+        )
+    table = decode_manifest(data)
+    return list(map(WrittenPart, part_refs(table), stats_rows(table)))
+
+
+class Chunks:
+    """Keeps what the tasks of one request have written, chunk by chunk."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        state: State,
+        request: MergeRequest,
+        tasks: Sequence[MergeTask],
+        chunk_bytes: int,
+    ) -> None:
+        """Start with an empty chunk."""
+        self._machine, self._state, self._request = machine, state, request
+        self._tasks, self._chunk_bytes, self._unkept = tasks, chunk_bytes, 0
+        # What rows have lost or won on the way into a newer relation is known for whole parts
+        # only, when all tasks are done: such a merge keeps nothing, and starts anew.
+        self._able = not any(
+            crosses(version, state.relations) for b in request.batches for version in b.versions
+        )
+
+    def keep(self, done: int, parts: Sequence[WrittenPart], newest: TaskResult) -> None:
+        """Keep all `parts` of the first `done` tasks if the chunk is full; `newest` is the last.
+
+        The last chunk is not kept: the merge itself follows at once.
+        """
+        self._unkept += sum(part.ref.size_bytes for part in newest.parts)
+        if not self._able or self._unkept < self._chunk_bytes or done == len(self._tasks):
+            return
+        request, name = self._request, self._state.name
+        written = write_batch(
+            self._machine.stores.blob, name, parts, request.lower, request.upper, request.since
+        )
+        progress = Progress(
+            request.manifests, request.lower, request.upper, request.since,
+            work_of(request, self._tasks), len(self._tasks), done,
+            written.manifest, written.size_bytes, 0,
+        )  # fmt: skip
+        self._machine.apply(name, partial(keep_progress, progress=progress))
+        self._unkept = 0

@@ -1,0 +1,103 @@
+"""What a compaction would do, and why: a function of the state alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from strata.model.settings import CompactSettings
+from strata.model.time import MIN_TIME
+from strata.state import spine as spines
+from strata.state.merging import continued
+from strata.state.spine import MergeRequest
+from strata.state.state import Batch, State
+from strata.state.transitions import advance_since
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a compaction would do now, and why."""
+
+    shard: str
+    since_before: int
+    since: int  # where since is moved first
+    requests: tuple[MergeRequest, ...]
+    idle_reason: str | None  # why nothing is done; None exactly when there are requests
+
+
+def plan(
+    state: State,
+    settings: CompactSettings,
+    *,
+    full: bool = False,
+    migrate: bool = False,
+    now_ms: int | None = None,
+) -> Plan:
+    """Return what a compaction of `state` does; nothing else is looked at.
+
+    `full` merges everything into one run; `migrate` also rewrites, slot by slot, what is in
+    another layout, relation or sort order than is written now. A merge that is under way is
+    continued. `now_ms` decides which holds have expired; None takes the state's own time.
+    """
+    moved = advanced(state, settings, state.walltime_ms if now_ms is None else now_ms)
+    found = _found(moved, full=full, migrate=migrate)
+    requests = tuple(
+        r
+        for r in found
+        if full
+        or runs_of(r.batches) >= settings.min_inputs
+        or (migrate and any(outdated(moved, b) for b in r.batches))
+    )
+    idle = None
+    if found and not requests:
+        idle = f"{len(found)} merges are due, each of fewer runs than {settings.min_inputs}"
+    elif not requests:
+        idle = spines.idle_reason(moved.spine) + _waiting(moved)
+    return Plan(state.name, state.since, moved.since, requests, idle)
+
+
+def advanced(state: State, settings: CompactSettings, now_ms: int) -> State:
+    """Return the state with since where the kept history begins, as far as holds allow."""
+    if settings.history_ms is None or state.upper == MIN_TIME:
+        return state
+    wanted = max(state.upper - settings.history_ms, MIN_TIME)
+    return advance_since(state, now_ms, min(wanted, state.upper))[0]
+
+
+def outdated(state: State, batch: Batch) -> str:
+    """Return in what a batch differs from what is written now; empty if in nothing."""
+    if batch.manifest is None:
+        return ""
+    if any(run.order != state.relation.sort_ids for run in batch.runs):
+        return "another sort order"
+    if batch.versions != (state.relation.version,):
+        return "an older relation"
+    if any(layout != state.spec.write_format for layout, _ in batch.layouts):
+        return "another layout"
+    return ""
+
+
+def runs_of(batches: Sequence[Batch]) -> int:
+    """Return how many runs some batches have."""
+    return sum(len(batch.runs) for batch in batches)
+
+
+def _found(state: State, *, full: bool, migrate: bool) -> list[MergeRequest]:
+    def old(batch: Batch) -> str:
+        return outdated(state, batch)
+
+    if not full:
+        return continued(state, spines.requests(state.spine, state.since, old if migrate else None))
+    force = any(map(old, state.batches))
+    request = spines.full_request(state.spine, state.since, force=force)
+    if request is None:
+        return []
+    same = [r for r in continued(state, ()) if r.manifests == request.manifests]
+    return same or [request]
+
+
+def _waiting(state: State) -> str:
+    """Return what `migrate` would find to do, as the end of a sentence."""
+    old = [batch for batch in state.batches if outdated(state, batch)]
+    if not old:
+        return ""
+    parts = sum(batch.parts for batch in old)
+    return f"; {parts} parts are of {outdated(state, old[0])} and wait for `--migrate`"

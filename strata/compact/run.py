@@ -1,0 +1,222 @@
+"""Compaction carried out: merge what is due, keep what is done, apply it by compare-and-set."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from strata.compact.keep import Chunks, resumed, work_of
+from strata.compact.plan import advanced, plan, runs_of
+from strata.compact.report import CompactReport, RequestReport
+from strata.crossing import expected_shift
+from strata.errors import Corrupt
+from strata.fetch import load_manifest_of
+from strata.format.manifest import SCHEMA, PartRef, part_refs
+from strata.machine import Machine
+from strata.model.runner import Runner, serial
+from strata.model.settings import CompactSettings, Settings
+from strata.rewrite import MergeTask, TaskResult, check_inputs, run_task, tasks, unchanged
+from strata.state.merging import finish_merge
+from strata.state.spine import Applied, MergeRequest, MergeResult, NotApplied
+from strata.state.state import Batch, Merge, Progress, State
+from strata.store.open import Stores
+from strata.write import WrittenPart, write_batch
+
+Report = Callable[[RequestReport], None]
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A request, cut into tasks, and what was done of it before."""
+
+    state: State  # in which it was planned
+    request: MergeRequest
+    tasks: tuple[MergeTask, ...]
+    kept: Batch | None  # the result, where nothing has to be rewritten
+    inputs: tuple[PartRef, ...] = ()
+    progress: Progress | None = None  # of a run before, for the very same tasks
+
+    @property
+    def rest(self) -> tuple[MergeTask, ...]:
+        """Return the tasks that are still to do."""
+        return self.tasks[self.progress.done :] if self.progress else self.tasks
+
+
+def preview(
+    stores: Stores, name: str, settings: Settings, *, full: bool = False, migrate: bool = False
+) -> CompactReport:
+    """Return the report of a compaction that was only planned; nothing is changed or read."""
+    state = Machine(stores).load(name)
+    made = plan(state, settings.compact, full=full, migrate=migrate, now_ms=stores.clock())
+    requests = tuple(_report(request, "planned") for request in made.requests)
+    runs = runs_of(state.batches)
+    return CompactReport(name, made.since, requests, made.idle_reason, runs, runs, 0.0)
+
+
+def compact_shard(  # noqa: PLR0913  what to merge, where, and whom to tell
+    stores: Stores,
+    name: str,
+    settings: Settings,
+    runner: Runner = serial,
+    *,
+    full: bool = False,
+    migrate: bool = False,
+    progress: Report | None = None,
+) -> CompactReport:
+    """Move since, merge what is due, apply it, and say what happened.
+
+    All tasks of all requests go to `runner` at once; a request is applied when its last task is
+    back, the others being under way. Before that, what its first tasks have written is kept in
+    the state after every `compact.chunk_bytes`. `progress` is told of each request.
+
+    Raises: Corrupt when inputs are damaged or an output does not say the same as its inputs;
+    what was applied before stays.
+    """
+    began = time.monotonic()
+    machine, options = Machine(stores), settings.compact
+    machine.apply(name, partial(_advance, options))
+    state = machine.load(name)
+    # Since stands where it was just moved: to move it again would be a change without a commit.
+    made = plan(state, replace(options, history_ms=None), full=full, migrate=migrate)
+    prepared = [_prepare(stores, state, request, options) for request in made.requests]
+    results = iter(runner(run_task, [task for p in prepared for task in p.rest]))
+    reports = []
+    for request in prepared:
+        reports.append(_finish(machine, request, results, options, began))
+        if progress is not None:
+            progress(reports[-1])
+    after = machine.load(name) if reports else state
+    return CompactReport(
+        name, made.since, tuple(reports), made.idle_reason,
+        runs_of(state.batches), runs_of(after.batches), time.monotonic() - began,
+    )  # fmt: skip
+
+
+def manifests_of(
+    stores: Stores, state: State, request: MergeRequest
+) -> Mapping[str, Sequence[PartRef]]:
+    """Return the parts of a request's batches by manifest key; statistics are not loaded."""
+    return {
+        batch.manifest: part_refs(load_manifest_of(stores.blob, state.name, batch, SCHEMA.names))
+        for batch in request.batches
+        if batch.manifest is not None
+    }
+
+
+def _advance(settings: CompactSettings, state: State, now_ms: int) -> tuple[State, int]:
+    moved = advanced(state, settings, now_ms)
+    return moved, moved.since
+
+
+def _prepare(
+    stores: Stores, state: State, request: MergeRequest, settings: CompactSettings
+) -> _Prepared:
+    manifests = manifests_of(stores, state, request)
+    check_inputs(request, manifests)
+    refs = [ref for refs in manifests.values() for ref in refs]
+    if unchanged(state, request, refs):
+        (only,) = (b for b in request.batches if b.manifest is not None)
+        kept = replace(only, lower=request.lower, upper=request.upper, since=request.since)
+        return _Prepared(state, request, (), kept)
+    cut = tuple(tasks(state, request, manifests, stores.settings, settings.memory_bytes))
+    work = work_of(request, cut)
+    known = next((p for p in state.merging if p.work == work and p.tasks == len(cut)), None)
+    return _Prepared(state, request, cut, None, tuple(refs), known)
+
+
+def _finish(
+    machine: Machine,
+    prepared: _Prepared,
+    results: Iterator[TaskResult],
+    settings: CompactSettings,
+    began: float,
+) -> RequestReport:
+    """Take the results of a request's tasks, write its manifest, and apply it.
+
+    Raises: Corrupt when the output does not hold what the inputs hold; nothing is applied then.
+    """
+    state, request = prepared.state, prepared.request
+    batch, shift = prepared.kept, 0
+    if batch is None:
+        parts, found = _collect(machine, prepared, results, settings)
+        crossed = [part for result in found for part in result.crossed]
+        shift = expected_shift(prepared.inputs, crossed, state.relations, state.name)
+        batch = write_batch(
+            machine.stores.blob, state.name, parts, request.lower, request.upper, request.since
+        )
+        report = _report(request, "", batch, kept=_kept(parts, prepared.inputs))
+    else:
+        report = _report(request, "", batch, kept=batch.parts, by_reference=True)
+    report = replace(
+        report,
+        tasks=len(prepared.tasks),
+        resumed=len(prepared.tasks) - len(prepared.rest),
+        seconds=time.monotonic() - began,
+    )
+    result = MergeResult(request.id_lower, request.id_upper, request.manifests, batch, shift)
+    outcome = _apply(machine, state.name, result, report)
+    reason = "applied" if isinstance(outcome, Applied) else outcome.reason
+    return replace(report, outcome=reason)
+
+
+def _collect(
+    machine: Machine,
+    prepared: _Prepared,
+    results: Iterator[TaskResult],
+    settings: CompactSettings,
+) -> tuple[list[WrittenPart], list[TaskResult]]:
+    """Return all parts of the output, in order, and the results of the tasks that were run."""
+    state = prepared.state
+    parts = resumed(machine.stores, state.name, prepared.progress)
+    done = len(prepared.tasks) - len(prepared.rest)
+    chunks = Chunks(machine, state, prepared.request, prepared.tasks, settings.chunk_bytes)
+    found: list[TaskResult] = []
+    for number, _ in enumerate(prepared.rest, done + 1):
+        found.append(next(results))
+        parts.extend(found[-1].parts)
+        chunks.keep(number, parts, found[-1])
+    return parts, found
+
+
+def _apply(
+    machine: Machine, shard: str, result: MergeResult, report: RequestReport
+) -> Applied | NotApplied:
+    merge = Merge(
+        0, 0, report.lower, report.upper, report.since, report.reason, report.runs_in,
+        report.updates_in, report.updates_out, report.bytes_in, report.bytes_out,
+        report.parts_in, report.parts_out, report.parts_kept, report.tasks, report.resumed,
+        round(report.seconds, 3),
+    )  # fmt: skip
+    try:
+        applied: Applied | NotApplied = machine.apply(
+            shard, partial(finish_merge, result=result, merge=merge)
+        )
+    except Corrupt as error:
+        details = {"shard": shard, **error.details}
+        cure = "nothing was applied; run `strata validate` to find the part that is wrong"
+        raise Corrupt(error.message, cure=error.cure or cure, **details) from error
+    return applied
+
+
+def _kept(parts: Sequence[WrittenPart], inputs: Sequence[PartRef]) -> int:
+    """Return how many parts of the output are parts of the input."""
+    known = {ref.key for ref in inputs}
+    return sum(part.ref.key in known for part in parts)
+
+
+def _report(
+    request: MergeRequest,
+    outcome: str,
+    batch: Batch | None = None,
+    *,
+    kept: int = 0,
+    by_reference: bool = False,
+) -> RequestReport:
+    inputs = request.batches
+    return RequestReport(
+        request.lower, request.upper, request.since, request.reason, outcome,
+        updates_in=sum(b.updates for b in inputs), updates_out=batch.updates if batch else 0,
+        bytes_in=sum(b.size_bytes for b in inputs), bytes_out=batch.size_bytes if batch else 0,
+        parts_in=sum(b.parts for b in inputs), parts_out=batch.parts if batch else 0,
+        runs_in=runs_of(inputs), by_reference=by_reference, parts_kept=kept,
+    )  # fmt: skip

@@ -1,0 +1,95 @@
+"""What a state remembers of merges: those under way, and those that were applied.
+
+A long merge keeps what its first tasks have written: `Progress` names a manifest of the parts.
+No reader sees them, and garbage collection spares them. A run that comes after the first was
+killed goes on behind them. As the tasks of a merge are functions of their inputs, it does not
+matter who did which; `work`, a fingerprint of all that the output depends on, says whether the
+tasks are the same. Progress ends with its merge, or as soon as an input is gone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from strata.state.spine import Applied, MergeRequest, MergeResult, NotApplied
+from strata.state.state import Batch, Merge, Progress, State
+from strata.state.step import step
+from strata.state.transitions import apply_merge, check_fence
+
+MERGES_MAX: Final = 64  # remembered in the state; older ones are in older states
+
+
+def finish_merge(
+    state: State, now_ms: int, result: MergeResult, merge: Merge, *, writer: str | None = None
+) -> tuple[State, Applied | NotApplied]:
+    """Put a result in the place of its inputs and write the merge into the history.
+
+    Raises: as `transitions.apply_merge`.
+    """
+    following, outcome = apply_merge(state, now_ms, result, writer=writer)
+    if following is state:
+        return state, outcome
+    told = replace(merge, seqno=following.seqno, at_ms=following.walltime_ms)
+    merges = (*state.merges, told)[-MERGES_MAX:]
+    return replace(following, merges=merges, merging=live_progress(following)), outcome
+
+
+def keep_progress(
+    state: State, now_ms: int, progress: Progress, *, writer: str | None = None
+) -> tuple[State, Applied | NotApplied]:
+    """Remember what the first tasks of a merge have written.
+
+    Less than what is known already changes nothing: somebody else is further.
+    Raises: Fenced, as `transitions.apply_merge`.
+    """
+    if not _is_live(state, progress):
+        return state, NotApplied("its inputs are no longer in the spine")
+    known = next((p for p in state.merging if p.work == progress.work), None)
+    if known is not None and known.done >= progress.done:
+        return state, Applied(already=True)
+    written = Batch(progress.lower, progress.upper, progress.since, manifest=progress.manifest)
+    check_fence(state, now_ms, written, writer)
+    others = (p for p in live_progress(state) if not {*p.inputs} & {*progress.inputs})
+    merging = (*others, replace(progress, at_ms=max(now_ms, state.walltime_ms + 1)))
+    return step(state, now_ms, merging=merging), Applied(already=False)
+
+
+def live_progress(state: State) -> tuple[Progress, ...]:
+    """Return the progress whose inputs are all there still, side by side."""
+    return tuple(p for p in state.merging if _is_live(state, p))
+
+
+def continued(state: State, requests: Sequence[MergeRequest]) -> list[MergeRequest]:
+    """Return `requests`, but where a merge is under way already, its own request instead.
+
+    Batches that have come since wait for the next time: they would change the work.
+    """
+    under_way = [_request(state, progress) for progress in live_progress(state)]
+    taken = {key for request in under_way for key in request.manifests}
+    return [*under_way, *(r for r in requests if not taken.intersection(r.manifests))]
+
+
+def _request(state: State, progress: Progress) -> MergeRequest:
+    batches = _inputs(state, progress.inputs)
+    slots = [s for s in state.spine.slots if any(b in s.batches for b in batches)]
+    return MergeRequest(
+        slots[0].id_lower, slots[-1].id_upper, progress.lower, progress.upper, progress.since,
+        batches, f"under way: {progress.done} of {progress.tasks} tasks are done",
+    )  # fmt: skip
+
+
+def _is_live(state: State, progress: Progress) -> bool:
+    """Return whether the result of a merge could still take the place of its inputs."""
+    batches = _inputs(state, progress.inputs)
+    return bool(batches) and all(b.since <= progress.since for b in batches)
+
+
+def _inputs(state: State, manifests: Sequence[str]) -> tuple[Batch, ...]:
+    """Return the batches of these manifests with what lies between; () if they are not there."""
+    batches = state.batches
+    there = [b.manifest for b in batches]
+    if not manifests or not {*manifests} <= {*there}:
+        return ()
+    found = batches[there.index(manifests[0]) : there.index(manifests[-1]) + 1]
+    same = tuple(b.manifest for b in found if b.manifest is not None) == tuple(manifests)
+    return found if same else ()

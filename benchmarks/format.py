@@ -9,6 +9,7 @@ a part costs beside the columns only.
 """
 
 import argparse
+import gc
 import json
 import statistics
 import sys
@@ -197,8 +198,10 @@ def main() -> None:
     args = parser.parse_args()
     work = contenders(make_updates(args.rows))
     speeds: dict[str, list[float]] = {name: [] for name in work}
+    gc.disable()  # a collection would be on the bill of whoever comes at the wrong moment
     for round_number in range(args.rounds + 1):
         for name, (rows, run) in work.items():
+            gc.collect()
             start = time.process_time()
             run()
             if round_number:  # the first round warms up

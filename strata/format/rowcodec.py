@@ -21,7 +21,7 @@ from strata.model.types import ColumnType
 
 Bools = npt.NDArray[np.bool_]
 
-BATCH: Final = 16_384  # rows a batch: what is written and read of it stays in the cache
+BATCH: Final = 16384  # rows a batch: what is written and read of it stays in the cache
 MAX_BYTES: Final = 2**31 - 1  # what a binary array can hold
 
 

@@ -48,7 +48,7 @@ from strata.format.rowcodec_fields import (
     unsigned,
     words,
 )
-from strata.kernels import digits, row_read
+from strata.kernels import digits, row_read, row_times
 from strata.kernels.arrays import Bools, Bytes, Ints, Words
 from strata.model.types import ColumnType, Kind
 
@@ -64,12 +64,13 @@ class Spans:
     stops: Ints
     odd: Bools  # to be marked
 
+    def tagged(self, column_type: ColumnType) -> tuple[Bytes, Ints, Ints, int, int, Bools]:
+        """Return what kernels take that read datums of the type."""
+        return self.data, self.starts, self.stops, *tag_of(column_type), self.odd
+
     def messages(self, column_type: ColumnType) -> tuple["Spans", Bools]:
         """Return what lies inside texts and messages of the type, and which are not null."""
-        tag, head = tag_of(column_type)
-        begins, ends, valid = row_read.read_spans(
-            self.data, self.starts, self.stops, tag, head, self.odd
-        )
+        begins, ends, valid = row_read.read_spans(*self.tagged(column_type))
         return Spans(self.data, begins, ends, self.odd), valid
 
     def elements(self, frame: int = DATUM) -> tuple["Spans", Ints]:
@@ -159,8 +160,11 @@ def _texts(spans: Spans, valid: Bools, column_type: ColumnType) -> pa.Array:
     data = np.empty(int(ends[-1]), np.uint8)
     row_read.copy_texts(spans.data, spans.starts, spans.stops, data)
     buffers = [pack_mask(valid), pa.py_buffer(ends), pa.py_buffer(data)]
+    is_text = column_type.kind in UTF8
+    if is_text and not row_read.any_high(data):  # ASCII: no need to check each text
+        return pa.Array.from_buffers(pa.string(), len(valid), buffers)
     array = pa.Array.from_buffers(pa.binary(), len(valid), buffers)
-    if column_type.kind not in UTF8:
+    if not is_text:
         return array
     try:
         return array.cast(pa.string())
@@ -188,13 +192,11 @@ def _number_messages(spans: Spans, column_type: ColumnType) -> tuple[Bytes, Word
 
 
 def _date(spans: Spans, column_type: ColumnType) -> pa.Array:
-    _, values, valid = _number_messages(spans, column_type)
-    return _fixed(digits.join_dates(values, valid, spans.odd), valid, column_type)
+    return _fixed(*row_times.read_dates(*spans.tagged(column_type)), column_type)
 
 
 def _timestamp(spans: Spans, column_type: ColumnType) -> pa.Array:
-    _, values, valid = _number_messages(spans, column_type)
-    return _fixed(digits.join_micros(values, valid, spans.odd), valid, column_type)
+    return _fixed(*row_times.read_timestamps(*spans.tagged(column_type)), column_type)
 
 
 def _records(

@@ -8,15 +8,12 @@ Decimals of Strata: 128-bit integers in two words, or the 40 bytes of `strata.fo
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from strata.kernels.arrays import Bools, Bytes, Ints, Words
 from strata.kernels.jit import compiled, inlined, lean
 from strata.kernels.memory import byte_swap, load64
 
 TRIPLES: Final = np.array([int(str(i), 16) for i in range(1000)], np.uint64)  # digits in base 16
-LOWEST: Final = -(2**63)
-HIGHEST: Final = 2**63 - 1
 BILLION: Final = np.uint64(10**9)
 ALL: Final = np.uint64(2**64 - 1)
 EIGHTS: Final = np.uint64(0x8888888888888888)
@@ -135,48 +132,6 @@ def packed_digits(raw: Bytes, valid: Bools) -> tuple[Words, Ints, Bytes]:
                 if shift > np.uint64(52) and word < 2:
                     words[i, word + 1] |= digits >> (np.uint64(64) - shift)
     return words, scales, others
-
-
-@inlined
-def _join_days(year: np.int64, day: np.int64) -> tuple[np.int64, bool]:
-    """Return days since 1970-01-01, and whether the year has that day."""
-    before = year - 1
-    good = 1 <= day <= 365
-    if day == 366:
-        good = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    leaps = (before >> 2) - before // 100 + before // 400
-    return before * 365 + leaps + day - 719_163, bool(good)
-
-
-@compiled
-def join_dates(values: Words, valid: Bools, odd: Bools) -> npt.NDArray[np.int32]:
-    """Return days since 1970-01-01 of years and days; those that do not exist, or fit, are odd."""
-    dates = np.zeros(len(valid), np.int32)
-    for i in range(len(valid)):
-        if valid[i]:
-            days, good = _join_days(np.int64(values[0, i]), np.int64(values[1, i]))
-            dates[i] = days
-            odd[i] |= not good or dates[i] != days
-    return dates
-
-
-@compiled
-def join_micros(values: Words, valid: Bools, odd: Bools) -> Ints:
-    """Return microseconds since 1970; what is finer, or does not fit, is odd."""
-    micros = np.zeros(len(valid), np.int64)
-    for i in range(len(valid)):
-        if valid[i]:
-            days, good = _join_days(np.int64(values[0, i]), np.int64(values[1, i]))
-            seconds, nanos = np.int64(values[2, i]), np.int64(values[3, i])
-            whole = nanos // 1000
-            late = seconds * 1_000_000 + whole
-            if days < 0:  # from the day's end, so that no step goes beyond the limits
-                days, late = days + 1, late - 86_400_000_000
-            start = days * 86_400_000_000
-            far = start < LOWEST - late if days < 0 or late < 0 else start > HIGHEST - late
-            odd[i] |= not good or abs(days) > 106_751_991 or far or whole * 1000 != nanos
-            micros[i] = start + late
-    return micros
 
 
 @inlined

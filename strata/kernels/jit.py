@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
@@ -11,16 +12,22 @@ import numba
 F = TypeVar("F", bound=Callable[..., object])
 
 
-def _stamp() -> str:
-    """Return a digest of all kernels' sources, "" where they are no files."""
+@functools.cache
+def _sources(module: str) -> frozenset[Path]:
+    """Return the files of a kernels' module and of all those that it is built from."""
+    source = Path(__file__).with_name(module + ".py")
+    inner = re.findall(r"^from strata\.kernels\.(\w+) import", source.read_text(), re.MULTILINE)
+    return frozenset({source}).union(*map(_sources, inner))
+
+
+@functools.cache
+def stamp(module: str) -> str:
+    """Return a digest of the sources that a module's kernels are built from, "" without files."""
     try:
-        sources = sorted(Path(__file__).parent.glob("*.py"))
+        sources = sorted(_sources(module))
         return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
     except OSError:
         return ""
-
-
-STAMP: Final = _stamp()
 
 
 def compiled(function: F) -> F:
@@ -51,7 +58,7 @@ def _lean(function: F, *, inline: bool) -> F:
 
 
 def _cached(jit: Callable[..., Any], function: F) -> F:
-    """Return a kernel whose cache is good for as long as no kernel's source changes.
+    """Return a kernel whose cache is good for as long as no source changes that it is built from.
 
     Left alone, numba looks at the file of each function only, and would run old code of what is
     built into it from another file.
@@ -61,6 +68,7 @@ def _cached(jit: Callable[..., Any], function: F) -> F:
     except RuntimeError:  # numba found no place for its cache
         return cast("F", jit()(function))
     files: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
-    if STAMP and hasattr(files, "_source_stamp"):
-        files._source_stamp = STAMP
+    digest = stamp(function.__module__.rpartition(".")[2])
+    if digest and hasattr(files, "_source_stamp"):
+        files._source_stamp = digest
     return cast("F", kernel)

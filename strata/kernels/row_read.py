@@ -5,120 +5,32 @@ there is none (its parent is null, or odd), and its value is null. What looks di
 `row_write` writes, in any way, is marked in `odd`: its value then means nothing, and a patient
 decoder has to read the row. So these kernels may give up at any doubt, and must never read wrongly.
 
-Nothing is read outside [begin, end), and every end lies inside its parent's: a length is believed
-only if that many bytes are there, and what is allocated is counted, not stated. Tags and heads are
-as in `row_write`.
+Nothing is read outside [begin, end), and every end lies inside its parent's; what is allocated is
+counted, not stated. Tags and heads are as in `row_write`.
 """
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from strata.kernels.arrays import Bools, Bytes, Ints, Words
 from strata.kernels.jit import compiled, inlined, lean
-from strata.kernels.memory import bit_length, copy, load64
+from strata.kernels.memory import copy
+from strata.kernels.row_fields import (
+    ALL,
+    content,
+    framed,
+    is_null,
+    number_field,
+    sized,
+    varint_at,
+    whole_varint,
+    word_at,
+)
 
-TOPS: Final = np.uint64(0x8080808080808080)
-ALL: Final = np.uint64(2**64 - 1)
-ROLES: Final = np.uint64(1 << 0x08 | 1 << 0x10 | 1 << 0x1A | 1 << 0x20)  # tags of roles' fields
-
-
-@inlined
-def _word(data: Bytes, at: int) -> np.uint64:
-    """Return the eight bytes at `at`; those behind the array are zero."""
-    if at + 8 <= len(data):
-        return load64(data, at)
-    word = np.uint64(0)
-    for j in range(at, len(data)):
-        word |= np.uint64(data[j]) << np.uint64(8 * (j - at))
-    return word
-
-
-@inlined
-def _squeeze(word: np.uint64) -> np.uint64:
-    """Return the lower seven bits of each byte, put together."""
-    x = word & ~TOPS
-    x = (x & np.uint64(0x007F007F007F007F)) | ((x & np.uint64(0x7F007F007F007F00)) >> np.uint64(1))
-    x = (x & np.uint64(0x00003FFF00003FFF)) | ((x & np.uint64(0x3FFF00003FFF0000)) >> np.uint64(2))
-    return (x & np.uint64(0x0FFFFFFF)) | ((x & np.uint64(0x0FFFFFFF00000000)) >> np.uint64(4))
-
-
-@inlined
-def _varint(data: Bytes, at: int, stop: int) -> tuple[np.uint64, Any]:
-    """Return the number at `at` and what follows it; -1: not there, or longer than needed."""
-    word = _word(data, at) if 0 <= at < stop else TOPS
-    last = ~word & TOPS
-    if last == np.uint64(0):
-        return _long_varint(data, at, stop)
-    bits = np.uint64(bit_length(last & (~last + np.uint64(1))))
-    end = at + np.int64(bits >> np.uint64(3))
-    word &= ALL >> (np.uint64(64) - bits)
-    exact = bits == np.uint64(8) or word >> (bits - np.uint64(8)) != np.uint64(0)
-    return _squeeze(word), end if exact and end <= stop else -1
-
-
-@inlined
-def _whole_varint(word: np.uint64, size: int, stop: int) -> tuple[np.uint64, int]:
-    """Return the number that fills the first bytes of a word, and `stop`; -1: it does not."""
-    keep = ALL >> np.uint64(64 - 8 * size)
-    word &= keep
-    exact = word & TOPS == TOPS & keep >> np.uint64(8)
-    exact = exact and (size == 1 or word >> np.uint64(8 * size - 8) != np.uint64(0))
-    return _squeeze(word), stop if exact else -1
-
-
-@lean
-def _long_varint(data: Bytes, at: int, stop: int) -> tuple[np.uint64, int]:
-    """Return the number at `at` and what follows it; -1: not there, or longer than needed."""
-    value, shift = np.uint64(0), np.uint64(0)
-    while 0 <= at < stop and shift < np.uint64(64):
-        byte = np.uint64(data[at])
-        at += 1
-        if byte < np.uint64(128):
-            if shift and (byte == 0 or (shift == np.uint64(63) and byte > np.uint64(1))):
-                return value, -1
-            return value | byte << shift, at
-        value |= (byte & np.uint64(127)) << shift
-        shift += np.uint64(7)
-    return value, -1
-
-
-@inlined
-def _sized(data: Bytes, at: int, stop: int) -> tuple[int, Any]:
-    """Return where the bytes behind the length at `at` begin and end; -1: not before `stop`."""
-    if 0 <= at < stop and data[np.uint64(at)] < 128:
-        size = np.int64(data[np.uint64(at)])
-        at += 1
-    else:
-        value, at = _varint(data, at, stop)
-        if at < 0 or value > np.uint64(stop - at):
-            return -1, -1
-        size = np.int64(value)
-    return (at, at + size) if size <= stop - at else (-1, -1)
-
-
-@inlined
-def _framed(data: Bytes, at: int, stop: int, frame: int) -> tuple[int, Any]:
-    """Return where the message with this frame at `at` begins and ends; -1: it is not there."""
-    if at < 0 or at + 2 > stop or data[np.uint64(at)] != frame:
-        return -1, -1
-    size = np.int64(data[np.uint64(at + 1)])
-    if size >= 128:
-        return _sized(data, at + 1, stop)
-    return (at + 2, at + 2 + size) if size <= stop - at - 2 else (-1, -1)
-
-
-@inlined
-def _content(word: np.uint64, start: int, stop: int, tag: int, head: int) -> int:
-    """Return what follows a datum's tag; -1: it has another one. `word`: how the datum begins."""
-    mask = np.uint64(0xFFFF) if head == 2 else np.uint64(0xFF)
-    return start + head if stop - start >= head and word & mask == np.uint64(tag) else -1
-
-
-@inlined
-def _is_null(word: np.uint64, start: int, stop: int) -> bool:
-    return stop - start == 2 and word & np.uint64(0xFFFF) == np.uint64(0x0108)
+# Between lines that are written at once: a power of two would put all into the same cache lines.
+APART: Final = 40
 
 
 @compiled
@@ -129,12 +41,12 @@ def walk(
 
     Shape: a row has len(keep) datums; `keep[c]` is the line of the answer for datum c, -1: none.
     """
-    starts = np.empty((kept, len(begins)), np.int64)
-    stops = np.empty((kept, len(begins)), np.int64)
+    starts = np.empty((kept, len(begins) + APART), np.int64)
+    stops = np.empty((kept, len(begins) + APART), np.int64)
     for i in range(len(begins)):
         stop, end = begins[i], ends[i]
         for c in range(len(keep)):
-            start, stop = _framed(data, stop, end, 0x0A)
+            start, stop = framed(data, stop, end, 0x0A)
             if start < 0:
                 break
             line = keep[c]
@@ -145,7 +57,7 @@ def walk(
             odd[i] |= begins[i] >= 0
             for line in range(kept):
                 starts[line, i] = stops[line, i] = -1
-    return starts, stops
+    return starts[:, : len(begins)], stops[:, : len(begins)]
 
 
 @compiled
@@ -157,14 +69,14 @@ def read_varints(
     valid = np.zeros(len(starts), np.bool_)
     for i in range(len(starts)):
         start, stop = starts[i], stops[i]
-        word = _word(data, start) if start >= 0 else np.uint64(0)
-        if start < 0 or _is_null(word, start, stop):
+        word = word_at(data, start) if start >= 0 else np.uint64(0)
+        if start < 0 or is_null(word, start, stop):
             continue
-        at = _content(word, start, stop, tag, head)
+        at = content(word, start, stop, tag, head)
         if at >= 0 and 0 < stop - at <= 8 - head:
-            value, at = _whole_varint(word >> np.uint64(8 * head), stop - at, stop)
+            value, at = whole_varint(word >> np.uint64(8 * head), stop - at, stop)
         else:
-            value, at = _varint(data, at, stop if at >= 0 else -1)
+            value, at = varint_at(data, at, stop if at >= 0 else -1)
         if at != stop or value + within[0] > within[1]:
             odd[i] = True
             continue
@@ -182,14 +94,14 @@ def read_fixed(
     valid = np.zeros(len(starts), np.bool_)
     for i in range(len(starts)):
         start, stop = starts[i], stops[i]
-        word = _word(data, start) if start >= 0 else np.uint64(0)
-        if start < 0 or _is_null(word, start, stop):
+        word = word_at(data, start) if start >= 0 else np.uint64(0)
+        if start < 0 or is_null(word, start, stop):
             continue
-        at = _content(word, start, stop, tag, 1)
+        at = content(word, start, stop, tag, 1)
         if at < 0 or stop - at != width:
             odd[i] = True
             continue
-        values[i] = _word(data, at) & (ALL >> np.uint64(64 - 8 * width))
+        values[i] = word_at(data, at) & (ALL >> np.uint64(64 - 8 * width))
         valid[i] = True
     return values, valid
 
@@ -203,15 +115,15 @@ def read_spans(
     valid = np.zeros(len(starts), np.bool_)
     for i in range(len(starts)):
         start, stop = starts[i], stops[i]
-        word = _word(data, start) if start >= 0 else np.uint64(0)
-        if start < 0 or _is_null(word, start, stop):
+        word = word_at(data, start) if start >= 0 else np.uint64(0)
+        if start < 0 or is_null(word, start, stop):
             continue
-        at = _content(word, start, stop, tag, head)
+        at = content(word, start, stop, tag, head)
         size = np.int64(word >> np.uint64(8 * head) & np.uint64(0xFF))
         if at >= 0 and size < 128 and stop - at == size + 1:
             begin, end = at + 1, stop
         else:
-            begin, end = _sized(data, at, stop if at >= 0 else -1)
+            begin, end = sized(data, at, stop if at >= 0 else -1)
         if begin < 0 or end != stop:
             odd[i] = True
             continue
@@ -240,6 +152,15 @@ def copy_texts(data: Bytes, begins: Ints, ends: Ints, out: Bytes) -> None:
         to += size
 
 
+@lean
+def any_high(data: Bytes) -> bool:
+    """Return whether a byte is above 127."""
+    high = np.uint8(0)
+    for j in range(len(data)):
+        high |= data[j]
+    return bool(high >= np.uint8(128))
+
+
 @compiled
 def copy_blocks(data: Bytes, begins: Ints, ends: Ints, width: int, odd: Bools) -> Bytes:
     """Return texts of `width` bytes, zeros where there is none."""
@@ -266,24 +187,6 @@ def read_others(data: Bytes, starts: Ints, stops: Ints, low: int, high: int) -> 
     return others
 
 
-@inlined
-def _number_field(data: Bytes, at: int, stop: int, wanted: int) -> tuple[Any, np.uint64, int]:
-    """Return tag, number and end of the field at `at`; tag 0: another one. `wanted` 0: a role."""
-    word = _word(data, at) if at < stop else np.uint64(0)
-    tag = np.int64(word & np.uint64(0xFF))
-    if at >= stop or (wanted and tag != wanted):
-        return 0, np.uint64(0), at
-    if stop - at >= 2 and word & np.uint64(0x8000) == np.uint64(0):
-        value, end = word >> np.uint64(8) & np.uint64(0x7F), at + 2
-    else:
-        value, end = _varint(data, at + 1, stop)
-    if not wanted:
-        known = tag < 64 and ROLES >> np.uint64(tag) & np.uint64(1)
-        if not known or (tag == 0x1A and value):
-            end = -1
-    return tag, value, end
-
-
 @compiled
 def read_number_messages(
     data: Bytes, begins: Ints, ends: Ints, spec: Ints, heads: Ints, within: Words, odd: Bools
@@ -307,11 +210,11 @@ def read_number_messages(
                 group = spec[f, 1]
                 stop = ends[i]
                 if good and heads[group]:
-                    at, stop = _framed(data, at, stop, heads[group])
+                    at, stop = framed(data, at, stop, heads[group])
                     good = at >= 0
             if not good:
                 break
-            tag, value, at = _number_field(data, at, stop, spec[f, 0])
+            tag, value, at = number_field(data, at, stop, spec[f, 0])
             if at < 0 or value + within[f, 0] > within[f, 1] or not (tag or spec[f, 0]):
                 good = False
                 break
@@ -330,7 +233,7 @@ def count_elements(data: Bytes, begins: Ints, ends: Ints, frame: int, odd: Bools
     for i in range(len(begins)):
         count, stop = 0, begins[i]
         while 0 <= stop < ends[i]:
-            _, stop = _framed(data, stop, ends[i], frame)
+            _, stop = framed(data, stop, ends[i], frame)
             count += 1
         if stop != begins[i] and stop != ends[i]:
             odd[i] = True
@@ -347,7 +250,7 @@ def find_elements(data: Bytes, begins: Ints, ends: Ints, offsets: Ints) -> tuple
     for i in range(len(begins)):
         stop = begins[i]
         for j in range(offsets[i], offsets[i + 1]):
-            begin, stop = _sized(data, stop + 1, ends[i])
+            begin, stop = sized(data, stop + 1, ends[i])
             starts[j], stops[j] = begin, stop
     return starts, stops
 
@@ -366,7 +269,7 @@ def find_array(data: Bytes, begins: Ints, ends: Ints, odd: Bools) -> tuple[Ints,
     rows, row_ends = np.full(len(begins), -1, np.int64), np.full(len(begins), -1, np.int64)
     for i in range(len(begins)):
         if begins[i] >= 0:
-            rows[i], row_ends[i] = _framed(data, begins[i], ends[i], 0x0A)
+            rows[i], row_ends[i] = framed(data, begins[i], ends[i], 0x0A)
             odd[i] |= rows[i] < 0
     return rows, row_ends
 
@@ -399,8 +302,8 @@ def find_entries(
         for j in range(offsets[i], offsets[i + 1]):
             at, end = begins[j], begins[j]
             if at < ends[j] and data[at] == 0x0A:
-                at, end = _sized(data, at + 1, ends[j])
-            start, stop = _framed(data, end if end >= 0 else ends[j], ends[j], 0x12)
+                at, end = sized(data, at + 1, ends[j])
+            start, stop = framed(data, end if end >= 0 else ends[j], ends[j], 0x12)
             if at < 0 or start < 0 or stop != ends[j]:
                 odd[j] = True
                 continue
@@ -438,7 +341,7 @@ def find_ends(
         if begins[i] == ends[i]:
             flags[i] = 16
             continue
-        at, stop = _framed(data, begins[i], ends[i], 0x0A)
+        at, stop = framed(data, begins[i], ends[i], 0x0A)
         if at < 0 or stop != ends[i]:
             odd[i] = True
             continue
@@ -447,7 +350,7 @@ def find_ends(
                 flags[i] |= 2 if side else 1
                 at += 2
             if at < stop and data[at] == (0x22 if side else 0x12):
-                spans[2 * side, i], spans[2 * side + 1, i] = _sized(data, at + 1, stop)
+                spans[2 * side, i], spans[2 * side + 1, i] = sized(data, at + 1, stop)
                 at = spans[2 * side + 1, i]
                 flags[i] |= 8 if side else 4
             if at < 0:

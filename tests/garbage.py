@@ -19,7 +19,7 @@ from strata.model.time import MIN_TIME
 from strata.read import plan_read, scan
 from strata.state.state import Batch, State
 from strata.store import keys
-from strata.store.memory import MemoryBlob
+from strata.store.memory import MemoryBlob, MemoryConsensus
 from strata.store.open import Stores, open_stores
 from strata.trimming import trim_shard
 from strata.write import write_batch, write_parts
@@ -41,15 +41,44 @@ _numbers = count()
 class World:
     """One shard and its twin: the ids that were ever committed."""
 
-    now_ms: int = 1_000_000_000_000
+    time: list[int] = field(default_factory=lambda: [1_000_000_000_000])  # one for all who share it
     ids: list[int] = field(default_factory=list)
     wrap: Callable[[Stores], Stores] = lambda stores: stores  # where a store fails
 
     def __post_init__(self) -> None:
+        self.open()
+        Machine(self.inner).create(SPEC)
+
+    def open(self) -> None:
         name = f"memory://garbage-{next(_numbers)}"
         self.inner = open_stores(StoreSettings(name, name), clock=lambda: self.now_ms)
         self.stores = self.wrap(self.inner)
-        Machine(self.inner).create(SPEC)
+
+    def copy(self, wrap: Callable[[Stores], Stores]) -> "World":
+        """Return another shard that is the same in all."""
+        new = World.__new__(World)
+        new.time, new.ids, new.wrap = [*self.time], [*self.ids], wrap
+        new.open()
+        new.blob.live.update(self.blob.live)
+        assert isinstance(new.inner.consensus, MemoryConsensus)
+        assert isinstance(self.inner.consensus, MemoryConsensus)
+        new.inner.consensus.log.update({k: [*v] for k, v in self.inner.consensus.log.items()})
+        return new
+
+    def healthy(self) -> "World":
+        """Return somebody else's view of the same shard, to whom nothing happens."""
+        other = World.__new__(World)
+        other.__dict__.update(self.__dict__)
+        other.stores = self.inner
+        return other
+
+    @property
+    def now_ms(self) -> int:
+        return self.time[0]
+
+    @now_ms.setter
+    def now_ms(self, value: int) -> None:
+        self.time[0] = value
 
     @property
     def machine(self) -> Machine:
@@ -85,10 +114,11 @@ class World:
         return write_batch(self.stores.blob, "s", parts, lower, lower + 10, MIN_TIME)
 
     def commit(self, batch: Batch, ids: list[int], token: str = "") -> None:
-        self.machine.append(
-            "s", token=token or f"t{batch.upper}", lower=batch.lower, upper=batch.upper, batch=batch
-        )
-        self.ids += ids
+        token = token or f"t{batch.upper}"
+        bounds = {"lower": batch.lower, "upper": batch.upper}
+        done = self.machine.append("s", token=token, batch=batch, **bounds)
+        if not done.already_committed:
+            self.ids += ids
 
     def append(self, *ids: int) -> Batch:
         batch = self.write(list(ids))

@@ -16,6 +16,7 @@ from strata.expr.nodes import Call, Literal
 from strata.expr.sparktype import spark_type
 from strata.expr.spec import (
     NO,
+    YES,
     Bools,
     Flags,
     Json,
@@ -23,10 +24,12 @@ from strata.expr.spec import (
     Spec,
     Texts,
     Values,
-    anything,
     as_texts,
+    both,
+    either,
     everything,
     gate,
+    negated,
     no,
     occupied,
     uniform,
@@ -75,17 +78,15 @@ def strict(args: Sequence[Spec], outcome: Outcome) -> Spec:
     """
     if not args:
         return Spec(outcome.values, outcome.null, outcome.fail)
-    possible = uniform(reduce(np.logical_and, [occupied(arg.values) for arg in args]))
-    null = reduce(np.logical_or, [arg.null for arg in args]) | (outcome.null & possible)
-    fail = reduce(np.logical_or, [arg.fail for arg in args]) | (outcome.fail & possible)
+    possible = uniform(reduce(both, [occupied(arg.values) for arg in args]))
+    null = reduce(either, [arg.null for arg in args], both(outcome.null, possible))
+    fail = reduce(either, [arg.fail for arg in args], both(outcome.fail, possible))
     return Spec(gate(outcome.values, possible), null, fail)
 
 
 def opened(call: Call, args: Sequence[Spec], *, null: bool = True, fail: bool = True) -> Spec:
     """Return all values of the call's type, with the arguments' own nulls and errors."""
-    none = np.array([False])
-    spec = anything(call.type)
-    return strict(args, Outcome(spec.values, none | null, none | fail))
+    return strict(args, Outcome(everything(call.type), YES if null else NO, YES if fail else NO))
 
 
 def settle(call: Call, failing: Flags) -> tuple[Flags, Flags]:
@@ -113,7 +114,8 @@ def numbers(spec: Spec, type_name: str) -> Numbers:
         return values
     full = everything(type_name)
     assert isinstance(full, Numbers), type_name
-    return Numbers(full.low, full.high, ~occupied(values), full.nan & occupied(values))
+    some = occupied(values)
+    return Numbers(full.low, full.high, negated(some), both(full.nan, some))
 
 
 def bools(spec: Spec) -> Bools:
@@ -129,7 +131,7 @@ def texts(spec: Spec) -> Texts:
     values = spec.values
     if isinstance(values, Texts | Json):
         return as_texts(values)
-    return Texts(None, None, ~occupied(values))
+    return Texts(None, None, negated(occupied(values)))
 
 
 def literal(call: Call, position: int) -> Literal | None:

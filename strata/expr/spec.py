@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache, reduce
 from typing import Any, Final
 
 import numpy as np
@@ -33,14 +34,14 @@ Bounds = NDArray[Any]  # int64, float64, or Python ints as objects (wide decimal
 TextBound = Any  # a binary Arrow array or scalar, whose nulls are open; None: open for all
 
 
-def _constant_flags(value: bool) -> Flags:
-    flags = np.array([value])
-    flags.flags.writeable = False
-    return flags
+def _constant(value: Any, dtype: Any = None) -> NDArray[Any]:
+    array = np.array([value], dtype)
+    array.flags.writeable = False
+    return array
 
 
-YES: Final = _constant_flags(True)
-NO: Final = _constant_flags(False)
+YES: Final[Flags] = _constant(True)
+NO: Final[Flags] = _constant(False)
 
 
 def no() -> Flags:
@@ -113,15 +114,45 @@ class Spec:
     fail: Flags = field(default_factory=no)
 
 
+# NumPy takes 30 times longer for `&` and `|` on flags if one side has one element and the other
+# many, and most flags of most parts are alike: these three see to both.
+
+
+def both(a: Flags, b: Flags) -> Flags:
+    """Return `a & b`."""
+    if a.size == 1:
+        return b if a[0] else NO
+    if b.size == 1:
+        return a if b[0] else NO
+    return a & b
+
+
+def either(a: Flags, b: Flags) -> Flags:
+    """Return `a | b`."""
+    if a.size == 1:
+        return YES if a[0] else b
+    if b.size == 1:
+        return YES if b[0] else a
+    return a | b
+
+
+def negated(flags: Flags) -> Flags:
+    """Return `~flags`."""
+    if flags.size == 1:
+        return NO if flags[0] else YES
+    return ~flags
+
+
 def uniform(flags: Flags) -> Flags:
     """Return the flags, as one element where all are alike: what follows is then cheap."""
     if flags.size == 1:
-        return flags
+        return YES if flags[0] else NO
     if not flags.any():
         return NO
     return YES if flags.all() else flags
 
 
+@lru_cache(maxsize=1024)
 def everything(type_name: str) -> Values:
     """Return all values of a type, of one element."""
     kind = spark_type(type_name)
@@ -131,13 +162,17 @@ def everything(type_name: str) -> Values:
         case "int" | "decimal":
             return Numbers(integers(kind.low, kind), integers(kind.high, kind))
         case "float":
-            return Numbers(np.array([-np.inf]), np.array([np.inf]), NO, YES)
+            return Numbers(_LEAST, _MOST, NO, YES)
         case "text":
             return Texts(None, None)
         case "void":
             return Anything(YES)
         case _:
             return Anything()
+
+
+_LEAST: Final = _constant(-np.inf)
+_MOST: Final = _constant(np.inf)
 
 
 def anything(type_name: str) -> Spec:
@@ -147,7 +182,7 @@ def anything(type_name: str) -> Spec:
 
 def integers(value: int, kind: SparkType) -> Bounds:
     """Return one whole number as an array of the width that a type needs."""
-    return np.array([value], dtype=object if kind.wide else np.int64)
+    return _constant(value, object if kind.wide else np.int64)
 
 
 def exactly(value: object, type_name: str) -> Spec:
@@ -196,16 +231,15 @@ def occupied(values: Values) -> Flags:
     """Return where some value other than null is possible."""
     match values:
         case Bools():
-            return values.true | values.false
+            return either(values.true, values.false)
         case Numbers():
-            return ~values.empty | values.nan
+            return either(negated(values.empty), values.nan)
         case Json():
-            numbers, strings = occupied(values.numbers), ~values.strings.empty
-            kinds = values.true | values.false | values.lists | values.maps
-            flags: Flags = kinds | numbers | strings
-            return flags
+            kinds = (values.true, values.false, values.lists, values.maps)
+            numbers, strings = occupied(values.numbers), negated(values.strings.empty)
+            return reduce(either, kinds, either(numbers, strings))
         case _:
-            return ~values.empty
+            return negated(values.empty)
 
 
 def gate(values: Values, where: Flags) -> Values:
@@ -214,29 +248,34 @@ def gate(values: Values, where: Flags) -> Values:
         return values
     match values:
         case Bools():
-            return Bools(values.true & where, values.false & where)
+            return Bools(both(values.true, where), both(values.false, where))
         case Numbers():
             return _gate_numbers(values, where)
         case Texts():
-            return Texts(values.low, values.high, values.empty | ~where)
+            return _gate_texts(values, where)
         case Json():
             return Json(
-                values.true & where,
-                values.false & where,
+                both(values.true, where),
+                both(values.false, where),
                 _gate_numbers(values.numbers, where),
                 values.integral,
-                Texts(values.strings.low, values.strings.high, values.strings.empty | ~where),
-                values.lists & where,
-                values.maps & where,
+                _gate_texts(values.strings, where),
+                both(values.lists, where),
+                both(values.maps, where),
                 values.quoted,
                 values.child,
             )
         case Anything():
-            return Anything(values.empty | ~where)
+            return Anything(either(values.empty, negated(where)))
 
 
 def _gate_numbers(values: Numbers, where: Flags) -> Numbers:
-    return Numbers(values.low, values.high, values.empty | ~where, values.nan & where)
+    empty = either(values.empty, negated(where))
+    return Numbers(values.low, values.high, empty, both(values.nan, where))
+
+
+def _gate_texts(values: Texts, where: Flags) -> Texts:
+    return Texts(values.low, values.high, either(values.empty, negated(where)))
 
 
 def none_of(values: Values) -> Values:
@@ -248,13 +287,13 @@ def hull(a: Values, b: Values) -> Values:
     """Return values that enclose both; different kinds are no longer told apart."""
     match a, b:
         case Bools(), Bools():
-            return Bools(a.true | b.true, a.false | b.false)
+            return Bools(either(a.true, b.true), either(a.false, b.false))
         case Numbers(), Numbers() if (a.low.dtype == np.float64) == (b.low.dtype == np.float64):
             return _hull_numbers(a, b)
         case ((Texts() | Json()), (Texts() | Json())):
             return _hull_texts(as_texts(a), as_texts(b))
         case _:
-            return Anything(~(occupied(a) | occupied(b)))
+            return Anything(negated(either(occupied(a), occupied(b))))
 
 
 def _hull_numbers(a: Numbers, b: Numbers) -> Numbers:
@@ -262,7 +301,7 @@ def _hull_numbers(a: Numbers, b: Numbers) -> Numbers:
     if a.empty.any() or b.empty.any():
         low = np.where(a.empty, b.low, np.where(b.empty, a.low, low))
         high = np.where(a.empty, b.high, np.where(b.empty, a.high, high))
-    return Numbers(low, high, a.empty & b.empty, a.nan | b.nan)
+    return Numbers(low, high, both(a.empty, b.empty), either(a.nan, b.nan))
 
 
 def _hull_texts(a: Texts, b: Texts) -> Texts:
@@ -271,7 +310,7 @@ def _hull_texts(a: Texts, b: Texts) -> Texts:
     if a.empty.any() or b.empty.any():
         low = text_where(a.empty, b.low, text_where(b.empty, a.low, low))
         high = text_where(a.empty, b.high, text_where(b.empty, a.high, high))
-    return Texts(low, high, a.empty & b.empty)
+    return Texts(low, high, both(a.empty, b.empty))
 
 
 # Text bounds. A bound that is null is open: on the low side it lies before every text, on the
@@ -318,7 +357,7 @@ def text_compare(operation: str, a: TextBound, b: TextBound, *, unknown: bool = 
 
 
 def _span(low: bytes, high: bytes, where: Flags) -> Texts:
-    return Texts(pa.scalar(low, pa.binary()), pa.scalar(high, pa.binary()), ~where)
+    return Texts(pa.scalar(low, pa.binary()), pa.scalar(high, pa.binary()), negated(where))
 
 
 def as_texts(values: Texts | Json) -> Texts:
@@ -326,13 +365,13 @@ def as_texts(values: Texts | Json) -> Texts:
     if isinstance(values, Texts):
         return values
     finite = np.isfinite(values.numbers.low) & np.isfinite(values.numbers.high)
-    some = ~values.numbers.empty
+    some = negated(values.numbers.empty)
     parts = [
-        _span(b'"', b"#", ~values.strings.empty) if values.quoted else values.strings,
+        _span(b'"', b"#", negated(values.strings.empty)) if values.quoted else values.strings,
         _span(b"true", b"true", values.true),
         _span(b"false", b"false", values.false),
-        _span(b"-", b":", some & finite),
-        Texts(None, None, ~((some & ~finite) | values.numbers.nan)),
+        _span(b"-", b":", both(some, finite)),
+        Texts(None, None, negated(either(both(some, negated(finite)), values.numbers.nan))),
         _span(b"[", b"\\", values.lists),
         _span(b"{", b"|", values.maps),
     ]

@@ -5,6 +5,7 @@ another collation is not tracked and opens the answer.
 """
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,9 @@ from strata.expr.spec import (
     Numbers,
     Spec,
     Texts,
+    both,
+    either,
+    negated,
     occupied,
     text_compare,
 )
@@ -31,20 +35,28 @@ _MANY_ITEMS: Final = 8
 def _numbers_less(a: Numbers, b: Numbers, *, equal: bool) -> Flags:
     """Return where some number of `a` is less (or equal) than some number of `b`."""
     bounds = (a.low <= b.high) if equal else (a.low < b.high)
-    less: Flags = bounds & ~(a.empty | b.empty)
-    if b.nan.any():
-        less = less | (b.nan & (~a.empty | a.nan) if equal else b.nan & ~a.empty)
+    less = both(bounds, neither(a.empty, b.empty))
+    if b.nan is not NO:
+        some = negated(a.empty)
+        less = either(less, both(b.nan, either(some, a.nan) if equal else some))
     return less
+
+
+def neither(a: Flags, b: Flags) -> Flags:
+    """Return where neither flag is set."""
+    return negated(either(a, b))
 
 
 def _texts_less(a: Texts, b: Texts, *, equal: bool) -> Flags:
     operation = "less_equal" if equal else "less"
-    return text_compare(operation, a.low, b.high) & ~(a.empty | b.empty)
+    return both(text_compare(operation, a.low, b.high), neither(a.empty, b.empty))
 
 
 def _bools_less(a: Bools, b: Bools, *, equal: bool) -> Flags:
-    less = a.false & b.true
-    return less | (a.true & b.true) | (a.false & b.false) if equal else less
+    less = both(a.false, b.true)
+    if not equal:
+        return less
+    return either(less, either(both(a.true, b.true), both(a.false, b.false)))
 
 
 def may_be_less(left: Spec, right: Spec, *, equal: bool) -> Flags:
@@ -57,20 +69,20 @@ def may_be_less(left: Spec, right: Spec, *, equal: bool) -> Flags:
         case Bools() as a, Bools() as b:
             return _bools_less(a, b, equal=equal)
         case a, b:
-            return occupied(a) & occupied(b)
+            return both(occupied(a), occupied(b))
 
 
 def may_be_equal(left: Spec, right: Spec) -> Flags:
     """Return where some value on the left equals some value on the right."""
-    ordered = may_be_less(left, right, equal=True) & may_be_less(right, left, equal=True)
     match left.values, right.values:
-        case Numbers() as a, Numbers() as b if a.nan.any() or b.nan.any():
-            overlap = (a.low <= b.high) & (b.low <= a.high) & ~(a.empty | b.empty)
-            return overlap | (a.nan & b.nan)
+        case Numbers() as a, Numbers() as b if _same_width(a, b):
+            overlap = both((a.low <= b.high) & (b.low <= a.high), neither(a.empty, b.empty))
+            return either(overlap, both(a.nan, b.nan))
         case Bools() as p, Bools() as q:
-            return (p.true & q.true) | (p.false & q.false)
+            return either(both(p.true, q.true), both(p.false, q.false))
         case _:
-            return ordered
+            below = may_be_less(left, right, equal=True)
+            return both(below, may_be_less(right, left, equal=True))
 
 
 def may_differ(left: Spec, right: Spec) -> Flags:
@@ -78,18 +90,18 @@ def may_differ(left: Spec, right: Spec) -> Flags:
     match left.values, right.values:
         case Numbers() as a, Numbers() as b if _same_width(a, b):
             bounds = (a.low != a.high) | (b.low != b.high) | (a.low != b.low)
-            differ: Flags = bounds & ~(a.empty | b.empty)
-            return differ | (a.nan & ~b.empty) | (b.nan & ~a.empty)
+            differ = both(bounds, neither(a.empty, b.empty))
+            odd = either(both(a.nan, negated(b.empty)), both(b.nan, negated(a.empty)))
+            return either(differ, odd)
         case ((Texts() | Json()), (Texts() | Json())):
             p, q = texts(left), texts(right)
-            same = text_compare("equal", p.low, p.high, unknown=False)
-            same = same & text_compare("equal", q.low, q.high, unknown=False)
-            same = same & text_compare("equal", p.low, q.low, unknown=False)
-            return ~same & ~(p.empty | q.empty)
+            ends = ((p.low, p.high), (q.low, q.high), (p.low, q.low))
+            same = reduce(both, [text_compare("equal", *pair, unknown=False) for pair in ends])
+            return both(negated(same), neither(p.empty, q.empty))
         case Bools() as c, Bools() as d:
-            return (c.true & d.false) | (c.false & d.true)
+            return either(both(c.true, d.false), both(c.false, d.true))
         case a, b:
-            return occupied(a) & occupied(b)
+            return both(occupied(a), occupied(b))
 
 
 def _same_width(a: Numbers, b: Numbers) -> bool:
@@ -138,9 +150,10 @@ def _equal_null_safe(call: Call, args: Sequence[Spec], context: Context) -> Spec
     if _comparable(call):
         same, differ = may_be_equal(left, right), may_differ(left, right)
     else:
-        same = differ = some_left & some_right
-    unlike = (left.null & some_right) | (right.null & some_left)
-    return Spec(Bools(same | (left.null & right.null), differ | unlike), NO, left.fail | right.fail)
+        same = differ = both(some_left, some_right)
+    unlike = either(both(left.null, some_right), both(right.null, some_left))
+    values = Bools(either(same, both(left.null, right.null)), either(differ, unlike))
+    return Spec(values, NO, either(left.fail, right.fail))
 
 
 def _in(call: Call, args: Sequence[Spec], context: Context) -> Spec:
@@ -151,13 +164,14 @@ def _in(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     same, differ = NO, YES
     for node, item in zip(call.args[1:], items, strict=True):
         comparable = _comparable(Call("equal_to", (call.args[0], node), "boolean"))
-        both = occupied(value.values) & occupied(item.values)
-        same = same | (may_be_equal(value, item) if comparable else both)
-        differ = differ & (may_differ(value, item) if comparable else both)
+        some = both(occupied(value.values), occupied(item.values))
+        same = either(same, may_be_equal(value, item) if comparable else some)
+        differ = both(differ, may_differ(value, item) if comparable else some)
     null, fail = value.null, value.fail
     for item in items:
-        null, fail = null | (item.null & occupied(value.values)), fail | item.fail
-    return Spec(Bools(same & occupied(value.values), differ), null, fail)
+        null = either(null, both(item.null, occupied(value.values)))
+        fail = either(fail, item.fail)
+    return Spec(Bools(both(same, occupied(value.values)), differ), null, fail)
 
 
 def _constant_numbers(call: Call) -> np.ndarray | None:
@@ -177,11 +191,9 @@ def _in_sorted(value: Spec, items: np.ndarray) -> Spec:
     assert isinstance(numbers, Numbers)
     first = np.searchsorted(items, numbers.low, side="left")
     behind = np.searchsorted(items, numbers.high, side="right")
-    some = ~numbers.empty
+    some, found = negated(numbers.empty), first < behind
     point = numbers.low == numbers.high
-    return Spec(
-        Bools((first < behind) & some, ~(point & (first < behind)) & some), value.null, value.fail
-    )
+    return Spec(Bools(both(found, some), both(~(point & found), some)), value.null, value.fail)
 
 
 ENTRIES: Final = (

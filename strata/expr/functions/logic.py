@@ -9,17 +9,27 @@ from typing import Final
 
 from strata.expr.entry import Context, Entry, bools
 from strata.expr.nodes import Call
-from strata.expr.spec import NO, YES, Bools, Numbers, Spec, occupied
+from strata.expr.spec import (
+    NO,
+    YES,
+    Bools,
+    Numbers,
+    Spec,
+    both,
+    either,
+    negated,
+    occupied,
+)
 
 
 def conjunction(left: Spec, right: Spec) -> Spec:
     """Return `left AND right`."""
     a, b = bools(left), bools(right)
-    goes_on = a.true | left.null
+    goes_on = either(a.true, left.null)
     return Spec(
-        Bools(a.true & b.true, a.false | (goes_on & b.false)),
-        (left.null & (right.null | b.true)) | (a.true & right.null),
-        left.fail | (goes_on & right.fail),
+        Bools(both(a.true, b.true), either(a.false, both(goes_on, b.false))),
+        either(both(left.null, either(right.null, b.true)), both(a.true, right.null)),
+        either(left.fail, both(goes_on, right.fail)),
     )
 
 
@@ -56,7 +66,9 @@ def _is_not_null(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 def _is_nan(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     (arg,) = args
     if isinstance(arg.values, Numbers):
-        return Spec(Bools(arg.values.nan, ~arg.values.empty | arg.null), NO, arg.fail)
+        return Spec(
+            Bools(arg.values.nan, either(negated(arg.values.empty), arg.null)), NO, arg.fail
+        )
     return Spec(Bools(occupied(arg.values), YES), NO, arg.fail)
 
 

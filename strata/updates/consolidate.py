@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from strata.errors import Corrupt
 from strata.format.columns import D, T
+from strata.kernels.merge_words import add_up
 from strata.model.schema import Relation
-from strata.updates.order import Mask, equal_adjacent, one_chunk, sort_names
+from strata.updates.order import Ints, Mask, equal_adjacent, one_chunk, sort_names
 
 INT64: Final = np.iinfo(np.int64)
 
@@ -51,6 +52,27 @@ def consolidate(table: pa.Table, relation: Relation, equal: Mask | None = None) 
     rows = table.take(pa.array(starts[keep]))
     index = table.schema.get_field_index(D)
     return rows.set_column(index, table.schema.field(D), pa.array(sums[keep], pa.int64()))
+
+
+def consolidate_arranged(table: pa.Table, order: Ints, equal: Mask) -> pa.Table:
+    """Return the rows of `table` in `order`, the diffs of equal ones added and zeros dropped.
+
+    `equal`: for each row in order, whether it equals the one before it.
+    Raises: Corrupt when a sum of diffs leaves int64.
+    """
+    diffs = one_chunk(table.column(D)).to_numpy()
+    rows, sums = np.empty_like(order), np.empty_like(order)
+    made = add_up(diffs, order, equal, rows, sums)
+    if made < 0:  # some sum left int64, perhaps only on its way
+        starts = np.flatnonzero(~equal)
+        found = _sums(diffs[order], starts)
+        rows, sums = order[starts][found != 0], found[found != 0]
+        made = len(rows)
+    rows, sums = rows[:made], sums[:made]
+    if made != table.num_rows or not np.array_equal(rows, np.arange(made)):
+        table = table.take(pa.array(rows))
+    index = table.schema.get_field_index(D)
+    return table.set_column(index, table.schema.field(D), pa.array(sums))
 
 
 def _sums(diffs: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -28,8 +28,9 @@ from strata.errors import Corrupt
 from strata.format.columns import updates_schema
 from strata.format.sortable import sortable_bytes
 from strata.model.schema import Relation
-from strata.updates.consolidate import advance, consolidate
-from strata.updates.order import compare_adjacent, one_chunk, sort_names, sort_updates
+from strata.updates.arrange import arrange
+from strata.updates.consolidate import advance, consolidate_arranged
+from strata.updates.order import Ints, one_chunk, sort_names
 
 MEMORY_BYTES: Final = 256 * 1024 * 1024
 ROUND_ROWS: Final = 8 * 65536  # rows sorted together at most, however many runs there are
@@ -153,21 +154,20 @@ def consolidate_sorted(
          for number, table in enumerate(tables)),
     )  # fmt: skip
     disjoint = all(a[1] <= b[0] for a, b in pairwise(bounds))
-    joined = pa.concat_tables([tables[number] for _, _, number in bounds])
-    if disjoint:
-        joined = joined.combine_chunks()
-        signs = compare_adjacent(joined, names)
-        if (signs > 0).any():
-            raise _disorder(relation)
-        chunk = consolidate(joined, relation, equal=signs == 0)
-    else:
-        joined = sort_updates(joined, relation)
-        chunk = consolidate(joined, relation)
-    # Only the whole round tells whether a head hid a row that belongs behind the cut.
-    first, last = row_at(joined, 0, names), row_at(joined, joined.num_rows - 1, names)
-    if (floor is not None and first < floor) or (cut is not None and last > cut):
+    joined = pa.concat_tables([tables[number] for _, _, number in bounds]).combine_chunks()
+    order, equal = arrange([one_chunk(joined.column(name)) for name in names])
+    if disjoint and not _ascends(order):
         raise _disorder(relation)
-    return chunk
+    # Only the whole round tells whether a head hid a row that belongs behind the cut.
+    if (floor is not None and row_at(joined, order[0], names) < floor) or (
+        cut is not None and row_at(joined, order[-1], names) > cut
+    ):
+        raise _disorder(relation)
+    return consolidate_arranged(joined, order, equal)
+
+
+def _ascends(order: Ints) -> bool:
+    return bool((order[1:] > order[:-1]).all())
 
 
 def _hold_back(chunk: pa.Table, relation: Relation, cut: Row | None) -> tuple[pa.Table, pa.Table]:

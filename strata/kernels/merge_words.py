@@ -1,0 +1,279 @@
+"""Kernels of the merge: rows brought into order group by group, equal ones added up.
+
+Rows stand in groups of those that no column so far tells apart: `equal[i]` says that row i
+belongs to the group of row i-1. A step looks at one more word (or text) of each row, sorts every
+group by it and says which rows are still equal. Rows come as a few ascending runs one behind the
+other, so each group is sorted by merging the runs that are found in it: rows that are in order
+already cost one comparison each.
+
+Stable. Nothing is allocated: callers bring the room. Twin: Python's sort of each group
+(`tests/laws/test_merge_kernels.py`).
+"""
+
+from typing import Final
+
+import numpy as np
+
+from strata.kernels.arrays import Bools, Bytes, Int, Ints, Words
+from strata.kernels.jit import inlined, lean
+from strata.kernels.memory import byte_swap, load64
+
+FEW: Final = 16  # rows of a group that are sorted by insertion
+_EIGHT: Final = 8
+_ZERO: Final = np.uint64(0)
+
+
+@lean
+def sort_words(
+    words: Words, order: Ints, equal: Bools, other_words: Words, other_order: Ints, starts: Ints
+) -> None:
+    """Sort each group by its words, `order` with them, and take apart those that differ.
+
+    Shape: all of one length, `starts` one longer; the last three are room, and end as anything.
+    """
+    low, count = 0, len(words)
+    while low < count:
+        high = low + 1
+        while high < count and equal[high]:
+            high += 1
+        if high - low <= FEW:
+            _insert(words, order, low, high)
+        else:
+            _merge_runs(words, order, other_words, other_order, starts, low, high)
+        low = high
+    for i in range(1, count):
+        equal[i] = equal[i] and words[i] == words[i - 1]
+
+
+@inlined
+def _insert(words: Words, order: Ints, low: int, high: int) -> None:
+    """Sort a few rows in their place."""
+    for i in range(low + 1, high):
+        word, row, j = words[i], order[i], i
+        while j > low and words[j - 1] > word:
+            words[j], order[j] = words[j - 1], order[j - 1]
+            j -= 1
+        words[j], order[j] = word, row
+
+
+@inlined
+def _merge_runs(
+    words: Words,
+    order: Ints,
+    other_words: Words,
+    other_order: Ints,
+    starts: Ints,
+    low: int,
+    high: int,
+) -> None:
+    """Find the ascending runs of a group and merge them two by two until one is left."""
+    runs = 1
+    starts[0] = low
+    for i in range(low + 1, high):
+        if words[i] < words[i - 1]:
+            starts[runs] = i
+            runs += 1
+    aside = False  # whether the rows are in the other arrays now
+    while runs > 1:
+        starts[runs] = high
+        made = 0
+        for run in range(0, runs, 2):
+            a, b = starts[run], starts[run + 1]
+            c = starts[run + 2] if run + 1 < runs else b
+            if aside:
+                _merge_two(other_words, other_order, words, order, a, b, c)
+            else:
+                _merge_two(words, order, other_words, other_order, a, b, c)
+            starts[made] = a
+            made += 1
+        runs = made
+        aside = not aside
+    if aside:
+        for i in range(low, high):
+            words[i], order[i] = other_words[i], other_order[i]
+
+
+@lean
+def _merge_two(
+    words: Words, order: Ints, out_words: Words, out_order: Ints, a: Int, b: Int, c: Int
+) -> None:
+    """Merge rows [a, b) and [b, c), each ascending, to the same places of the other arrays.
+
+    Without a branch on which one is less, which nothing could foresee.
+    """
+    i, j, k = a, b, a
+    while i < b and j < c:
+        one, two = words[i], words[j]
+        second = two < one
+        out_words[k] = two if second else one
+        out_order[k] = order[j if second else i]
+        j += second
+        i += not second
+        k += 1
+    while i < b:
+        out_words[k], out_order[k] = words[i], order[i]
+        i += 1
+        k += 1
+    while j < c:
+        out_words[k], out_order[k] = words[j], order[j]
+        j += 1
+        k += 1
+
+
+@lean
+def sort_texts(
+    offsets: Ints,
+    data: Bytes,
+    skip: Int,
+    rows: Ints,
+    equal: Bools,
+    order: Ints,
+    other_rows: Ints,
+    other_order: Ints,
+) -> None:
+    """Sort each group by its texts from byte `skip` on, `order` with them; take apart.
+
+    `rows` says which text belongs to a row. Merges from the bottom up.
+    """
+    low, count = 0, len(rows)
+    while low < count:
+        high = low + 1
+        while high < count and equal[high]:
+            high += 1
+        _sort_group(offsets, data, skip, rows, order, other_rows, other_order, low, high)
+        low = high
+    for i in range(1, count):
+        equal[i] = equal[i] and compare(offsets, data, skip, rows[i - 1], rows[i]) == 0
+
+
+@lean
+def _sort_group(
+    offsets: Ints,
+    data: Bytes,
+    skip: Int,
+    rows: Ints,
+    order: Ints,
+    other_rows: Ints,
+    other_order: Ints,
+    low: Int,
+    high: Int,
+) -> None:
+    """Sort one group by its texts: merge ascending stretches until there is one."""
+    while True:
+        a, merged = low, 0
+        while a < high:
+            b = _ascending(offsets, data, skip, rows, a, high)
+            if b == high:
+                break
+            c = _ascending(offsets, data, skip, rows, b, high)
+            i, j = a, b
+            for k in range(a, c):
+                if j < c and (i == b or compare(offsets, data, skip, rows[j], rows[i]) < 0):
+                    other_rows[k], other_order[k] = rows[j], order[j]
+                    j += 1
+                else:
+                    other_rows[k], other_order[k] = rows[i], order[i]
+                    i += 1
+            for k in range(a, c):
+                rows[k], order[k] = other_rows[k], other_order[k]
+            a, merged = c, merged + 1
+        if not merged:
+            return
+
+
+@lean
+def _ascending(offsets: Ints, data: Bytes, skip: Int, rows: Ints, start: Int, high: Int) -> Int:
+    """Return the end of the ascending stretch that begins at `start`."""
+    end = start + 1
+    while end < high and compare(offsets, data, skip, rows[end - 1], rows[end]) <= 0:
+        end += 1
+    return end
+
+
+@lean
+def compare(offsets: Ints, data: Bytes, skip: Int, a: Int, b: Int) -> int:
+    """Return how the text of row `a` compares with that of `b` behind `skip` equal bytes."""
+    at_a, at_b = offsets[a] + skip, offsets[b] + skip
+    size_a, size_b = offsets[a + 1] - at_a, offsets[b + 1] - at_b
+    common = min(size_a, size_b)
+    done = 0
+    while done + _EIGHT <= common:
+        one, two = load64(data, at_a + done), load64(data, at_b + done)
+        if one != two:
+            return -1 if byte_swap(one) < byte_swap(two) else 1
+        done += _EIGHT
+    while done < common:
+        if data[at_a + done] != data[at_b + done]:
+            return -1 if data[at_a + done] < data[at_b + done] else 1
+        done += 1
+    return 0 if size_a == size_b else (-1 if size_a < size_b else 1)
+
+
+@lean
+def common_prefix(offsets: Ints, data: Bytes, rows: Ints) -> Int:
+    """Return how many first bytes the texts of all `rows` share; there is at least one row."""
+    first = offsets[rows[0]]
+    shared = offsets[rows[0] + 1] - first
+    for row in rows:
+        if not shared:
+            break
+        at = offsets[row]
+        shared = min(shared, offsets[row + 1] - at)
+        done = 0
+        while done + _EIGHT <= shared and load64(data, at + done) == load64(data, first + done):
+            done += _EIGHT
+        while done < shared and data[at + done] == data[first + done]:
+            done += 1
+        shared = done
+    return shared
+
+
+@lean
+def text_words(
+    offsets: Ints, data: Bytes, skip: Int, width: Int, rows: Ints, out: Words
+) -> tuple[Int, Int]:
+    """Write the first `width` bytes of each text behind `skip` as a word that sorts like them.
+
+    Shorter ones are filled up with zeros; of seven bytes, the eighth says how many there were.
+    Returns how many bytes texts have behind `skip`: the fewest, which may be negative, and most.
+    """
+    shortest, longest = np.int64(1) << np.int64(62), -skip
+    end = len(data)
+    for i in range(len(rows)):
+        at = offsets[rows[i]] + skip
+        size = offsets[rows[i] + 1] - at
+        shortest, longest = min(shortest, size), max(longest, size)
+        taken = max(min(size, width), 0)
+        word = _ZERO
+        if taken and at + _EIGHT <= end:
+            rest = np.uint64(8 * (_EIGHT - taken))
+            word = (byte_swap(load64(data, at)) >> rest) << rest
+        else:
+            for j in range(taken):
+                word |= np.uint64(data[at + j]) << np.uint64(8 * (7 - j))
+        out[i] = word | np.uint64(taken) if width < _EIGHT else word
+    return shortest, longest
+
+
+@lean
+def add_up(diffs: Ints, order: Ints, equal: Bools, rows: Ints, sums: Ints) -> int:
+    """Write the first row of each group and the sum of its diffs, unless it is zero.
+
+    Returns how many there are; -1 when a sum on the way left int64.
+    """
+    made, i, count = 0, 0, len(order)
+    while i < count:
+        row = order[i]
+        total = diffs[row]
+        i += 1
+        while i < count and equal[i]:
+            diff = diffs[order[i]]
+            added = total + diff
+            if ((total ^ added) & (diff ^ added)) < 0:
+                return -1
+            total = added
+            i += 1
+        if total:
+            rows[made], sums[made] = row, total
+            made += 1
+    return made

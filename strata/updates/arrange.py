@@ -1,0 +1,241 @@
+"""Sort rows and find those that are equal, one 64-bit word of their keys at a time.
+
+A word is packed from as many sort columns as fit: of each, how far a value lies above the least
+one, in as few bits as the greatest needs; of texts the next bytes behind what all have in common.
+Mostly the first word tells nearly all rows apart. Only rows that it does not are looked at again,
+with the next word, until they differ or no column is left: then they are equal. Nested columns
+are made into bytes for those rows alone. Kernels: `strata.kernels.merge_words`.
+
+Same order as `sort_updates`: nulls last, NaN behind all numbers, -0.0 equal to 0.0.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.format.physical import numbers, offsets, valid_mask
+from strata.format.sortable import flat_columns, sortable_bytes
+from strata.kernels.arrays import Bytes, Int
+from strata.kernels.merge_words import common_prefix, sort_texts, sort_words, text_words
+from strata.updates.order import Ints, Mask
+
+Words = npt.NDArray[np.uint64]
+
+WORD_BITS: Final = 64
+LEAST_BITS: Final = 16  # fewer bits of a column are not worth the look: it comes again whole
+WORD_BYTES: Final = 8
+TEXT_WORDS: Final = 3  # then the rest of texts that still agree is compared at once
+SIGN: Final = np.uint64(1 << 63)
+
+
+def arrange(columns: Sequence[pa.Array]) -> tuple[Ints, Mask]:
+    """Return the order of rows by `columns`, and for each row in it if it equals the one before.
+
+    Shape: row numbers and as many booleans, the first False. Stable.
+    Cost: for rows in k ascending runs, n log k comparisons; more only for rows that tie.
+    """
+    rows = len(columns[0])
+    order = np.arange(rows)
+    equal = np.ones(rows, np.bool_)
+    equal[:1] = False
+    waiting = deque(_Column(column) for column in columns)
+    tied: Ints | None = None  # places in the order of rows that are not told apart; None: all
+    while waiting and (tied is None or len(tied)):
+        mine = order if tied is None else order[tied]
+        same = equal if tied is None else equal[tied]
+        _step(waiting, mine, same)
+        if tied is None:
+            tied = np.flatnonzero(_in_groups(same))
+        else:
+            order[tied], equal[tied] = mine, same
+            tied = tied[_in_groups(same)]
+    return order, equal
+
+
+class _Word:
+    """The word that is being packed, from its top bit down."""
+
+    def __init__(self, rows: int) -> None:
+        """Begin with nothing."""
+        self.words = np.zeros(rows, np.uint64)
+        self.room = WORD_BITS
+
+    def push(self, values: Words, valid: Mask | None = None) -> bool:
+        """Append values, nothing for invalid ones; return whether all their bits found room.
+
+        Where too few bits would, nothing is changed.
+        """
+        known = values if valid is None else values[valid]
+        if not len(known):
+            return True
+        low = known.min()
+        spread = int(known.max() - low).bit_length()
+        kept = min(spread, self.room)
+        if kept < spread and kept < LEAST_BITS:
+            return False
+        if kept:
+            self.room -= kept
+            above = (values - low) >> np.uint64(spread - kept)
+            if valid is not None:
+                above = np.where(valid, above, np.uint64(0))
+            self.words |= above << np.uint64(self.room)
+        return kept == spread
+
+
+class _Column:
+    """A sort column, of which some words have been compared."""
+
+    def __init__(self, array: pa.Array, numbers: Ints | None = None) -> None:
+        """Begin at the first word. `numbers`: of each row its place in the array; None: the row."""
+        self.array = array
+        self.numbers = numbers
+        self.is_text = _is_text(array.type)
+        self.done = 0  # words that are compared whole; a column with nulls has one that says so
+        self.looks = 0  # words of texts that were looked at, whole or in part
+        self.skip: Int | None = None  # bytes that the texts of each group share
+        self._texts: tuple[Ints, Bytes] | None = None
+
+    def push(self, word: _Word, rows: Ints) -> bool:
+        """Append what fits to a word; return whether nothing of the column is left to compare."""
+        places = rows if self.numbers is None else self.numbers[rows]
+        valid = valid_mask(self.array)
+        if valid is not None:
+            valid = valid[places]
+            if not self.done:
+                if not word.push((~valid).astype(np.uint64)):
+                    return False
+                self.done = 1
+        if self.is_text:
+            return self._push_text(word, places, valid)
+        found = _words(self.array, places)
+        for values in found[self.done - (valid is not None) :]:
+            if not word.push(values, valid):
+                return False
+            self.done += 1
+        return True
+
+    def _push_text(self, word: _Word, places: Ints, valid: Mask | None) -> bool:
+        if self.looks == TEXT_WORDS or not word.room:
+            return False
+        offsets, data = self.texts()
+        if self.skip is None:
+            known = places if valid is None else places[valid]
+            self.skip = common_prefix(offsets, data, known) if len(known) else 0
+        values = np.empty(len(places), np.uint64)
+        shortest, longest = text_words(offsets, data, self.skip, WORD_BYTES, places, values)
+        whole = 0 <= shortest == longest <= WORD_BYTES
+        if not whole and shortest >= 0 and longest < WORD_BYTES:
+            text_words(offsets, data, self.skip, WORD_BYTES - 1, places, values)
+            whole = True
+        room = word.room
+        fits = word.push(values, valid)
+        if fits and not whole:
+            self.skip += WORD_BYTES
+        if fits or word.room < room:
+            self.looks += 1
+        return bool(fits and whole)
+
+    def sort(self, rows: Ints, equal: Mask) -> None:
+        """Sort `rows` within their groups by what is left of their texts."""
+        places = rows.copy() if self.numbers is None else self.numbers[rows]
+        room = np.empty_like(rows), np.empty_like(rows)
+        sort_texts(*self.texts(), self.skip or 0, places, equal, rows, *room)
+
+    def texts(self) -> tuple[Ints, Bytes]:
+        """Return offsets and bytes of the texts; a null is an empty one."""
+        if self._texts is None:
+            self._texts = _texts(self.array)
+        return self._texts
+
+    def flattened(self, rows: Ints) -> list["_Column"]:
+        """Return the columns that stand for a nested one, made for `rows` alone."""
+        places = rows if self.numbers is None else self.numbers[rows]
+        numbers = np.zeros(int(rows.max()) + 1, np.int64)
+        numbers[rows] = np.arange(len(rows))
+        flat = flat_columns(self.array.take(pa.array(places)))
+        return [_Column(column, numbers) for column in flat]
+
+
+def _in_groups(equal: Mask) -> Mask:
+    """Return which rows are in a group of two or more."""
+    tied = equal.copy()
+    tied[:-1] |= equal[1:]
+    return tied
+
+
+def _step(waiting: deque[_Column], rows: Ints, equal: Mask) -> None:
+    """Sort `rows` within their groups by the next word or text, and drop what is compared."""
+    word = _Word(len(rows))
+    while waiting and word.room:
+        if pa.types.is_nested(waiting[0].array.type):
+            waiting.extendleft(reversed(waiting.popleft().flattened(rows)))
+        elif not waiting[0].push(word, rows):
+            break
+        else:
+            waiting.popleft()
+    if word.room < WORD_BITS:
+        room = np.empty_like(word.words), np.empty_like(rows), np.empty(len(rows) + 1, np.int64)
+        sort_words(word.words, rows, equal, *room)
+    elif waiting:
+        waiting.popleft().sort(rows, equal)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return not _is_word(kind) and not pa.types.is_decimal128(kind)
+
+
+def _is_word(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_boolean(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_temporal(kind)
+    )
+
+
+def _words(array: pa.Array, places: Ints) -> list[Words]:
+    """Return numbers as words that, one after the other, sort like them; of nulls anything."""
+    kind = array.type
+    if pa.types.is_boolean(kind):
+        return [array.take(pa.array(places)).cast(pa.uint8()).fill_null(0).to_numpy()
+                .astype(np.uint64)]  # fmt: skip
+    if pa.types.is_decimal128(kind):
+        pairs = np.frombuffer(array.buffers()[1], np.uint64).reshape(-1, 2)
+        pairs = pairs[array.offset : array.offset + len(array)][places]
+        return [pairs[:, 1] ^ SIGN, pairs[:, 0]]
+    width = kind.bit_width // 8
+    if pa.types.is_floating(kind):
+        return [_float_words(numbers(array, np.dtype(f"<f{width}"))[places])]
+    if pa.types.is_unsigned_integer(kind):
+        return [numbers(array, np.dtype(f"<u{width}"))[places].astype(np.uint64)]
+    whole = numbers(array, np.dtype(f"<i{width}"))[places].astype(np.int64)
+    return [whole.view(np.uint64) ^ SIGN]
+
+
+def _float_words(floats: npt.NDArray[Any]) -> Words:
+    """Return floats as words: -0.0 as 0.0, every NaN the same and behind all others."""
+    wide = floats.astype(np.float64) + 0.0
+    wide[np.isnan(wide)] = np.nan
+    words = wide.view(np.uint64)
+    negative = (words & SIGN) != 0
+    found: Words = np.where(negative, ~words, words | SIGN)
+    found[np.isnan(wide)] = np.iinfo(np.uint64).max
+    return found
+
+
+def _texts(array: pa.Array) -> tuple[Ints, Bytes]:
+    kind = array.type
+    if pa.types.is_fixed_size_binary(kind):
+        array = array.cast(pa.binary())
+    elif not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+        array = sortable_bytes(array)  # of another type that has an order
+    if array.null_count:
+        array = pc.fill_null(array, "" if pa.types.is_string(array.type) else b"")
+    ends = offsets(array)
+    data = array.buffers()[2] if len(array) else None
+    return ends, np.frombuffer(data or b"", np.uint8)

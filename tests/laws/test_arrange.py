@@ -1,0 +1,132 @@
+"""Rows are arranged word by word as Python sorts them: the merge's kernels and their slow twins."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strata.kernels.merge_words import (
+    add_up,
+    common_prefix,
+    compare,
+    sort_texts,
+    sort_words,
+    text_words,
+)
+from strata.updates.arrange import _texts, arrange
+from strata.updates.order import one_chunk, sort_names
+from tests.updates import plain_rows, relations, sort_key, updates
+
+LONG = ["", "a", "a\0", "aaaaaaa", "aaaaaaaa", "aaaaaaaaa", "a" * 40, "a" * 40 + "b", "b" * 17]
+texts = st.lists(st.sampled_from(LONG) | st.text("ab\0", max_size=30), min_size=1, max_size=60)
+keys = st.lists(st.integers(0, 9) | st.integers(0, 2**64 - 1), min_size=1, max_size=60)
+
+
+def groups(data: st.DataObject, count: int) -> np.ndarray[Any, Any]:
+    """Draw which rows belong to the group of the row before them."""
+    flags = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    return np.array([False, *flags[1:]])
+
+
+def sorted_in_groups(values: list[Any], equal: list[bool]) -> tuple[list[int], list[bool]]:
+    """Return the twin: the order of rows in which each group is sorted, and who equals whom."""
+    order: list[int] = []
+    starts = [i for i, same in enumerate(equal) if not same]
+    for low, high in zip(starts, [*starts[1:], len(values)], strict=True):
+        order += sorted(range(low, high), key=values.__getitem__)
+    same = [False] + [
+        equal[i] and values[order[i]] == values[order[i - 1]] for i in range(1, len(values))
+    ]
+    return order, same
+
+
+@given(st.data(), keys)
+def test_words_are_sorted_in_their_groups(data: st.DataObject, values: list[int]) -> None:
+    equal = groups(data, len(values))
+    wanted = sorted_in_groups(values, equal.tolist())
+    words, order = np.array(values, np.uint64), np.arange(len(values))
+    room = np.empty_like(words), np.empty_like(order), np.empty(len(values) + 1, np.int64)
+
+    sort_words(words, order, equal, *room)
+
+    assert (order.tolist(), equal.tolist()) == wanted
+    assert words.tolist() == [values[i] for i in order]
+
+
+@given(st.data(), texts)
+def test_texts_are_sorted_in_their_groups(data: st.DataObject, values: list[str]) -> None:
+    offsets, letters = _texts(pa.array(values))
+    equal = groups(data, len(values))
+    plain = [value.encode() for value in values]
+    wanted = sorted_in_groups(plain, equal.tolist())
+    rows, order = np.arange(len(values)), np.arange(len(values))
+
+    sort_texts(offsets, letters, 0, rows, equal, order, rows.copy(), order.copy())
+
+    assert (order.tolist(), equal.tolist()) == wanted
+
+
+@given(texts)
+def test_words_of_texts_sort_like_them(values: list[str]) -> None:
+    offsets, letters = _texts(pa.array(values))
+    rows, words = np.arange(len(values)), np.empty(len(values), np.uint64)
+    plain = [value.encode() for value in values]
+
+    shared = common_prefix(offsets, letters, rows)
+    for width in (7, 8):
+        sizes = text_words(offsets, letters, shared, width, rows, words)
+        behind = [value[shared:] for value in plain]
+        assert len({value[:shared] for value in plain}) == 1
+        assert sizes == (min(map(len, behind)), max(map(len, behind)))
+        padded = [value[:width].ljust(width, b"\0") for value in behind]
+        last = [bytes([min(len(value), width)]) if width == 7 else b"" for value in behind]
+        ends = [int.from_bytes(a + b, "big") for a, b in zip(padded, last, strict=True)]
+        assert words.tolist() == ends
+    for i, one in enumerate(plain):
+        for j, other in enumerate(plain):
+            assert compare(offsets, letters, shared, i, j) == (one > other) - (one < other)
+
+
+@given(st.data(), st.lists(st.integers(-3, 3), min_size=1, max_size=40))
+def test_diffs_of_groups_are_added(data: st.DataObject, values: list[int]) -> None:
+    equal = groups(data, len(values))
+    order = np.array(data.draw(st.permutations(range(len(values)))))
+    rows, sums = np.empty_like(order), np.empty_like(order)
+    diffs = pa.array(values, pa.int64()).to_numpy()
+
+    made = add_up(diffs, order, equal, rows, sums)
+
+    found: dict[int, int] = {}
+    first = 0
+    for row, same in zip(order.tolist(), equal.tolist(), strict=True):
+        first = row if not same else first
+        found[first] = found.get(first, 0) + values[row]
+    wanted = [(row, total) for row, total in found.items() if total]
+    assert list(zip(rows[:made].tolist(), sums[:made].tolist(), strict=True)) == wanted
+
+
+@pytest.mark.parametrize("diffs", [[2**63 - 1, 1], [-(2**63), -1], [2**62, 2**62, -1]])
+def test_a_sum_that_leaves_int64_is_told(diffs: list[int]) -> None:
+    order = np.arange(len(diffs))
+    equal = np.array([False, *[True] * (len(diffs) - 1)])
+
+    assert add_up(pa.array(diffs).to_numpy(), order, equal, order.copy(), order.copy()) == -1
+
+
+@given(st.data())
+def test_rows_are_arranged_as_python_sorts_them(data: st.DataObject) -> None:
+    relation = data.draw(relations())
+    rows = data.draw(updates(relation))
+    if not rows.num_rows:
+        return
+    cells = [sort_key(row[:-1]) for row in plain_rows(rows, relation)]
+
+    order, equal = arrange([one_chunk(rows.column(name)) for name in sort_names(relation)])
+
+    assert [cells[i] for i in order] == sorted(cells)
+    assert order.tolist() == sorted(range(len(cells)), key=cells.__getitem__)  # stable
+    pairs = zip(order.tolist(), order.tolist()[1:], strict=False)
+    assert equal.tolist() == [False, *(cells[a] == cells[b] for a, b in pairs)]

@@ -17,10 +17,11 @@ import pyarrow as pa
 from strata.expr.entry import Context, bools
 from strata.expr.filter import Filter
 from strata.expr.functions.json import parse_path
+from strata.expr.functions.variants import field_key
 from strata.expr.interpret import Interpreter, Unknown
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.expr.records import field_name
-from strata.expr.spec import Flags
+from strata.expr.spec import NO, YES, Flags, both, either, negated
 from strata.model.schema import Relation
 from strata.prune.fields import Rows
 from strata.prune.specs import PartSpecs
@@ -36,7 +37,7 @@ from strata.stats.wire import (
 
 Proof = npt.NDArray[np.int32]
 
-CHUNK_PARTS: Final = 16_384  # a few bounds of so many parts fit the second-level cache
+CHUNK_PARTS: Final = 65_536  # bounds of so many parts fit the caches; fewer cost more in Python
 NO_PROOF: Final = -1
 _WORTH_NARROWING: Final = 0.5  # gathering survivors costs about as much as evaluating the rest
 
@@ -107,33 +108,39 @@ def _decide_chunk(
     """Write the verdict (may be true, may fail, by which conjunct) for the parts of a chunk."""
     chosen: Rows = rows
     count = rows.stop - rows.start
-    true, reached, fail = np.ones(count, bool), np.ones(count, bool), np.zeros(count, bool)
+    true, reached, fail = YES, YES, NO
     view = specs.at(chosen)
     for number, (conjunct, later) in enumerate(zip(conjuncts, fallible_later, strict=True)):
         spec = interpreter.evaluate(conjunct, view)
-        values = bools(spec)
-        fail |= reached & spec.fail
-        reached &= values.true | spec.null
-        _note(true & ~values.true, chosen, verdict[2], number)
-        true &= values.true
+        possible = bools(spec).true
+        fail = either(fail, both(reached, spec.fail))
+        reached = both(reached, either(possible, spec.null))
+        _note(both(true, negated(possible)), chosen, verdict[2], number)
+        true = both(true, possible)
         verdict[0][chosen], verdict[1][chosen] = true, fail
-        undecided = ~fail & (reached if later else true)
-        left = int(np.count_nonzero(undecided))
+        undecided = both(negated(fail), reached if later else true)
+        left = int(np.count_nonzero(undecided)) if undecided.size > 1 else count * undecided[0]
         if not left:
             return
-        if left < _WORTH_NARROWING * len(undecided):
-            if isinstance(chosen, slice):
-                chosen = np.arange(rows.start, rows.stop)
-            chosen = chosen[undecided]
-            true, reached, fail = true[undecided], reached[undecided], fail[undecided]
-            view = specs.at(chosen)
+        if left < _WORTH_NARROWING * count:
+            survivors = np.flatnonzero(undecided)
+            chosen = survivors + chosen.start if isinstance(chosen, slice) else chosen[survivors]
+            true, reached, fail = (_some(f, survivors) for f in (true, reached, fail))
+            view, count = specs.at(chosen), left
+
+
+def _some(flags: Flags, rows: Rows) -> Flags:
+    return flags if flags.size == 1 else flags[rows]
 
 
 def _note(fell: Flags, chosen: Rows, proof: Proof, number: int) -> None:
     """Write down for the parts that just ceased to be possible which conjunct it was."""
-    places = np.flatnonzero(fell)
-    if len(places):
-        proof[places + chosen.start if isinstance(chosen, slice) else chosen[places]] = number
+    if isinstance(chosen, slice):
+        proof[chosen] += fell.view(np.int8) * np.int32(number - NO_PROOF)
+    elif fell.size > 1:
+        proof[chosen[fell]] = number
+    elif fell[0]:
+        proof[chosen] = number
 
 
 def needed_columns(filter: Filter) -> set[str]:
@@ -169,13 +176,34 @@ def _field_of(expr: Expr) -> tuple[int, Steps] | None:
 
 
 def _json_path(expr: Expr) -> tuple[int, Path] | None:
-    """Return the column and path that nested get_json_object calls lead to."""
+    """Return the column and path that nested reads of JSON lead to: paths, variants, structs."""
     if isinstance(expr, Column):
         return expr.id, ()
-    if not isinstance(expr, Call) or expr.function != "get_json_object":
+    if not isinstance(expr, Call) or expr.function not in _READS_JSON:
         return None
-    inner, path = _json_path(expr.args[0]), expr.args[1]
-    if inner is None or not isinstance(path, Literal) or not isinstance(path.value, str):
-        return None
-    keys = parse_path(path.value)
+    inner = _json_path(expr.args[0])
+    if inner is None or expr.function in ("parse_json", "from_json"):
+        return inner
+    step = expr.args[1].value if isinstance(expr.args[1], Literal) else None
+    if expr.function == "get_struct_field":
+        key = _parsed_field(expr.args[0], step)
+        return None if key is None else (inner[0], (*inner[1], key))
+    keys = parse_path(step) if isinstance(step, str) else None
     return None if keys is None else (inner[0], (*inner[1], *keys))
+
+
+_READS_JSON: Final = frozenset(
+    {"get_json_object", "parse_json", "variant_get", "from_json", "get_struct_field"}
+)
+
+
+def _parsed_field(expr: Expr, ordinal: object) -> str | None:
+    """Return the key of a field of `from_json`, or of a struct inside it."""
+    steps: list[object] = [ordinal]
+    while isinstance(expr, Call) and expr.function == "get_struct_field":
+        inner = expr.args[1]
+        steps.append(inner.value if isinstance(inner, Literal) else None)
+        expr = expr.args[0]
+    if not isinstance(expr, Call) or expr.function != "from_json":
+        return None
+    return field_key(expr, tuple(reversed(steps)))

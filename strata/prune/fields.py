@@ -1,13 +1,14 @@
 """Columns of statistics as NumPy sees them: physical values and validity."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.expr.spec import YES, Bounds, Flags, uniform
+from strata.expr.spec import NO, YES, Bounds, Flags, uniform
 from strata.format.encodings import arrow_type
 from strata.format.view import has_view, to_view
 from strata.model.types import ColumnType
@@ -21,9 +22,19 @@ class Field:
 
     def __init__(self, array: pa.Array) -> None:
         self.type = array.type
-        self.valid = None if array.null_count == 0 else _validity(array)
         self.array = array
-        self.values = _physical(array)
+
+    # Decoded when first asked for: many fields of a struct are not.
+
+    @cached_property
+    def valid(self) -> Flags | None:
+        """Return where there is a value; None for everywhere."""
+        return None if self.array.null_count == 0 else _validity(self.array)
+
+    @cached_property
+    def values(self) -> Bounds | None:
+        """Return the numbers behind the array; None for text and nested types."""
+        return _physical(self.array)
 
     def known(self, rows: Rows) -> Flags:
         """Return where there is a value."""
@@ -97,6 +108,16 @@ def seen_part(low: Field, high: Field, ordinal: int) -> Part | None:
     for place in range(ordinal + (name == "string")):
         known &= pc.fill_null(pc.equal(a[place], b[place]), False).to_numpy(zero_copy_only=False)
     return Part(Field(a[ordinal]), Field(b[ordinal]), known, name)
+
+
+def nonzero(counts: Bounds) -> Flags:
+    """Return where counts, as int64, are not 0; one element where all are alike."""
+    if counts.size <= 1:
+        return uniform(counts != 0) if counts.size else NO
+    unsigned = counts.view(np.uint64)  # least and greatest are quicker than comparing all
+    if not unsigned.max():
+        return NO
+    return YES if unsigned.min() else counts != 0
 
 
 def _validity(array: pa.Array) -> Flags:

@@ -8,7 +8,7 @@ proof that a column holds no other value.
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 import numpy as np
@@ -28,16 +28,19 @@ from strata.expr.spec import (
     Numbers,
     Spec,
     Texts,
+    both,
+    either,
     everything,
     gate,
     integers,
+    negated,
     text_compare,
     uniform,
 )
 from strata.format.encodings import arrow_type, encoding
 from strata.model.schema import Column, Relation
 from strata.model.types import ColumnType, Kind
-from strata.prune.fields import Field, Part, Rows, seen, seen_part
+from strata.prune.fields import Field, Part, Rows, nonzero, seen, seen_part
 from strata.stats.nested import fields
 from strata.stats.wire import (
     ROWS,
@@ -116,7 +119,8 @@ class PartSpecs:
         return self._arrays[column]
 
 
-_NOTHING_KNOWN: Final = np.array([False])
+_NOTHING_KNOWN: Final = NO
+_ZERO: Final = np.array([0])
 
 
 class View:
@@ -160,7 +164,9 @@ class View:
             field = inside[ordinal]
             return self._place(column_id, (*steps, field_step(field.name)), field.type)
 
-        return Spec(Record(none, child) if inside else gate(everything(kind.name), ~none), null)
+        return Spec(
+            Record(none, child) if inside else gate(everything(kind.name), negated(none)), null
+        )
 
     def _part(self, name: str, declared: ColumnType, ordinal: int) -> Spec | None:
         """Return what one part of an interval or access right may hold.
@@ -171,7 +177,7 @@ class View:
         if part is None:
             return None
         null, _, none = self._absent(name)
-        known = self._known(name) & uniform(part.known[self._rows])
+        known = both(self._known(name), uniform(part.known[self._rows]))
         kind = spark_type(part.type)
         if kind.family == "text":
             return Spec(self._texts(known, part.low, part.high, none), null)
@@ -183,8 +189,8 @@ class View:
         """Return a count, and where it is known."""
         field = self._specs.field(column, name)
         if field is None or field.values is None or not pa.types.is_int64(field.type):
-            return np.array([0]), _NOTHING_KNOWN
-        return field.values[self._rows], field.known(self._rows) & self._known(column)
+            return _ZERO, _NOTHING_KNOWN
+        return field.values[self._rows], both(field.known(self._rows), self._known(column))
 
     def _known(self, column: str) -> Flags:
         """Return where the struct of a column is there at all."""
@@ -196,48 +202,59 @@ class View:
 
         Only types without NaN may lack the count of NaNs; for a float that means unknown.
         """
-        rows, rows_known = self._row_counts()
+        rows, rows_known = self._row_counts
         nulls, nulls_known = self._count(column, "nulls")
-        nans, nans_known = self._count(column, "nans")
-        if not floating:
-            nans, nans_known = np.array([0]), YES
-        sound = rows_known & nulls_known & nans_known
-        none = sound & (nulls >= 0) & (nans >= 0) & (nulls + nans == rows)
-        null, nan = (nulls != 0) | ~nulls_known, (nans != 0) | ~nans_known
+        nans, nans_known = self._count(column, "nans") if floating else (_ZERO, YES)
+        some_nulls, some_nans = nonzero(nulls), nonzero(nans)
+        none = both(rows_known, both(nulls_known, nans_known))
+        if some_nulls is NO and some_nans is NO:
+            none = both(none, negated(self._some_rows))
+        else:
+            none = both(none, (nulls >= 0) & (nans >= 0) & (nulls + nans == rows))
+        null, nan = (
+            either(some_nulls, negated(nulls_known)),
+            either(some_nans, negated(nans_known)),
+        )
         return uniform(null), uniform(nan), uniform(none)
 
+    @cached_property
     def _row_counts(self) -> tuple[Bounds, Flags]:
         field = self._specs.field(ROWS)
         if field is None or field.values is None or not pa.types.is_int64(field.type):
-            return np.array([0]), _NOTHING_KNOWN
+            return _ZERO, _NOTHING_KNOWN
         return field.values[self._rows], field.known(self._rows)
+
+    @cached_property
+    def _some_rows(self) -> Flags:
+        return nonzero(self._row_counts[0])
 
     def _scalar(self, name: str, declared: ColumnType, kind: SparkType) -> Spec:
         floating = pa.types.is_floating(arrow_type(declared))
         null, nan, none = self._absent(name, floating=floating)
         low, high = (self._specs.bound(name, side, declared) for side in ("low", "high"))
         if low is None or high is None:
-            return Spec(gate(everything(kind.name), ~none), null)
+            return Spec(gate(everything(kind.name), negated(none)), null)
         if kind.family == "text":
             return Spec(self._texts(self._known(name), low, high, none), null)
         if low.values is None or high.values is None:
-            return Spec(gate(everything(kind.name), ~none), null)
+            return Spec(gate(everything(kind.name), negated(none)), null)
         bottom, top = self._side(name, low), self._side(name, high)
         if kind.family == "bool":
-            twisted = bottom.known & top.known & bottom.values & ~top.values
-            true = ~top.known | top.values | twisted
-            false = ~bottom.known | ~bottom.values | twisted
-            return Spec(Bools(true & ~none, false & ~none), null)
+            twisted = both(both(bottom.known, top.known), bottom.values & ~top.values)
+            true = either(either(negated(top.known), top.values), twisted)
+            false = either(either(negated(bottom.known), ~bottom.values), twisted)
+            some = negated(none)
+            return Spec(Bools(both(true, some), both(false, some)), null)
         return Spec(_numbers(bottom, top, kind, none, nan), null)
 
     def _side(self, name: str, field: Field) -> "_Side":
         assert field.values is not None
-        return _Side(field.values[self._rows], field.known(self._rows) & self._known(name))
+        return _Side(field.values[self._rows], both(field.known(self._rows), self._known(name)))
 
     def _texts(self, known: Flags, low: Field, high: Field, none: Flags) -> Texts:
         bottom, top = low.texts(self._rows), high.texts(self._rows)
         twisted = text_compare("less", top, bottom, unknown=False)
-        open_ = twisted | ~known
+        open_ = either(twisted, negated(known))
         if open_.any():
             mask = pa.array(np.broadcast_to(open_, len(bottom)))
             nothing = pa.scalar(None, pa.binary())
@@ -248,7 +265,7 @@ class View:
 
     def _json_column(self, declared: Column) -> Spec:
         null, _, none = self._absent(column_name(declared.id))
-        # Whole documents are compared rarely: their kinds are not worth reading.
+        # Whole documents are compared rarely: their kinds are read only when a function asks.
         anything = Numbers(np.array([-np.inf]), np.array([np.inf]))
         texts = Texts(None, None)
         root = Json(
@@ -261,8 +278,9 @@ class View:
             YES,
             True,
             lambda key: self._json(declared.id, (key,)),
+            lambda: self._json(declared.id, ()),
         )
-        return Spec(gate(root, ~none), null)
+        return Spec(gate(root, negated(none)), null)
 
     def _json(self, column_id: int, path: Path) -> Spec:
         """Return what a path may hold: null where it is missing or JSON null."""
@@ -271,34 +289,43 @@ class View:
 
         def may(field: str, less: str = "") -> Flags:
             count, is_known = self._count(name, field)
+            some = nonzero(count)
             if less:
                 other, other_known = self._count(name, less)
-                count, is_known = count - other, is_known & other_known
-            return uniform(((count != 0) | ~is_known) & ~absent)
+                some = some if nonzero(other) is NO else nonzero(count - other)
+                is_known = both(is_known, other_known)
+            return uniform(both(either(some, negated(is_known)), negated(absent)))
 
         present, present_known = self._count(name, "present")
-        rows, rows_known = self._row_counts()
-        everywhere = present_known & rows_known & (present == rows)
-        integers_, integers_known = self._count(name, "integers")
-        written, written_known = self._count(name, "numbers")
+        rows, rows_known = self._row_counts
+        everywhere = both(both(present_known, rows_known), uniform(present == rows))
+        numbers = may("numbers")
         values = Json(
             may("trues"),
             may("bools", less="trues"),
-            self._json_numbers(name, may("numbers")),
-            uniform(integers_known & written_known & (integers_ == written)),
+            self._json_numbers(name, numbers),
+            NO if numbers is NO else self._integral(name),
             self._json_strings(name, may("strings")),
             may("lists"),
             may("maps"),
             False,
             lambda key: self._json(column_id, (*path, key)),
         )
-        return Spec(values, uniform(may("json_nulls") | ~everywhere | absent | ~known))
+        gone = either(absent, negated(both(everywhere, known)))
+        return Spec(values, uniform(either(may("json_nulls"), gone)))
+
+    def _integral(self, name: str) -> Flags:
+        """Return where all numbers of a path are known to be written as integers."""
+        whole, whole_known = self._count(name, "integers")
+        written, written_known = self._count(name, "numbers")
+        return both(both(whole_known, written_known), uniform(whole == written))
 
     def _is_absent(self, column_id: int, path: Path) -> Flags:
         """Return where a path without statistics is known to be in no row."""
-        if not path:
-            return _NOTHING_KNOWN
-        return ~self._known(path_name(column_id, path)) & self._complete(column_id, path[:-1])
+        known = self._known(path_name(column_id, path))
+        if not path or known is YES:
+            return NO
+        return both(negated(known), self._complete(column_id, path[:-1]))
 
     def _complete(self, column_id: int, path: Path) -> Flags:
         """Return whether the nearest ancestor with statistics lists all of its keys."""
@@ -307,28 +334,27 @@ class View:
         known, complete = self._known(name), _NOTHING_KNOWN
         field = self._specs.field(name, "complete")
         if field is not None and field.values is not None and pa.types.is_boolean(field.type):
-            complete = field.known(self._rows) & field.values[self._rows]
-        lists_all: Flags = (known & complete) | (~known & above)
-        return lists_all
+            complete = both(field.known(self._rows), field.values[self._rows])
+        return either(both(known, complete), both(negated(known), above))
 
     def _json_numbers(self, name: str, some: Flags) -> Numbers:
         low, high = (self._specs.field(name, side) for side in ("num_low", "num_high"))
         full = everything("double")
         assert isinstance(full, Numbers)
         if low is None or high is None or low.values is None or high.values is None or some is NO:
-            return Numbers(full.low, full.high, ~some)
+            return Numbers(full.low, full.high, negated(some))
         if not (pa.types.is_float64(low.type) and pa.types.is_float64(high.type)):
-            return Numbers(full.low, full.high, ~some)
+            return Numbers(full.low, full.high, negated(some))
         ends = self._side(name, low), self._side(name, high)
-        return _numbers(*ends, spark_type("double"), ~some, _NOTHING_KNOWN)
+        return _numbers(*ends, spark_type("double"), negated(some), _NOTHING_KNOWN)
 
     def _json_strings(self, name: str, some: Flags) -> Texts:
         low, high = (self._specs.field(name, side) for side in ("str_low", "str_high"))
         if low is None or high is None or some is NO:
-            return Texts(None, None, ~some)
+            return Texts(None, None, negated(some))
         if not (pa.types.is_string(low.type) and pa.types.is_string(high.type)):
-            return Texts(None, None, ~some)
-        return self._texts(self._known(name), low, high, ~some)
+            return Texts(None, None, negated(some))
+        return self._texts(self._known(name), low, high, negated(some))
 
 
 def _same_type(declared: str, found: str) -> bool:
@@ -357,15 +383,16 @@ def _numbers(low: _Side, high: _Side, kind: SparkType, none: Flags, nan: Flags) 
     bottom, top = (side.values.astype(least.dtype, copy=False) for side in (low, high))
     low_known, high_known = low.known, high.known
     if kind.family == "decimal":  # its Arrow type may hold more digits than it says
-        low_known = low_known & (bottom >= least) & (bottom <= most)
-        high_known = high_known & (top >= least) & (top <= most)
-    sound = bottom <= top  # false for NaN, too
-    if (low_known & high_known & sound).all():
+        low_known = both(low_known, (bottom >= least) & (bottom <= most))
+        high_known = both(high_known, (top >= least) & (top <= most))
+    sound, known = bottom <= top, both(low_known, high_known)  # false for NaN, too
+    if uniform(both(known, sound)) is YES:
         return Numbers(bottom, top, none, nan)
-    twisted = low_known & high_known & ~sound
+    twisted = both(known, ~sound)
     if kind.family == "float":
-        odd = (low_known & np.isnan(bottom)) | (high_known & np.isnan(top))
-        twisted, nan = twisted | odd, nan | odd
-    bottom = np.where(low_known & ~twisted, bottom, least)
-    top = np.where(high_known & ~twisted, top, most)
+        odd = either(both(low_known, np.isnan(bottom)), both(high_known, np.isnan(top)))
+        twisted, nan = either(twisted, odd), either(nan, odd)
+    straight = negated(twisted)
+    bottom = np.where(both(low_known, straight), bottom, least)
+    top = np.where(both(high_known, straight), top, most)
     return Numbers(bottom, top, none, nan)

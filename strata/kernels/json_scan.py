@@ -5,7 +5,7 @@ that has a key twice in one map, ends the scan. Everything else is exact, but fo
 `floats` is not sure of and integers beyond 64 bits: they are listed for the caller.
 
 Maps of a column mostly have their keys in one order: the key that followed the last one in an
-earlier row is compared first, byte for byte, and only where it is another is a hash looked up.
+earlier row is compared first, then those behind it, and only after some is a hash looked up.
 """
 
 from typing import Final
@@ -24,12 +24,14 @@ from strata.kernels.json_state import (
     GOING,
     HAS_KEYS,
     HIDDEN,
+    HIGH_PREFIX,
     IS_MAP,
     KEPT,
     KEY_START,
     LEVEL,
     LIST,
     LOW_LENGTH,
+    LOW_PREFIX,
     MAP,
     MAPS_SEEN,
     MEMBERS_OF,
@@ -58,13 +60,16 @@ from strata.kernels.json_text import (
     string_end,
     unescape,
 )
+from strata.kernels.memory import byte_swap, load64
 
 MAX_DEPTH: Final = 8  # keys in a path
+MAX_GUESSES: Final = 6  # keys compared before a hash is looked up
 MAX_NAME: Final = 40_000  # bytes; Spark's parser stops at 50,000
 
-_NULL: Final = np.frombuffer(b"null", np.uint8)
-_TRUE: Final = np.frombuffer(b"true", np.uint8)
-_FALSE: Final = np.frombuffer(b"false", np.uint8)
+_NULL, _TRUE, _ALSE = (
+    np.uint64(int.from_bytes(word, "little")) for word in (b"null", b"true", b"alse")
+)
+ALL: Final = np.uint64(2**64 - 1)
 
 
 @lean
@@ -196,6 +201,11 @@ def _key(
     before, column = nodes[depth, BEFORE_NODE], nodes[depth, BEFORE_COLUMN]
     node = nodes[before, column]
     stop = _plain_key_end(nodes, names, text, i + 1, end, node)
+    guesses = 1
+    while stop < 0 and node != 0 and guesses < MAX_GUESSES:  # some keys may be left out here
+        node = nodes[node, NEXT_KEY]
+        stop = _plain_key_end(nodes, names, text, i + 1, end, node)
+        guesses += 1
     if stop < 0:
         stop, node = _look_up(
             nodes, reals, used, names, table, scratch, text, i + 1, end, nodes[depth, MEMBERS_OF]
@@ -221,11 +231,21 @@ def _plain_key_end(nodes: Ints, names: Bytes, text: Bytes, i: Int, end: Int, nod
     stop = i + length
     if node == 0 or length < 0 or stop >= end or text[stop] != QUOTE:
         return REFUSE
-    place = nodes[node, KEY_START] - i
+    place = nodes[node, KEY_START]
+    while stop - i >= 8:  # both are inside their arrays: the key, and as much of the text
+        if load64(text, i) != load64(names, place):
+            return REFUSE
+        i += 8
+        place += 8
+    if i + 8 <= len(text) and place + 8 <= len(names):
+        differ = load64(text, i) ^ load64(names, place)
+        same = differ & ~(ALL << np.uint64(8 * (stop - i))) == np.uint64(0)
+        return stop if same else REFUSE
     while i < stop:
-        if text[i] != names[place + i]:
+        if text[i] != names[place]:
             return REFUSE
         i += 1
+        place += 1
     return stop
 
 
@@ -257,7 +277,7 @@ def _word(nodes: Ints, text: Bytes, i: Int, end: Int, node: Int) -> Int:
     if is_word(text, i, end, _TRUE):
         nodes[node, TRUE] += 1
         return i + 4
-    if is_word(text, i, end, _FALSE):
+    if at(text, i, end) == 0x66 and is_word(text, i + 1, end, _ALSE):
         nodes[node, FALSE] += 1
         return i + 5
     return REFUSE
@@ -288,13 +308,30 @@ def _add_string(
     nodes[node, STRING] += 1
     if nodes[node, LEVEL] >= HIDDEN:
         return
-    if nodes[node, STRING] == 1:
+    prefix = _prefix(source, start, length)
+    if nodes[node, LOW_PREFIX] < prefix < nodes[node, HIGH_PREFIX]:
+        return
+    first = nodes[node, STRING] == 1
+    if first or _compare(nodes, kept, node, 0, source, start, length) < 0:
+        nodes[node, LOW_PREFIX] = prefix
         _keep(nodes, kept, node, 0, source, start, length)
+    if first or _compare(nodes, kept, node, 1, source, start, length) > 0:
+        nodes[node, HIGH_PREFIX] = prefix
         _keep(nodes, kept, node, 1, source, start, length)
-    elif _compare(nodes, kept, node, 0, source, start, length) < 0:
-        _keep(nodes, kept, node, 0, source, start, length)
-    elif _compare(nodes, kept, node, 1, source, start, length) > 0:
-        _keep(nodes, kept, node, 1, source, start, length)
+
+
+@inlined
+def _prefix(source: Bytes, start: Int, length: Int) -> Int:
+    """Return the first 63 bits of a string, zeros behind it: who has fewer of them sorts before."""
+    word = np.uint64(0)
+    if start + 8 <= len(source):
+        word = load64(source, start)
+        if length < 8:
+            word &= ~(ALL << np.uint64(8 * length))
+    else:
+        for k in range(min(length, 8)):
+            word |= np.uint64(source[start + k]) << np.uint64(8 * k)
+    return np.int64(byte_swap(word) >> np.uint64(1))
 
 
 @inlined

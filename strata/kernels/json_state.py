@@ -31,7 +31,9 @@ SEEN_IN, FIRST_KEY, NEXT_KEY = range(18, 21)
 # The bracket that is open at this level: its members' parent, its number, where the key that comes
 # next is foretold. Only of the nodes without a key.
 MEMBERS_OF, NUMBER, BEFORE_NODE, BEFORE_COLUMN, IS_MAP = range(21, 26)
-WIDTH: Final = 26
+# How the least and the greatest string begin, see `json_scan`.
+LOW_PREFIX, HIGH_PREFIX = 26, 27
+WIDTH: Final = 28
 
 _MOST: Final = 2**63 - 1
 _LEAST: Final = -(2**63)

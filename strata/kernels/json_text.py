@@ -7,6 +7,7 @@ import numpy as np
 from strata.kernels.arrays import Bytes, Int, Ints
 from strata.kernels.jit import inlined, lean
 from strata.kernels.json_state import WIDE
+from strata.kernels.memory import bit_length, load32, load64
 
 QUOTE: Final = 0x22
 BACKSLASH: Final = 0x5C
@@ -16,22 +17,26 @@ _ESCAPES: Final = np.zeros(256, np.uint8)  # what stands behind a backslash, and
 for _letter, _byte in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
     _ESCAPES[_letter] = _byte
 
-_ORDINARY: Final = np.zeros(256, np.uint8)  # ASCII that stands for itself in a string
-_ORDINARY[0x20:0x80] = 1
-_ORDINARY[[QUOTE, BACKSLASH]] = 0
+NOTHING: Final = np.uint64(0)
+ONE: Final = np.uint64(1)
+ONES: Final = np.uint64(0x0101010101010101)
+BLANKS: Final = np.uint64(0x2020202020202020)
+QUOTES: Final = np.uint64(0x2222222222222222)
+BACKSLASHES: Final = np.uint64(0x5C5C5C5C5C5C5C5C)
+TOPS: Final = np.uint64(0x8080808080808080)
 
 
 @inlined
 def at(text: Bytes, i: Int, end: Int) -> Int:
     """Return the byte at a position, 0 behind the end: no token begins with it."""
-    return np.int64(text[i]) if i < end else np.int64(0)
+    return np.int64(text[np.uint64(i)]) if i < end else np.int64(0)
 
 
 @inlined
 def space(text: Bytes, i: Int, end: Int) -> Int:
     """Return the position of the first byte from `i` on that is no white space."""
     while i < end:
-        byte = text[i]
+        byte = text[np.uint64(i)]
         if byte > 0x20 or (byte != 0x20 and byte != 0x0A and byte != 0x0D and byte != 0x09):
             break
         i += 1
@@ -45,15 +50,38 @@ def string_end(used: Ints, text: Bytes, i: Int, end: Int) -> Int:
     Bytes of other than ASCII are noted, their coding has to be checked.
     """
     while i < end:
-        while i < end and _ORDINARY[text[i]]:
-            i += 1
-        if i == end or text[i] < 0x20:
+        if i + 8 <= len(text):
+            odd = _unlike_text(load64(text, i))
+            if odd == NOTHING:
+                i += 8
+                continue
+            i += (bit_length(odd & (~odd + ONE)) - 1) >> 3
+        if i >= end or text[np.uint64(i)] < 0x20:
             return REFUSE
-        if text[i] < 0x80:
+        if text[np.uint64(i)] >= 0x80:
+            used[WIDE] = 1
+        elif _ends(text[np.uint64(i)]):
             return i
-        used[WIDE] = 1
         i += 1
+        while i < end and text[np.uint64(i)] >= 0x80:
+            i += 1
     return REFUSE
+
+
+@inlined
+def _ends(byte: np.uint8) -> bool:
+    return byte == QUOTE or byte == BACKSLASH
+
+
+@inlined
+def _unlike_text(word: np.uint64) -> np.uint64:
+    """Return the highest bits of bytes that do not stand for themselves in a string.
+
+    A borrow may add some above the lowest of them, never below it.
+    """
+    quote, backslash = word ^ QUOTES, word ^ BACKSLASHES
+    found = (quote - ONES) & ~quote | (backslash - ONES) & ~backslash | (word - BLANKS) & ~word
+    return (found | word) & TOPS
 
 
 @lean
@@ -145,11 +173,6 @@ def _hex(text: Bytes, i: Int, end: Int) -> Int:
 
 
 @inlined
-def is_word(text: Bytes, i: Int, end: Int, word: Bytes) -> bool:
-    """Tell whether a word stands at `i`."""
-    if i + len(word) > end:
-        return False
-    for k in range(len(word)):
-        if text[i + k] != word[k]:
-            return False
-    return True
+def is_word(text: Bytes, i: Int, end: Int, word: np.uint64) -> bool:
+    """Tell whether four letters, the first of them lowest, stand at `i`."""
+    return i + 4 <= end and load32(text, i) == word

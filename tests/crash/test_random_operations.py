@@ -1,0 +1,127 @@
+"""Random operations, killed at random moments, checked against an expected-state file.
+
+In the manner of RocksDB's db_crashtest: after each kill the shard must hold exactly what was
+acknowledged, and the one operation that was under way either whole or not at all; every blob
+that the state names must be there. At the end nothing that is dead may be left.
+"""
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from strata import gc
+from strata.machine import Machine
+from strata.model.time import MIN_TIME
+from strata.state import spine as spines
+from strata.store import keys
+from strata.store.open import open_stores
+from tests.crash.expected import Expected, Log
+from tests.crash.stress import NAME, contents, create, finish, on_disk
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def stressed(root: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run the program that forks and kills, until the block ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.crash.stress", str(root)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.stdin.close()
+        process.stdout.close()
+        process.wait(timeout=60)
+
+
+def kill(process: subprocess.Popen[str], draw: random.Random, root: Path) -> None:
+    """Let one round happen; everybody must have been killed at work."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    # Many early ones: then the kill falls into the repetition of what the last one cut short.
+    seconds = draw.choice([draw.uniform(0.02, 0.3), draw.uniform(0.2, 1.2)])
+    request = {"seed": draw.getrandbits(30), "maintainers": draw.choice([0, 1, 1, 2])}
+    process.stdin.write(json.dumps({**request, "seconds": seconds}) + "\n")
+    process.stdin.flush()
+    codes = json.loads(process.stdout.readline())
+    errors = root / "errors.txt"
+    assert set(codes) == {-9}, errors.read_text() if errors.exists() else codes
+
+
+def verify(root: Path) -> tuple[Expected, bool]:
+    """Compare the shard with the file; return what it must hold, and whether a kill cut in."""
+    settings = on_disk(root)
+    stores = open_stores(settings.store)
+    state = Machine(stores).load(NAME)
+    expected, pending = Log(root / "expected.jsonl").load()
+    if pending is not None:
+        happened = {
+            "add": lambda: pending["column"] in state.relation.by_name,
+            "drop": lambda: pending["column"] not in state.relation.by_name,
+        }.get(pending["op"], lambda: Machine(stores).committed(NAME, f"t{pending['n']}"))()
+        if happened:
+            expected.apply(pending)
+    assert max(state.upper, 0) == expected.upper
+    assert {c.name for c in state.relation.columns} == {*expected.names()}
+    assert spines.problems(state.spine, MIN_TIME, state.upper) == []
+    first = max(state.since, 0)
+    for as_of in {first, (first + state.upper) // 2, state.upper - 1}:
+        if first <= as_of < state.upper:
+            found = contents(stores, state, expected.names(), as_of)
+            assert found == expected.contents(as_of), f"as of {as_of}"
+    assert gc.find_leaks(stores, settings, [NAME]).missing == ()
+    return expected, pending is not None
+
+
+def crash(root: Path, kills: int, seed: int) -> None:
+    draw, cut, operations = random.Random(seed), 0, 0
+    stores = create(root)
+    with stressed(root) as process:
+        for _ in range(kills):
+            kill(process, draw, root)
+            expected, pending = verify(root)
+            assert expected.operations >= operations
+            cut, operations = cut + pending, expected.operations
+    finish(root)
+    expected, pending = verify(root)
+
+    assert not pending
+    assert cut >= kills // 4, "the kills came when nothing was under way"
+    assert operations > kills, "the kills came too early to test anything"
+    state = Machine(stores).load(NAME)
+    assert state.fence > 0, "the garbage was never swept"
+    stored = {i.key for i in stores.blob.list("") if keys.parse_key(i.key).kind in GARBAGE}
+    report = gc.find_leaks(stores, on_disk(root, grace_ms=0))
+    assert report.clean, report.document()
+    assert len(stored) == state_blobs(report)
+
+
+GARBAGE = ("parts", "manifests")
+
+
+def state_blobs(report: gc.LeakReport) -> int:
+    """Return how many parts and manifests the newest state names; held ones have expired."""
+    [counts] = report.document()["shards"]
+    return int(counts["live"] + counts["held"])
+
+
+@pytest.mark.slow
+def test_ten_kills_lose_and_double_nothing(tmp_path: Path) -> None:
+    crash(tmp_path, kills=10, seed=20131)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3000)
+def test_two_hundred_kills_lose_and_double_nothing(tmp_path: Path) -> None:
+    crash(tmp_path, kills=200, seed=random.randrange(2**30))

@@ -5,7 +5,7 @@ The state comes first (whole batches, by the union of their statistics), then th
 of its rows; the filter itself is never executed here: the caller does that on rows.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -22,7 +22,6 @@ from strata.format.manifest import SCHEMA, PartRef, part_refs, stats_columns
 from strata.model.spec import MODES
 from strata.model.time import MIN_TIME, format_time
 from strata.prune import Decision, conjuncts, decide, needed_columns, proofs
-from strata.prune import explain as explain_rows
 from strata.state.state import Batch, State
 from strata.stats.absent import fill_absent
 from strata.store.open import Stores
@@ -96,15 +95,6 @@ class ReadPlan:
     def bytes_total(self) -> int:
         """Return the stored bytes of `parts_total`."""
         return self.bytes_fetched + self.bytes_skipped
-
-
-@dataclass(frozen=True, slots=True)
-class PartVerdict:
-    """What the statistics prove of one part, and why."""
-
-    ref: PartRef
-    keep: bool
-    reason: str
 
 
 def plan_read(
@@ -264,27 +254,6 @@ class _Tally:
         """Count the parts that a decision leaves out."""
         found = proofs(decision, len(self.parts))
         self.parts = [old + times * new for old, new in zip(self.parts, found, strict=True)]
-
-
-def explain(
-    stores: Stores, state: State, filter: Filter, as_of: int | None = None
-) -> Iterator[PartVerdict]:
-    """Yield what the statistics prove of each part, and why, whatever the shard's mode.
-
-    Raises: as `plan_read`. Cost: every manifest, opened as it is reached.
-    """
-    at, quarantine = resolve_as_of(state, as_of), state.rollout.quarantine
-    for batch in () if at is None else readable_batches(state, at):
-        manifest = load_manifest(stores, state, batch, _columns(filter))
-        manifest = manifest.filter(pc.less_equal(manifest["t_low"], at))
-        keep = _keep(state, manifest, filter)
-        reasons = explain_rows(
-            filter, part_stats(state, manifest, filter), state.relation, range(manifest.num_rows),
-            quarantine=quarantine,
-        )  # fmt: skip
-        for ref, kept, reason in zip(part_refs(manifest), keep, reasons, strict=True):
-            told = "kept: this part is in quarantine" if ref.key in quarantine else reason
-            yield PartVerdict(ref, bool(kept), told)
 
 
 def _columns(filter: Filter | None) -> set[str]:

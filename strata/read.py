@@ -27,11 +27,9 @@ from strata.format.view import has_view, to_view, view_type
 from strata.model.schema import Column, Relation
 from strata.model.types import ColumnType
 from strata.plan import (
-    PartVerdict,
     PlannedRun,
     ReadPlan,
     batch_stats,
-    explain,
     load_manifest,
     plan_read,
     resolve_as_of,
@@ -44,11 +42,9 @@ from strata.updates.merge import HEAD_ROWS, ROUND_ROWS, merge
 from strata.updates.slices import WHOLE, Slice, cut
 
 __all__ = [
-    "PartVerdict",
     "PlannedRun",
     "ReadPlan",
     "batch_stats",
-    "explain",
     "load_manifest",
     "plan_read",
     "read_updates",

@@ -1,9 +1,12 @@
 """Commands about filters: explain what one would skip, validate that skipping is right."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 from strata.audit.run import Scope
 from strata.cli.context import (
@@ -15,9 +18,13 @@ from strata.cli.context import (
     pairs,
     rows,
 )
+from strata.explain import explain_filter
 from strata.filters import RegisteredFilter, load_filters
 from strata.model.time import parse_time
-from strata.read import explain as explain_parts
+from strata.plan import plan_read
+from strata.prune import outlook
+from strata.receipts import issue, read_receipt, write_receipt
+from strata.receipts import replay as replay_receipt
 
 MISMATCH = 3  # exit code
 FAILED = 1
@@ -27,6 +34,7 @@ def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
     app.command("explain")(explain)
     app.command("validate")(validate)
+    app.command("replay")(replay)
 
 
 def explain(
@@ -35,6 +43,12 @@ def explain(
     as_of: Annotated[str | None, typer.Option("--as-of", help="Time of the snapshot.")] = None,
     now: Annotated[str | None, typer.Option("--now", help="What now() means.")] = None,
     parts: Annotated[bool, typer.Option("--parts", help="List every part and why.")] = False,
+    static: Annotated[
+        bool, typer.Option("--static", help="Only: could it skip a part at all? Reads no manifest.")
+    ] = False,
+    receipt: Annotated[
+        Path | None, typer.Option("--receipt", help="Write the decision down, for `strata replay`.")
+    ] = None,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -44,33 +58,34 @@ def explain(
     context = Context(config)
     state = context.machine.load(shard)
     filter = analysed(context, state, where, None if now is None else parse_time(now) * 1000)
+    if static:
+        found = outlook(filter, state.rollout.quarantine).document()
+        answer({"shard": shard, "filter": where, **found}, json, *_static_tables(shard, found))
+        return
     at = None if as_of is None else parse_time(as_of)
-    verdicts = list(explain_parts(context.stores, state, filter, at))
-    kept = [verdict for verdict in verdicts if verdict.keep]
-    listed = [
-        {
-            "key": verdict.ref.key,
-            "verdict": "keep" if verdict.keep else "skip",
-            "reason": verdict.reason,
-            "rows": verdict.ref.rows,
-            "bytes": verdict.ref.size_bytes,
-        }
-        for verdict in verdicts
+    told = explain_filter(context.stores, state, filter, at, every_part=parts)
+    document = told.document(parts=parts)
+    if receipt is not None:
+        plan = plan_read(context.stores, state, as_of=at, filter=filter, mode="on")
+        write_receipt(receipt, issue(context.stores, state, plan, filter))
+    columns = ("cause", "expression", "parts", "bytes", "help")
+    tables = [
+        pairs(shard, document),
+        rows("levels", document["levels"], ("level", "total", "kept")),
+        rows("kept because", document["kept_because"], columns),
+        rows("skipped because", document["skipped_because"], columns[1:4]),
     ]
-    document: dict[str, object] = {
-        "shard": shard,
-        "as_of": state.upper - 1 if at is None else at,
-        "filter": where,
-        "parts_total": len(verdicts),
-        "parts_kept": len(kept),
-        "bytes_total": sum(verdict.ref.size_bytes for verdict in verdicts),
-        "bytes_kept": sum(verdict.ref.size_bytes for verdict in kept),
-    }
-    tables = [pairs(shard, document)]
+    if not document["static"]["could_skip"]:
+        tables += _static_tables("no part can ever be skipped", document["static"])
     if parts:
-        document["parts"] = listed
-        tables.append(rows("parts", listed, ("verdict", "rows", "bytes", "reason", "key")))
+        shown = ("verdict", "level", "rows", "bytes", "reason", "help", "key")
+        tables.append(rows("parts", document["parts"], shown))
     answer(document, json, *tables)
+
+
+def _static_tables(title: str, found: Mapping[str, Any]) -> list[Table]:
+    columns = ("expression", "proves", "fails", "because")
+    return [pairs(title, found), rows("conjuncts", found["conjuncts"], columns)]
 
 
 def validate(
@@ -123,4 +138,38 @@ def validate(
     if report.mismatches:
         raise typer.Exit(MISMATCH)
     if document["errors"] or document["missing"]:
+        raise typer.Exit(FAILED)
+
+
+def replay(
+    receipt: Annotated[Path, typer.Argument(help="File that `read --receipt` wrote.")],
+    look: Annotated[
+        bool, typer.Option("--rows", help="Fetch the skipped parts and look for matching rows.")
+    ] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Make the decision of a receipt again; exit 3 if it, or what was skipped, was wrong."""
+    context = Context(config)
+    found = read_receipt(receipt)
+    state = context.machine.load(str(found.get("shard")))
+    if look:
+        from strata.cli.spark import session
+        from strata.spark.evaluate import spark_evaluator
+
+        relations = state.relations[: int(found["relation_version"]) + 1]
+        with session(context) as spark:
+            evaluator = spark_evaluator(spark, context.stores.settings, relations)
+            result = replay_receipt(context.stores, state, found, evaluator)
+    else:
+        result = replay_receipt(context.stores, state, found)
+    document = result.document()
+    lists = ("differences", "unchecked", "matching")
+    listed = [{"finding": name, "what": what} for name in lists for what in document[name]]
+    answer(
+        document, json, pairs(str(receipt), document), rows("found", listed, ("finding", "what"))
+    )
+    if result.altered or result.differences or result.matching:
+        raise typer.Exit(MISMATCH)
+    if result.unchecked:
         raise typer.Exit(FAILED)

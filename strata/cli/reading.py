@@ -85,12 +85,18 @@ def read(
         str | None, typer.Option("--now", help="What now() means; default: the time of the call.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Parquet file to write.")] = None,
+    receipt: Annotated[
+        Path | None,
+        typer.Option("--receipt", help="Write down what --where decided, for `strata replay`."),
+    ] = None,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
     """Read a snapshot; with a filter, Spark evaluates it on the rows that are fetched."""
     if pushdown not in (None, "off", "on"):
         raise InvalidRequest("not a pushdown", value=pushdown, cure="off or on")
+    if receipt is not None and where is None:
+        raise InvalidRequest("a read without a filter decides nothing", cure="give --where")
     context = Context(config)
     state = context.machine.load(shard)
     chosen = _names(state, columns)
@@ -108,6 +114,7 @@ def read(
     plan, table = read_filtered(
         context, state, where, as_of=at, columns=chosen, consolidate=consolidate,
         mode=pushdown, now=None if now is None else parse_time(now) * 1000,
+        receipt=receipt,
     )  # fmt: skip
     rows = _write(iter(table.to_batches()), table.schema, out)
     answer(_document(plan, rows, out), json)

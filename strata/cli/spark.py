@@ -5,6 +5,7 @@ Imported only by the commands that were given a filter, so that all others start
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -13,6 +14,7 @@ from strata import usage
 from strata.cli.context import Context, progress
 from strata.expr.filter import Filter
 from strata.read import ReadPlan, plan_read
+from strata.receipts import issue, write_receipt
 from strata.spark.catalyst import analyse
 from strata.spark.session import spark_session
 from strata.state.state import State
@@ -43,8 +45,9 @@ def read_filtered(
     consolidate: bool,
     mode: str | None,
     now: int | None,
+    receipt: Path | None = None,
 ) -> tuple[ReadPlan, pa.Table]:
-    """Return the plan and the rows of a snapshot that satisfy a filter."""
+    """Return the plan and the rows of a snapshot that satisfy a filter; write its receipt."""
     from strata.spark.carried import packed_up
     from strata.spark.snapshot import planned_rows
 
@@ -55,6 +58,8 @@ def read_filtered(
             kill=context.settings.rollout.kill,
         )  # fmt: skip
         usage.record(context.stores, state, plan, filter, context.settings.usage)
+        if receipt is not None:
+            write_receipt(receipt, issue(context.stores, state, plan, filter))
         rows = planned_rows(
             spark, context.stores, state, plan, filter, columns=columns, consolidate=consolidate
         )

@@ -13,7 +13,7 @@ from strata.format.manifest import part_refs
 from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.plan import batch_stats, explain, load_manifest, plan_read, readable_batches
+from strata.plan import batch_stats, load_manifest, plan_read, readable_batches
 from strata.prune import credit
 from strata.state.state import State
 from strata.store.open import Stores
@@ -153,17 +153,6 @@ def test_a_union_that_is_damaged_or_of_other_updates_is_unknown(stores: Stores) 
     slots = (replace(state.spine.slots[0], batches=(fewer, *state.spine.slots[0].batches[1:])),)
     spine = replace(state.spine, slots=(*slots, *state.spine.slots[1:]))
     assert not plan_read(stores, replace(state, spine=spine), filter=greater(14)).dropped
-
-
-def test_every_part_is_explained_as_a_read_decides(stores: Stores) -> None:
-    state = load(stores, "on")
-    verdicts = list(explain(stores, state, greater(14)))
-    plan = plan_read(stores, state, filter=greater(14))
-
-    assert len(verdicts) == plan.parts_total
-    assert {v.ref.key for v in verdicts if v.keep} == {ref.key for ref in plan.fetched}
-    assert all(v.reason for v in verdicts)
-    assert len(list(explain(stores, state, greater(14), as_of=0))) == 1
 
 
 def test_only_the_statistics_that_a_filter_needs_are_loaded(stores: Stores) -> None:

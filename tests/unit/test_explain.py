@@ -1,0 +1,69 @@
+"""What is told of a filter is what a read does, summary first, with the causes and the cures."""
+
+import pytest
+
+from strata.explain import REASONS_MAX, Explanation, explain_filter
+from strata.expr.nodes import Call, Expr, Opaque
+from strata.plan import plan_read
+from strata.store.open import Stores
+from tests.unit.test_plan import N, greater, load, stores
+
+__all__ = ["stores"]  # a fixture
+
+
+def explained(stores: Stores, than: int = 14, as_of: int | None = None) -> Explanation:
+    return explain_filter(stores, load(stores, "on"), greater(than), as_of)
+
+
+@pytest.mark.parametrize("than", [-1, 4, 14, 25, 99])
+def test_every_part_is_explained_as_a_read_decides(stores: Stores, than: int) -> None:
+    found = explained(stores, than)
+    plan = plan_read(stores, load(stores, "on"), filter=greater(than))
+
+    assert len(found.parts) == plan.parts_total
+    kept = {p.ref.key for p in found.parts if p.reason.keep}
+    assert kept == {ref.key for ref in plan.fetched}
+    assert all(p.reason.text for p in found.parts)
+    dropped = sum(batch.parts for batch in plan.dropped)
+    assert sum(p.level == "batch" for p in found.parts) == dropped
+    assert len(explained(stores, than, as_of=0).parts) == 1
+
+
+def test_the_summary_counts_levels_and_groups_reasons(stores: Stores) -> None:
+    document = explained(stores).document()
+
+    assert [(x["level"], x["total"], x["kept"]) for x in document["levels"]] == [
+        ("batches", 3, 2), ("parts", 4, 2), ("row groups", 4, 2),
+    ]  # fmt: skip
+    groups = {group["cause"]: group for group in document["kept_because"]}
+    assert set(groups) == {"rows may satisfy it", "no statistics"}
+    assert "strata stats backfill shard --columns n" in groups["no statistics"]["help"]
+    (proved,) = document["skipped_because"]
+    assert (proved["expression"], proved["parts"]) == ("n > 14", 2)
+    assert "parts" not in document
+    listed = explained(stores).document(parts=True)["parts"]
+    assert {part["verdict"] for part in listed} == {"keep", "skip"}
+
+
+def test_a_filter_that_can_never_skip_is_told_so(stores: Stores) -> None:
+    odd: Expr = Opaque("Rand: rand()", "double")
+    call = Call("greater_than", (N, Call("cast", (odd,), "long")), "boolean")
+    static = explain_filter(
+        stores, load(stores), type(greater(1))(call, "", 0, 0)
+    ).document()["static"]  # fmt: skip
+
+    assert not static["could_skip"]
+    assert "Rand" in static["conjuncts"][0]["because"]
+    assert explained(stores).document()["static"]["could_skip"]
+
+
+def test_reasons_of_many_parts_are_not_worked_out_unasked(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert REASONS_MAX > 100
+    monkeypatch.setattr("strata.explain.REASONS_MAX", 1)
+    found = explain_filter(stores, load(stores), greater(14), every_part=False)
+
+    whole = explained(stores)
+    assert [p.reason.keep for p in found.parts] == [p.reason.keep for p in whole.parts]
+    assert any("--parts" in p.reason.help for p in found.parts)

@@ -175,4 +175,4 @@ def _hex(text: Bytes, i: Int, end: Int) -> Int:
 @inlined
 def is_word(text: Bytes, i: Int, end: Int, word: np.uint64) -> bool:
     """Tell whether four letters, the first of them lowest, stand at `i`."""
-    return i + 4 <= end and load32(text, i) == word
+    return bool(i + 4 <= end and load32(text, i) == word)

@@ -13,7 +13,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
-from strata.kernels.arrays import Bytes
+from strata.kernels.arrays import Bytes, Int
 from strata.kernels.jit import inlined
 
 WORD: Final = ir.IntType(64)
@@ -78,11 +78,11 @@ def _bit_length(_: Any, word: Any) -> Emitted:
 
 if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
 
-    def load64(data: Bytes, at: int) -> np.uint64:
+    def load64(data: Bytes, at: Int) -> np.uint64:
         """Return the eight bytes at `at`."""
         return np.uint64(int.from_bytes(data[at : at + 8].tobytes(), "little"))
 
-    def load32(data: Bytes, at: int) -> np.uint64:
+    def load32(data: Bytes, at: Int) -> np.uint64:
         """Return the four bytes at `at`."""
         return np.uint64(int.from_bytes(data[at : at + 4].tobytes(), "little"))
 

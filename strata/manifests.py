@@ -149,7 +149,9 @@ def exchange(
     with what is known now. Parts that are not in the shard any more are left out.
     Raises: Corrupt for a damaged manifest. Cost: reads and writes one manifest.
     """
-    machine, current = Machine(stores), live(Machine(stores).load(shard), batch)
+    machine = Machine(stores)
+    state = machine.load(shard)
+    current = live(state, batch)
     for _ in range(TRIES):
         if current is None:
             return None
@@ -158,12 +160,13 @@ def exchange(
             fresh = _changes(table, part_keys, change)
             if not fresh:
                 return Exchanged(current, 0, 0)
-            new = _rewritten(stores.blob, shard, current, table, fresh)
+            new = _rewritten(stores.blob, state, current, table, fresh)
             assert current.manifest is not None
             move = partial(replace_manifests, replacements={current.manifest: new})
             if new.manifest == current.manifest or machine.apply(shard, move):
                 return Exchanged(new, len(fresh), new.stats_bytes - current.stats_bytes)
-        current = live(machine.load(shard), current)
+        state = machine.load(shard)
+        current = live(state, current)
     return None
 
 
@@ -240,12 +243,12 @@ def _changes(table: pa.Table, part_keys: Collection[str], change: Change) -> dic
 
 
 def _rewritten(
-    blob: Blob, shard: str, batch: Batch, table: pa.Table, fresh: Mapping[int, Fresh]
+    blob: Blob, state: State, batch: Batch, table: pa.Table, fresh: Mapping[int, Fresh]
 ) -> Batch:
     """Write the manifest with new statistics; return the batch, the same but for these."""
     table = with_statistics(table, fresh)
     data = encode_manifest(table)
-    key = keys.manifest_key(shard, keys.content_hash(data))
+    key = keys.manifest_key(state.name, keys.content_hash(data), state.generation)
     retry(partial(blob.set, key, data))
     return replace(
         batch,

@@ -51,6 +51,7 @@ class MergeTask:
     runs: PartRuns  # parts that may hold rows of the slice, run by run, in order
     piece: Slice
     memory_bytes: int
+    generation: int = 0  # of the shard when the work began
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ def tasks(
             _overlapping(runs, piece, relations),
             piece,
             memory_bytes,
+            state.generation,
         )
         for piece in pieces
     ]
@@ -121,7 +123,7 @@ def run_task(task: MergeTask) -> TaskResult:
     tally = Tally()
     parts = write_parts(
         blob,
-        part_prefix(spec.name),
+        part_prefix(spec.name, task.generation),
         ahead(merged(source, task, tally)),
         relation,
         layout=spec.write_format,

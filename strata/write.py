@@ -107,18 +107,28 @@ def write_parts(  # noqa: PLR0913  what one run is and how it is cut
     return list(_write(iter(updates), target))
 
 
-def write_batch(
-    blob: Blob, shard: str, parts: Sequence[WrittenPart], lower: int, upper: int, since: int
+def write_batch(  # noqa: PLR0913, PLR0917  these are the fields of one batch
+    blob: Blob,
+    shard: str,
+    parts: Sequence[WrittenPart],
+    lower: int,
+    upper: int,
+    since: int,
+    generation: int | None = None,
 ) -> Batch:
     """Write the manifest of `parts` and return the batch that refers to it.
 
-    No parts: an empty batch, and nothing is written.
+    No parts: an empty batch, and nothing is written. `generation` is that of the shard when the
+    work began, which decides until when the batch is accepted; None takes the lowest of the parts,
+    which is right where all of them are new.
     """
     if not parts:
         return Batch(lower, upper, since)
     refs = [part.ref for part in parts]
     manifest = encode_manifest(manifest_table(refs, [part.stats for part in parts]))
-    key = keys.manifest_key(shard, keys.content_hash(manifest))
+    if generation is None:
+        generation = min(keys.generation_of(ref.key) for ref in refs)
+    key = keys.manifest_key(shard, keys.content_hash(manifest), generation)
     retry(partial(blob.set, key, manifest))
     layouts = {ref.layout: 0 for ref in refs}
     for ref in refs:

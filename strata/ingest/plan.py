@@ -83,6 +83,7 @@ def tasks(
             token=step.token,
             batch=batch,
             number=number,
+            generation=state.generation,
         )
         for number, files in enumerate(pack(step.files or (), settings.ingest.task_bytes))
     ]

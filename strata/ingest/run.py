@@ -84,7 +84,7 @@ def _write(store: Blob, task: IngestTask, tables: Sequence[pa.Table]) -> list[Wr
     run = consolidate(sort_updates(updates, task.relation), task.relation)
     return write_parts(
         store,
-        keys.part_prefix(task.spec.name),
+        keys.part_prefix(task.spec.name, task.generation),
         iter([run]),
         task.relation,
         layout=task.layout,

@@ -25,6 +25,7 @@ class IngestTask:
     token: str  # names the quarantine of the run
     batch: int  # which of the runner's batches the task belongs to
     number: int  # of the run within its batch, from 0
+    generation: int = 0  # of the shard when the work began
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What the first tasks of a long merge have written is kept, so that a kill costs little.
 
-After every `chunk_bytes` of output the parts written so far get a manifest, and the state a
+After every `chunk_bytes` of input the parts written so far get a manifest, and the state a
 `Progress` that names it: one compare-and-set. A run that comes later finds it, if its tasks are
 the very same, and goes on behind them.
 """
@@ -15,7 +15,7 @@ from strata.crossing import crosses
 from strata.errors import Corrupt
 from strata.format.manifest import decode_manifest, part_refs, stats_rows
 from strata.machine import Machine
-from strata.rewrite import MergeTask, TaskResult
+from strata.rewrite import MergeTask
 from strata.state.merging import keep_progress
 from strata.state.spine import MergeRequest
 from strata.state.state import Progress, State
@@ -66,24 +66,32 @@ class Chunks:
     ) -> None:
         """Start with an empty chunk."""
         self._machine, self._state, self._request = machine, state, request
-        self._tasks, self._chunk_bytes, self._unkept = tasks, chunk_bytes, 0
+        self._tasks, self._chunk_bytes, self._unkept = tasks, chunk_bytes, 0.0
+        # Slices are cut to hold about the same; one in which all cancels was work as well.
+        self._task_bytes = sum(b.size_bytes for b in request.batches) / max(len(tasks), 1)
         # What rows have lost or won on the way into a newer relation is known for whole parts
         # only, when all tasks are done: such a merge keeps nothing, and starts anew.
         self._able = not any(
             crosses(version, state.relations) for b in request.batches for version in b.versions
         )
 
-    def keep(self, done: int, parts: Sequence[WrittenPart], newest: TaskResult) -> None:
-        """Keep all `parts` of the first `done` tasks if the chunk is full; `newest` is the last.
+    def keep(self, done: int, parts: Sequence[WrittenPart]) -> None:
+        """Keep `parts`, all of the first `done` tasks, if the chunk is full with the last of them.
 
         The last chunk is not kept: the merge itself follows at once.
         """
-        self._unkept += sum(part.ref.size_bytes for part in newest.parts)
+        self._unkept += self._task_bytes
         if not self._able or self._unkept < self._chunk_bytes or done == len(self._tasks):
             return
         request, name = self._request, self._state.name
         written = write_batch(
-            self._machine.stores.blob, name, parts, request.lower, request.upper, request.since
+            self._machine.stores.blob,
+            name,
+            parts,
+            request.lower,
+            request.upper,
+            request.since,
+            self._state.generation,
         )
         progress = Progress(
             request.manifests, request.lower, request.upper, request.since,
@@ -91,4 +99,4 @@ class Chunks:
             written.manifest, written.size_bytes, 0,
         )  # fmt: skip
         self._machine.apply(name, partial(keep_progress, progress=progress))
-        self._unkept = 0
+        self._unkept = 0.0

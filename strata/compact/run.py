@@ -142,7 +142,13 @@ def _finish(
         crossed = [part for result in found for part in result.crossed]
         shift = expected_shift(prepared.inputs, crossed, state.relations, state.name)
         batch = write_batch(
-            machine.stores.blob, state.name, parts, request.lower, request.upper, request.since
+            machine.stores.blob,
+            state.name,
+            parts,
+            request.lower,
+            request.upper,
+            request.since,
+            state.generation,
         )
         report = _report(request, "", batch, kept=_kept(parts, prepared.inputs))
     else:
@@ -174,7 +180,7 @@ def _collect(
     for number, _ in enumerate(prepared.rest, done + 1):
         found.append(next(results))
         parts.extend(found[-1].parts)
-        chunks.keep(number, parts, found[-1])
+        chunks.keep(number, parts)
     return parts, found
 
 

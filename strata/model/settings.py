@@ -38,7 +38,7 @@ class CompactSettings:
 
     min_inputs: int = 2  # a request with fewer batches does nothing
     memory_bytes: int = 1024 * 1024 * 1024  # bound of one merge task
-    chunk_bytes: int = 1024 * 1024 * 1024  # a long merge keeps what it has written after so many
+    chunk_bytes: int = 1024 * 1024 * 1024  # a long merge keeps what it did after reading so many
     history_ms: int | None = None  # since follows upper at this distance; None keeps all history
 
 

@@ -171,7 +171,7 @@ def part_bytes(source: Source, ref: PartRef) -> bytes:
     return data
 
 
-def part_batches(
+def part_batches(  # noqa: PLR0913 - all but two are options, by name
     source: Source,
     ref: PartRef,
     *,
@@ -179,38 +179,59 @@ def part_batches(
     columns: Collection[int] | None = None,
     piece: Slice = WHOLE,
     batch_rows: int = BATCH_ROWS,
+    groups: Sequence[int] | None = None,
+    together_bytes: int = 0,
+    threads: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a part: from `data` if it was fetched already, else range by range.
 
-    `piece` leaves out row groups that hold no row of it; rows beside it may still come.
+    `piece` leaves out row groups that hold no row of it; rows beside it may still come. `groups`
+    names the row groups that are wanted, None all; of `together_bytes` in all they are fetched
+    together, else one by one: a reader of a file gathers all it was asked for before it begins.
     Raises: Corrupt, naming shard, part and cure; the part is damaged, missing, or has fewer or
     more rows than its manifest says.
     """
     relation = source.relation
-    groups = overlapping_groups(ref, piece, relation, source.relations)
-    if groups is None:
-        groups = list(range(len(ref.splits)))
+    chosen = _chosen(source, ref, piece, groups)
     file = BlobFile(source.blob, ref.key, ref.size_bytes) if data is None else data
     rows = 0
-    # One group at a time: a reader of a file gathers all that it was asked for before it begins.
-    steps: list[list[int] | None] = (
-        [None] if data is not None or not ref.splits else [[group] for group in groups]
-    )
+    steps = [chosen] if data is not None else _steps(ref, chosen, together_bytes)
     try:
         for step in steps:
             for batch in read_part(
                 file, relation, relations=source.relations, read_format=source.read_format,
-                columns=columns, row_groups=step, batch_rows=batch_rows,
+                columns=columns, row_groups=step, batch_rows=batch_rows, threads=threads,
             ):  # fmt: skip
                 rows += batch.num_rows
                 yield batch
     except Corrupt as error:
         raise _located(error, shard=source.shard, part=ref.key) from error
-    if (data is not None or len(groups) >= len(ref.splits)) and rows != ref.rows:
+    if chosen is None and rows != ref.rows:
         raise Corrupt(
             "a part has another number of rows than its manifest says",
             shard=source.shard, part=ref.key, rows=rows, recorded=ref.rows, cure=CURE,
         )  # fmt: skip
+
+
+def _chosen(
+    source: Source, ref: PartRef, piece: Slice, groups: Sequence[int] | None
+) -> list[int] | None:
+    """Return the row groups to read; None if it is all of them."""
+    inside = overlapping_groups(ref, piece, source.relation, source.relations)
+    if inside is None:
+        inside = list(range(len(ref.splits)))
+    if groups is not None and ref.splits:
+        inside = [group for group in inside if group in groups]
+    return inside if len(inside) < len(ref.splits) else None
+
+
+def _steps(ref: PartRef, chosen: list[int] | None, together_bytes: int) -> list[list[int] | None]:
+    """Return the row groups to fetch together, step by step; None: all that there are."""
+    if not ref.splits or (chosen is None and ref.size_bytes <= together_bytes):
+        return [None]
+    groups = list(range(len(ref.splits))) if chosen is None else chosen
+    together = max(1, together_bytes * len(ref.splits) // max(ref.size_bytes, 1))
+    return [groups[i : i + together] for i in range(0, len(groups), together)]
 
 
 def sorted_runs(

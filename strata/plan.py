@@ -5,8 +5,8 @@ The state comes first (whole batches, by the union of their statistics), then th
 of its rows; the filter itself is never executed here: the caller does that on rows.
 """
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 
@@ -53,6 +53,8 @@ class ReadPlan:
     dropped: tuple[Batch, ...] = ()  # batches left out whole; their manifests were not opened
     # Parts that each conjunct of the filter ruled out, audited ones included; () if none was asked.
     proofs: tuple[int, ...] = ()
+    # Row groups to read, by part; all of a part that is not in it. See `strata.groups`.
+    groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @cached_property
     def fetched(self) -> list[PartRef]:

@@ -10,14 +10,13 @@ unsigned integer as the next wider signed one. `stored=True` gives them as they 
 `strata.plan` decides which parts that are; its names are given here as well.
 """
 
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.ahead import Wanted, parts_ahead
 from strata.errors import InvalidRequest
 from strata.fetch import Source, part_batches, part_bytes, sorted_runs, source_of
 from strata.format.columns import D, T, child, updates_schema
@@ -25,6 +24,7 @@ from strata.format.encodings import arrow_type
 from strata.format.manifest import PartRef
 from strata.format.view import has_view, to_view, view_type
 from strata.model.schema import Column, Relation
+from strata.model.settings import ReadSettings
 from strata.model.types import ColumnType
 from strata.plan import (
     PlannedRun,
@@ -54,8 +54,7 @@ __all__ = [
     "slices",
 ]
 
-PREFETCH_BYTES: Final = 128 * 1024 * 1024  # stored bytes fetched ahead of the rows given out
-FETCHERS: Final = 8  # parts fetched at the same time
+DEFAULTS: Final = ReadSettings()
 OUT_ROWS: Final = 65_536  # rows of a record batch given out
 
 
@@ -68,6 +67,7 @@ def scan(  # noqa: PLR0913 - what to read, and how it is shown
     consolidate: bool = False,
     piece: Slice = WHOLE,
     stored: bool = False,
+    settings: ReadSettings = DEFAULTS,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the planned rows as of the plan's time.
 
@@ -85,7 +85,8 @@ def scan(  # noqa: PLR0913 - what to read, and how it is shown
     elif piece != WHOLE:
         raise InvalidRequest("a slice can only be read consolidated", cure="consolidate=True")
     else:
-        updates = _by_part(source, plan, None if columns is None else [c.id for c in chosen])
+        ids = None if columns is None else [c.id for c in chosen]
+        updates = _by_part(source, plan, ids, settings)
     schema = scan_schema(relation, columns, stored=stored)
     for rows in updates:
         arrays = [rows.column(child(c.id)) for c in chosen]
@@ -155,41 +156,22 @@ def _merged(source: Source, plan: ReadPlan, piece: Slice) -> Iterator[pa.Table]:
     return merge(runs, source.relation)
 
 
-def _by_part(source: Source, plan: ReadPlan, ids: Sequence[int] | None) -> Iterator[pa.Table]:
+def _by_part(
+    source: Source, plan: ReadPlan, ids: Sequence[int] | None, settings: ReadSettings
+) -> Iterator[pa.Table]:
     """Yield the rows of each part, consolidated within the part where all columns are there.
 
     Rows that differ only in columns that were not asked for stay apart: how many rows come does
     not depend on the columns.
     """
-    parts = plan.fetched
-    for ref, data in zip(parts, _fetch_ahead(source, parts), strict=True):
-        for batch in part_batches(source, ref, data=data, columns=ids):
+    wanted = Wanted(None if ids is None else frozenset(ids), plan.groups)
+    for ref, batches in parts_ahead(source, plan.fetched, wanted, settings):
+        for batch in batches:
             rows = as_of_view(_table(batch), plan.as_of)
             if ids is None and ref.t_low < plan.as_of:  # else no time was moved
                 rows = add_up(rows, source.relation)  # of neighbours, sorted or not
             if rows.num_rows:
                 yield rows
-
-
-def _fetch_ahead(source: Source, parts: Sequence[PartRef]) -> Iterator[bytes]:
-    """Yield each part's bytes, others being fetched meanwhile within a byte budget."""
-    waiting: deque[tuple[int, Future[bytes]]] = deque()
-    ahead, position = 0, 0
-    with ThreadPoolExecutor(FETCHERS, thread_name_prefix="strata-fetch") as pool:
-        try:
-            while position < len(parts) or waiting:
-                while position < len(parts) and (
-                    not waiting or ahead + parts[position].size_bytes <= PREFETCH_BYTES
-                ):
-                    ref = parts[position]
-                    waiting.append((ref.size_bytes, pool.submit(part_bytes, source, ref)))
-                    ahead, position = ahead + ref.size_bytes, position + 1
-                size, future = waiting.popleft()
-                yield future.result()
-                ahead -= size
-        finally:
-            for _, future in waiting:  # an abandoned scan starts nothing more
-                future.cancel()
 
 
 def _table(rows: pa.Table | pa.RecordBatch) -> pa.Table:

@@ -55,13 +55,14 @@ def read_part(  # noqa: PLR0913 -- all but two are options, by name
     row_groups: Sequence[int] | None = None,
     batch_rows: int = BATCH_ROWS,
     on_check: Callable[[PartCheck], None] | None = None,
+    threads: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """Yield a part's updates in the columns of `relation`.
 
     `relations` are all versions that may have written the part. `columns` are the ids wanted, None
     all; others are not decoded. `row_with_validate` decodes both halves of a part that has both,
     yields the columns, and hands each batch's check to `on_check`; without one to tell, a mismatch
-    is Corrupt.
+    is Corrupt. `threads`: decode columns beside one another; not where parts are, or tasks.
 
     Shape: `updates_schema(relation)` restricted to `columns`, then t, d.
     Raises: Corrupt for damaged or contradicting bytes; InvalidRequest for a read format that the
@@ -78,7 +79,9 @@ def read_part(  # noqa: PLR0913 -- all but two are options, by name
         groups = _row_groups(file, row_groups)
         plan = _Plan(stored, wanted, mode)
         rows = 0
-        for batch in file.iter_batches(batch_rows, row_groups=groups, columns=plan.paths()):
+        for batch in file.iter_batches(
+            batch_rows, row_groups=groups, columns=plan.paths(), use_threads=threads
+        ):
             yield plan.migrate(batch, rows, on_check)
             rows += batch.num_rows
         wanted_rows = sum(file.metadata.row_group(i).num_rows for i in groups)

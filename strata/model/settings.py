@@ -43,6 +43,14 @@ class CompactSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadSettings:
+    """How readers fetch parts."""
+
+    fetchers: int = 4  # parts fetched and decoded at the same time, by each task; 1: one by one
+    ahead_bytes: int = 64 * 1024 * 1024  # stored bytes of the parts that are under way
+
+
+@dataclass(frozen=True, slots=True)
 class ValidateSettings:
     """How soft evaluation reports."""
 
@@ -83,6 +91,7 @@ class Settings:
     spark: SparkSettings = field(default_factory=SparkSettings)
     ingest: IngestSettings = field(default_factory=IngestSettings)
     compact: CompactSettings = field(default_factory=CompactSettings)
+    read: ReadSettings = field(default_factory=ReadSettings)
     validate: ValidateSettings = field(default_factory=ValidateSettings)
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     usage: UsageSettings = field(default_factory=UsageSettings)

@@ -5,29 +5,31 @@ of one key tend to meet in one task. Only the wanted columns are decoded, and sh
 `strata.format.view` says.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from strata.ahead import Wanted, parts_ahead
 from strata.errors import InvalidRequest
-from strata.fetch import Source, part_batches, part_bytes
+from strata.fetch import Source
 from strata.format.columns import D, T, child
 from strata.format.encodings import spark_type
 from strata.format.manifest import PartRef
 from strata.format.rowcodec import encode_rows
 from strata.format.view import to_view
 from strata.model.schema import Column, Relation
-from strata.model.settings import StoreSettings
+from strata.model.settings import ReadSettings, StoreSettings
 from strata.model.types import ColumnType, Kind
 from strata.spark.carried import arrived, carried_type
 from strata.store.keys import parse_key
-from strata.store.open import open_stores
+from strata.store.open import is_near, open_stores
 
 TASKS_PER_CORE: Final = 2
+ONE_BY_ONE: Final = ReadSettings(fetchers=1)
 TASK_BYTES: Final = 256 * 1024 * 1024  # encoded bytes of a task, when there are many
 
 
@@ -42,26 +44,34 @@ class PartReader:
     as_of: int | None = None  # rows of later times are left out, times advanced to it
     read_format: str = "structured"
     maps_column: str | None = None  # name of an added column that tells values with maps apart
+    groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # as in a plan
+    settings: ReadSettings = ReadSettings()  # noqa: RUF009 - frozen
 
     def read(self, parts: Iterable[PartRef]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the parts, columns by name, then t and d.
 
         Raises: Corrupt when a part is missing or damaged; Unavailable when the store fails.
         """
+        refs = tuple(parts)
+        if not refs:
+            return
         blob = open_stores(self.store).blob
-        ids = {column.id for column in self.columns}
+        ids = frozenset(column.id for column in self.columns)
         whole = len(ids) == len(self.relations[-1].columns)
-        for ref in parts:
-            source = Source(blob, parse_key(ref.key).shard, self.relations, self.read_format)
-            # All of a part comes in one request; some columns of it, range by range.
-            data = part_bytes(source, ref) if whole else None
-            for batch in part_batches(source, ref, data=data, columns=ids):
+        source = Source(blob, parse_key(refs[0].key).shard, self.relations, self.read_format)
+        wanted = Wanted(None if whole else ids, self.groups)
+        # The cores are busy with other tasks: only waiting for a store is worth a thread.
+        settings = ONE_BY_ONE if is_near(self.store) else self.settings
+        for ref, batches in parts_ahead(source, refs, wanted, settings, threads=False):
+            for batch in batches:
                 yield self.shape(batch, ref.key)
 
     def shape(self, batch: pa.RecordBatch, key: str) -> pa.RecordBatch:
         """Return updates as readers see them."""
-        if self.as_of is not None:
-            batch = batch.filter(pc.less_equal(batch.column(T), self.as_of))
+        if self.as_of is not None and batch.num_rows:
+            times = batch.column(T)
+            if pc.max(times).as_py() > self.as_of:  # else nothing is copied
+                batch = batch.filter(pc.less_equal(times, self.as_of))
         time = batch.column(T)
         if self.as_of is not None:
             time = pa.repeat(pa.scalar(self.as_of, pa.int64()), batch.num_rows)

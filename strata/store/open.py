@@ -48,6 +48,11 @@ def open_stores(settings: StoreSettings, clock: Clock | None = None) -> Stores:
     )
 
 
+def is_near(settings: StoreSettings) -> bool:
+    """Tell whether blobs are in this machine: no time passes between a request and its answer."""
+    return settings.blob.partition("://")[0] in ("file", "memory")
+
+
 def _open_blob(url: str) -> Blob:
     scheme, found, rest = url.partition("://")
     if found and rest and scheme == "file":

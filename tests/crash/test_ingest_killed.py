@@ -27,9 +27,7 @@ from strata.store.faults import CrashError, Faults, FaultyBlob, FaultyConsensus,
 from strata.store.open import Stores, open_stores, wall_clock
 
 DAY = 86_400_000
-DAYS = 150
 ROWS = 60  # a day
-KILLS = 10
 NUMBERS = count()
 SPEC = parse_spec(
     {
@@ -47,9 +45,9 @@ Contents = Counter[tuple[int, str, int]]
 
 
 def main() -> None:
-    settings = on_disk(Path(sys.argv[1]))
+    settings, days = on_disk(Path(sys.argv[1])), int(sys.argv[2])
     stores = open_stores(settings.store)
-    for report in ingest_steps(stores, settings, "s", cut(0, DAYS * DAY, "P1D")):
+    for report in ingest_steps(stores, settings, "s", cut(0, days * DAY, "P1D")):
         sys.stdout.write(f"{report.lower} {report.already_committed}\n")
         sys.stdout.flush()
 
@@ -87,40 +85,48 @@ def stored(stores: Stores) -> Contents:
     return found
 
 
-@pytest.mark.slow
+def test_killed_and_run_again_everything_is_there_once(tmp_path: Path) -> None:
+    kill_and_repeat(tmp_path, kills=3, days=42)
+
+
+@pytest.mark.long
 def test_killed_ten_times_and_run_again_everything_is_there_once(tmp_path: Path) -> None:
-    expected = lay_out(tmp_path, DAYS)
+    kill_and_repeat(tmp_path, kills=10, days=150)
+
+
+def kill_and_repeat(tmp_path: Path, kills: int, days: int) -> None:
+    expected = lay_out(tmp_path, days)
     stores = open_stores(on_disk(tmp_path).store)
     Machine(stores).create(SPEC)
     draw = random.Random(20131)
 
-    uppers = [kill(tmp_path, stores, draw) for _ in range(KILLS)]
+    uppers = [kill(tmp_path, days, stores, draw) for _ in range(kills)]
 
     assert uppers == sorted(uppers)
-    assert len(set(uppers)) > KILLS // 2, "the kills came too early to test anything"
-    assert uppers[-1] < DAYS * DAY, "the kills came too late to test anything"
-    told = run_to_the_end(tmp_path)
-    assert [line.split()[0] for line in told] == [str(day * DAY) for day in range(DAYS)]
+    assert len(set(uppers)) > kills // 2, "the kills came too early to test anything"
+    assert uppers[-1] < days * DAY, "the kills came too late to test anything"
+    told = run_to_the_end(tmp_path, days)
+    assert [line.split()[0] for line in told] == [str(day * DAY) for day in range(days)]
     assert stored(stores) == expected
-    again = run_to_the_end(tmp_path)
-    assert [line.split()[1] for line in again] == ["True"] * DAYS
+    again = run_to_the_end(tmp_path, days)
+    assert [line.split()[1] for line in again] == ["True"] * days
     assert stored(stores) == expected
 
 
-def run_to_the_end(root: Path) -> list[str]:
-    output, _ = run(root).communicate()
+def run_to_the_end(root: Path, days: int) -> list[str]:
+    output, _ = run(root, days).communicate()
     return output.splitlines()
 
 
-def run(root: Path) -> subprocess.Popen[str]:
+def run(root: Path, days: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, __file__, str(root)], stdout=subprocess.PIPE, text=True
+        [sys.executable, __file__, str(root), str(days)], stdout=subprocess.PIPE, text=True
     )
 
 
-def kill(root: Path, stores: Stores, draw: random.Random) -> int:
+def kill(root: Path, days: int, stores: Stores, draw: random.Random) -> int:
     """Run, kill at a random moment of the work, and return how far the shard has come."""
-    process = run(root)
+    process = run(root, days)
     assert process.stdout is not None
     new, wanted = 0, draw.randrange(1, 12)
     for line in process.stdout:
@@ -143,7 +149,7 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_lost_replies_and_crashes_between_any_two_calls_lose_nothing(
     tmp_path: Path, seed: int
 ) -> None:

@@ -30,7 +30,7 @@ class Evolution:
     parts_older: int  # parts of older versions: readers bring them on, compaction rewrites them
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document of `strata schema add|drop|rename|widen --json`."""
+        """Return the document of `strata schema add|drop|rename|widen|sort --json`."""
         relation = self.evolved.relation
         return {
             "shard": self.shard,
@@ -42,6 +42,7 @@ class Evolution:
             "filters": list(self.filters),
             "parts_older": self.parts_older,
             "columns": columns(relation),
+            "order": order(relation),
         }
 
 
@@ -96,6 +97,7 @@ def describe_schema(state: State) -> dict[str, Any]:
         "version": state.relation.version,
         "next_column": state.next_column_id,
         "columns": columns(state.relation),
+        "order": order(state.relation),
         "dropped": [_column(column, state.relation) for _, column in sorted(gone.items())],
         "versions": [
             {"version": r.version, "parts": counts[r.version], "changes": changes}
@@ -107,6 +109,11 @@ def describe_schema(state: State) -> dict[str, Any]:
 def columns(relation: Relation) -> list[dict[str, Any]]:
     """Return the columns of a relation, in declared order."""
     return [_column(column, relation) for column in relation.columns]
+
+
+def order(relation: Relation) -> list[str]:
+    """Return the names of the columns by which runs are sorted, before t."""
+    return [relation.by_id[i].name for i in relation.sort_ids]
 
 
 def difference(old: Relation, new: Relation) -> list[str]:
@@ -124,6 +131,8 @@ def difference(old: Relation, new: Relation) -> list[str]:
             told.append(f"widened {column.name} from {before.type} to {column.type}")
         if before.nullable != column.nullable:
             told.append(f"{column.name} may be null")
+    if old.order != new.order:
+        told.append(f"sorted by {', '.join(new.by_id[i].name for i in new.sort_ids)}")
     return told
 
 

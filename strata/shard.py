@@ -17,7 +17,7 @@ from strata.model.settings import Settings
 from strata.model.time import format_time
 from strata.read import ReadPlan, plan_read, scan
 from strata.schema import change_schema, describe_schema
-from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
+from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
 from strata.state.state import Batch, State
 from strata.store.open import Stores, open_stores
 
@@ -26,6 +26,7 @@ __all__ = [
     "DropColumn",
     "RenameColumn",
     "Shard",
+    "SortBy",
     "WidenColumn",
     "describe",
     "open_shard",
@@ -77,10 +78,10 @@ class Shard:
     def evolve(
         self, change: Change, *, expected_version: int | None = None, dry_run: bool = False
     ) -> Relation:
-        """Add, drop, rename or widen a column and return the newest relation.
+        """Add, drop, rename or widen a column, or sort otherwise; return the newest relation.
 
-        `change` is one of `AddColumn`, `DropColumn`, `RenameColumn`, `WidenColumn`, which are
-        given here as well. Registered filters are not looked at.
+        `change` is one of `AddColumn`, `DropColumn`, `RenameColumn`, `WidenColumn`, `SortBy`,
+        which are given here as well. Registered filters are not looked at.
 
         Raises: InvalidRequest with the reason; Conflict when the version is not the expected one.
         """

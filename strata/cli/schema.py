@@ -1,4 +1,4 @@
-"""Commands about a shard's columns: schema show, add, drop, rename, widen."""
+"""Commands about a shard's columns: schema show, add, drop, rename, widen, sort."""
 
 import json as jsontext
 from typing import Annotated, Any, Final
@@ -10,7 +10,7 @@ from strata.errors import InvalidRequest
 from strata.filters import load_filters
 from strata.model.types import ColumnType, Kind, parse_type
 from strata.schema import change_schema, describe_schema
-from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
+from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
 
 COLUMNS: Final = ("id", "name", "type", "nullable", "default", "role")
 # Kinds whose default is written as JSON; of all others it is a text.
@@ -38,6 +38,7 @@ def register(app: typer.Typer) -> None:
     schema = typer.Typer(help="Show and change the columns of a shard.", no_args_is_help=True)
     for name, command in (
         ("show", show), ("add", add), ("drop", drop), ("rename", rename), ("widen", widen),
+        ("sort", sort),
     ):  # fmt: skip
         schema.command(name)(command)
     app.add_typer(schema, name="schema")
@@ -119,6 +120,21 @@ def widen(
 ) -> None:
     """Give a column a wider type, or allow null in it."""
     change = WidenColumn(column, None if type is None else parse_type(type), null or None)
+    _change(Context(config), shard, change, json, dry_run=dry_run, expect=expect)
+
+
+def sort(
+    shard: ShardArgument,
+    columns: Annotated[
+        list[str] | None, typer.Argument(help="These first; none: the order of the key.")
+    ] = None,
+    dry_run: DryRun = False,
+    expect: Expect = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Sort by other columns from now on; `strata compact --migrate` rewrites what is stored."""
+    change = SortBy(tuple(columns or ()))
     _change(Context(config), shard, change, json, dry_run=dry_run, expect=expect)
 
 

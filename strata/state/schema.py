@@ -1,4 +1,4 @@
-"""Changes of a shard's relation: add, drop, rename, widen; each makes a new version.
+"""Changes of a shard's relation: add, drop, rename, widen, sort; each makes a new version.
 
 What is stored is never touched. A part names the version that it was written with, its columns
 are named by id, and readers bring it to the newest version. Hence the rules: whatever could not
@@ -85,7 +85,21 @@ class WidenColumn:
         return f"widen {self.name}{kind}{' null' if self.nullable else ''}"
 
 
-Change: TypeAlias = AddColumn | DropColumn | RenameColumn | WidenColumn
+@dataclass(frozen=True, slots=True)
+class SortBy:
+    """Another sort order: these columns first, then the rest of key and value.
+
+    What is stored stays in its order until a merge rewrites it; see `docs/compaction.md`.
+    """
+
+    order: tuple[str, ...]  # names; () is the order of the key
+
+    def __str__(self) -> str:
+        """Return the change as the command line writes it."""
+        return f"sort {' '.join(self.order)}".rstrip()
+
+
+Change: TypeAlias = AddColumn | DropColumn | RenameColumn | WidenColumn | SortBy
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +147,8 @@ def changed(spec: ShardSpec, current: Relation, change: Change, next_id: int) ->
     Raises: InvalidRequest for what cannot be done, with the reason.
     """
     match change:
+        case SortBy():
+            return _sorted(spec, current, change)
         case AddColumn():
             columns = _added(spec, current, change, next_id)
         case DropColumn():
@@ -234,7 +250,7 @@ def _dropped(spec: ShardSpec, current: Relation, change: DropColumn) -> list[Col
         raise InvalidRequest(
             "a column of the declared order cannot be dropped", **where,
             reason="every run is sorted by it first",
-            cure="create a shard with another order and ingest into it",
+            cure=f"`strata schema sort {spec.name}` by other columns first",
         )  # fmt: skip
     return [c for c in current.columns if c.id != column.id]
 
@@ -271,6 +287,19 @@ def _widened(spec: ShardSpec, current: Relation, change: WidenColumn) -> list[Co
     wide = [_with(c, column, type=kind, nullable=nullable) for c in current.columns]
     check_defaults(spec.name, wide)
     return wide
+
+
+def _sorted(spec: ShardSpec, current: Relation, change: SortBy) -> Relation:
+    if len(set(change.order)) != len(change.order):
+        raise InvalidRequest("a column is named twice", shard=spec.name, order=change.order)
+    new = replace(
+        current,
+        version=current.version + 1,
+        order=tuple(current.column(name).id for name in change.order),
+    )
+    if new.sort_ids == current.sort_ids:
+        raise InvalidRequest("the shard is sorted so already", shard=spec.name, order=change.order)
+    return new
 
 
 def _with(column: Column, chosen: Column, **changes: Any) -> Column:

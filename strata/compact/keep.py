@@ -17,7 +17,7 @@ from strata.format.manifest import decode_manifest, part_refs, stats_rows
 from strata.machine import Machine
 from strata.rewrite import MergeTask
 from strata.state.merging import keep_progress
-from strata.state.spine import MergeRequest
+from strata.state.spine import Applied, MergeRequest, NotApplied
 from strata.state.state import Progress, State
 from strata.store.open import Stores
 from strata.store.retry import retry
@@ -30,8 +30,9 @@ def work_of(request: MergeRequest, tasks: Sequence[MergeTask]) -> str:
     Equal fingerprints: the same parts, byte for byte. Where they are stored does not count.
     """
     digest = blake2b(f"{__version__} {request.manifests} {request.since}".encode(), digest_size=16)
+    unseen = ("store", "runs", "generation")  # they change keys, not bytes
     for task in tasks:
-        told = [getattr(task, f.name) for f in fields(task) if f.name not in ("store", "runs")]
+        told = [getattr(task, f.name) for f in fields(task) if f.name not in unseen]
         digest.update(repr(told).encode())
         digest.update(repr([[ref.key for ref in run] for run in task.runs]).encode())
     return digest.hexdigest()
@@ -63,9 +64,11 @@ class Chunks:
         request: MergeRequest,
         tasks: Sequence[MergeTask],
         chunk_bytes: int,
+        resumed: str | None = None,
     ) -> None:
         """Start with an empty chunk."""
         self._machine, self._state, self._request = machine, state, request
+        self.resumed = resumed  # the manifest that keeps the parts which others have written
         self._tasks, self._chunk_bytes, self._unkept = tasks, chunk_bytes, 0.0
         # Slices are cut to hold about the same; one in which all cancels was work as well.
         self._task_bytes = sum(b.size_bytes for b in request.batches) / max(len(tasks), 1)
@@ -98,5 +101,8 @@ class Chunks:
             work_of(request, self._tasks), len(self._tasks), done,
             written.manifest, written.size_bytes, 0,
         )  # fmt: skip
-        self._machine.apply(name, partial(keep_progress, progress=progress))
+        move = partial(keep_progress, progress=progress, resumed=self.resumed)
+        kept: Applied | NotApplied = self._machine.apply(name, move)
+        if kept == Applied(already=False):
+            self.resumed = written.manifest
         self._unkept = 0.0

@@ -136,9 +136,9 @@ def _finish(
     Raises: Corrupt when the output does not hold what the inputs hold; nothing is applied then.
     """
     state, request = prepared.state, prepared.request
-    batch, shift = prepared.kept, 0
+    batch, shift, resumed_from = prepared.kept, 0, None
     if batch is None:
-        parts, found = _collect(machine, prepared, results, settings)
+        parts, found, resumed_from = _collect(machine, prepared, results, settings)
         crossed = [part for result in found for part in result.crossed]
         shift = expected_shift(prepared.inputs, crossed, state.relations, state.name)
         batch = write_batch(
@@ -160,7 +160,7 @@ def _finish(
         seconds=time.monotonic() - began,
     )
     result = MergeResult(request.id_lower, request.id_upper, request.manifests, batch, shift)
-    outcome = _apply(machine, state.name, result, report)
+    outcome = _apply(machine, state.name, result, report, resumed_from)
     reason = "applied" if isinstance(outcome, Applied) else outcome.reason
     return replace(report, outcome=reason)
 
@@ -170,22 +170,26 @@ def _collect(
     prepared: _Prepared,
     results: Iterator[TaskResult],
     settings: CompactSettings,
-) -> tuple[list[WrittenPart], list[TaskResult]]:
-    """Return all parts of the output, in order, and the results of the tasks that were run."""
+) -> tuple[list[WrittenPart], list[TaskResult], str | None]:
+    """Return all parts of the output, in order, and the results of the tasks that were run.
+
+    Besides the manifest of progress that must still be in the state when they are applied.
+    """
     state = prepared.state
     parts = resumed(machine.stores, state.name, prepared.progress)
     done = len(prepared.tasks) - len(prepared.rest)
-    chunks = Chunks(machine, state, prepared.request, prepared.tasks, settings.chunk_bytes)
+    kept = prepared.progress.manifest if prepared.progress else None
+    chunks = Chunks(machine, state, prepared.request, prepared.tasks, settings.chunk_bytes, kept)
     found: list[TaskResult] = []
     for number, _ in enumerate(prepared.rest, done + 1):
         found.append(next(results))
         parts.extend(found[-1].parts)
         chunks.keep(number, parts)
-    return parts, found
+    return parts, found, chunks.resumed
 
 
 def _apply(
-    machine: Machine, shard: str, result: MergeResult, report: RequestReport
+    machine: Machine, shard: str, result: MergeResult, report: RequestReport, resumed: str | None
 ) -> Applied | NotApplied:
     merge = Merge(
         0, 0, report.lower, report.upper, report.since, report.reason, report.runs_in,
@@ -195,7 +199,7 @@ def _apply(
     )  # fmt: skip
     try:
         applied: Applied | NotApplied = machine.apply(
-            shard, partial(finish_merge, result=result, merge=merge)
+            shard, partial(finish_merge, result=result, merge=merge, resumed=resumed)
         )
     except Corrupt as error:
         details = {"shard": shard, **error.details}

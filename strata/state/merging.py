@@ -20,12 +20,22 @@ MERGES_MAX: Final = 64  # remembered in the state; older ones are in older state
 
 
 def finish_merge(
-    state: State, now_ms: int, result: MergeResult, merge: Merge, *, writer: str | None = None
+    state: State,
+    now_ms: int,
+    result: MergeResult,
+    merge: Merge,
+    *,
+    resumed: str | None = None,
+    writer: str | None = None,
 ) -> tuple[State, Applied | NotApplied]:
     """Put a result in the place of its inputs and write the merge into the history.
 
+    `resumed` is the manifest of the progress behind which the merge went on: its parts may be
+    older than the fence, and are safe only while the state names them.
     Raises: as `transitions.apply_merge`.
     """
+    if lost := _lost(state, resumed, result.batch):
+        return state, lost
     following, outcome = apply_merge(state, now_ms, result, writer=writer)
     if following is state:
         return state, outcome
@@ -35,11 +45,17 @@ def finish_merge(
 
 
 def keep_progress(
-    state: State, now_ms: int, progress: Progress, *, writer: str | None = None
+    state: State,
+    now_ms: int,
+    progress: Progress,
+    *,
+    resumed: str | None = None,
+    writer: str | None = None,
 ) -> tuple[State, Applied | NotApplied]:
     """Remember what the first tasks of a merge have written.
 
-    Less than what is known already changes nothing: somebody else is further.
+    Less than what is known already changes nothing: somebody else is further. `resumed`: as
+    `finish_merge`.
     Raises: Fenced, as `transitions.apply_merge`.
     """
     if not _is_live(state, progress):
@@ -48,10 +64,20 @@ def keep_progress(
     if known is not None and known.done >= progress.done:
         return state, Applied(already=True)
     written = Batch(progress.lower, progress.upper, progress.since, manifest=progress.manifest)
+    if lost := _lost(state, resumed, written):
+        return state, lost
     check_fence(state, now_ms, written, writer)
     others = (p for p in live_progress(state) if not {*p.inputs} & {*progress.inputs})
     merging = (*others, replace(progress, at_ms=max(now_ms, state.walltime_ms + 1)))
     return step(state, now_ms, merging=merging), Applied(already=False)
+
+
+def _lost(state: State, resumed: str | None, batch: Batch) -> NotApplied | None:
+    """Return why parts that were resumed may be gone; None if they are safe."""
+    named = {p.manifest for p in state.merging} | {b.manifest for b in state.batches}
+    if resumed is None or resumed in named or batch.manifest in named:
+        return None
+    return NotApplied("what it went on from is no longer kept: somebody else has gone on from it")
 
 
 def live_progress(state: State) -> tuple[Progress, ...]:

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jobs.compact.sweep import sweep_all
 from jobs.entry import run_job
 from jobs.session import spark_session
 from strata.compact import CompactReport, compact_shard, preview
@@ -31,10 +32,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--full", action="store_true", help="everything into one run a shard")
     parser.add_argument("--migrate", action="store_true", help="also old orders and layouts")
     parser.add_argument("--plan", action="store_true", help="say what would be done, do nothing")
+    parser.add_argument("--sweep", action="store_true", help="collect garbage, merge nothing")
     parser.add_argument("--config", help="settings file")
     parser.add_argument("--result", help="where to write the result as JSON")
     args = parser.parse_args(argv)
-    return run_job(args.result, lambda: compact_all(args))
+    return run_job(args.result, lambda: sweep_all(args) if args.sweep else compact_all(args))
 
 
 def compact_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:

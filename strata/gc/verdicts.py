@@ -149,8 +149,6 @@ class Judge:
         token = key.name.partition("/")[0].removesuffix(".jsonl")
         if token in self._tokens:
             return Fate.LIVE, f"the rejected rows of the commit {token}"
-        if generation_of(info.key) >= self._reach.fence and self._reach.fence:
-            return Fate.YOUNG, "who wrote these rejected rows may still commit"
         return self._kept(info, self._settings.reject_days, "rejected rows of no commit")
 
     def _log(self, info: BlobInfo, key: BlobKey) -> tuple[Fate, str]:

@@ -106,6 +106,14 @@ def test_only_a_person_rehearses(bag, run_type):
     assert command_line(bag, "stats_backfill", {"dry_run": True})[-1] == "--dry-run"
 
 
+def test_garbage_is_collected_for_real_by_the_schedule_alone(bag):
+    assert command_line(bag, "garbage_collection", {}, None, "scheduled") == ["--sweep"]
+    assert command_line(bag, "garbage_collection", {"shards": ["a"]}) == [
+        "--sweep", "--shard", "a", "--plan",
+    ]  # fmt: skip
+    assert command_line(bag, "garbage_collection", {"dry_run": False}) == ["--sweep"]
+
+
 def test_a_scheduled_evaluation_takes_the_end_of_its_day_for_now(bag):
     assert command_line(bag, "soft_evaluation", {"filters": ["a", "b"]}, "2013-12-31T00:00:00") == [
         "--filter", "a", "--filter", "b", "--now", "2014-01-01T00:00:00Z",
@@ -135,5 +143,5 @@ def test_a_partition_of_batches_wakes_compaction_for_the_same_day(bag):
 def test_the_switch_leaves_every_dag_to_people(project, monkeypatch):
     monkeypatch.setenv("STRATA_SCHEDULES", "off")
     bag = DagBag(str(project / "dags"))
-    assert len(bag.dags) >= 4
+    assert len(bag.dags) >= 5
     assert {str(dag.schedule) for dag in bag.dags.values()} == {"None"}

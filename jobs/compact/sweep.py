@@ -1,0 +1,35 @@
+"""The other half of keeping shards in shape: delete what compaction and others left behind.
+
+`jobs/compact/main.py --sweep [--plan]`. Needs no Spark session: a sweep reads metadata and deletes.
+Safe to repeat, to kill and to run twice at once; see docs/gc.md.
+"""
+
+import argparse
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from strata import gc
+from strata.gc.sweep import purge
+from strata.machine import Machine
+from strata.model.runner import threads
+from strata.settings import load_settings
+from strata.store.open import open_stores
+
+DELETERS: Final = 8  # deletes under way at a time
+
+
+def sweep_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
+    """Sweep the shards, or only plan it; return the result document and the exit code."""
+    settings = load_settings(args.config, os.environ)
+    stores = open_stores(settings.store)
+    reports = []
+    for name in args.shard or Machine(stores).names(dropped=True):
+        if args.plan:
+            report = gc.plan(stores, name, settings)
+        else:
+            report = gc.collect(stores, name, settings, threads(DELETERS))
+        print("\n".join(report.lines()), flush=True)  # noqa: T201 - the task's log
+        reports.append(report.document())
+    purged = 0 if args.plan else purge(stores, settings)
+    return {"shards": reports, "purged_bytes": purged}, 0

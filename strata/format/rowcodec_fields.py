@@ -11,10 +11,9 @@ import numpy as np
 
 from strata.errors import InvalidRequest
 from strata.format.encodings import encoding
-from strata.model.types import ColumnType, Kind
+from strata.model.types import MAX_DEPTH, ColumnType, Kind
 
 VARINT, FIXED64, SIZED, FIXED32 = 0, 1, 2, 5  # wire types of protobuf
-MAX_DEPTH: Final = 32  # of nested types: protobuf libraries refuse more than 100 nested messages
 DATUM: Final = 0x0A  # frame of a datum in a row, of an entry in a map
 VALUE: Final = 0x12  # frame of the value in a map's entry, of an array's dimension
 LOWER: Final = 0x12  # frame of a range's lower end

@@ -10,9 +10,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import accumulate
 from typing import Final
 
 from strata.errors import InvalidRequest
+
+MAX_DEPTH: Final = 32  # types inside one another: protobuf libraries refuse 100 nested messages
 
 
 class Kind(StrEnum):
@@ -125,13 +128,17 @@ class ColumnType:
 def parse_type(text: str) -> ColumnType:
     """Return the type that `text` declares.
 
-    Raises: InvalidRequest for an unknown name or malformed parameters; lists the known names.
+    Raises: InvalidRequest for an unknown name (lists the known ones), malformed parameters, or
+    more than MAX_DEPTH types inside one another.
 
     >>> str(parse_type("decimal(10, 2)"))
     'numeric(10,2)'
     >>> str(parse_type("struct<lat: double, tags: list<text>>"))
     'record<lat: float64, tags: list<string>>'
     """
+    if max(accumulate({"<": 1, ">": -1}.get(letter, 0) for letter in text), default=0) > MAX_DEPTH:
+        cure = f"use at most {MAX_DEPTH} types inside one another, or jsonb"
+        raise InvalidRequest("a type is nested too deeply", type=text, cure=cure)
     body = text.strip()
     head = re.split(r"[(<]", body, maxsplit=1)[0]
     rest = body[len(head) :].strip()

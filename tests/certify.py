@@ -1,13 +1,15 @@
 """Check every function against Spark and write `docs/certificates/`.
 
-    python -m tests.certify [--parts 200] [--seed 1] [--only NAME ...]
+    python -m tests.certify [--parts 200] [--seed 1] [--only NAME ...] [--keep FILE]
 
-Takes a few minutes. A function with one escape gets no certificate, and the program fails.
+Takes a few minutes; `--keep` writes down what Spark answered, for `tests/mutate.py`.
+A function with one escape gets no certificate, and the program fails.
 """
 
 import argparse
 import datetime as dt
 import json
+import pickle
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -24,7 +26,7 @@ from strata.expr.nodes import Call, Expr
 from strata.expr.registry import REGISTRY
 from strata.expr.spec import Flags
 from strata.model.settings import SparkSettings
-from tests.spark.oracle import abstract, escapes, spark_answers, translated
+from tests.spark.oracle import Answers, abstract, escapes, spark_answers, translated
 from tests.spark.ranges import Parts, random_parts
 from tests.spark.signatures import signatures
 
@@ -66,23 +68,50 @@ def functions_in(expr: Expr) -> Iterator[str]:
             yield from functions_in(arg)
 
 
+@dataclass(frozen=True)
+class Observation:
+    """An expression, and what Spark made of it on every row of the parts of a mode."""
+
+    mode: Mode
+    text: str
+    expr: Expr
+    answers: Answers
+
+
+def observe(
+    spark: SparkSession, mode: Mode, parts: Parts, texts: Sequence[str]
+) -> list[Observation]:
+    """Let Spark translate and evaluate expressions in one mode."""
+    mode.apply(spark)
+    exprs = {text: translated(spark, text) for text in texts}
+    answers = spark_answers(spark, parts, list(exprs))
+    return [
+        Observation(mode, text, exprs[text], found)
+        for text, found in zip(exprs, answers, strict=True)
+    ]
+
+
 def check(
     spark: SparkSession, mode: Mode, parts: Parts, texts: Sequence[str], tallies: dict[str, Tally]
 ) -> list[str]:
     """Check expressions in one mode; return those with a row outside its range."""
-    mode.apply(spark)
-    exprs = {text: translated(spark, text) for text in texts}
+    return judge(observe(spark, mode, parts, texts), parts, tallies)
+
+
+def judge(found: Sequence[Observation], parts: Parts, tallies: dict[str, Tally]) -> list[str]:
+    """Return the observations of one mode with a row outside its range."""
     wrong = []
-    for text, answers in zip(exprs, spark_answers(spark, parts, list(exprs)), strict=True):
-        outside = escapes(abstract(exprs[text], parts), exprs[text].type, answers)
-        found = int(outside.sum())
-        if found:
-            wrong.append(f"{mode} {text}: {found} rows, first {_shown(parts, outside, text)}")
-        for name in set(functions_in(exprs[text])) & set(REGISTRY):
+    for one in found:
+        outside = escapes(abstract(one.expr, parts), one.expr.type, one.answers)
+        rows = int(outside.sum())
+        if rows:
+            shown = _shown(parts, outside, one.text)
+            wrong.append(f"{one.mode} {one.text}: {rows} rows, first {shown}")
+        for name in set(functions_in(one.expr)) & set(REGISTRY):
             tally = tallies.setdefault(name, Tally())
             tally.signatures += 1
             tally.cases += len(outside)
-            tally.escapes += found
+            tally.escapes += rows
     return wrong
 
 
@@ -106,6 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--parts", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--keep", type=Path)
     options = parser.parse_args(argv)
     chosen = {
         name: texts
@@ -114,32 +144,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     }
     texts = list(dict.fromkeys(text for several in chosen.values() for text in several))
     tallies: dict[str, Tally] = {}
+    # Of the code that runs: files may change while Spark works.
+    sources = {name: fingerprint(entry) for name, entry in REGISTRY.items()}
     settings = SparkSettings(master="local[2]", driver_memory_mib=1536, shuffle_partitions=2)
     with spark_session("certify", settings) as spark:
-        wrong = [
-            line
-            for number, mode in enumerate(MODES)
-            for line in check(
-                spark, mode, random_parts(options.seed + number, options.parts), texts, tallies
-            )
-        ]
+        parts = [random_parts(options.seed + n, options.parts) for n in range(len(MODES))]
+        seen = [observe(spark, mode, some, texts) for mode, some in zip(MODES, parts, strict=True)]
+    if options.keep:
+        options.keep.write_bytes(pickle.dumps((options.seed, options.parts, seen)))
+    wrong = [
+        line
+        for found, some in zip(seen, parts, strict=True)
+        for line in judge(found, some, tallies)
+    ]
     sys.stdout.write("\n".join([*wrong, ""]))
     for name in sorted(chosen):
         tally = tallies.get(name, Tally())
         if tally.escapes or not tally.cases:
             sys.stdout.write(f"no certificate: {name} {tally}\n")
             continue
-        _write(name, tally, options)
+        _write(name, sources[name], tally, options)
     missing = set(REGISTRY) - set(tallies)
     sys.stdout.write(f"{len(tallies)} functions tried, not tried: {sorted(missing)}\n")
     return 1 if wrong else 0
 
 
-def _write(name: str, tally: Tally, options: argparse.Namespace) -> None:
+def _write(name: str, source: str, tally: Tally, options: argparse.Namespace) -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     certificate = {
         "function": name,
-        "source": fingerprint(REGISTRY[name]),
+        "source": source,
         "spark": pyspark.__version__,
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "seed": options.seed,

@@ -10,6 +10,8 @@ Options, as sorted (name, value) pairs of a Call; leave out those that do not ap
     zone    time zone id of the node, as Spark writes it; default "UTC"
     unit    lower-case unit of timestamp_add and timestamp_diff ("day", "month", ...)
     escape  the escape character of like; default a backslash
+    zones   set where Spark knows the zones that are constant arguments
+    checked set where Java accepts a regular expression
 
 Arguments, in order (Catalyst class where the name differs). `...` repeats.
 
@@ -53,10 +55,44 @@ Arguments, in order (Catalyst class where the name differs). `...` repeats.
     starts_with, ends_with, contains         (text, part)
     substring                                (text, start, length)
     concat                                   (text, ...)
-    upper, lower, string_trim, length        (text)
+    upper, lower, length                     (text)
     get_json_object                          (json text, path)
+    parse_json                               (json text); ansi ("try": null for what is no JSON)
+    variant_get                              (variant, path); ansi ("legacy": null), zone
+    is_variant_null                          (variant)
+    from_json                                (json text, schema as Spark's JSON); no options
+    json_array_length                        (json text)
     get_struct_field                         (struct, ordinal)
     current_timestamp, current_date, local_timestamp   (); zone
+    date_format                              (timestamp, pattern); zone    DateFormatClass
+    from_unixtime                            (seconds, pattern); zone
+    get_timestamp                            (text, pattern); ansi, zone; the policy of the
+                                             session for parsing must be CORRECTED
+    year_of_week, month_name, day_name       (date)
+    next_day                                 (date, name of a day); ansi
+    interval_days                            (day-time interval)      ExtractANSIIntervalDays
+    months_between                           (end, start, round); zone
+    from_utc_timestamp, to_utc_timestamp     (timestamp, zone); zones
+    convert_timezone                         (from, to, timestamp_ntz); zones
+    make_timestamp                           (year, month, day, hour, minute, second); ansi, zone
+    second_with_fraction                     (timestamp); zone
+    sqrt, cbrt, exp, expm1, rint, to_degrees, to_radians, atan, tanh, log, log10, log2, log1p,
+    sin, cos                                 (x)
+    logarithm                                (base, x)
+    pow, hypot, nanvl                        (x, other)
+    bround                                   (x, scale)
+    bitwise_and, bitwise_or, bitwise_xor     (left, right)
+    bitwise_not, bit_count                   (x)
+    shift_left, shift_right, shift_right_unsigned   (x, places)
+    try_eval                                 (x); null where x fails
+    rlike                                    (text, pattern); checked: Java can compile it
+    string_trim, string_trim_left, string_trim_right   (text, [characters])
+    init_cap, reverse, hex, sound_ex, md5, sha1, crc32, ascii, octet_length   (x)
+    string_replace, string_translate, substring_index   (text, what, other)
+    string_lpad, string_rpad                 (text, length, pad)
+    sha2                                     (bytes, bits)
+    string_instr, find_in_set, levenshtein   (left, right)
+    murmur3_hash, xx_hash64                  (x, ...)
 
 Wrappers that change no value (Alias, UnaryPositive, KnownNullable, KnownNotNull,
 TaggingExpression, the `replacement` shells) are left out by the front end. `between`, `nullif`,
@@ -70,16 +106,21 @@ from typing import Final
 from strata.expr.entry import Entry
 from strata.expr.functions import (
     arithmetic,
+    bits,
     casts,
     comparison,
     conditional,
     dates,
+    formats,
     json,
     logic,
+    maths,
     rounding,
     structs,
     text,
     timestamps,
+    total,
+    variants,
 )
 
 SUBJECTS: Final = (
@@ -88,11 +129,16 @@ SUBJECTS: Final = (
     conditional,
     arithmetic,
     rounding,
+    maths,
+    bits,
     casts,
     dates,
     timestamps,
+    formats,
     text,
+    total,
     json,
+    variants,
     structs,
 )
 

@@ -93,6 +93,7 @@ class Json:
     maps: Flags
     quoted: bool
     child: "Callable[[str], Spec]"  # the value under a key
+    whole: "Callable[[], Spec] | None" = None  # of a document: its own kinds, if they are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +265,7 @@ def gate(values: Values, where: Flags) -> Values:
                 both(values.maps, where),
                 values.quoted,
                 values.child,
+                values.whole,
             )
         case Anything():
             return Anything(either(values.empty, negated(where)))

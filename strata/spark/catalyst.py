@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 
@@ -33,6 +31,7 @@ from strata.spark.constants import (
     literal,
     plain_type,
 )
+from strata.spark.rewrites import REWRITES, opaque, options
 from strata.spark.tree import (
     Condition,
     Node,
@@ -43,7 +42,7 @@ from strata.spark.tree import (
     normalised,
     referenced_names,
 )
-from strata.spark.vocabulary import ARITHMETIC, BOOLEAN, FUNCTIONS, SHELLS, UNARY
+from strata.spark.vocabulary import BOOLEAN, FUNCTIONS, SHELLS, UNARY
 
 Now = int | tuple[int, int] | None
 
@@ -91,7 +90,7 @@ def translate(condition: Condition, relation: Relation, sql: str = "") -> Expr:
     """Return the typed expression of an analysed condition."""
     if _reads_spark_clock(condition, sql):
         return Opaque("a date or time literal such as timestamp'now'; use now()", "boolean")
-    translator = _Translator(relation, condition.aliases)
+    translator = _Translator(relation, condition)
     expr = translator.expr(condition.node)
     # Spark evaluates a common expression before the filter, for every row: its errors come first.
     probes = tuple(_fails_only(e) for e in translator.shared if not isinstance(e, Column | Literal))
@@ -125,9 +124,10 @@ def _reads_spark_clock(condition: Condition, sql: str) -> bool:
 class _Translator:
     """Translate one condition; remembers which common expressions it used."""
 
-    def __init__(self, relation: Relation, aliases: Mapping[str, Node]) -> None:
+    def __init__(self, relation: Relation, condition: Condition) -> None:
         self.relation = relation
-        self.aliases = aliases
+        self.spark = condition.spark
+        self.aliases = condition.aliases
         self.shared: list[Expr] = []
 
     def expr(self, node: Node) -> Expr:
@@ -138,6 +138,8 @@ class _Translator:
         constant = fold(node)
         if constant is not None:
             return constant
+        if node.name in REWRITES:
+            return REWRITES[node.name](self, node)
         if node.name in BOOLEAN:
             return self.call(node, BOOLEAN[node.name], "boolean")
         if node.name in FUNCTIONS:
@@ -165,7 +167,7 @@ class _Translator:
         args = self.args(node)
         if any("collate" in a.type or a.type == "interval" for a in args) or "collate" in result:
             return opaque(node)
-        return Call(function, args, result, _options(node))
+        return Call(function, args, result, options(node))
 
     def attribute(self, node: Node) -> Expr:
         """Return a column, or the common expression that an invented name stands for."""
@@ -204,7 +206,7 @@ class _Translator:
             target not in (DAY_TIME, YEAR_MONTH) or plain_type(arg.type) != target
         ):
             return opaque(node)
-        return Call("cast", (arg,), plain_type(target), _options(node))
+        return Call("cast", (arg,), plain_type(target), options(node))
 
     def struct_field(self, node: Node) -> Expr:
         """Return the access to a field of a struct, by its ordinal."""
@@ -224,31 +226,6 @@ _RULES: Final[Mapping[str, _Rule]] = MappingProxyType(
         "GetStructField": _Translator.struct_field,
     }
 )
-
-
-def opaque(node: Node) -> Opaque:
-    """Return the expression that says nothing, naming the class and its SQL."""
-    try:
-        return Opaque(f"{node.name}: {node.sql()}", plain_type(node.type))
-    except (Py4JError, PySparkException):
-        return Opaque(node.name, "unknown")
-
-
-def _options(node: Node) -> tuple[tuple[str, str], ...]:
-    """Return what the JSON says, and what only the JVM knows, of how a node behaves."""
-    options: dict[str, str] = {}
-    if node.name == "Cast" or node.name in ARITHMETIC:
-        options["ansi"] = str(node.jvm.evalMode().toString()).lower()
-    for name in ("failOnError", "ansiEnabled"):
-        if name in node.fields:
-            options["ansi"] = "ansi" if node.fields[name] else "legacy"
-    if node.fields.get("timeZoneId"):
-        options["zone"] = node.fields["timeZoneId"]
-    if node.name in ("TimestampAdd", "TimestampDiff"):
-        options["unit"] = str(node.fields["unit"]).lower()
-    if node.name == "Like":
-        options["escape"] = str(node.jvm.escapeChar())
-    return tuple(sorted(options.items()))
 
 
 def _flat(function: str, expr: Expr) -> tuple[Expr, ...]:

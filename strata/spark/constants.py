@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
+from py4j.java_gateway import get_field
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
@@ -59,6 +60,19 @@ def fold(node: Node) -> Literal | None:
         return _value(node.type, node.jvm.eval(None))
     except (Py4JError, PySparkException):
         return None
+
+
+def interval_parts(node: Node) -> tuple[int, int, int] | None:
+    """Return the months, days and microseconds of a constant interval; None if it has none."""
+    if any(n.name == "AttributeReference" for n in node.walk()):
+        return None
+    try:
+        if not node.jvm.foldable() or (value := node.jvm.eval(None)) is None:
+            return None
+        months, days, micros = (get_field(value, n) for n in ("months", "days", "microseconds"))
+    except (Py4JError, PySparkException):
+        return None
+    return int(months), int(days), int(micros)
 
 
 def is_special(cast: Node) -> bool:

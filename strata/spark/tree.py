@@ -67,6 +67,7 @@ class Condition:
 
     node: Node
     aliases: Mapping[str, Node]  # common expressions that Spark evaluates once, by their name
+    spark: SparkSession  # the session that analysed it
 
 
 def empty_frame(spark: SparkSession, relation: Relation) -> DataFrame:
@@ -115,7 +116,7 @@ def normalised(spark: SparkSession, frame: DataFrame) -> Condition | None:
     while below.nodeName() == "Project":
         _collect_aliases(below, aliases)
         below = below.child()
-    return Condition(read_tree(plan.condition()), aliases)
+    return Condition(read_tree(plan.condition()), aliases, spark)
 
 
 def _collect_aliases(project: JavaObject, aliases: dict[str, Node]) -> None:

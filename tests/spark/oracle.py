@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strata.expr.entry import Context
@@ -16,7 +17,8 @@ from strata.expr.nodes import Call, Expr
 from strata.expr.sparktype import spark_type
 from strata.expr.spec import Bools, Flags, Json, Numbers, Spec, Texts, as_texts, occupied
 from strata.prune.specs import PartSpecs
-from strata.spark.catalyst import analyse
+from strata.spark.catalyst import translate
+from strata.spark.tree import empty_frame, filtered, normalised
 from tests.spark.ranges import DDL, RELATION, ROWS_A_PART, Parts, unscaled
 
 NOW_US = 1_710_054_000_123_456
@@ -58,9 +60,17 @@ def _guarded(spark: SparkSession, text: str) -> SparkColumn:
     return SparkColumn(jvm.classic.ExpressionUtils.column(jvm.catalyst.expressions.TryEval(inner)))
 
 
+@lru_cache(maxsize=1)
+def _frame(spark: SparkSession) -> DataFrame:
+    return empty_frame(spark, RELATION)
+
+
 def translated(spark: SparkSession, text: str) -> Expr:
     """Return the expression that the front end makes of SQL text of any type."""
-    expr = analyse(spark, RELATION, f"({text}) IS NULL", now=NOW_US).expr
+    sql = f"({text}) IS NULL"
+    condition = normalised(spark, filtered(_frame(spark), sql))
+    assert condition is not None, text
+    expr = translate(condition, RELATION, sql)
     assert isinstance(expr, Call), text
     if expr.function == "is_null":
         return expr.args[0]

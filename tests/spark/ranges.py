@@ -28,7 +28,7 @@ _TYPES = {
     "wide2": "numeric(30,5)", "day": "date", "day2": "date", "ts": "timestamptz",
     "ts2": "timestamptz", "tn": "timestamp", "tn2": "timestamp", "s": "string", "s2": "string",
     "b": "bool", "b2": "bool", "js": "jsonb",
-    "st": "record<i: int32, inner: record<d: float64, s: string>, day: date>",
+    "stamp": "string", "st": "record<i: int32, inner: record<d: float64, s: string>, day: date>",
 }  # fmt: skip
 
 RELATION = Relation(
@@ -184,8 +184,22 @@ def _column(rng: random.Random, column: Column) -> tuple[list[object], dict[str,
     return rows, None if rng.random() < 0.03 else stat
 
 
+# Texts that dates and times are written as, among them odd ones.
+_STAMPS = (
+    "2023-12-31", "2024-01-05", "2024-02-29", "2024-02-30", "2024-03-10 02:30:00", "20240105",
+    "2024-01-05 23:59:59", "2024-01-05 24:00:00", "2024-01-05T10:00:00.123", "2024-01-05t10:00:00",
+    "2024-1-5", "2024-13-01", "2024-01", "2024", "20231-01-01", "+20241-01-05", "0000-01-01",
+    "9999-12-31", "2024-01-05 10:00:00.5", "2024-01-05 10:00:00.123", "2024-01-05T10:00:00Z",
+    "2024-01-05 10:00:00 America/New_York", "2024-01-05T23:00:00-12:00", "12:30:00", "12:30", "05",
+    "2024/01/05 10:00:00", "05.01.2024", "01-05", " 2024-01-05 ", "", "2024-01-0", "2024-12-99",
+    "2024-01-05 9:00:00", "2024-01-05 99", "2024-06-15 12:00:61", "2025-01-01 00:00:00+18:00",
+)  # fmt: skip
+
+
 def _edges(rng: random.Random, column: Column) -> tuple[object, ...]:
     kind = column.type.kind
+    if column.name == "stamp":
+        return _STAMPS
     if kind in _EXTREME and rng.random() < 0.1:
         return _EXTREME[kind]
     if kind in _EDGES:
@@ -252,6 +266,14 @@ def _between(rng: random.Random, column: Column, low: object, high: object) -> o
     if isinstance(low, Decimal) and isinstance(high, Decimal):
         scale = column.type.scale or 0
         return decimal_of(rng.randint(unscaled(low, scale), unscaled(high, scale)), scale)
+    if column.name == "stamp" and rng.random() < 0.5:
+        moment = dt.datetime(2024, 1, 1) + dt.timedelta(minutes=rng.randrange(1_000_000))  # noqa: DTZ001
+        text = moment.isoformat(
+            rng.choice(" T"), rng.choice(("seconds", "minutes", "milliseconds"))
+        )
+        text = text[: rng.choice((4, 7, 10, 30, 30))]
+        if str(low).encode() <= text.encode() <= str(high).encode():
+            return text
     return rng.choice((low, high))
 
 

@@ -147,12 +147,17 @@ def _casts_of_times() -> Iterator[tuple[str, str]]:
 
 
 def _casts_of_text() -> Iterator[tuple[str, str]]:
-    for path in ("n", "s", "m", "b", "a", "o", "o.x", "big", "none"):
-        for target in ("int", "bigint", "double", "float", "decimal(12,3)", "boolean", "date"):
-            yield "cast", f"cast(get_json_object(js, '$.{path}') as {target})"
-            yield "cast", f"try_cast(get_json_object(js, '$.{path}') as {target})"
+    paths = ("n", "s", "m", "b", "a", "o", "o.x", "big", "none")
+    targets = ("int", "bigint", "double", "float", "decimal(12,3)", "boolean", "date")
+    for number, path in enumerate(paths):
+        for place, target in enumerate(targets):
+            verb = "cast" if (number + place) % 2 else "try_cast"
+            yield "cast", f"{verb}(get_json_object(js, '$.{path}') as {target})"
     for target in ("int", "double", "date", "timestamp", "boolean", "binary"):
         yield "cast", f"cast(s as {target})"
+    for target in ("date", "timestamp", "timestamp_ntz"):
+        for text in ("s", "stamp", "get_json_object(js, '$.s')"):
+            yield "cast", f"try_cast({text} as {target})"
 
 
 def _dates() -> Iterator[tuple[str, str]]:
@@ -274,10 +279,208 @@ def _texts() -> Iterator[tuple[str, str]]:
     yield "get_struct_field", "if(b, st, named_struct('i', 1, 'inner', st.inner, 'day', day)).i"
 
 
+PATTERNS = (
+    "yyyy", "yyyy-MM", "yyyy-MM-dd", "yyyyMMdd", "yyyy/MM/dd HH:mm:ss", "HH:mm", "MM-dd", "dd",
+    "yyyy-MM-dd HH:mm:ss.SSS", "mm:ss", "dd.MM.yyyy", "EEE", "yyyy-MM-dd''T''HH:mm:ss.SSSSSS",
+)  # fmt: skip
+
+
+def _formats() -> Iterator[tuple[str, str]]:
+    for pattern in PATTERNS:
+        quoted = pattern.replace("''", "\\'")
+        yield "date_format", f"date_format(ts, '{quoted}')"
+        yield "date_format", f"date_format(tn, '{quoted}')"
+        yield "from_unixtime", f"from_unixtime(l, '{quoted}')"
+        yield "from_unixtime", f"from_unixtime(unix_seconds(ts), '{quoted}')"
+        for text in ("stamp", "cast(day as string)"):
+            yield "get_timestamp", f"to_timestamp({text}, '{quoted}')"
+            yield "get_timestamp", f"try_to_timestamp({text}, '{quoted}')"
+        yield "get_timestamp", f"try_to_timestamp(date_format(ts, '{quoted}'), '{quoted}')"
+    yield "date_format", "date_format(ts, s)"
+    yield "get_timestamp", "to_timestamp_ntz(stamp, 'yyyy-MM-dd HH:mm:ss')"
+    yield "get_timestamp", "try_to_date(get_json_object(js, '$.s'), 'yyyy-MM-dd')"
+    yield "from_unixtime", "from_unixtime(l)"
+    for unit in ("MONDAY", "tu", "wed", "sun", "nonsense"):
+        yield "next_day", f"next_day(day, '{unit}')"
+    yield "next_day", "next_day(day, s)"
+    yield "year_of_week", "extract(yearofweek from day)"
+    yield "year_of_week", "extract(yearofweek from ts)"
+    for name in ("month_name", "day_name"):
+        yield name, f"{name.replace('_', '')}(day)"
+        yield name, f"{name.replace('_', '')}(ts)"
+    yield "interval_days", "extract(day from (ts - ts2))"
+    for flag in ("true", "false"):
+        yield "months_between", f"months_between(ts, ts2, {flag})"
+        yield "months_between", f"months_between(day, day2, {flag})"
+    for zone in ("America/New_York", "Pacific/Kiritimati", "+05:30", "Nowhere/Else"):
+        yield "from_utc_timestamp", f"from_utc_timestamp(ts, '{zone}')"
+        yield "to_utc_timestamp", f"to_utc_timestamp(ts, '{zone}')"
+        yield "convert_timezone", f"convert_timezone('UTC', '{zone}', tn)"
+    yield "from_utc_timestamp", "from_utc_timestamp(ts, s)"
+    yield "to_utc_timestamp", "to_utc_timestamp(ts, s)"
+    yield "convert_timezone", "convert_timezone(s, 'UTC', tn)"
+    for name in ("make_timestamp", "try_make_timestamp", "make_timestamp_ntz"):
+        yield "make_timestamp", f"{name}(sh, 2, 3, 4, 5, 6.7)"
+        yield "make_timestamp", f"{name}(2024, 12, 31, 23, 59, sh2)"
+        yield "make_timestamp", f"{name}(year(day), month(day), day(day), 23, 59, 60)"
+        yield "make_timestamp", f"{name}(i, sh, 1, 0, 0, 0)"
+    yield "second_with_fraction", "extract(second from ts)"
+    yield "second_with_fraction", "extract(second from tn)"
+    yield "timestamp_add_interval", "ts + make_interval(0, 1, 0, 2, 3)"
+    yield "timestamp_add_interval", "tn - make_interval(1, 0, 1)"
+    yield "add_months", "day + make_interval(0, 1, 0, 2)"
+    yield "try_eval", "try_add(ts, interval '30' day)"
+    yield "try_eval", "try_add(day, interval '3' month)"
+    yield "try_eval", "try_subtract(ts, interval '1' month)"
+
+
+def _maths() -> Iterator[tuple[str, str]]:
+    names = {
+        "sqrt": "sqrt", "cbrt": "cbrt", "exp": "exp", "expm1": "expm1", "rint": "rint",
+        "to_degrees": "degrees", "to_radians": "radians", "atan": "atan", "tanh": "tanh",
+        "log": "ln", "log10": "log10", "log2": "log2", "log1p": "log1p", "sin": "sin",
+        "cos": "cos",
+    }  # fmt: skip
+    for name, function in names.items():
+        for argument in ("d", "f") if name in ("log", "sqrt") else ("d",):
+            yield name, f"{function}({argument})"
+    for base in ("2D", "10D", "1.5D", "0.5D", "1D", "-1D"):
+        yield "logarithm", f"log({base}, d)"
+    yield "logarithm", "log(d, d2)"
+    for power in ("2D", "3D", "0.5D", "0D", "-1D", "1e300D"):
+        yield "pow", f"pow(d, {power})"
+        yield "pow", f"power(abs(i), {power})"
+    yield "pow", "pow(d, d2)"
+    yield "hypot", "hypot(d, d2)"
+    yield "nanvl", "nanvl(d, d2)"
+    yield "nanvl", "nanvl(d, 0D)"
+    yield "nanvl", "nanvl(f, f2)"
+    yield "nanvl", "nanvl(d, 1D / i)"
+    for a in NUMBERS:
+        for scale in (0, 1, -2):
+            yield "bround", f"bround({a}, {scale})"
+
+
+def _bits() -> Iterator[tuple[str, str]]:
+    for a, b in (("i", "i2"), ("l", "l2"), ("i", "7"), ("l", "-8L"), ("sh", "sh2"), ("i", "l")):
+        yield "bitwise_and", f"{a} & {b}"
+        yield "bitwise_or", f"{a} | {b}"
+        yield "bitwise_xor", f"{a} ^ {b}"
+    for a in INTEGERS:
+        yield "bitwise_not", f"~{a}"
+        yield "bit_count", f"bit_count({a})"
+    yield "bit_count", "bit_count(b)"
+    for a in ("i", "l", "sh"):
+        for places in (0, 1, 33, 63):
+            yield "shift_left", f"shiftleft({a}, {places})"
+            yield "shift_right", f"shiftright({a}, {places})"
+            yield "shift_right_unsigned", f"shiftrightunsigned({a}, {places})"
+        for name in ("left", "right", "rightunsigned"):
+            yield f"shift_{name.replace('tun', 't_un')}", f"shift{name}({a}, i2)"
+
+
+def _totals() -> Iterator[tuple[str, str]]:
+    for part in ("", "'ab' from "):
+        yield "string_trim", f"trim({part}s)"
+        yield "string_trim_left", f"trim(leading {part}s)" if part else "ltrim(s)"
+        yield "string_trim_right", f"trim(trailing {part}s)" if part else "rtrim(s)"
+    unary = {
+        "init_cap": "initcap", "reverse": "reverse", "hex": "hex", "sound_ex": "soundex",
+        "md5": "md5", "sha1": "sha1", "crc32": "crc32", "ascii": "ascii",
+        "octet_length": "octet_length",
+    }  # fmt: skip
+    for name, function in unary.items():
+        yield name, f"{function}(s)"
+        yield name, f"{function}(get_json_object(js, '$.s'))"
+    yield "hex", "hex(l)"
+    for name in ("string_replace", "string_translate"):
+        function = name.removeprefix("string_")
+        yield name, f"{function}(s, 'a', 'b')"
+        yield name, f"{function}(s, s2, 'b')"
+    yield "substring_index", "substring_index(s, 'a', 1)"
+    yield "substring_index", "substring_index(s, 'b', i)"
+    for name in ("lpad", "rpad"):
+        for length in ("3", "-1", "0", "sh"):
+            yield f"string_{name}", f"{name}(s, {length}, 'xy')"
+        yield f"string_{name}", f"{name}(s, 4)"
+    for bits in (0, 224, 256, 384, 512, 7):
+        yield "sha2", f"sha2(s, {bits})"
+    yield "sha2", "sha2(s, i)"
+    for other in ("s2", "'a'", "null"):
+        yield "string_instr", f"instr(s, {other})"
+        yield "find_in_set", f"find_in_set(s, {other})"
+        yield "levenshtein", f"levenshtein(s, {other})"
+
+
+def _hashes() -> Iterator[tuple[str, str]]:
+    for name, function in (("murmur3_hash", "hash"), ("xx_hash64", "xxhash64")):
+        yield name, f"{function}(s, i, d)"
+        yield name, f"pmod({function}(l), 8)"
+    for pattern in ("^a", "^ab?", "^ab*c", "^a|b", "b$", "^(a|b)+$", "^a{0}b", "(?i)^A", "^A", "[",
+                    "^é", "^a.", ""):  # fmt: skip
+        yield "rlike", f"s rlike '{pattern}'"
+    yield "rlike", "rlike(get_json_object(js, '$.s'), '^k1')"
+    yield "rlike", "s rlike s2"
+    yield "like", "s ilike 'A%'"
+    yield "like", "s ilike 'A!%%' escape '!'"
+    yield "like", "s ilike s2"
+    yield "like", "s like any ('a%', 'b%')"
+    yield "like", "s like all ('a%', '%b')"
+    yield "like", "s not like any ('a%', 'b')"
+    yield "like", "s not like all ('a%', 'b')"
+    yield "starts_with", "startswith(stamp, '2024-0')"
+
+
+def _variants() -> Iterator[tuple[str, str]]:
+    paths = ("$.n", "$.s", "$.m", "$.b", "$.a", "$.o", "$.o.x", "$.none", "$.big", "$.a[0]", "$")
+    targets = ("int", "bigint", "tinyint", "double", "float", "string", "boolean", "decimal(12,3)",
+               "date", "timestamp")  # fmt: skip
+    for number, path in enumerate(paths):
+        document = "try_parse_json(js)" if number % 2 else "parse_json(js)"
+        found = f"variant_get({document}, '{path}')"
+        yield "variant_get", f"{found} is null"
+        yield "is_variant_null", f"is_variant_null({found})"
+        for target in (targets[number % 5], targets[number % 5 + 5]):
+            yield "variant_get", f"variant_get({document}, '{path}', '{target}')"
+            yield "variant_get", f"try_variant_get({document}, '{path}', '{target}')"
+            yield "cast", f"cast({found} as {target})"
+            yield "cast", f"try_cast({found} as {target})"
+    for target in targets:
+        yield "variant_get", f"try_variant_get(try_parse_json(js), '$.n', '{target}')"
+        yield "variant_get", f"try_variant_get(try_parse_json(js), '$.m', '{target}')"
+    for document in ("parse_json(js)", "try_parse_json(js)", "try_parse_json(s)"):
+        yield "parse_json", f"{document} is not null"
+        yield "parse_json", f"is_variant_null({document})"
+    yield "parse_json", "parse_json(js):o.x::int"
+    yield "parse_json", "parse_json(get_json_object(js, '$.doc')):n::int"
+    yield "parse_json", "if(b, parse_json(js), try_parse_json(s)):n::int"
+    schemas = {
+        "n int, s string": ("n", "s"),
+        "n bigint, b boolean, m string": ("n", "b", "m"),
+        "n double, o struct<x: smallint, y: string>": ("n", "o.x", "o.y", "o"),
+        "big decimal(12,3), a string, n date": ("big", "a", "n"),
+        "n float, none int, `o` string": ("n", "none", "o"),
+        "a array<int>, doc string": ("a[0]", "doc"),
+        "_corrupt_record string, n int": ("n", "_corrupt_record"),
+    }  # fmt: skip
+    for schema, names in schemas.items():
+        for name in names:
+            yield "from_json", f"from_json(js, '{schema}').{name}"
+    yield "from_json", "from_json(s, 'n int').n"
+    yield "from_json", "from_json(js, 'n int') is null"
+    yield "from_json", "from_json(js, 'n int', map('mode', 'FAILFAST')).n"
+    yield "from_json", "from_json(js, 'map<string,string>')['n']"
+    yield "json_array_length", "json_array_length(js)"
+    yield "json_array_length", "json_array_length(get_json_object(js, '$.a'))"
+
+
 def signatures() -> Mapping[str, tuple[str, ...]]:
     """Return the expressions of each registry function."""
     found: dict[str, dict[str, None]] = defaultdict(dict)
-    for subject in (_comparisons, _logic, _arithmetic, _casts, _dates, _timestamps, _texts):
+    for subject in (
+        _comparisons, _logic, _arithmetic, _maths, _bits, _casts, _dates, _timestamps, _formats,
+        _texts, _totals, _hashes, _variants,
+    ):  # fmt: skip
         for name, sql in subject():
             found[name][sql] = None
     return {name: tuple(texts) for name, texts in found.items()}

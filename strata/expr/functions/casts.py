@@ -25,8 +25,10 @@ from strata.expr.entry import (
     wraps,
 )
 from strata.expr.functions.arithmetic import filled, whole
+from strata.expr.functions.formats import date_text, timestamp_text
 from strata.expr.functions.parse import decimals_around, from_text
 from strata.expr.functions.timestamps import widened
+from strata.expr.functions.variants import from_variant
 from strata.expr.nodes import Call
 from strata.expr.sparktype import SparkType, spark_type
 from strata.expr.spec import Bools, Bounds, Numbers, Spec, exactly, occupied
@@ -44,6 +46,8 @@ def _cast(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         return Spec(exactly(None, call.type).values, args[0].null, args[0].fail)
     if source.family == "text":
         return from_text(call, args)
+    if source.name == "variant":
+        return from_variant(call, args)
     if target.name == "string":
         return _to_string(call, args)
     if source.family == "bool" or target.family == "bool":
@@ -185,12 +189,17 @@ def _temporal(call: Call, args: Sequence[Spec], source: SparkType, target: Spark
 
 
 def _to_string(call: Call, args: Sequence[Spec]) -> Spec:
-    """Return the text of a constant integer or boolean; of anything else, every text."""
+    """Return the text of a constant, or texts of dates and times; of anything else, every text."""
     constant = literal(call, 0)
     kind = call.args[0].type
     if constant is not None and kind in (*_INTEGERS, "boolean") and constant.value is not None:
         text = str(constant.value)
         return exactly(text.lower() if kind == "boolean" else text, "string")
+    if kind == "date":
+        return date_text(args, numbers(args[0], kind))
+    if kind in _TIMES:
+        zoned = kind == "timestamp" and abroad(call)
+        return timestamp_text(args, numbers(args[0], kind), zoned=zoned)
     known = spark_type(kind).family != "other"
     return opened(call, args, null=not known, fail=not known)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from strata.expr import bounds as exact
 from strata.expr import calendar
@@ -20,7 +21,7 @@ from strata.expr.entry import (
 from strata.expr.functions.arithmetic import filled, sides
 from strata.expr.nodes import Call
 from strata.expr.sparktype import spark_type
-from strata.expr.spec import YES, Bounds, Flags, Numbers, Spec
+from strata.expr.spec import YES, Bounds, Flags, Numbers, Spec, Texts, text_where
 
 _DATE: Final = spark_type("date")
 _FURTHEST_DAY: Final = 2**63 // calendar.DAY_US  # its microseconds fit 64 bits
@@ -87,6 +88,11 @@ def _year(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 Field = Callable[[Bounds], Bounds]
 
 
+def _year_of_week(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    a = numbers(args[0], call.args[0].type)
+    return strict(args, Outcome(Numbers(_iso_year(a.low), _iso_year(a.high), a.empty)))
+
+
 def _within(field: Field, frame: Field, least: int, most: int) -> Callable[..., Spec]:
     """Return the transfer of a field that rises inside a frame and starts anew in the next."""
 
@@ -101,6 +107,10 @@ def _within(field: Field, frame: Field, least: int, most: int) -> Callable[..., 
 
 def _month(days: Bounds) -> Bounds:
     return calendar.months(days) % 12 + 1
+
+
+def _month_index(days: Bounds) -> Bounds:
+    return calendar.months(days) % 12
 
 
 def _quarter(days: Bounds) -> Bounds:
@@ -174,6 +184,60 @@ def _unix_date(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     return _wrapping(call, args, a.low, a.high, a.empty)
 
 
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS: Final = (
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+)  # fmt: skip
+
+
+def _named(field: Field, frame: Field, names: Sequence[str]) -> Callable[..., Spec]:
+    """Return the transfer of a field's name: known where all days of one frame have the same."""
+    array = pa.array([name.encode() for name in names], pa.binary())
+    least, most = (pa.scalar(pick(names).encode(), pa.binary()) for pick in (min, max))
+
+    def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+        a = numbers(args[0], call.args[0].type)
+        first, last = field(a.low), field(a.high)
+        one = (first == last) & (frame(a.low) == frame(a.high))
+        found = array.take(pa.array(np.where(one, first, 0)))
+        low, high = text_where(one, found, least), text_where(one, found, most)
+        return strict(args, Outcome(Texts(low, high, a.empty)))
+
+    return transfer
+
+
+_WEEKDAYS: Final = {
+    name: day
+    for day, names in enumerate(
+        (
+            ("MO", "MON", "MONDAY"), ("TU", "TUE", "TUESDAY"), ("WE", "WED", "WEDNESDAY"),
+            ("TH", "THU", "THURSDAY"), ("FR", "FRI", "FRIDAY"), ("SA", "SAT", "SATURDAY"),
+            ("SU", "SUN", "SUNDAY"),
+        )
+    )
+    for name in names
+}  # fmt: skip
+
+
+def _next_day(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    """Return the first day of a constant name behind each date."""
+    name = literal(call, 1)
+    day = _WEEKDAYS.get(str(name.value).upper()) if name is not None else None
+    if day is None:
+        return opened(call, args)
+    a = numbers(args[0], call.args[0].type)
+    low, high = (x + 1 + (day - 4 - x) % 7 for x in (a.low, a.high))
+    wraps = a.low < _DATE.low + 14  # Spark counts weeks in 32 bits
+    low, high = np.where(wraps, a.low + 1, low), np.where(wraps, a.high + 7, high)
+    return checked(args, low, high, a.empty)
+
+
+def _interval_days(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    a = numbers(args[0], call.args[0].type)
+    low, high = (exact.truncating(x, calendar.DAY_US) for x in (a.low, a.high))
+    return strict(args, Outcome(Numbers(low, high, a.empty)))
+
+
 def _part(name: str, transfer: Callable[..., Spec], note: str) -> Entry:
     return Entry(name, "date", (1, 1), transfer, note)
 
@@ -191,6 +255,8 @@ ENTRIES: Final = (
     Entry("make_date", "year, month, day", (3, 3), _make_date, "whole years"),
     Entry("unix_date", "date", (1, 1), _unix_date, "the same number"),
     Entry("date_from_unix_date", "days", (1, 1), _unix_date, "the same number"),
+    Entry("next_day", "date, name", (2, 2), _next_day, "monotone for a constant name"),
+    Entry("interval_days", "interval", (1, 1), _interval_days, "monotone, toward zero"),
     _part("last_day", _last_day, "monotone"),
     _part("year", _year, "monotone"),
     _part("quarter", _within(_quarter, calendar.years, 1, 4), _SAME_YEAR),
@@ -200,4 +266,11 @@ ENTRIES: Final = (
     _part("week_of_year", _within(_week_of_year, _iso_year, 1, 53), _SAME_YEAR),
     _part("day_of_week", _within(_day_of_week, _week_from_sunday, 1, 7), _SAME_WEEK),
     _part("week_day", _within(_week_day, _week_from_monday, 0, 6), _SAME_WEEK),
+    _part("year_of_week", _year_of_week, "monotone"),
+    _part(
+        "month_name",
+        _named(_month_index, calendar.months, _MONTHS),
+        "known within one month",
+    ),
+    _part("day_name", _named(_week_day, lambda days: days, _DAYS), "known for one day"),
 )

@@ -13,7 +13,9 @@ from typing import Final
 import numpy as np
 
 from strata.expr import bounds as exact
-from strata.expr.entry import UTC_ZONES, Outcome, literal, opened, settle, strict
+from strata.expr.calendar import DAY_US
+from strata.expr.entry import UTC_ZONES, Outcome, literal, opened, settle, strict, texts
+from strata.expr.functions.formats import cast_text
 from strata.expr.functions.timestamps import widened
 from strata.expr.nodes import Call
 from strata.expr.sparktype import SparkType, spark_type
@@ -42,7 +44,24 @@ def from_text(call: Call, args: Sequence[Spec]) -> Spec:
         return opened(call, args)
     if isinstance(values, Json) and not values.quoted:
         return _from_json(call, args, values)
+    if call.args[0].type == "string" and call.type in ("date", "timestamp", "timestamp_ntz"):
+        return _times(call, args)
     return strict(args, Outcome(everything(call.type), *settle(call, np.array([True]))))
+
+
+def _times(call: Call, args: Sequence[Spec]) -> Spec:
+    """Return the dates or timestamps of a range of texts: those of a year, month or day."""
+    null, fail = settle(call, np.array([True]))
+    found = cast_text(texts(args[0]))
+    if found is None:
+        return strict(args, Outcome(everything(call.type), null, fail))
+    if call.type == "date":
+        kind = spark_type("date")
+        low, high = (np.clip(x // DAY_US, kind.low, kind.high) for x in (found.low, found.high))
+        known = found.low > exact.LOWEST  # the least microsecond stands for no bound at all
+        low, high = np.where(known, low, kind.low), np.where(known, high, kind.high)
+        found = Numbers(low, high, found.empty)
+    return strict(args, Outcome(found, null, fail))
 
 
 def parse_constant(text: str, call: Call) -> Spec | None:

@@ -1,5 +1,6 @@
 """Functions of text: what keeps or tests a prefix is bounded; the rest may be any text."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -152,7 +153,9 @@ def _concat(call: Call, args: Sequence[Spec], context: Context) -> Spec:
             else strict(args, Outcome(exactly(prefix, "binary").values))
         )
     following = texts(args[position])
-    low = _joined(prefix, following.low) if following.low is not None else _scalar(prefix)
+    low = _scalar(prefix)
+    if following.low is not None:  # an open bound: after the start there may be nothing
+        low = pc.fill_null(_joined(prefix, following.low), low)
     if position == len(args) - 1 and following.high is not None:
         high = _joined(prefix, following.high)
     else:
@@ -178,6 +181,41 @@ def _length(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     return strict(args, Outcome(Numbers(np.array([0]), np.array([2**31 - 1]))))
 
 
+# A Java expression whose groups are not repeated needs no deep stack, so it cannot fail.
+_REPEATED_GROUP: Final = re.compile(r"\)[*+?{]")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9 _/:@#%&=~,;<>!\"'-]|[^\x00-\x7f]")
+
+
+def _fixed_start(pattern: str) -> str:
+    """Return the text that everything found by a regular expression starts with.
+
+    >>> _fixed_start("^ab+c"), _fixed_start("^a|b"), _fixed_start("ab")
+    ('a', '', '')
+    """
+    if not pattern.startswith("^") or "|" in pattern:
+        return ""
+    end = 1
+    while end < len(pattern) and _PLAIN.fullmatch(pattern[end]):
+        end += 1
+    if end < len(pattern) and pattern[end] in "*?{+":
+        end -= 1
+    return pattern[1:end]
+
+
+def _rlike(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    constant = literal(call, 1)
+    if constant is None or not isinstance(constant.value, str) or not call.option("checked"):
+        return opened(call, args)
+    if call.args[0].type != "string":
+        return opened(call, args)
+    fail = np.array([bool(_REPEATED_GROUP.search(constant.value))])
+    prefix = _fixed_start(constant.value)
+    if not prefix:
+        return strict(args, Outcome(Bools(YES, YES), fail=fail))
+    true = may_start(texts(args[0]), prefix.encode()).true
+    return strict(args, Outcome(Bools(true, YES), fail=fail))
+
+
 ENTRIES: Final = (
     Entry("starts_with", "text, prefix", (2, 2), _starts_with, "exact for a constant prefix"),
     Entry("like", "text, pattern", (2, 2), _like, "the constant start of the pattern"),
@@ -187,6 +225,7 @@ ENTRIES: Final = (
     Entry("concat", "text, ...", (1, None), _concat, "a constant start; what follows if last"),
     Entry("upper", "text", (1, 1), _any_text, "any text; never fails"),
     Entry("lower", "text", (1, 1), _any_text, "any text; never fails"),
-    Entry("string_trim", "text", (1, 1), _any_text, "any text; never fails"),
+    Entry("string_trim", "text, [characters]", (1, 2), _any_text, "any text; never fails"),
+    Entry("rlike", "text, pattern", (2, 2), _rlike, "the fixed start behind a ^"),
     Entry("length", "text", (1, 1), _length, "not negative; never fails"),
 )

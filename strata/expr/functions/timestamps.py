@@ -6,6 +6,7 @@ inside it. A `timestamp_ntz` has no zone, whatever the call says.
 """
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from strata.expr.entry import (
     literal,
     numbers,
     opened,
+    settle,
     strict,
 )
 from strata.expr.functions.arithmetic import sides
@@ -224,6 +226,71 @@ def _unix_timestamp(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     return instants(args[:1], low, high, a.empty, over)
 
 
+def _months_between(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    """Return the difference in months: whole ones, and less than one for days and times."""
+    (a, b) = (numbers(spec, arg.type) for spec, arg in zip(args[:2], call.args[:2], strict=True))
+    ends = [widened(x.low, x.high) if abroad(call) else (x.low, x.high) for x in (a, b)]
+    first, last = (tuple(calendar.months(x // DAY_US) for x in pair) for pair in ends)
+    low = (first[0] - last[1] - 1).astype(np.float64)
+    high = (first[1] - last[0] + 1).astype(np.float64)
+    # Next to the ends of time a day of the local calendar may leave 64 bits.
+    far = [(x < _LOWEST + _MARGIN_US) | (x > _HIGHEST - _MARGIN_US) for p in ends for x in p]
+    over = reduce(np.logical_or, far) & ~(a.empty | b.empty)
+    return strict(args, Outcome(Numbers(low, high, a.empty | b.empty), fail=over))
+
+
+def _from_utc(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    return _shifted(call, args, args[0], call.args[0].type)
+
+
+def _convert_timezone(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    return _shifted(call, args, args[2], call.args[2].type)
+
+
+def _shifted(call: Call, args: Sequence[Spec], moved: Spec, kind: str) -> Spec:
+    """Return a wall clock moved from one zone into another, by less than two days.
+
+    The zones are options that a front end sets only when Spark knows them.
+    """
+    if not call.option("zones") or kind not in ("timestamp", "timestamp_ntz"):
+        return opened(call, args)
+    a = numbers(moved, kind)
+    low, high = widened(a.low, a.high)
+    edge = (low < _LOWEST + _MARGIN_US) | (high > _HIGHEST - _MARGIN_US)
+    low, high = np.where(edge, _LOWEST, low), np.where(edge, _HIGHEST, high)
+    return instants(args, low, high, a.empty, edge)
+
+
+def _make_timestamp(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    """Return all moments between January of the first year and December of the last."""
+    if len(args) != 6 or any(spark_type(arg.type).family != "int" for arg in call.args[:5]):
+        return opened(call, args)
+    year, *others = (numbers(spec, arg.type) for spec, arg in zip(args, call.args, strict=True))
+    empty = reduce(np.logical_or, [other.empty for other in others], year.empty)
+    far = (year.low < -200_000) | (year.high > 200_000)
+    years = (np.clip(x, -200_000, 200_000) - 1970 for x in (year.low, year.high))
+    first, last = (calendar.month_start(12 * x + 12 * up) for up, x in enumerate(years))
+    low, high = first * DAY_US, last * DAY_US - 1
+    if foreign(call):
+        low, high = widened(low, high)
+    low, high = np.where(far, _LOWEST, low), np.where(far, _HIGHEST, high)
+    null, fail = settle(call, YES)  # a month 13, a second 61; overflow fails in every mode
+    # Second 60 is the first of the next minute.
+    return strict(
+        args, Outcome(Numbers(low, exact.add(high, np.array([1]))[0], empty), null, fail | far)
+    )
+
+
+def _second_with_fraction(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    """Return seconds with their fraction, in units of a millionth."""
+    a = numbers(args[0], call.args[0].type)
+    minute = 60 * SECOND_US
+    same = (a.low // minute == a.high // minute) & (not foreign(call))
+    low = np.where(same, a.low % minute, 0)
+    high = np.where(same, a.high % minute, minute - 1)
+    return strict(args, Outcome(Numbers(low, high, a.empty)))
+
+
 def _current_timestamp(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     low, high = np.array([context.now_low]), np.array([context.now_high])
     if call.type == "timestamp_ntz" and abroad(call):
@@ -268,6 +335,12 @@ ENTRIES: Final = (
         "monotone within one minute, in UTC",
     ),
     Entry("unix_timestamp", "timestamp or date, format", _TWO, _unix_timestamp, "monotone"),
+    Entry("months_between", "end, start, round", (3, 3), _months_between, "less than a month off"),
+    Entry("from_utc_timestamp", "timestamp, zone", _TWO, _from_utc, "moved by less than two days"),
+    Entry("to_utc_timestamp", "timestamp, zone", _TWO, _from_utc, "moved by less than two days"),
+    Entry("convert_timezone", "from, to, timestamp", (3, 3), _convert_timezone, "moved by hours"),
+    Entry("make_timestamp", "year, ..., second", (6, 8), _make_timestamp, "whole years"),
+    Entry("second_with_fraction", "timestamp", (1, 1), _second_with_fraction, "in one minute"),
     Entry("unix_seconds", "timestamp", (1, 1), _divided(SECOND_US), "monotone"),
     Entry("unix_millis", "timestamp", (1, 1), _divided(1000), "monotone"),
     Entry("unix_micros", "timestamp", (1, 1), _divided(1), "the same number"),

@@ -1,0 +1,97 @@
+"""Functions that never fail, of whose result little or nothing is known.
+
+To know that much is worth a rule: a function that may fail keeps every part that comes to it,
+whatever the conditions behind it say.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from strata.expr.entry import Context, Entry, Outcome, Transfer, literal, opened, strict
+from strata.expr.nodes import Call
+from strata.expr.sparktype import INT32, spark_type
+from strata.expr.spec import NO, Numbers, Spec, everything, integers, none_of
+
+_LONGEST: Final = 100_000  # characters: a constant length below it fits into memory
+
+
+def _anything(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    return opened(call, args, null=False, fail=False)
+
+
+def _between(low: int, high: int) -> Transfer:
+    """Return the transfer of a function whose numbers lie between two constants."""
+
+    def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+        kind = spark_type(call.type)
+        if kind.family != "int":
+            return opened(call, args)
+        return strict(args, Outcome(Numbers(integers(low, kind), integers(high, kind))))
+
+    return transfer
+
+
+def _padded(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    """Return any text; a length that is not constant may be too long for memory."""
+    length = literal(call, 1)
+    known = length is not None and isinstance(length.value, int | None)
+    small = known and length is not None and (length.value or 0) <= _LONGEST  # type: ignore[operator]
+    return opened(call, args, null=False, fail=not small)
+
+
+def _never_null(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    """Return any value, never null: nulls are hashed too."""
+    fail = NO
+    for arg in args:
+        fail = fail | arg.fail
+    return Spec(everything(call.type), NO, fail)
+
+
+def _try_eval(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    """Return the argument, with null where it fails."""
+    (arg,) = args
+    return Spec(arg.values, arg.null | arg.fail, NO)
+
+
+def _sha2(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    """Return any text; null for a length that is none of SHA-2's."""
+    bits = literal(call, 1)
+    if bits is None:
+        return opened(call, args, fail=False)
+    if bits.value not in (0, 224, 256, 384, 512):
+        values = none_of(everything(call.type))
+        return strict(args, Outcome(values, null=np.array([True])))
+    return opened(call, args, null=False, fail=False)
+
+
+_MOST: Final = INT32[1]
+_ONE, _TWO, _THREE = (1, 1), (2, 2), (3, 3)
+_ANY: Final = "any text; never fails"
+ENTRIES: Final = (
+    Entry("try_eval", "x", _ONE, _try_eval, "x; null where x fails"),
+    Entry("string_trim_left", "text, [characters]", (1, 2), _anything, _ANY),
+    Entry("string_trim_right", "text, [characters]", (1, 2), _anything, _ANY),
+    Entry("init_cap", "text", _ONE, _anything, _ANY),
+    Entry("reverse", "text", _ONE, _anything, _ANY),
+    Entry("string_replace", "text, search, replacement", _THREE, _anything, _ANY),
+    Entry("string_translate", "text, matching, replacement", _THREE, _anything, _ANY),
+    Entry("substring_index", "text, delimiter, count", _THREE, _anything, _ANY),
+    Entry("string_lpad", "text, length, pad", _THREE, _padded, "any text; length constant"),
+    Entry("string_rpad", "text, length, pad", _THREE, _padded, "any text; length constant"),
+    Entry("hex", "x", _ONE, _anything, _ANY),
+    Entry("sound_ex", "text", _ONE, _anything, _ANY),
+    Entry("md5", "bytes", _ONE, _anything, _ANY),
+    Entry("sha1", "bytes", _ONE, _anything, _ANY),
+    Entry("sha2", "bytes, bits", _TWO, _sha2, "any text; bits constant"),
+    Entry("crc32", "bytes", _ONE, _between(0, 2**32 - 1), "32 bits; never fails"),
+    Entry("murmur3_hash", "x, ...", (1, None), _never_null, "any integer; never null"),
+    Entry("xx_hash64", "x, ...", (1, None), _never_null, "any integer; never null"),
+    Entry("ascii", "text", _ONE, _between(0, 0x10FFFF), "a code point; never fails"),
+    Entry("string_instr", "text, part", _TWO, _between(0, _MOST), "not negative; never fails"),
+    Entry("find_in_set", "text, list", _TWO, _between(0, _MOST), "not negative; never fails"),
+    Entry("levenshtein", "left, right", _TWO, _between(0, _MOST), "not negative; never fails"),
+    Entry("octet_length", "text", _ONE, _between(0, _MOST), "not negative; never fails"),
+    Entry("bit_count", "x", _ONE, _between(0, 64), "0 to 64; never fails"),
+)

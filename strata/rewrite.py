@@ -4,14 +4,17 @@ A request is cut at split points of the manifests into slices of the key space. 
 the row groups of all runs that overlap its slice, streams them through the merge kernel, and
 writes its parts; the parts of all slices, in order, are one run. What a task writes depends on
 its input alone, byte for byte, and keys are hashes of bytes: a task that is run twice, or by two
-workers at once, writes the same blobs.
+workers at once, writes the same blobs. Parts that stand apart and need no change are kept by
+reference; the slices end and begin at them.
 
 Memory: heads of runs and the part in progress share `memory_bytes`. Where there are more runs
 than fit, groups of them are merged to temporary files first.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from typing import Final
 
 import pyarrow as pa
@@ -21,16 +24,19 @@ from strata.errors import Corrupt
 from strata.fetch import Source
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
-from strata.format.manifest import PartRef
+from strata.format.manifest import PartRef, decode_manifest, stats_rows
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec
 from strata.state.spine import MergeRequest
 from strata.state.state import State
-from strata.store.keys import part_prefix
+from strata.store.interface import Blob
+from strata.store.keys import names_content, part_prefix
 from strata.store.open import open_stores
+from strata.store.retry import retry
+from strata.updates.apart import standing_apart
 from strata.updates.merge import HEAD_ROWS, ROUND_ROWS, Run, merge
-from strata.updates.slices import WHOLE, Slice, cut, overlapping_groups
+from strata.updates.slices import Slice, cut, overlapping_groups
 from strata.updates.stream import ahead, spilled
 from strata.write import WrittenPart, write_parts
 
@@ -52,6 +58,15 @@ class MergeTask:
     piece: Slice
     memory_bytes: int
     generation: int = 0  # of the shard when the work began
+    kept: "tuple[KeptPart, ...]" = ()  # parts whose rows come before the slice, by reference
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPart:
+    """An input part that is a part of the output as it is."""
+
+    ref: PartRef
+    manifest: str  # which lists it, with its statistics
 
 
 @dataclass(frozen=True)
@@ -85,23 +100,57 @@ def tasks(
     relations = state.relations
     runs = runs_of(manifests[key] for key in request.manifests)
     every = [ref for parts in runs for ref in parts]
-    pieces = [WHOLE]
-    if sum(ref.size_bytes for ref in every) > memory_bytes // 2:
-        pieces = cut(every, state.relation, relations, memory_bytes // 2)
+    apart = standing_apart(every, state.spec, state.relation, request.since)
+    by_key = {ref.key: key for key in request.manifests for ref in manifests[key]}
+    kept = {ref.key: KeptPart(ref, by_key[ref.key]) for ref in apart}
+    runs = tuple(tuple(ref for ref in run if ref.key not in kept) for run in runs)
     description = Description(request.lower, request.upper, request.since)
+    made: list[MergeTask] = []
+    waiting: list[KeptPart] = []
+    for before, between in _stretches(apart):
+        waiting += [] if before is None else [kept[before.key]]
+        rest = _overlapping(runs, between, relations)
+        for piece in _pieces(rest, between, state, memory_bytes):
+            mine = _overlapping(rest, piece, relations)
+            if mine or (not kept and not made):
+                made.append(
+                    MergeTask(
+                        store, state.spec, relations, description, mine, piece, memory_bytes,
+                        state.generation, tuple(waiting),
+                    )
+                )  # fmt: skip
+                waiting = []
+    if waiting:
+        last = MergeTask(
+            store, state.spec, relations, description, (), Slice(waiting[-1].ref.key_low),
+            memory_bytes, state.generation, tuple(waiting),
+        )  # fmt: skip
+        made.append(last)
+    return made
+
+
+def _stretches(apart: Sequence[PartRef]) -> list[tuple[PartRef | None, Slice]]:
+    """Return the key space cut at the parts that are kept, each with what comes behind it."""
+    edges: list[bytes | None] = [b"", *(ref.key_low for ref in apart), None]
+    slices = [Slice(low or b"", high) for low, high in pairwise(edges)]
+    return list(zip([None, *apart], slices, strict=True))
+
+
+def _pieces(runs: PartRuns, between: Slice, state: State, memory_bytes: int) -> list[Slice]:
+    """Return a stretch of the key space, cut where its parts are more than fit."""
+    every = [ref for parts in runs for ref in parts]
+    if sum(ref.size_bytes for ref in every) <= memory_bytes // 2:
+        return [between]
     return [
-        MergeTask(
-            store,
-            state.spec,
-            relations,
-            description,
-            _overlapping(runs, piece, relations),
-            piece,
-            memory_bytes,
-            state.generation,
-        )
-        for piece in pieces
+        Slice(max(piece.low, between.low), _least(piece.high, between.high))
+        for piece in cut(every, state.relation, state.relations, memory_bytes // 2)
+        if (between.high is None or piece.low < between.high)
+        and (piece.high is None or piece.high > between.low)
     ]
+
+
+def _least(a: bytes | None, b: bytes | None) -> bytes | None:
+    return min(a, b) if a is not None and b is not None else (a if b is None else b)
 
 
 def _overlapping(runs: PartRuns, piece: Slice, relations: Sequence[Relation]) -> PartRuns:
@@ -119,6 +168,9 @@ def run_task(task: MergeTask) -> TaskResult:
     """
     blob = open_stores(task.store).blob
     spec, relation = task.spec, task.relations[-1]
+    before = _kept(blob, task.kept)
+    if not task.runs:
+        return TaskResult(tuple(before))
     source = Source(blob, spec.name, task.relations, spec.read_format)
     tally = Tally()
     parts = write_parts(
@@ -132,7 +184,22 @@ def run_task(task: MergeTask) -> TaskResult:
         row_group_bytes=spec.row_group_bytes,
         stats_spec=spec.stats,
     )
-    return TaskResult(tuple(parts), tally.crossed())
+    return TaskResult((*before, *parts), tally.crossed())
+
+
+def _kept(blob: Blob, kept: Sequence[KeptPart]) -> list[WrittenPart]:
+    """Return parts that are kept by reference, with the statistics that they have.
+
+    Raises: Corrupt when a manifest is gone or damaged.
+    """
+    stats: dict[str, pa.RecordBatch | None] = {}
+    for key in dict.fromkeys(part.manifest for part in kept):
+        data = retry(partial(blob.get, key))
+        if data is None or not names_content(key, data):
+            raise Corrupt("a manifest is missing or damaged", manifest=key)
+        table = decode_manifest(data)
+        stats |= zip(table["key"].to_pylist(), stats_rows(table), strict=True)
+    return [WrittenPart(replace(part.ref, run=0), stats[part.ref.key]) for part in kept]
 
 
 def merged(source: Source, task: MergeTask, tally: Tally | None = None) -> Iterator[pa.Table]:

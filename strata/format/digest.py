@@ -33,7 +33,8 @@ from strata.format.columns import D, child
 from strata.format.encodings import UNBOUNDED_NUMERIC
 from strata.format.nested import is_listed, items
 from strata.format.physical import numbers, offsets, valid_mask
-from strata.format.words import Ints, mask_tail, word_view
+from strata.format.words import Ints
+from strata.kernels.digest_words import add_hashes, add_hashes_of, mix_all, text_digests
 from strata.model.schema import Relation
 
 Words = npt.NDArray[np.uint64]
@@ -65,11 +66,14 @@ def _hashes(rows: int, columns: Iterable[tuple[int, pa.Array]]) -> Words:
     """Return H of rows made of columns and their ids."""
     sums = np.full(rows, START, np.uint64)
     for number, array in columns:
-        seed = mix(np.array([number], np.uint64))
-        hashes = mix(_words(array) ^ seed)
-        valid = valid_mask(array)
-        sums += hashes if valid is None else np.where(valid, hashes, np.uint64(0))
-    return mix(sums)
+        seed = mix(np.array([number], np.uint64))[0]
+        words, valid = _words(array).copy(), valid_mask(array)
+        if valid is None:
+            add_hashes(words, seed, sums)
+        else:
+            add_hashes_of(words, valid, seed, sums)
+    mix_all(sums)
+    return sums
 
 
 def mix(x: Words) -> Words:
@@ -132,17 +136,8 @@ def _pairs(array: pa.Array) -> Words:
 
 
 def _text_words(array: pa.Array) -> Words:
-    """Return w(text) of each value, all words of all values at once."""
-    ends = offsets(array)
-    starts, lengths = ends[:-1], np.diff(ends)
-    counts = (lengths + 7) >> 3
-    first = np.cumsum(counts) - counts  # number of each value's first word
-    total = int(counts.sum())
-    if total == 0:
-        return mix(lengths.view(np.uint64))
-    j = np.arange(total, dtype=np.int64) - np.repeat(first, counts)
-    at = np.repeat(starts, counts) + 8 * j
-    rest = np.repeat(lengths, counts) - 8 * j
-    words = word_view(array.buffers()[2], int(ends[0]), int(ends[-1]))[at - int(ends[0])]
-    words = mask_tail(words, np.minimum(rest, 8))
-    return mix(lengths.view(np.uint64) + _position_sums(words, counts))
+    """Return w(text) of each value."""
+    data = array.buffers()[2] if len(array) else None
+    found = np.empty(len(array), np.uint64)
+    text_digests(offsets(array), np.frombuffer(data or b"", np.uint8), found)
+    return found

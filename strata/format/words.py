@@ -1,12 +1,10 @@
-"""Bytes looked at as 8-byte words that begin anywhere: the trick behind codec and digest.
+"""Numbers of the protobuf wire format, spread and squeezed in words for a whole column at a time.
 
-A view with a stride of one byte lets NumPy gather and scatter eight bytes at a time at any
-offset. Words are little-endian. Numbers of the protobuf wire format ("varints": seven bits a
-byte, least significant first, the top bit saying that more follow) are spread and squeezed
-inside such words, for a whole column at a time.
+They are called "varints": seven bits a byte, least significant first, the top bit saying that
+more follow. Words have eight bytes and are little-endian.
 """
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,37 +14,12 @@ Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
 
-PAD: Final = 8  # bytes behind the data that a view needs
 KEEP: Final = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)  # the first n bytes
 MORE: Final = np.array(  # top bits of a varint of n bytes, as far as they lie in its first word
     [sum(0x80 << (8 * i) for i in range(min(max(n - 1, 0), 8))) for n in range(11)], np.uint64
 )
 _LENGTHS: Final = np.arange(64, dtype=np.int64) // 7 + 1  # bytes of a varint by its highest bit
 TOPS: Final = np.uint64(0x8080808080808080)
-
-
-def word_view(data: Any, start: int, stop: int, front: int = 0) -> Words:
-    """Return a view whose element `front + i` is the word at byte `start + i` of a buffer.
-
-    It ends at `stop` (that element exists); bytes outside [start, stop) read as zero, as do
-    `front` bytes before the first.
-    """
-    size = stop - start
-    padded = np.zeros(front + size + PAD, np.uint8)
-    if size:
-        padded[front : front + size] = np.frombuffer(data, np.uint8, size, start)
-    return unaligned(padded)
-
-
-def unaligned(data: Bytes) -> Words:
-    """Return the words that begin at each byte of `data` but its last seven; writes go through."""
-    return np.ndarray((max(len(data) - 7, 0),), np.dtype("<u8"), data, strides=(1,))
-
-
-def mask_tail(words: Words, lengths: npt.NDArray[Any]) -> Words:
-    """Return words with only their first `lengths` (0 to 8) bytes, the others zero."""
-    kept: Words = words & KEEP[lengths]
-    return kept
 
 
 def varint_lengths(values: Words) -> Ints:

@@ -3,15 +3,20 @@
 import pyarrow as pa
 
 from strata.format.columns import D
+from strata.format.digest import content_digest
+from strata.model.schema import Column, Relation
+from strata.model.types import parse_type
 from strata.updates.arrange import arrange
 from strata.updates.consolidate import consolidate_arranged
 
 
 def warm() -> None:
-    """Arrange and consolidate rows that tie in a number and in a text longer than its words."""
+    """Arrange, add up and digest rows that tie in a number and in a text longer than its words."""
     number = pa.array([1, 1, 1])
     text = pa.array(["x" * 64, "x" * 40 + "y" * 24, "x" * 64])
     tail = pa.array(["", "y" * 50, "x" * 50])
     arrange([number, text, tail, pa.array([True, None, False])])
     order, equal = arrange([number])
-    consolidate_arranged(pa.table({"c": number, D: number}), order, equal)
+    rows = pa.table({"1": pa.array(["text", None, ""]), D: number})
+    consolidate_arranged(rows, order, equal)
+    content_digest(rows, Relation(0, (Column(1, "c", parse_type("string")),), (1,), ()))

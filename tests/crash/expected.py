@@ -74,6 +74,9 @@ class Log:
                 pending = entry
         return expected, pending
 
+    def lines(self) -> int:
+        return self.path.read_bytes().count(b"\n") if self.path.exists() else 0
+
     def begin(self, operation: dict[str, Any]) -> None:
         self._write(operation)
 

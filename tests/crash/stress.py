@@ -1,9 +1,9 @@
 """The program that is killed: random operations on one shard, on disk and SQLite.
 
-    python tests/crash/stress.py FOLDER
+    python -m tests.crash.stress FOLDER
 
 It reads one JSON line a round from its standard input, forks a writer and some maintainers, kills
-them all with SIGKILL after so many seconds, and answers with their exit codes. To fork from a
+them all with SIGKILL after so many steps, and answers with their exit codes. To fork from a
 process that has everything imported and compiled makes a kill cost its work, not its start.
 
 The **writer** appends, ingests files, adds and drops columns, and reads back under a hold,
@@ -69,6 +69,7 @@ SPEC: Final = parse_spec(
     }
 )
 HISTORY_MS: Final = 150  # of the shard's own time, of which an append takes 10
+PATIENCE_S: Final = 15.0  # with a writer that gets nowhere
 LEASE_MS: Final = 3_000  # of a reader: it outlives its holder, as after a crash
 
 
@@ -266,12 +267,20 @@ def forked(root: Path, work: Callable[[], None]) -> int:
     os._exit(code)
 
 
-def round_of(root: Path, seed: int, maintainers: int, seconds: float) -> list[int]:
-    """Let them work for so long, kill them, and return their codes: -9 for who was killed."""
+def round_of(root: Path, seed: int, maintainers: int, lines: int, seconds: float) -> list[int]:
+    """Let them work, kill them, and return their codes: -9 for who was killed.
+
+    They have until the expected-state file has so many lines more, so that a busy machine is no
+    excuse, and then so many seconds.
+    """
+    log, patience = Log(root / "expected.jsonl"), time.monotonic() + PATIENCE_S
+    wanted = log.lines() + lines
     children = [forked(root, lambda: Writer(root, seed).run())]
     for number in range(maintainers):
         other = 1_000_003 * (number + 1) + seed
         children.append(forked(root, partial(lambda s: Maintainer(root, s).run(), other)))
+    while log.lines() < wanted and time.monotonic() < patience:
+        time.sleep(0.002)
     time.sleep(seconds)
     for pid in children:
         os.kill(pid, signal.SIGKILL)

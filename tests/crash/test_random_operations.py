@@ -49,10 +49,12 @@ def kill(process: subprocess.Popen[str], draw: random.Random, root: Path) -> Non
     """Let one round happen; everybody must have been killed at work."""
     assert process.stdin is not None
     assert process.stdout is not None
-    # Many early ones: then the kill falls into the repetition of what the last one cut short.
-    seconds = draw.choice([draw.uniform(0.02, 0.3), draw.uniform(0.2, 1.2)])
-    request = {"seed": draw.getrandbits(30), "maintainers": draw.choice([0, 1, 1, 2])}
-    process.stdin.write(json.dumps({**request, "seconds": seconds}) + "\n")
+    # Early ones, too: then the kill falls into the repetition of what the last one cut short.
+    request = {
+        "seed": draw.getrandbits(30), "maintainers": draw.choice([0, 1, 1, 2]),
+        "lines": draw.choice([0, 1, 3, 5, 12]), "seconds": draw.uniform(0, 0.15),
+    }  # fmt: skip
+    process.stdin.write(json.dumps(request) + "\n")
     process.stdin.flush()
     codes = json.loads(process.stdout.readline())
     errors = root / "errors.txt"

@@ -91,6 +91,14 @@ test-long: .venv/.dev ## The laws with thousands of examples, and the long tests
 	HYPOTHESIS_PROFILE=long $(PYTEST) tests/laws tests/unit
 	$(PYTEST) -m long
 
+.PHONY: certify
+certify: .venv/.dev ## Check every function against Spark and write docs/certificates
+	.venv/bin/python -m tests.certify --seed 41 --keep .strata/observed.pickle
+
+.PHONY: mutate
+mutate: .venv/.dev ## Flip every rule of every function after `make certify`; write docs/mutations.md
+	.venv/bin/python -m tests.mutate .strata/observed.pickle
+
 .PHONY: golden
 golden: .venv/.dev ## Rewrite the expected outputs of the script tests; then read the difference
 	STRATA_GOLDEN=rewrite $(PYTEST) tests/scripts -q

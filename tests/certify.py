@@ -151,6 +151,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parts = [random_parts(options.seed + n, options.parts) for n in range(len(MODES))]
         seen = [observe(spark, mode, some, texts) for mode, some in zip(MODES, parts, strict=True)]
     if options.keep:
+        options.keep.parent.mkdir(parents=True, exist_ok=True)
         options.keep.write_bytes(pickle.dumps((options.seed, options.parts, seen)))
     wrong = [
         line

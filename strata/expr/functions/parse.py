@@ -42,10 +42,10 @@ def from_text(call: Call, args: Sequence[Spec]) -> Spec:
         return parsed
     if call.args[0].type == "binary" or call.type == "binary":
         return opened(call, args)
-    if isinstance(values, Json) and not values.quoted:
-        return _from_json(call, args, values)
     if call.args[0].type == "string" and call.type in ("date", "timestamp", "timestamp_ntz"):
         return _times(call, args)
+    if isinstance(values, Json) and not values.quoted:
+        return _from_json(call, args, values)
     return strict(args, Outcome(everything(call.type), *settle(call, np.array([True]))))
 
 

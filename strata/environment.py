@@ -63,6 +63,7 @@ def check_all(stores: StoreSettings, environ: Mapping[str, str] = os.environ) ->
         check_distribution("pyarrow", floor=20),
         check_distribution("pandas", below=3),
         check_stores(stores),
+        check_consensus(stores),
     ]
 
 
@@ -180,6 +181,18 @@ def check_stores(settings: StoreSettings) -> Check:
     if not same:
         return Check("stores", False, f"{where}: a blob reads back as something else", cure)
     return Check("stores", True, f"{where}: {shards} shards")
+
+
+def check_consensus(settings: StoreSettings) -> Check:
+    """Check that the database keeps what it acknowledges; one that does not answer fails too."""
+    from strata.store.open import describe_consensus, open_stores
+
+    name, cure = "consensus", "see docs/state.md, Databases"
+    try:
+        found, wrong = describe_consensus(open_stores(settings))
+    except StrataError as error:
+        return Check(name, False, str(error), cure)
+    return Check(name, not wrong, f"{found}: {wrong}" if wrong else found, cure if wrong else "")
 
 
 def install_command(requirement: str) -> str:

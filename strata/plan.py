@@ -5,9 +5,9 @@ The state comes first (whole batches, by the union of their statistics), then th
 of its rows; the filter itself is never executed here: the caller does that on rows.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
-from strata.fetch import load_manifest_of
+from strata.fetch import StoredManifest, load_manifest_of
 from strata.format.manifest import SCHEMA, PartRef, part_refs, stats_columns
 from strata.model.spec import MODES
 from strata.model.time import MIN_TIME, format_time
@@ -40,6 +40,15 @@ class PlannedRun:
     parts: tuple[PartRef, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Parts of one piece of a manifest that a read leaves out: millions, so only in figures."""
+
+    parts: int
+    size_bytes: int
+    refs: Callable[[], list[PartRef]]  # reads the manifest again
+
+
 @dataclass(frozen=True)
 class ReadPlan:
     """What a read fetches and what it leaves out."""
@@ -49,7 +58,7 @@ class ReadPlan:
     mode: str  # as applied: the shard's, unless the caller or the kill switch said otherwise
     runs: tuple[PlannedRun, ...] = ()
     audited: frozenset[str] = frozenset()  # keys of fetched parts that would have been skipped
-    skipped_rows: tuple[pa.Table, ...] = ()  # manifest rows of the parts that are left out
+    left_out: tuple[LeftOut, ...] = ()  # parts left out by themselves
     dropped: tuple[Batch, ...] = ()  # batches left out whole; their manifests were not opened
     # Parts that each conjunct of the filter ruled out, audited ones included; () if none was asked.
     proofs: tuple[int, ...] = ()
@@ -63,8 +72,11 @@ class ReadPlan:
 
     @cached_property
     def skipped(self) -> list[PartRef]:
-        """Return the parts that are left out by themselves; those of `dropped` come on top."""
-        return [ref for rows in self.skipped_rows for ref in part_refs(rows)]
+        """Return the parts that are left out by themselves; those of `dropped` come on top.
+
+        Cost: reads their manifests again.
+        """
+        return [ref for some in self.left_out for ref in some.refs()]
 
     @property
     def parts_fetched(self) -> int:
@@ -74,7 +86,7 @@ class ReadPlan:
     @property
     def parts_skipped(self) -> int:
         """Return how many parts are left out, dropped batches included."""
-        parts: int = sum(rows.num_rows for rows in self.skipped_rows)
+        parts = sum(some.parts for some in self.left_out)
         return parts + sum(batch.parts for batch in self.dropped)
 
     @property
@@ -90,8 +102,8 @@ class ReadPlan:
     @property
     def bytes_skipped(self) -> int:
         """Return the stored bytes of the parts that are left out."""
-        by_part = sum(pc.sum(rows["size_bytes"]).as_py() or 0 for rows in self.skipped_rows)
-        return int(by_part) + sum(batch.size_bytes for batch in self.dropped)
+        by_part = sum(some.size_bytes for some in self.left_out)
+        return by_part + sum(batch.size_bytes for batch in self.dropped)
 
     @property
     def bytes_total(self) -> int:
@@ -122,31 +134,84 @@ def plan_read(
     at = resolve_as_of(state, as_of)
     if at is None:
         return ReadPlan(state.name, MIN_TIME, applied)
-    percent = _sample_percent(state, mode, applied)
-    runs: list[PlannedRun] = []
-    skipped: list[pa.Table] = []
-    dropped: list[Batch] = []
-    audited: set[str] = set()
     proof = filter if filter is not None and applied in ("audit", "on") else None
-    tally = _Tally(state, proof)
+    search = _Search(stores, state, at, proof, _sample_percent(state, mode, applied))
     for batch in readable_batches(state, at):
-        by_batch = tally.rules_out(batch)
-        if by_batch and not percent:
-            dropped.append(batch)
-            continue
-        manifest = load_manifest(stores, state, batch, _columns(proof))
-        manifest = manifest.filter(pc.less_equal(manifest["t_low"], at))
-        keep = _keep(state, manifest, None if by_batch else proof, tally) & (not by_batch)
-        sampled = ~keep & _sampled(manifest["key"].to_pylist(), f"{state.seqno}/{at}", percent)
-        audited.update(manifest["key"].filter(pa.array(sampled)).to_pylist())
-        runs += _runs(batch, part_refs(manifest.filter(pa.array(keep | sampled))))
-        left_out = manifest.filter(pa.array(~(keep | sampled)))
-        if left_out.num_rows:
-            skipped.append(left_out)
+        search.visit(batch)
     return ReadPlan(
-        state.name, at, applied, tuple(runs), frozenset(audited), tuple(skipped), tuple(dropped),
-        tuple(tally.parts),
+        state.name, at, applied, tuple(search.runs), frozenset(search.audited),
+        tuple(search.left_out), tuple(search.dropped), tuple(search.tally.parts),
     )  # fmt: skip
+
+
+class _Search:
+    """What a read finds out, batch by batch: in each, piece by piece of its manifest."""
+
+    def __init__(
+        self, stores: Stores, state: State, at: int, proof: Filter | None, percent: int
+    ) -> None:
+        self._stores, self._state, self._at = stores, state, at
+        self._proof, self._percent = proof, percent
+        self.runs: list[PlannedRun] = []
+        self.left_out: list[LeftOut] = []
+        self.dropped: list[Batch] = []
+        self.audited: set[str] = set()
+        self.tally = _Tally(state, proof)
+
+    def visit(self, batch: Batch) -> None:
+        """Decide which parts of a batch are fetched."""
+        by_batch = self.tally.rules_out(batch)
+        if by_batch and not self._percent:
+            self.dropped.append(batch)
+            return
+        manifest = StoredManifest(self._stores.blob, self._state.name, batch)
+        refs: list[PartRef] = []
+        seen = 0
+        for piece in range(manifest.pieces):
+            found, rows = self._choose(batch, manifest, piece, by_batch=by_batch)
+            refs, seen = refs + found, seen + rows
+        manifest.check_parts(seen)
+        self.runs += _runs(batch, refs)
+
+    def _choose(
+        self, batch: Batch, manifest: StoredManifest, piece: int, *, by_batch: bool
+    ) -> tuple[list[PartRef], int]:
+        """Return the parts of a piece that are fetched, and how many it has."""
+        judged = manifest.read(self._judged_by(), piece)
+        rows = np.flatnonzero(judged["t_low"].to_numpy() <= self._at)
+        some = judged if len(rows) == judged.num_rows else judged.take(pa.array(rows))
+        keep = _keep(self._state, some, None if by_batch else self._proof, self.tally)
+        keep &= not by_batch
+        sampled = np.zeros(len(rows), np.bool_)
+        if self._percent:
+            salt = f"{self._state.seqno}/{self._at}"
+            sampled = ~keep & _sampled(some["key"].to_pylist(), salt, self._percent)
+            self.audited.update(some["key"].filter(pa.array(sampled)).to_pylist())
+        fetched = keep | sampled
+        if not fetched.all():
+            sizes = some["size_bytes"].to_numpy()[~fetched]
+            again = partial(_refs, self._stores, self._state, batch, piece, rows[~fetched])
+            self.left_out.append(LeftOut(len(sizes), int(sizes.sum()), again))
+        if not fetched.any():
+            return [], judged.num_rows
+        wanted = rows[fetched]
+        return part_refs(manifest.read(SCHEMA.names, piece).take(pa.array(wanted))), judged.num_rows
+
+    def _judged_by(self) -> set[str]:
+        """Return the columns that tell which parts are fetched; the rest is read of these only."""
+        columns = {"t_low", "size_bytes"}
+        if self._proof is not None:
+            columns |= {"relation_version", *needed_columns(self._proof)}
+        if self._percent or _names_parts(self._state):
+            columns.add("key")
+        return columns
+
+
+def _refs(
+    stores: Stores, state: State, batch: Batch, piece: int, rows: npt.NDArray[np.intp]
+) -> list[PartRef]:
+    table = StoredManifest(stores.blob, state.name, batch).read(SCHEMA.names, piece)
+    return part_refs(table.take(pa.array(rows)))
 
 
 def check_mode(mode: str) -> str:
@@ -214,7 +279,7 @@ def may_matter(state: State, batch: Batch, filter: Filter) -> bool:
 
 def _of_batch(state: State, batch: Batch, filter: Filter) -> Decision | None:
     """Return the verdict on a whole batch; None where its statistics are not known."""
-    if any("/" in word for word in state.rollout.quarantine):
+    if _names_parts(state):
         return None  # a part that lied may be in any batch, and in its union: ask the manifests
     stats = batch_stats(batch)
     if stats is None or "rows" not in stats.column_names:
@@ -258,13 +323,6 @@ class _Tally:
         self.parts = [old + times * new for old, new in zip(self.parts, found, strict=True)]
 
 
-def _columns(filter: Filter | None) -> set[str]:
-    """Return the manifest columns that a read needs."""
-    if filter is None:
-        return set(SCHEMA.names)
-    return {*SCHEMA.names, *needed_columns(filter)}
-
-
 def _keep(
     state: State, manifest: pa.Table, filter: Filter | None, tally: _Tally | None = None
 ) -> Mask:
@@ -275,7 +333,12 @@ def _keep(
     decision = decide(filter, stats, state.relation, quarantine=quarantine)
     if tally is not None:
         tally.count(decision)
-    return decision.keep | suspects(state, manifest)
+    return decision.keep | suspects(state, manifest) if _names_parts(state) else decision.keep
+
+
+def _names_parts(state: State) -> bool:
+    """Return whether parts are in quarantine: their keys are the words with a slash."""
+    return any("/" in word for word in state.rollout.quarantine)
 
 
 def suspects(state: State, manifest: pa.Table) -> Mask:

@@ -18,6 +18,9 @@ from strata.errors import Corrupt, InvalidRequest, StrataError
 MANIFEST_VERSION: Final = 1
 VERSION_KEY: Final = b"strata.manifest_version"
 STATS_PREFIX: Final = "s."
+PIECE_PARTS: Final = (
+    65_536  # rows of a manifest that are compressed, and can be read, by themselves
+)
 
 SCHEMA: Final = pa.schema(
     [
@@ -128,29 +131,43 @@ def encode_manifest(table: pa.Table) -> bytes:
     metadata = {VERSION_KEY: str(MANIFEST_VERSION)}
     table = table.replace_schema_metadata(metadata).combine_chunks()
     with pa.ipc.new_file(sink, table.schema, options=options) as writer:
-        writer.write_table(table)
+        writer.write_table(table, max_chunksize=PIECE_PARTS)
     return bytes(sink.getvalue().to_pybytes())
 
 
-def decode_manifest(data: bytes, columns: Collection[str] | None = None) -> pa.Table:
+def pieces(data: bytes) -> int:
+    """Return of how many pieces a manifest is made; see `decode_manifest`.
+
+    Raises: Corrupt for bytes that are no manifest.
+    """
+    with _damage():
+        count: int = pa.ipc.open_file(pa.BufferReader(data)).num_record_batches
+    return count
+
+
+def decode_manifest(
+    data: bytes, columns: Collection[str] | None = None, piece: int | None = None
+) -> pa.Table:
     """Return a manifest, or only some of its columns; the others are not decompressed.
 
-    A name that ends with `*` stands for every column that begins so. Statistics columns that the
-    manifest lacks are left out: unknown.
+    `piece`: only these rows of it, see `pieces`; None: all. A name that ends with `*` stands for
+    every column that begins so. Statistics columns that the manifest lacks are left out: unknown.
     Raises: Corrupt for bytes that are no manifest, damaged, of an unknown version, or without one
     of the fixed columns.
     """
     with _damage():
         reader = pa.ipc.open_file(pa.BufferReader(data))
         _check_schema(reader.schema)
-        if columns is None:
-            table = reader.read_all()
-        else:
+        if columns is not None:
             wanted = _included(reader.schema.names, columns)
             if not wanted:
                 raise InvalidRequest("no column of the manifest asked for", columns=sorted(columns))
             options = pa.ipc.IpcReadOptions(included_fields=wanted)
-            table = pa.ipc.open_file(pa.BufferReader(data), options=options).read_all()
+            reader = pa.ipc.open_file(pa.BufferReader(data), options=options)
+        if piece is None:
+            table = reader.read_all()
+        else:
+            table = pa.Table.from_batches([reader.get_batch(piece)])
         table.validate(full=True)
         _check_nulls(table)
     return table

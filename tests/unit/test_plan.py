@@ -13,7 +13,7 @@ from strata.format.manifest import part_refs
 from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.plan import batch_stats, load_manifest, plan_read, readable_batches
+from strata.plan import _Search, batch_stats, load_manifest, plan_read, readable_batches
 from strata.prune import credit
 from strata.state.state import State
 from strata.store.open import Stores
@@ -156,9 +156,29 @@ def test_a_union_that_is_damaged_or_of_other_updates_is_unknown(stores: Stores) 
 
 
 def test_only_the_statistics_that_a_filter_needs_are_loaded(stores: Stores) -> None:
-    plan = plan_read(stores, load(stores, "on"), filter=greater(14))
+    search = _Search(stores, load(stores, "on"), 2, greater(14), 0)
 
-    assert [rows.column_names[-1] for rows in plan.skipped_rows] == ["s.1"]
+    assert search._judged_by() == {"t_low", "size_bytes", "relation_version", "rows", "s.1"}
+
+
+@pytest.mark.parametrize(("mode", "percent"), [("on", 0), ("audit", 60), ("off", 0)])
+def test_manifests_in_pieces_are_planned_as_whole_ones(
+    mode: str, percent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for rows in (1, 2, 100):
+        monkeypatch.setattr("strata.format.manifest.PIECE_PARTS", rows)
+        stores = memory_stores()
+        create(stores, RELATION)
+        runs = [table(RELATION, [(n, "x", t, 1)]) for t, n in enumerate((3, 20, 9, 15, 30))]
+        append(stores, "shard", 0, 5, runs, "both")
+        plan = plan_read(stores, load(stores, mode, percent), filter=greater(14), as_of=3)
+        found.append((
+            [(run.run, run.parts) for run in plan.runs], plan.skipped, plan.bytes_skipped,
+            plan.audited, plan.proofs, plan.parts_total,
+        ))  # fmt: skip
+    assert found[0] == found[1] == found[2]
+    assert found[0][-1] == 4  # the fifth is of a later time
 
 
 def test_a_plan_says_which_conjunct_left_parts_out(stores: Stores) -> None:

@@ -1,0 +1,159 @@
+"""Planning a read of a shard cold, from manifests on disk: `python -m benchmarks.plan [PARTS]`.
+
+Writes the manifests of a shard of four batches whose parts have statistics of ten columns, then
+plans one read in a fresh process for each round: the state is at hand, manifests are read from
+files, checked against their names, decoded, decided. Prints wall and CPU time, the bytes read and
+the most memory that the process ever had. Files are in the operating system's cache.
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.prune import NOW_US, RELATION, filters, statistics_of
+from strata.expr.filter import Filter
+from strata.format.manifest import SCHEMA, VERSION_KEY, encode_manifest
+from strata.model.schema import Column, Relation
+from strata.model.settings import StoreSettings
+from strata.model.spec import ColumnSpec, ShardSpec
+from strata.model.types import parse_type
+from strata.plan import plan_read
+from strata.state.state import Batch, Rollout, Spine, SpineBatch, State
+from strata.store import keys
+from strata.store.open import open_stores
+
+SHARD = "planned"
+SHARES = (0.6, 0.25, 0.1, 0.05)  # of the parts, by batch, as a spine has them
+MORE = tuple(Column(n, f"extra_{n}", parse_type("int64")) for n in range(5, 11))
+WIDE = Relation(0, RELATION.columns + MORE, RELATION.key, RELATION.order)
+
+
+def manifest_of(parts: int, seed: int) -> pa.Table:
+    """Return a manifest with statistics of ten columns for invented parts."""
+    rng = np.random.default_rng(seed)
+    stats = statistics_of(parts, seed)
+    names = [f"shards/{SHARD}/parts/{digest.hex()}.parquet" for digest in _digests(rng, parts)]
+    first = rng.integers(0, 2**62, parts)
+    split = pa.StructArray.from_arrays(
+        [pa.array(np.zeros(parts, np.int64)), _binary(first)], ["row", "key"]
+    )
+    ones = pa.array(np.arange(parts + 1, dtype=np.int32))
+    given = {
+        "key": names, "size_bytes": rng.integers(10**8, 2**27, parts), "rows": stats["rows"],
+        "run": np.zeros(parts, np.int32), "layout": ["both"] * parts,
+        "relation_version": np.zeros(parts, np.int32),
+        "order": pa.ListArray.from_arrays(ones, pa.array(np.ones(parts, np.int32))),
+        "t_low": np.zeros(parts, np.int64), "t_high": np.ones(parts, np.int64),
+        "diffs_sum": stats["rows"], "digest": first.astype(np.uint64),
+        "retractions": np.zeros(parts, bool), "key_low": _binary(first),
+        "key_high": _binary(first + 1), "splits": pa.ListArray.from_arrays(ones, split),
+        "stats_version": np.ones(parts, np.int32), "stats_bytes": np.full(parts, 700),
+    }  # fmt: skip
+    fixed = [pa.chunked_array([pa.array(_one(given[f.name]))]).cast(f.type) for f in SCHEMA]
+    table = pa.table(fixed, schema=SCHEMA)
+    for name in stats.column_names[1:]:
+        table = table.append_column(name, stats[name])
+    for column in MORE:
+        low = rng.integers(-(2**40), 2**40, parts)
+        bounds = [pa.array(np.zeros(parts, np.int64)), pa.array(low), pa.array(low + 1000)]
+        extra = pa.StructArray.from_arrays(bounds, ["nulls", "low", "high"])
+        table = table.append_column(f"s.{column.id}", extra)
+    return table.replace_schema_metadata({VERSION_KEY: "1"})
+
+
+def _one(values: object) -> object:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def _digests(rng: np.random.Generator, parts: int) -> list[bytes]:
+    data = rng.bytes(20 * parts)
+    return [data[20 * i : 20 * i + 20] for i in range(parts)]
+
+
+def _binary(numbers: np.ndarray) -> pa.Array:
+    data = numbers.astype(">i8").tobytes()
+    offsets = np.arange(len(numbers) + 1, dtype=np.int32) * 8
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.BinaryArray.from_buffers(pa.binary(), len(numbers), buffers)
+
+
+def store(folder: Path, parts: int) -> list[dict[str, object]]:
+    """Write the manifests; return what `state_of` needs to know of each."""
+    blob = open_stores(_settings(folder)).blob
+    found = []
+    for number, share in enumerate(SHARES):
+        count = int(parts * share)
+        data = encode_manifest(manifest_of(count, number))
+        key = keys.manifest_key(SHARD, keys.content_hash(data))
+        blob.set(key, data)
+        found.append({"manifest": key, "parts": count, "size": len(data)})
+    return found
+
+
+def state_of(manifests: list[dict[str, object]]) -> State:
+    """Return the state of a shard with one batch for each manifest; their unions are unknown."""
+    columns = tuple(ColumnSpec(c.name, c.type, c.nullable) for c in WIDE.columns)
+    spec = ShardSpec(SHARD, columns, ("ts",), ("ts",))
+    batches = [
+        Batch(n, n + 1, 0, updates=1, parts=m["parts"], manifest=m["manifest"])  # type: ignore[arg-type]
+        for n, m in enumerate(manifests)
+    ]
+    slots = tuple(SpineBatch(n, n + 1, 0, (batch,)) for n, batch in enumerate(batches))
+    state = State(1, 1, spec, (WIDE,), since=0, upper=len(batches), spine=Spine(slots))
+    return replace(state, rollout=Rollout(mode="on"))
+
+
+def _settings(folder: Path) -> StoreSettings:
+    return StoreSettings(blob=f"file://{folder}/blob", consensus=f"sqlite:///{folder}/state.db")
+
+
+def plan_once(folder: Path) -> dict[str, float]:
+    """Return what one plan costs in this process."""
+    known = json.loads((folder / "manifests.json").read_text())
+    stores, state = open_stores(_settings(folder)), state_of(known)
+    filter = Filter(filters()["three leaves"], "", NOW_US, NOW_US)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    wall, cpu = time.perf_counter(), time.process_time()
+    plan = plan_read(stores, state, filter=filter)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return {
+        "wall": wall, "cpu": cpu, "fetched": plan.parts_fetched, "skipped": plan.parts_skipped,
+        "stored_mb": sum(m["size"] for m in known) / 1e6, "before_mib": before / 1024,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="?", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--folder", type=Path, help="plan once, on the manifests that are there")
+    options = parser.parse_args()
+    if options.folder is not None:
+        print(json.dumps(plan_once(options.folder)))
+        return
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / "manifests.json").write_text(json.dumps(store(Path(name), options.parts)))
+        command = [sys.executable, "-m", "benchmarks.plan", "--folder", name]
+        runs = [
+            json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            for _ in range(options.rounds)
+        ]
+    for key in runs[0]:
+        values = [run[key] for run in runs]
+        print(f"{key:12} median {statistics.median(values):12.3f}  best {min(values):12.3f}")
+
+
+if __name__ == "__main__":
+    main()

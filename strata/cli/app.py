@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import typer
 from rich.console import Console
 
-from strata.cli import doctor, filters, gc, maintain, reading, schema, shards
+from strata.cli import collections, doctor, filters, gc, maintain, reading, schema, shards
 from strata.errors import StrataError
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ reading.register(app)
 filters.register(app)
 maintain.register(app)
 schema.register(app)
+collections.register(app)
 gc.register(app)
 
 

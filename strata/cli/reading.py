@@ -99,14 +99,14 @@ def read(
         raise InvalidRequest("a read without a filter decides nothing", cure="give --where")
     context = Context(config)
     state = context.machine.load(shard)
-    chosen = _names(state, columns)
+    chosen = chosen_names(state, columns)
     at = None if as_of is None else parse_time(as_of)
     if where is None:
         plan = plan_read(
             context.stores, state, as_of=at, mode=pushdown, kill=context.settings.rollout.kill
         )
         batches = scan(context.stores, state, plan, columns=chosen, consolidate=consolidate)
-        rows = _write(batches, scan_schema(state.relation, chosen), out)
+        rows = write_rows(batches, scan_schema(state.relation, chosen), out)
         answer(_document(plan, rows, out), json)
         return
     from strata.cli.spark import read_filtered
@@ -116,11 +116,12 @@ def read(
         mode=pushdown, now=None if now is None else parse_time(now) * 1000,
         receipt=receipt,
     )  # fmt: skip
-    rows = _write(iter(table.to_batches()), table.schema, out)
+    rows = write_rows(iter(table.to_batches()), table.schema, out)
     answer(_document(plan, rows, out), json)
 
 
-def _names(state: State, columns: str | None) -> list[str] | None:
+def chosen_names(state: State, columns: str | None) -> list[str] | None:
+    """Return the column names in an option, as the shard writes them; None if none was given."""
     if columns is None:
         return None
     names = [name.strip() for name in columns.split(",") if name.strip()]
@@ -140,7 +141,7 @@ def _document(plan: ReadPlan, rows: int, out: Path | None) -> dict[str, object]:
     }
 
 
-def _write(batches: Iterator[pa.RecordBatch], schema: pa.Schema, out: Path | None) -> int:
+def write_rows(batches: Iterator[pa.RecordBatch], schema: pa.Schema, out: Path | None) -> int:
     """Write the batches to `out`, all or nothing, and return how many rows there were."""
     if out is None:
         return sum(batch.num_rows for batch in batches)

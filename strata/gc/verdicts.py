@@ -67,6 +67,7 @@ class Judge:
         self._rules: dict[Kind, Callable[[BlobInfo, BlobKey], tuple[Fate, str]]] = {
             Kind.PART: self._generation,
             Kind.MANIFEST: self._generation,
+            Kind.CATALOG: self._generation,
             Kind.LEDGER: self._ledger,
             Kind.VERDICT: self._verdict,
             Kind.QUARANTINE: self._rejects,

@@ -2,6 +2,7 @@
 
     shards/{shard}/parts/g{n}/{hash}.parquet   one part, named by its generation and content
     shards/{shard}/manifests/g{n}/{hash}.arrow one manifest, likewise; no folder: generation 0
+    shards/{shard}/catalogs/g{n}/{hash}.json   the names of its collections, likewise
     shards/{shard}/quarantine/{token}.jsonl    source rows that could not be read
     shards/{shard}/verdicts/{run}.parquet      what soft evaluation found
     shards/{shard}/ledger/{low}_{high}_{hash}.json   commits spilled from the state
@@ -25,7 +26,7 @@ MAX_KEY_BYTES: Final = 1024  # S3's limit
 MAX_SEGMENT_BYTES: Final = 200  # a file name has at most 255 bytes; temporary names need some
 _ROOT: Final = "shards"
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=@+-]*")
-_GENERATION: Final = re.compile(r"/(?:parts|manifests)/g(\d+)/[^/]+$")
+_GENERATION: Final = re.compile(r"/(?:parts|manifests|catalogs)/g(\d+)/[^/]+$")
 _LEDGER: Final = re.compile(r"(-?\d+)_(-?\d+)_([0-9a-f]+)\.json")
 
 
@@ -39,6 +40,7 @@ class Kind(StrEnum):
     LEDGER = "ledger"
     USAGE = "usage"
     BACKFILL = "backfills"
+    CATALOG = "catalogs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,13 @@ def manifest_key(shard: str, digest: str, generation: int = 0) -> str:
     """Return the key of the manifest with this content hash."""
     name = f"{_folder(generation)}{digest}.arrow"
     return check_key(str(BlobKey(check_name(shard), Kind.MANIFEST, name)))
+
+
+def catalog_key(shard: str, digest: str, generation: int = 0) -> str:
+    """Return the key of the catalog of collections with this content hash."""
+    return check_key(
+        str(BlobKey(check_name(shard), Kind.CATALOG, f"{_folder(generation)}{digest}.json"))
+    )
 
 
 def quarantine_key(shard: str, name: str) -> str:

@@ -49,8 +49,10 @@ def register(
     if lease_ms <= 0:
         raise InvalidRequest("a lease must last", lease_ms=lease_ms)
     found = next((w for w in live_writers(state, now_ms) if w.name == name), None)
-    generation = state.generation if found is None else found.generation
-    new = Writer(name, generation, now_ms + lease_ms, purpose)
+    generation, expires_ms = state.generation, now_ms + lease_ms
+    if found is not None:
+        generation, expires_ms = found.generation, max(expires_ms, found.expires_ms)
+    new = Writer(name, generation, expires_ms, purpose)
     others = (w for w in state.writers if w.name != name)
     writers = tuple(sorted((*others, new), key=lambda w: w.name))
     return step(state, now_ms, writers=writers), new

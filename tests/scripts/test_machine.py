@@ -1,21 +1,29 @@
 """The scripts in `machine/`: two writers, lost replies, crashes, holds and trips on one shard.
 
-Run on memory and on SQLite with a local folder. Every command takes `by=NAME`: another process.
+Run on memory, on SQLite with a local folder, and on PostgreSQL. Every command takes `by=NAME`:
+another process.
 
     create | state | batches | history            look
-    append TOKEN lower=A upper=B [updates=N] [runs=N]
+    append TOKEN lower=A upper=B [updates=N] [runs=N] [born=GENERATION] [writer=NAME]
     plan | merge NAME                              the due merge, done but not applied
     apply NAME                                     put the result in place
     since T
-    hold NAME since=T lease=MS | renew NAME lease=MS [since=T] | release NAME
+    hold NAME since=T lease=MS [owner=O] | renew NAME lease=MS [since=T] [owner=O] [seqno=N]
+    release NAME [opaque=O]
     critical NAME since=T expected=X opaque=Y      `-` is empty
     rollout MODE percent=N | trip QUARANTINE
     add NAME TYPE [default=N] [expect=V] | drop NAME [expect=V] | rename NAME TO [expect=V]
     schema                                         the versions of the relation
+    writer NAME lease=MS | heartbeat NAME lease=MS | finish NAME
+    sweep grace=MS | generations
+    forget keep=N age=MS | stored                  old states
+    bury who=WHO reason=WHY [force=1] | revive      the shard's end, and another beginning
+    future                                         a state that a newer version wrote, as the head
     clock MS                                       set the clock
     fail OUTCOME...                                of the next store calls; `_` stands for a blank
 """
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,13 +34,16 @@ from strata.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
-from strata.state import holds, rollout, transitions
+from strata.state import generations, holds, rollout, transitions
 from strata.state import spine as spines
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn
 from strata.state.spine import MergeResult, NotApplied
 from strata.store.faults import Faults, FaultyBlob, FaultyConsensus, Outcome
+from strata.store.interface import Versioned
+from strata.store.keys import manifest_key, state_key
 from strata.store.open import Stores, open_stores
 from tests.batches import batch, merged, spec
+from tests.postgres import MissingError, fresh_database
 from tests.scripts.script import run_script
 
 SCRIPTS = sorted((Path(__file__).parent / "machine").glob("*.script"))
@@ -93,9 +104,23 @@ class MachineCommands:
     def do_history(self) -> str:
         return "\n".join(f"{s.seqno}: upper {s.upper}" for s in self.machine.history(SHARD, 9))
 
-    def do_append(self, token: str, lower: int, upper: int, updates: int = 0, runs: int = 1) -> str:
-        new = batch(lower, upper, updates, runs=runs, manifest=f"{token}-{lower}-{upper}")
-        done = self.machine.append(SHARD, token=token, lower=lower, upper=upper, batch=new)
+    def do_append(  # noqa: PLR0917  the words of a command
+        self,
+        token: str,
+        lower: int,
+        upper: int,
+        updates: int = 0,
+        runs: int = 1,
+        born: int | None = None,
+        writer: str | None = None,
+    ) -> str:
+        manifest = f"{token}-{lower}-{upper}"
+        if born is not None:
+            manifest = manifest_key(SHARD, manifest, born)
+        new = batch(lower, upper, updates, runs=runs, manifest=manifest)
+        done = self.machine.append(
+            SHARD, token=token, lower=lower, upper=upper, batch=new, writer=writer
+        )
         again = ", committed before" if done.already_committed else ""
         return f"seqno {done.commit.seqno} updates {done.commit.updates}{again}"
 
@@ -121,13 +146,12 @@ class MachineCommands:
         done = self.apply(transitions.advance_since, since=int(since))
         return f"since {done.since}" + (f", held by {','.join(done.held_by)}" * bool(done.held_by))
 
-    def do_hold(self, name: str, since: int, lease: int) -> str:
-        return (
-            f"expires {self.apply(holds.hold, name=name, since=since, lease_ms=lease).expires_ms}"
-        )
+    def do_hold(self, name: str, since: int, lease: int, owner: str = "") -> str:
+        done = self.apply(holds.hold, name=name, since=since, lease_ms=lease, owner=owner)
+        return f"expires {done.expires_ms}"
 
-    def do_renew(self, name: str, lease: int, since: int | None = None) -> str:
-        done = self.apply(holds.renew, name=name, lease_ms=lease, since=since)
+    def do_renew(self, name: str, lease: int, **options: Any) -> str:
+        done = self.apply(holds.renew, name=name, lease_ms=lease, **options)
         return f"expires {done.expires_ms} since {done.since}"
 
     def do_release(self, name: str, opaque: str = "") -> str:
@@ -166,6 +190,47 @@ class MachineCommands:
             for r in self.machine.load(SHARD).relations
         )
 
+    def do_writer(self, name: str, lease: int) -> str:
+        done = self.apply(generations.register, name=name, lease_ms=lease)
+        return f"generation {done.generation} expires {done.expires_ms}"
+
+    def do_heartbeat(self, name: str, lease: int) -> str:
+        done = self.apply(generations.heartbeat, name=name, lease_ms=lease)
+        return f"generation {done.generation} expires {done.expires_ms}"
+
+    def do_finish(self, name: str) -> str:
+        return str(self.apply(generations.finish, name=name))
+
+    def do_sweep(self, grace: int) -> str:
+        return f"fence {self.apply(generations.begin_sweep, grace_ms=grace)}"
+
+    def do_generations(self) -> str:
+        state = self.machine.load(SHARD)
+        lines = [f"generation {state.generation} fence {state.fence}"]
+        lines += [f"writer {w.name} of {w.generation} until {w.expires_ms}" for w in state.writers]
+        return "\n".join(lines)
+
+    def do_forget(self, keep: int, age: int) -> str:
+        return f"{self.machine.forget(SHARD, keep=keep, keep_ms=age)} forgotten"
+
+    def do_stored(self) -> str:
+        return " ".join(str(state.seqno) for state in self.machine.states(SHARD))
+
+    def do_bury(self, who: str, reason: str, force: int = 0) -> str:
+        done = self.machine.drop(SHARD, by=who, reason=reason, force=bool(force))
+        return f"dropped at {done.at_ms} by {done.by}: {done.reason}"
+
+    def do_revive(self) -> str:
+        return f"seqno {self.machine.create(spec(SHARD), revive=True).seqno}"
+
+    def do_future(self) -> str:
+        consensus, key = self.inner.consensus, state_key(SHARD)
+        head = consensus.head(key)
+        assert head is not None
+        document = {**json.loads(head.data), "format": 2, "by": "9.9"}
+        new = Versioned(head.seqno + 1, json.dumps(document).encode())
+        return str(consensus.compare_and_set(key, head.seqno, new))
+
     def do_clock(self, now_ms: str) -> str:
         self.now_ms = int(now_ms)
         return "ok"
@@ -175,8 +240,13 @@ class MachineCommands:
         return "ok"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> StoreSettings:
+    if request.param == "postgres":
+        try:
+            return StoreSettings(f"memory://{tmp_path}", fresh_database())
+        except MissingError as error:
+            pytest.skip(str(error))
     if request.param == "memory":
         return StoreSettings(f"memory://{tmp_path}", f"memory://{tmp_path}")
     return StoreSettings(f"file://{tmp_path}/blob", f"sqlite:///{tmp_path}/consensus.db")

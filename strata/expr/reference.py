@@ -7,7 +7,8 @@ _HEAD = """# Functions that prune
 Generated from the registry by `python -m strata.expr.reference`; do not edit. Names are Spark's
 Catalyst class names in lower case. A function that is not listed may yield any value, null or an
 error: a part is then kept, unless a conjunct in front of it is certainly false. How each rule was
-checked against Spark is in [certificates](certificates/).
+checked against Spark is in [certificates](certificates/); what became of each rule turned into a
+false one is in [mutations](mutations.md).
 """
 
 

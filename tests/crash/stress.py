@@ -3,7 +3,8 @@
     python -m tests.crash.stress FOLDER
 
 It reads one JSON line a round from its standard input, forks a writer and some maintainers, kills
-them all with SIGKILL after so many steps, and answers with their exit codes. To fork from a
+them all with SIGKILL after so many operations, or as the writer is in some store call, and answers
+with their exit codes. To fork from a
 process that has everything imported and compiled makes a kill cost its work, not its start.
 
 The **writer** appends, ingests files, adds and drops columns, and reads back under a hold,
@@ -21,10 +22,10 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
@@ -47,12 +48,15 @@ from strata.state.schema import AddColumn, DropColumn
 from strata.state.state import State
 from strata.store import keys
 from strata.store.disk import DiskBlob
+from strata.store.faults import Faults, FaultyBlob, FaultyConsensus
 from strata.store.open import Stores, open_stores
 from strata.trimming import trim_shard
 from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
 from strata.write import write_batch, write_parts
 from tests.crash.expected import Log, Row
+
+T = TypeVar("T")
 
 NAME: Final = "s"
 SPEC: Final = parse_spec(
@@ -97,13 +101,36 @@ def contents(stores: Stores, state: State, names: list[str], as_of: int) -> Coun
     return Counter({row: d for row, d in found.items() if d})
 
 
-class Writer:
-    """Appends, ingests, evolves and reads, for ever."""
+class Suicide(Faults):
+    """The process kills itself at the store call of this number, before it or after it."""
 
-    def __init__(self, root: Path, seed: int) -> None:
+    def __init__(self, at: int, after: bool) -> None:
+        super().__init__()
+        self.at, self.after, self.calls = at, after, 0
+
+    def call(self, work: Callable[[], T], what: str) -> T:
+        self.calls += 1
+        if self.calls == self.at and not self.after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = work()
+        if self.calls == self.at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+
+class Writer:
+    """Appends, ingests, evolves and reads, for ever, or until a step of its stores."""
+
+    def __init__(self, root: Path, seed: int, faults: Faults | None = None) -> None:
         self.root, self.draw = root, random.Random(seed)
         self.settings = on_disk(root)
         self.stores = open_stores(self.settings.store)
+        if faults is not None:
+            self.stores = replace(
+                self.stores,
+                blob=FaultyBlob(self.stores.blob, faults),
+                consensus=FaultyConsensus(self.stores.consensus, faults),
+            )
         self.machine = Machine(self.stores)
         self.log = Log(root / "expected.jsonl")
         self.expected, self.pending = self.log.load()
@@ -267,24 +294,39 @@ def forked(root: Path, work: Callable[[], None]) -> int:
     os._exit(code)
 
 
-def round_of(root: Path, seed: int, maintainers: int, lines: int, seconds: float) -> list[int]:
-    """Let them work, kill them, and return their codes: -9 for who was killed.
+@dataclass(frozen=True)
+class Round:
+    """How long they work, and who dies how."""
 
-    They have until the expected-state file has so many lines more, so that a busy machine is no
-    excuse, and then so many seconds.
-    """
+    seed: int
+    maintainers: int
+    lines: int  # until the expected-state file has so many lines more: no excuse for slow machines
+    seconds: float  # and so much longer
+    step: int | None = None  # or until this store call of the writer, which dies in it
+    after: bool = False  # the call was done
+
+
+def round_of(root: Path, plan: Round) -> list[int]:
+    """Let them work, kill them, and return their codes: -9 for who was killed."""
     log, patience = Log(root / "expected.jsonl"), time.monotonic() + PATIENCE_S
-    wanted = log.lines() + lines
-    children = [forked(root, lambda: Writer(root, seed).run())]
-    for number in range(maintainers):
-        other = 1_000_003 * (number + 1) + seed
+    wanted = log.lines() + plan.lines
+    faults = None if plan.step is None else Suicide(plan.step, plan.after)
+    children = [forked(root, lambda: Writer(root, plan.seed, faults).run())]
+    for number in range(plan.maintainers):
+        other = 1_000_003 * (number + 1) + plan.seed
         children.append(forked(root, partial(lambda s: Maintainer(root, s).run(), other)))
-    while log.lines() < wanted and time.monotonic() < patience:
+    dead, status = 0, 0
+    while not dead and time.monotonic() < patience:
+        if faults is None and log.lines() >= wanted:
+            time.sleep(plan.seconds)
+            break
         time.sleep(0.002)
-    time.sleep(seconds)
-    for pid in children:
+        dead, status = os.waitpid(children[0], os.WNOHANG)
+    left = children[1:] if dead else children
+    for pid in left:
         os.kill(pid, signal.SIGKILL)
-    return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
+    statuses = [status] * bool(dead) + [os.waitpid(pid, 0)[1] for pid in left]
+    return [os.waitstatus_to_exitcode(each) for each in statuses]
 
 
 def finish(root: Path) -> None:
@@ -322,7 +364,7 @@ def main() -> None:
     warm(root)
     print("ready", flush=True)  # noqa: T201  the protocol
     for line in sys.stdin:
-        codes = round_of(root, **json.loads(line))
+        codes = round_of(root, Round(**json.loads(line)))
         print(json.dumps(codes), flush=True)  # noqa: T201
 
 

@@ -52,7 +52,9 @@ def kill(process: subprocess.Popen[str], draw: random.Random, root: Path) -> Non
     # Early ones, too: then the kill falls into the repetition of what the last one cut short.
     request = {
         "seed": draw.getrandbits(30), "maintainers": draw.choice([0, 1, 1, 2]),
-        "lines": draw.choice([0, 1, 3, 5, 12]), "seconds": draw.uniform(0, 0.15),
+        "lines": draw.choice([0, 1, 3, 5, 8]), "seconds": draw.uniform(0, 0.15),
+        # Every other time not by the clock: all steps are as likely, the short ones too.
+        "step": draw.choice([None, draw.randrange(1, 50)]), "after": draw.random() < 0.5,
     }  # fmt: skip
     process.stdin.write(json.dumps(request) + "\n")
     process.stdin.flush()

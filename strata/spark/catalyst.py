@@ -31,6 +31,7 @@ from strata.spark.constants import (
     literal,
     plain_type,
 )
+from strata.spark.derived import with_derived
 from strata.spark.rewrites import REWRITES, opaque, options
 from strata.spark.tree import (
     Condition,
@@ -66,6 +67,7 @@ def analyse(
             expr: Expr = Opaque("a plan of unexpected shape", "boolean")
         else:
             expr = translate(condition, relation, where if isinstance(where, str) else "")
+            expr = with_derived(spark, expr)
         sql = where if isinstance(where, str) else _column_sql(frame)
     except Exception as error:
         # Whatever surprises must cost speed, never correctness or the read itself.

@@ -1,26 +1,34 @@
 """Compaction against its floor and against DuckDB: the same runs, interleaved in one process.
 
-    python benchmarks/merge.py [--rows 2000000] [--runs 8] [--rounds 3]
+    python benchmarks/merge.py [--rows 2000000] [--runs 8] [--rounds 3] [--data mixed] [--spark]
 
 The data are those of the design notes, scaled: sorted runs of (int64, 16 hex characters) keys
 and (float64, timestamp, short string, int32) values, a fifth of the rows in pairs that cancel or
-combine. Contenders, all reading the same Parquet files and writing zstd level 1:
+combine. `mixed` has a third of the rows under one key, a tenth of the numbers and texts null,
+texts of 20 to 220 characters that begin alike, and a list in the key. Contenders, all reading
+the same Parquet files and writing zstd level 1:
 
     floor     read the files and write their rows again, in one core
     kernel    read, merge, consolidate, write, with the floor's reader and writer
     engine    a whole compaction task: also digests, statistics, split points, checks
     duckdb    GROUP BY all columns, HAVING sum(d) <> 0, ORDER BY, on all cores
+    job       the same tasks as `engine`, of two slices, as tasks of Spark on two cores
+    spark     Spark's own plan with one shuffle: repartitionByRange, groupBy, sort within partitions
 
-Ratios are what counts: CPU to the floor's, wall to the floor's, medians of interleaved rounds.
+Ratios are what counts: CPU to the floor's (of all processes), wall to the floor's, medians of
+interleaved rounds.
 """
 
 import argparse
+import contextlib
+import os
 import resource
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -28,6 +36,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
 
 from strata.compact import manifests_of
 from strata.format.columns import updates_schema
@@ -37,6 +47,7 @@ from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec, parse_spec
 from strata.model.time import MIN_TIME
 from strata.rewrite import run_task, tasks
+from strata.spark.runner import spark_runner
 from strata.state.spine import MergeRequest, full_request
 from strata.state.state import State
 from strata.store.keys import part_prefix
@@ -53,6 +64,10 @@ WRITER = {
 }  # fmt: skip
 COLUMNS = {
     "id": "int64", "hex": "string", "amount": "float64", "at": "timestamp", "status": "string",
+    "count": "int32",
+}  # fmt: skip
+MIXED = {
+    "id": "int64", "url": "string", "tags": "list<int32>", "amount": "float64", "at": "timestamp",
     "count": "int32",
 }  # fmt: skip
 
@@ -81,27 +96,50 @@ class Bench:
         return self.folder / f"{name}.parquet"
 
 
-def spec() -> ShardSpec:
+def spec(mixed: bool) -> ShardSpec:
     """Return the declaration of the shard."""
-    columns = [{"name": n, "type": t} for n, t in COLUMNS.items()]
+    columns = [{"name": n, "type": t} for n, t in (MIXED if mixed else COLUMNS).items()]
+    key = ["id", "url", "tags"] if mixed else ["id", "hex"]
     return parse_spec(
-        {"name": "bench", "columns": columns, "key": ["id", "hex"], "write_format": "structured"}
+        {"name": "bench", "columns": columns, "key": key, "write_format": "structured"}
     )
 
 
-def updates(rows: int, schema: pa.Schema) -> pa.Table:
+def mixed_columns(chance: np.random.Generator, count: int) -> list[pa.Array]:
+    """Return skewed ids, long texts and lists, with nulls in all of them."""
+    ids = chance.integers(0, 4 * count, count)
+    ids[chance.random(count) < 1 / 3] = 7
+    sites = [f"https://example.org/{'path/' * (n % 41)}{n:012x}" for n in range(200_000)]
+    urls = pa.array(sites).take(
+        pa.array(chance.integers(0, len(sites), count), mask=chance.random(count) < 0.1)
+    )
+    lengths = chance.integers(0, 4, count)
+    ends = pa.array(np.r_[0, np.cumsum(lengths)].astype(np.int32))
+    items = pa.array(chance.integers(0, 50, int(lengths.sum())).astype(np.int32))
+    return [
+        pa.array(ids, mask=chance.random(count) < 0.1),
+        urls,
+        pa.ListArray.from_arrays(ends, items),
+    ]
+
+
+def updates(rows: int, schema: pa.Schema, mixed: bool) -> pa.Table:
     """Return random updates: of 20 rows 16 alone, 2 that cancel, 2 that combine."""
     chance = np.random.default_rng(1)
     base = rows * 18 // 20
     hexes = [f"{n:016x}" for n in chance.integers(0, 2**62, min(base, 1_000_000))]
+    ids = pa.array(chance.integers(0, 4 * rows, base))
+    texts = pa.array(hexes).take(pa.array(chance.integers(0, len(hexes), base)))
+    amount = pa.array(chance.random(base))
+    at = pa.array(chance.integers(0, 10**15, base)).cast(pa.timestamp("us"))
+    status = pa.array(["open", "shut", "lost"]).take(pa.array(chance.integers(0, 3, base)))
+    number = pa.array(chance.integers(0, 100, base).astype(np.int32))
+    columns = [ids, texts, amount, at, status, number]
+    if mixed:
+        columns = [*mixed_columns(chance, base), amount, at, number]
     once = pa.table(
         [
-            pa.array(chance.integers(0, 4 * rows, base)),
-            pa.array(hexes).take(pa.array(chance.integers(0, len(hexes), base))),
-            pa.array(chance.random(base)),
-            pa.array(chance.integers(0, 10**15, base)).cast(pa.timestamp("us")),
-            pa.array(["open", "shut", "lost"]).take(pa.array(chance.integers(0, 3, base))),
-            pa.array(chance.integers(0, 100, base).astype(np.int32)),
+            *(column.cast(f.type) for column, f in zip(columns, schema, strict=False)),
             pa.array(chance.integers(0, SINCE, base)),  # advancing makes pairs meet
             pa.array(np.ones(base, np.int64)),
         ],
@@ -114,15 +152,15 @@ def updates(rows: int, schema: pa.Schema) -> pa.Table:
     return pa.concat_tables([once.set_column(6, schema.field(6), late), minus, pairs.slice(half)])
 
 
-def build(folder: Path, rows: int, runs: int) -> Bench:
+def build(folder: Path, rows: int, runs: int, mixed: bool = False) -> Bench:
     """Write the shard: one batch of `runs` sorted runs, their rows drawn at random."""
     blob = folder / "blob"
     settings = StoreSettings(f"file://{blob}", f"sqlite:///{folder}/consensus.db")
     stores = open_stores(settings)
     machine = Machine(stores)
-    state = machine.create(spec())
+    state = machine.create(spec(mixed))
     relation = state.relation
-    whole = updates(rows, updates_schema(relation))
+    whole = updates(rows, updates_schema(relation), mixed)
     owner = np.random.default_rng(2).integers(0, runs, whole.num_rows)
     parts, files = [], []
     for run in range(runs):
@@ -198,10 +236,76 @@ def _sum_of_times(bench: Bench, key: str) -> int:
     return int(pc.sum(times).as_py())
 
 
+def sides_of(bench: Bench) -> list[str]:
+    """Return the struct that holds each column."""
+    keys = len(bench.state.relation.key_columns)
+    return ["k_s"] * keys + ["v_s"] * (6 - keys)
+
+
+def job(bench: Bench) -> Result:
+    """Run the compaction in two slices as tasks of Spark."""
+    stores, state = bench.stores, bench.state
+    manifests = manifests_of(stores, state, bench.request)
+    every = sum(ref.size_bytes for refs in manifests.values() for ref in refs)
+    cut = tasks(state, bench.request, manifests, stores.settings, every)
+    cut = [replace(task, memory_bytes=MEMORY) for task in cut]
+    parts = [part for done in spark_runner(session())(run_task, cut) for part in done.parts]
+    result = Result(
+        sum(p.ref.rows for p in parts), sum(p.ref.diffs_sum for p in parts),
+        sum(_sum_of_times(bench, p.ref.key) for p in parts),
+    )  # fmt: skip
+    for part in parts:
+        stores.blob.delete(part.ref.key)
+    return result
+
+
+def plain_spark(bench: Bench) -> Result:
+    """Let Spark do it, with the plan that shuffles once."""
+    names = [f"c{i}" for i in range(1, 7)]
+    files = [str(file) for run in bench.files for file in run]
+    columns = [fn.col(f"{side}.`{i}`").alias(f"c{i}") for i, side in enumerate(sides_of(bench), 1)]
+    rows = session().read.parquet(*files)
+    rows = rows.select(*columns, fn.greatest("t", fn.lit(SINCE)).alias("t"), "d")
+    rows = rows.repartitionByRange(2, *names[: sides_of(bench).count("k_s")])
+    rows = rows.groupBy(*names, "t").agg(fn.sum("d").alias("d")).where("d <> 0")
+    out = str(bench.out("spark"))
+    rows.sortWithinPartitions(*names, "t").write.mode("overwrite").parquet(out, compression="zstd")
+    table = pq.read_table(out, columns=["t", "d"])
+    return Result(table.num_rows, pc.sum(table["d"]).as_py(), pc.sum(table["t"]).as_py())
+
+
+@cache
+def session() -> SparkSession:
+    """Return Spark on two cores, begun at the first call."""
+    options = {
+        "spark.ui.enabled": "false", "spark.driver.memory": "4g", "spark.sql.shuffle.partitions": 2,
+        "spark.sql.parquet.compression.codec": "zstd", "spark.log.level": "ERROR",
+        "spark.sql.parquet.enableVectorizedReader": "true",
+    }  # fmt: skip
+    return SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and all that descend from it."""
+    tick, total, mine = os.sysconf("SC_CLK_TCK"), 0, {os.getpid()}
+    found: dict[int, list[str]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            found[int(path.parent.name)] = path.read_text().rpartition(")")[2].split()
+    grown = True
+    while grown:
+        more = {pid for pid, stat in found.items() if int(stat[1]) in mine} - mine
+        mine |= more
+        grown = bool(more)
+    for pid in mine & set(found):
+        total += sum(map(int, found[pid][11:15]))  # own and waited-for children, user and system
+    return total / tick
+
+
 def duck(bench: Bench) -> Result:
     """Let DuckDB do it in SQL."""
     names = [f"c{i}" for i in range(1, 7)]
-    sides = ["k_s"] * 2 + ["v_s"] * 4
+    sides = sides_of(bench)
     columns = ", ".join(f'{side}."{i}" AS c{i}' for i, side in enumerate(sides, 1))
     files = [str(file) for run in bench.files for file in run]
     keys = ", ".join([*names, "t"])
@@ -222,6 +326,7 @@ def duck(bench: Bench) -> Result:
 CONTENDERS: dict[str, Callable[[Bench], Result]] = {
     "floor": floor, "kernel": kernel, "engine": engine, "duckdb": duck,
 }  # fmt: skip
+IN_SPARK = {"job": job, "spark": plain_spark}
 
 
 def main() -> None:
@@ -230,24 +335,31 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--runs", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--data", choices=["plain", "mixed"], default="plain")
+    parser.add_argument("--spark", action="store_true", help="also the contenders in Spark")
     asked = parser.parse_args()
     pa.set_cpu_count(1)  # one core for Arrow, so that CPU and wall can be compared
     with tempfile.TemporaryDirectory() as folder:
-        bench = build(Path(folder), asked.rows, asked.runs)
-        cpu: dict[str, list[float]] = {name: [] for name in CONTENDERS}
-        wall: dict[str, list[float]] = {name: [] for name in CONTENDERS}
-        results: dict[str, Result] = {}
+        bench = build(Path(folder), asked.rows, asked.runs, asked.data == "mixed")
+        contenders = CONTENDERS | (IN_SPARK if asked.spark else {})
+        cpu: dict[str, list[float]] = {name: [] for name in contenders}
+        wall: dict[str, list[float]] = {name: [] for name in contenders}
+        results = {name: contender(bench) for name, contender in contenders.items()}  # warm
         for _ in range(asked.rounds):
-            for name, contender in CONTENDERS.items():
-                began, used = time.monotonic(), time.process_time()
+            for name, contender in contenders.items():
+                began, used = time.monotonic(), cpu_seconds()
                 results[name] = contender(bench)
-                cpu[name].append(time.process_time() - used)
+                cpu[name].append(cpu_seconds() - used)
                 wall[name].append(time.monotonic() - began)
-    print(f"{asked.rows:,} rows in {asked.runs} runs, {asked.rounds} rounds")
+    load = os.getloadavg()[0]
+    print(
+        f"{asked.rows:,} {asked.data} rows in {asked.runs} runs, {asked.rounds} rounds, "
+        f"load {load:.0f}"
+    )
     print(
         f"{'':8} {'wall s':>8} {'CPU s':>8} {'wall/floor':>11} {'CPU/floor':>10} {'rows out':>12}"
     )
-    for name in CONTENDERS:
+    for name in contenders:
         w, c = statistics.median(wall[name]), statistics.median(cpu[name])
         base_w, base_c = statistics.median(wall["floor"]), statistics.median(cpu["floor"])
         print(
@@ -256,8 +368,9 @@ def main() -> None:
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(f"peak RSS of the process: {peak:,} MiB")
-    assert results["kernel"] == results["engine"] == results["duckdb"], results
-    print("kernel, engine and DuckDB agree on rows, sum of d and sum of t")
+    merged = {name: result for name, result in results.items() if name != "floor"}
+    assert len(set(merged.values())) == 1, merged
+    print(f"{', '.join(merged)} agree on rows, sum of d and sum of t")
 
 
 if __name__ == "__main__":

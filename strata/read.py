@@ -39,13 +39,16 @@ from strata.store.open import Stores
 from strata.updates.consolidate import advance
 from strata.updates.consolidate import consolidate as add_up
 from strata.updates.merge import HEAD_ROWS, ROUND_ROWS, merge
-from strata.updates.slices import WHOLE, Slice, cut
+from strata.updates.slices import WHOLE, Slice, cut, overlapping_groups
 
 __all__ = [
     "PlannedRun",
     "ReadPlan",
     "batch_stats",
+    "is_monotonic",
     "load_manifest",
+    "merged",
+    "overlapping",
     "plan_read",
     "read_updates",
     "resolve_as_of",
@@ -81,7 +84,7 @@ def scan(  # noqa: PLR0913 - what to read, and how it is shown
     chosen = chosen_columns(relation, columns)
     source = source_of(stores.blob, state)
     if consolidate:
-        updates = _merged(source, plan, piece)
+        updates = merged(source, overlapping(state, plan, piece), plan.as_of, piece)
     elif piece != WHOLE:
         raise InvalidRequest("a slice can only be read consolidated", cure="consolidate=True")
     else:
@@ -146,14 +149,39 @@ def as_of_view(rows: pa.Table, as_of: int) -> pa.Table:
     return advance(rows, as_of)
 
 
-def _merged(source: Source, plan: ReadPlan, piece: Slice) -> Iterator[pa.Table]:
-    batch_rows = min(max(ROUND_ROWS // max(len(plan.runs), 1), HEAD_ROWS[0]), HEAD_ROWS[1])
-    runs = [
-        (as_of_view(_table(rows), plan.as_of) for rows in run)
-        for planned in plan.runs
-        for run in sorted_runs(source, planned.parts, piece=piece, batch_rows=batch_rows)
+def merged(
+    source: Source, runs: Sequence[Sequence[PartRef]], as_of: int, piece: Slice = WHOLE
+) -> Iterator[pa.Table]:
+    """Yield the rows of `runs` that lie in a slice as of one time, each once, in order.
+
+    Memory: the heads of the runs, and a row group of each; see `strata.updates.merge`.
+    Raises: Corrupt when a part is missing, damaged or not sorted.
+    """
+    batch_rows = min(max(ROUND_ROWS // max(len(runs), 1), HEAD_ROWS[0]), HEAD_ROWS[1])
+    sources = [
+        (as_of_view(_table(rows), as_of) for rows in run)
+        for parts in runs
+        for run in sorted_runs(source, parts, piece=piece, batch_rows=batch_rows)
     ]
-    return merge(runs, source.relation)
+    return merge(sources, source.relation)
+
+
+def overlapping(state: State, plan: ReadPlan, piece: Slice) -> tuple[tuple[PartRef, ...], ...]:
+    """Return the parts of each run of a plan that may hold rows of a slice."""
+    relation, relations = state.relation, state.relations
+    runs = (
+        tuple(r for r in run.parts if overlapping_groups(r, piece, relation, relations) != [])
+        for run in plan.runs
+    )
+    return tuple(run for run in runs if run)
+
+
+def is_monotonic(plan: ReadPlan) -> bool:
+    """Return whether no count can be negative: no part that is read holds a retraction.
+
+    Errs: may say no of rows whose retractions all meet what they retract.
+    """
+    return not any(ref.retractions for ref in plan.fetched)
 
 
 def _by_part(

@@ -40,7 +40,7 @@ from strata.format.manifest import PartRef
 from strata.machine import Machine
 from strata.model.settings import Settings
 from strata.model.time import parse_time
-from strata.read import ReadPlan, plan_read, scan
+from strata.read import plan_read
 from strata.settings import load_settings
 from strata.spark.catalyst import Now, analyse
 from strata.spark.pushed import pushed_filter
@@ -50,6 +50,7 @@ from strata.spark.rows import (
     rows_ddl,
     wanted_columns,
 )
+from strata.spark.slices import SliceReader, slice_readers
 from strata.spark.snapshot import check_pushdown
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
@@ -106,11 +107,10 @@ class Slice(InputPartition):
 
 
 @dataclass
-class Whole(InputPartition):
-    """A consolidated read: every run through one merge, in one task."""
+class Merged(InputPartition):
+    """What one task merges: a slice of the key space."""
 
-    state: State
-    plan: ReadPlan
+    reader: SliceReader
 
 
 class StrataSource(DataSource):
@@ -174,7 +174,7 @@ class StrataReader(DataSourceReader):
         )  # fmt: skip
         usage.record(stores, state, plan, filter, settings.usage)
         if self.asked.consolidate:
-            return [Whole(state, plan)]
+            return list(map(Merged, slice_readers(stores, state, plan, columns, TASKS)))
         reader = PartReader(
             stores.settings, state.relations, columns,
             as_of=plan.as_of, read_format=state.spec.read_format,
@@ -186,11 +186,8 @@ class StrataReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the partition's rows in exactly the schema that Spark checks them against."""
         schema = to_arrow_schema(self.schema, timezone="UTC")
-        if isinstance(partition, Whole):
-            stores, _ = self.asked.open()
-            batches: Iterator[pa.RecordBatch] = scan(
-                stores, partition.state, partition.plan, columns=self._names(), consolidate=True
-            )
+        if isinstance(partition, Merged):
+            batches = partition.reader.read()
         else:
             assert isinstance(partition, Slice)
             batches = partition.reader.read(partition.parts)

@@ -19,11 +19,9 @@ from strata.fetch import Source
 from strata.format.columns import D, T, child
 from strata.format.encodings import spark_type
 from strata.format.manifest import PartRef
-from strata.format.rowcodec import encode_rows
 from strata.format.view import to_view
 from strata.model.schema import Column, Relation
 from strata.model.settings import ReadSettings, StoreSettings
-from strata.model.types import ColumnType, Kind
 from strata.spark.carried import arrived, carried_type
 from strata.store.keys import parse_key
 from strata.store.open import is_near, open_stores
@@ -43,7 +41,6 @@ class PartReader:
     part_column: str | None = None  # name of an added column that holds the part's key
     as_of: int | None = None  # rows of later times are left out, times advanced to it
     read_format: str = "structured"
-    maps_column: str | None = None  # name of an added column that tells values with maps apart
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # as in a plan
     settings: ReadSettings = ReadSettings()  # noqa: RUF009 - frozen
 
@@ -82,11 +79,6 @@ class PartReader:
         if self.part_column is not None:
             names.append(self.part_column)
             arrays.append(pa.repeat(pa.scalar(key), batch.num_rows))
-        if self.maps_column is not None:
-            mapped = [c for c in self.columns if holds_maps(c.type)]
-            values = [batch.column(child(c.id)) for c in mapped]
-            names.append(self.maps_column)
-            arrays.append(encode_rows(values, [c.type for c in mapped], batch.num_rows))
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
@@ -113,21 +105,17 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
     part_column: str | None = None,
     as_of: int | None = None,
     read_format: str = "structured",
-    maps_column: str | None = None,
 ) -> DataFrame:
     """Return the rows of `parts` in the columns of the last relation.
 
     Shape: `columns` by name (None: all, in declared order), then t and d, then `part_column`
-    with the part's key and `maps_column` if they are asked for: bytes that are equal where the
-    values of all columns with maps in them are equal. With `as_of`, updates after it are left
-    out and the times of the others advanced to it; without, times are as stored.
+    with the part's key if it is asked for. With `as_of`, updates after it are left out and the
+    times of the others advanced to it; without, times are as stored.
     Cost: lazy; at an action each part is read once.
     """
     wanted = wanted_columns(relations[-1], columns)
-    reader = PartReader(
-        store, tuple(relations), wanted, part_column, as_of, read_format, maps_column
-    )
-    schema = rows_ddl(wanted, part_column, maps_column)
+    reader = PartReader(store, tuple(relations), wanted, part_column, as_of, read_format)
+    schema = rows_ddl(wanted, part_column)
     if parts:
         groups = group_parts(parts, TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
         numbers = spark.range(0, len(groups), 1, len(groups))
@@ -136,7 +124,7 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
         rows = spark.createDataFrame([], schema)
     if all(carried_type(c.type) == spark_type(c.type) for c in wanted):
         return rows
-    added = [quoted(name) for name in (part_column, maps_column) if name is not None]
+    added = [] if part_column is None else [quoted(part_column)]
     return rows.select(*(arrived(quoted(c.name), c.type) for c in wanted), T, D, *added)
 
 
@@ -154,25 +142,13 @@ def wanted_columns(relation: Relation, names: Sequence[str] | None) -> tuple[Col
     return columns
 
 
-def rows_ddl(
-    columns: Sequence[Column], part_column: str | None = None, maps_column: str | None = None
-) -> str:
+def rows_ddl(columns: Sequence[Column], part_column: str | None = None) -> str:
     """Return the schema of rows as they leave Python, as Spark DDL: see `strata.spark.carried`."""
     fields = [f"{quoted(c.name)} {carried_type(c.type)}" for c in columns]
     fields += [f"{T} bigint", f"{D} bigint"]
     if part_column is not None:
         fields.append(f"{quoted(part_column)} string")
-    if maps_column is not None:
-        fields.append(f"{quoted(maps_column)} binary")
     return ", ".join(fields)
-
-
-def holds_maps(column_type: ColumnType) -> bool:
-    """Tell whether there is a map in values of a type."""
-    inner = [field.type for field in column_type.fields]
-    if column_type.element is not None:
-        inner.append(column_type.element)
-    return column_type.kind is Kind.MAP or any(map(holds_maps, inner))
 
 
 def quoted(name: str) -> str:

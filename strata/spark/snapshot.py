@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from strata import usage
+from strata.collections import column_of, narrowed
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.columns import D, T
@@ -22,12 +23,12 @@ from strata.read import ReadPlan, plan_read
 from strata.settings import load_settings
 from strata.spark.catalyst import analyse, referenced
 from strata.spark.rowfilter import row_filter
-from strata.spark.rows import holds_maps, part_rows, quoted, wanted_columns
+from strata.spark.rows import part_rows, quoted, wanted_columns
+from strata.spark.slices import consolidated_rows
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
 
 PUSHDOWN: Final = ("off", "on")
-MAPS: Final = "__maps"  # no column of a shard can be called so: names are checked at declaration
 
 
 def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have an answer
@@ -37,6 +38,7 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
     as_of: int | None = None,
     where: str | Column | None = None,
     columns: Sequence[str] | None = None,
+    collection: str | None = None,
     consolidate: bool = False,
     pushdown: str | None = None,
     config: str | Settings | None = None,
@@ -46,8 +48,8 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
 
     `as_of` None is the newest readable time; t is `as_of` in every row. `where` is a condition
     in Spark SQL. Without `consolidate` a row may come in several pieces whose diffs add up; with
-    it, once. `pushdown` "on" or "off" overrides the shard's rollout mode. `config` is a settings
-    file, None: as the environment says.
+    it, once. `collection` chooses one of a shard that holds many. `pushdown` "on" or "off"
+    overrides the shard's rollout mode. `config` is a settings file, None: as the environment says.
 
     Units: `as_of` in milliseconds, `now` (what now() means in `where`) in microseconds.
     Raises: InvalidRequest for an unknown shard, column or time, or a `where` Spark refuses.
@@ -56,11 +58,17 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
     settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
     stores = open_stores(settings.store)
     state = Machine(stores).load(shard)
+    column = None if collection is None else column_of(stores, state, collection)
+    if column is not None:
+        mine = f"{quoted(column)} = '{collection}'"  # a name holds no quotes
+        where = mine if where is None else fn.expr(mine) & _condition(where)
     filter = None if where is None else analyse(spark, state.relation, where, now=now)
     plan = plan_read(
         stores, state, as_of=as_of, filter=filter, mode=check_pushdown(pushdown),
         kill=settings.rollout.kill,
     )  # fmt: skip
+    if column is not None and collection is not None and not settings.rollout.kill:
+        plan = narrowed(state, plan, column, collection)
     usage.record(stores, state, plan, filter, settings.usage)
     return planned_rows(
         spark, stores, state, plan, filter, where=where, columns=columns, consolidate=consolidate
@@ -85,16 +93,17 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
     relation = state.relation
     condition = filter.sql if where is None and filter is not None else where
     shown = [c.name for c in wanted_columns(relation, columns)]
-    mapped = [c.name for c in relation.columns if consolidate and holds_maps(c.type)]
-    rows = part_rows(
-        spark, stores.settings, state.relations, plan.fetched,
-        _needed(spark, relation, shown, condition, consolidate),
-        as_of=plan.as_of, read_format=state.spec.read_format, maps_column=MAPS if mapped else None,
-    )  # fmt: skip
+    needed = _needed(spark, relation, shown, condition)
+    if consolidate:
+        wanted = wanted_columns(relation, needed)
+        rows = consolidated_rows(spark, stores, state, plan, wanted)
+    else:
+        rows = part_rows(
+            spark, stores.settings, state.relations, plan.fetched, needed,
+            as_of=plan.as_of, read_format=state.spec.read_format,
+        )  # fmt: skip
     if condition is not None and filter is not None:
         rows = row_filter(spark, rows, condition, filter.now_low)
-    if consolidate:
-        rows = consolidated(rows, mapped)
     return rows.select(*map(quoted, shown), T, D)
 
 
@@ -108,17 +117,8 @@ def check_pushdown(pushdown: str | None) -> str | None:
     return pushdown
 
 
-def consolidated(rows: DataFrame, mapped: Sequence[str] = ()) -> DataFrame:
-    """Return each row once with the sum of its diffs; rows whose sum is zero are gone.
-
-    `mapped` columns hold maps; the bytes in the column MAPS stand for them. Grouped by a map,
-    Spark 4.3.0 gives back its null values as zeros.
-
-    Cost: one shuffle. A filter may have been applied before: all pieces of a row pass or none.
-    """
-    keys = [quoted(name) for name in rows.columns if name != D and name not in mapped]
-    firsts = [fn.first(quoted(name)).alias(name) for name in mapped]
-    return rows.groupBy(*keys).agg(fn.sum(D).alias(D), *firsts).where(fn.col(D) != 0)
+def _condition(where: str | Column) -> Column:
+    return fn.expr(where) if isinstance(where, str) else where
 
 
 def _needed(
@@ -126,11 +126,8 @@ def _needed(
     relation: Relation,
     shown: Sequence[str],
     where: str | Column | None,
-    consolidate: bool,
 ) -> list[str]:
-    """Return the columns to decode: rows are one only if all their columns agree."""
-    if consolidate:
-        return [c.name for c in relation.columns]
+    """Return the columns that are shown or that the filter reads."""
     read = () if where is None else referenced(spark, relation, where)
     names = dict.fromkeys([*shown, *(relation.by_id[i].name for i in read)])
     return list(names)

@@ -77,6 +77,32 @@ def test_consolidated_rows_come_once(spark: SparkSession, events: Events) -> Non
     assert frame.count() == len(expected)
 
 
+@pytest.mark.parametrize(
+    ("as_of", "where", "columns"),
+    [(None, None, None), (1000, "id >= 250 or flag", ["carrier", "id"])],
+)
+def test_slices_hold_what_spark_would_group(
+    spark: SparkSession,
+    events: Events,
+    monkeypatch: pytest.MonkeyPatch,
+    as_of: int | None,
+    where: str | None,
+    columns: list[str] | None,
+) -> None:
+    monkeypatch.setattr("strata.spark.slices.LEAST_BYTES", 1)
+    asked: Any = {"as_of": as_of, "where": where, "config": events.settings}
+    loose = snapshot(spark, NAME, **asked)
+    keys = [c for c in loose.columns if c != "d"]
+    grouped = loose.groupBy(*keys).agg(fn.sum("d").alias("d")).where("d <> 0")
+
+    frame = snapshot(spark, NAME, consolidate=True, columns=columns, **asked)
+
+    assert "Exchange" not in frame._jdf.queryExecution().executedPlan().toString()
+    assert frame.rdd.getNumPartitions() > 1
+    assert contents(frame) == contents(grouped.select(frame.columns))
+    assert frame.count() == grouped.count()
+
+
 @pytest.mark.parametrize(("sql", "keep"), FILTERS, ids=[sql for sql, _ in FILTERS])
 @pytest.mark.parametrize("pushdown", ["off", "on"])
 def test_a_filter_gives_its_rows_with_and_without_skipping(

@@ -13,7 +13,7 @@ from strata.fetch import BlobFile, load_manifest_of, part_batches, source_of
 from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.read import plan_read, read_updates, scan, scan_schema
+from strata.read import is_monotonic, plan_read, read_updates, scan, scan_schema
 from strata.state.transitions import advance_since
 from strata.store.memory import MemoryBlob
 from strata.store.open import Stores
@@ -298,3 +298,13 @@ def test_a_large_part_in_another_order_is_put_aside_and_right(
 ) -> None:
     monkeypatch.setattr(fetch, "SPILL_BYTES", 0)
     test_a_consolidated_scan_of_a_part_in_another_order_is_right()
+
+
+@pytest.mark.parametrize(("diff", "monotonic"), [(1, True), (-1, False)])
+def test_a_read_without_retractions_is_monotonic(diff: int, monotonic: bool) -> None:
+    relation = Relation(0, (Column(1, "c", parse_type("string")),), (1,), ())
+    stores = memory_stores()
+    create(stores, relation)
+    state = append(stores, "shard", 0, 1, [table(relation, [("a", 0, 1), ("b", 0, diff)])])
+
+    assert is_monotonic(plan_read(stores, state)) == monotonic

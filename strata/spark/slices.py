@@ -1,0 +1,97 @@
+"""Consolidated reads in Spark: the key space in slices, each merged by one task; no shuffle.
+
+A task reads the row groups of all runs that overlap its slice and streams them through the merge
+kernel: the first rows leave before the last ones are read, and memory is bounded by the heads of
+runs. No row is in two slices, and slices follow one another in the order of the relation.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from strata.fetch import Source
+from strata.format.columns import D, T
+from strata.format.encodings import spark_type
+from strata.format.manifest import PartRef
+from strata.model.schema import Column
+from strata.read import OUT_ROWS, ReadPlan, merged, overlapping, slices
+from strata.spark.carried import arrived, carried_type
+from strata.spark.rows import TASK_BYTES, TASKS_PER_CORE, PartReader, quoted, rows_ddl
+from strata.state.state import State
+from strata.store.open import Stores, open_stores
+from strata.updates.slices import Slice
+
+LEAST_BYTES: Final = 4 * 1024 * 1024  # of a slice: less is not worth a task
+
+
+@dataclass(frozen=True)
+class SliceReader:
+    """One slice of a consolidated read; picklable."""
+
+    shown: PartReader  # how rows are shown; it reads nothing here
+    shard: str
+    runs: tuple[tuple[PartRef, ...], ...]  # parts that may hold rows of the slice
+    piece: Slice
+    as_of: int
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """Yield the slice's rows, each once, in order: columns by name, then t and d.
+
+        Raises: Corrupt when a part is missing, damaged or not sorted; Unavailable.
+        """
+        shown = self.shown
+        blob = open_stores(shown.store).blob
+        source = Source(blob, self.shard, shown.relations, shown.read_format)
+        for table in merged(source, self.runs, self.as_of, self.piece):
+            for batch in table.to_batches(OUT_ROWS):
+                yield shown.shape(batch, "")
+
+
+@dataclass(frozen=True)
+class _Tasks:
+    """The function of `mapInArrow`: the row numbers that come in are the numbers of slices."""
+
+    readers: tuple[SliceReader, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from self.readers[number].read()
+
+
+def slice_readers(
+    stores: Stores, state: State, plan: ReadPlan, columns: tuple[Column, ...], tasks: int
+) -> tuple[SliceReader, ...]:
+    """Return the slices of a consolidated read, about `tasks` of equal size, more of a large one.
+
+    Shape: at least one; in the order of the relation.
+    """
+    shown = PartReader(
+        stores.settings, state.relations, columns, read_format=state.spec.read_format
+    )
+    total = sum(ref.size_bytes for ref in plan.fetched)
+    size = min(max(total // max(tasks, 1), LEAST_BYTES), TASK_BYTES)
+    return tuple(
+        SliceReader(shown, state.name, overlapping(state, plan, piece), piece, plan.as_of)
+        for piece in slices(state, plan, size)
+    )
+
+
+def consolidated_rows(
+    spark: SparkSession, stores: Stores, state: State, plan: ReadPlan, columns: tuple[Column, ...]
+) -> DataFrame:
+    """Return the rows of a plan, each once with its count, in some `columns`, then t and d.
+
+    Rows that differ in other columns only stay apart.
+    Cost: lazy; each slice reads all columns, and gives those asked for to Spark. No shuffle.
+    """
+    tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    readers = slice_readers(stores, state, plan, columns, tasks)
+    numbers = spark.range(0, len(readers), 1, len(readers))
+    rows = numbers.mapInArrow(_Tasks(readers), rows_ddl(columns))
+    if all(carried_type(c.type) == spark_type(c.type) for c in columns):
+        return rows
+    return rows.select(*(arrived(quoted(c.name), c.type) for c in columns), T, D)

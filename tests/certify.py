@@ -154,7 +154,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         seen = [observe(spark, mode, some, texts) for mode, some in zip(MODES, parts, strict=True)]
     if options.keep:
         options.keep.parent.mkdir(parents=True, exist_ok=True)
-        options.keep.write_bytes(pickle.dumps((options.seed, options.parts, seen)))
+        plain = [[(o.text, o.expr, o.answers) for o in found] for found in seen]
+        options.keep.write_bytes(pickle.dumps((options.seed, options.parts, plain)))
     wrong = [
         line
         for found, some in zip(seen, parts, strict=True)

@@ -27,10 +27,12 @@ from strata.expr.nodes import Call
 from strata.expr.registry import REGISTRY
 from strata.expr.spec import NO, Json, Numbers, Spec, Texts, hull, none_of, occupied
 from tests.certify import MODES, Observation, functions_in
-from tests.spark.oracle import abstract, escapes
+from tests.spark.oracle import Answers, abstract, escapes
 from tests.spark.ranges import ROWS_A_PART, Parts, random_parts
+from tests.spark.signatures import signatures
 
-PARTS: Final = 60  # of those that were certified
+PARTS: Final = 40  # of those that were certified
+SIGNATURES: Final = 30  # of a function, evenly from all that it has
 TABLE: Final = Path(__file__).parents[1] / "docs" / "mutations.md"
 
 Change = Callable[[Transfer], Transfer]
@@ -175,19 +177,35 @@ class Case:
     spec: Spec
 
 
-def cases(path: Path) -> Iterator[Case]:
+def wanted() -> Mapping[str, tuple[str, ...]]:
+    """Return signatures of each function: all, or evenly some of many."""
+    return {name: texts[:: -(-len(texts) // SIGNATURES)] for name, texts in signatures().items()}
+
+
+def functions(found: Iterator[Case], texts: Mapping[str, tuple[str, ...]]) -> dict[str, list[Case]]:
+    """Return the cases of each function that are tried."""
+    chosen: dict[str, list[Case]] = {name: [] for name in REGISTRY}
+    for case in found:
+        for name in set(functions_in(case.seen.expr)) & set(REGISTRY):
+            if case.seen.text in texts[name]:
+                chosen[name].append(case)
+    return chosen
+
+
+def cases(path: Path, texts: Mapping[str, tuple[str, ...]]) -> Iterator[Case]:
     """Yield the observations that certificates rest on, cut to the first parts."""
+    needed = {text for some in texts.values() for text in some}
     seed, count, kept = pickle.loads(path.read_bytes())
-    for number, found in enumerate(kept):
+    for number, (mode, found) in enumerate(zip(MODES, kept, strict=True)):
         whole = random_parts(seed + number, count)
         parts = Parts(whole.rows.slice(0, PARTS * ROWS_A_PART), whole.stats.slice(0, PARTS))
-        for one in found:
-            answers = replace(
-                one.answers,
-                values=one.answers.values.slice(0, PARTS * ROWS_A_PART),
-                failed=one.answers.failed[: PARTS * ROWS_A_PART],
-            )
-            yield Case(replace(one, answers=answers), parts, abstract(one.expr, parts))
+        for text, expr, known in found:
+            if text not in needed:
+                continue
+            rows = PARTS * ROWS_A_PART
+            answers = Answers(known.values.slice(0, rows), known.failed[:rows])
+            seen = Observation(mode, text, expr, answers)
+            yield Case(seen, parts, abstract(expr, parts))
 
 
 def attempt(entry: Entry, change: Change, found: Sequence[Case]) -> str:
@@ -258,10 +276,8 @@ def mutants(entry: Entry, found: Sequence[Case]) -> dict[str, str]:
 
 def main(argv: Sequence[str]) -> int:
     """Try every mutation of every function, and write the table."""
-    found: dict[str, list[Case]] = {name: [] for name in REGISTRY}
-    for case in cases(Path(argv[0])):
-        for name in set(functions_in(case.seen.expr)) & set(REGISTRY):
-            found[name].append(case)
+    texts = wanted()
+    found = functions(cases(Path(argv[0]), texts), texts)
     chosen = argv[1:] or tuple(REGISTRY)
     results = {name: mutants(REGISTRY[name], found[name]) for name in chosen}
     if len(argv) == 1:

@@ -54,6 +54,7 @@ class Decision:
     proof: Proof
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # a bound may become infinite
 def decide(
     filter: Filter,
     stats: pa.Table | pa.RecordBatch,

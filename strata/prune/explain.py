@@ -8,6 +8,7 @@ help.
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from strata.expr.entry import Context, bools
@@ -90,6 +91,7 @@ def reasons(  # noqa: PLR0913 - what is known of the parts, and of whom to speak
     return found
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # a bound may become infinite
 def judge(conjuncts: Sequence[Expr], interpreter: Interpreter, environment: Environment) -> Judged:
     """Evaluate the conjuncts on one part, as far as `decide` looks for its verdict, and all."""
     judged, reached = Judged(), True

@@ -218,13 +218,13 @@ def test_a_writer_may_meet_its_own_dead_bytes(world: World) -> None:
 
 
 def test_a_zombie_compaction_changes_nothing(world: World) -> None:
-    world.append(1)
-    world.append(2)
+    world.append(1, 3)
+    world.append(2, 4)  # between those: a merge keeps neither part as it is
     other = world.healthy()
 
     def overtaken(function: Any, tasks: Any) -> Iterator[Any]:
         found = [function(task) for task in tasks]
-        other.append(3)
+        other.append(5)
         other.settle()  # it sleeps; the generation in which it wrote is behind the fence
         yield from found
 
@@ -239,13 +239,13 @@ def test_a_zombie_compaction_changes_nothing(world: World) -> None:
 
 
 def test_a_compaction_that_another_overtook_brings_nothing_back(world: World) -> None:
-    world.append(1)
-    world.append(2)
+    world.append(1, 3)
+    world.append(2, 4)  # between those: a merge keeps neither part as it is
     other = world.healthy()
 
     def overtaken(function: Any, tasks: Any) -> Iterator[Any]:
         found = [function(task) for task in tasks]
-        other.append(3)
+        other.append(5)
         other.compact()
         other.settle()
         yield from found
@@ -259,14 +259,14 @@ def test_a_compaction_that_another_overtook_brings_nothing_back(world: World) ->
 
 
 def test_who_planned_within_the_grace_reads_without_a_hold(world: World) -> None:
-    world.append(1)
-    world.append(2)
+    world.append(1, 3)
+    world.append(2, 4)  # between those: a merge keeps neither part as it is
     planned = world.state
     world.compact()
     world.sweep()
 
     assert world.sweep(hours=0.9).deleted == 0
-    assert world.read(planned) == [1, 2]
+    assert world.read(planned) == [1, 2, 3, 4]
     world.settle()
     with pytest.raises(Corrupt):  # too late, and told so: never other rows
         world.read(planned)
@@ -274,10 +274,10 @@ def test_who_planned_within_the_grace_reads_without_a_hold(world: World) -> None
 
 @pytest.mark.parametrize("ahead_hours", [-10_000, -2, 2, 10_000])
 def test_a_clock_that_is_wrong_loses_nothing(world: World, ahead_hours: int) -> None:
-    world.append(1)
-    world.append(2)
+    world.append(1, 3)
+    world.append(2, 4)  # between those: a merge keeps neither part as it is
     world.compact()
-    slow = world.write([3])
+    slow = world.write([5])
     wrong = Stores(
         world.inner.blob, world.inner.consensus,
         lambda: world.now_ms + ahead_hours * HOUR, world.inner.settings,
@@ -288,10 +288,10 @@ def test_a_clock_that_is_wrong_loses_nothing(world: World, ahead_hours: int) -> 
         gc.collect(wrong, "s", SETTINGS)
         world.check()
     try:
-        world.commit(slow, [3])
+        world.commit(slow, [5])
     except Fenced:
         assert slow.manifest not in {b.manifest for b in world.state.batches}
-    world.append(4)
+    world.append(6)
     for _ in range(3):
         gc.collect(world.stores, "s", SETTINGS)
         world.check()
@@ -313,8 +313,8 @@ class StaleBlob(FaultyBlob):
 def test_a_stale_or_short_listing_only_delays(world: World) -> None:
     blob = StaleBlob(world.inner.blob, Faults())
     stale = Stores(blob, world.inner.consensus, world.inner.clock, world.inner.settings)
-    world.append(1)
-    world.append(2)
+    world.append(1, 3)
+    world.append(2, 4)  # between those: a merge keeps neither part as it is
     world.write([9])
     gc.collect(stale, "s", SETTINGS)
     world.compact()

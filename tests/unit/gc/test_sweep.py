@@ -42,7 +42,7 @@ def fate_of(world: World, key: str) -> tuple[Fate, str]:
 
 def test_what_compaction_left_behind_goes_and_nothing_else(world: World) -> None:
     for number in range(4):
-        world.append(*range(100 * number, 100 * number + 100))
+        world.append(*range(number, 400, 4))
     before = world.stored()
     world.compact()
     live = set(world.stored()) - set(before)
@@ -54,8 +54,8 @@ def test_what_compaction_left_behind_goes_and_nothing_else(world: World) -> None
 
 
 def test_what_the_first_sweeps_leave_has_its_reason(world: World) -> None:
-    world.append(1)
-    world.append(2)
+    world.append(1, 3)
+    world.append(2, 4)  # between those: a merge keeps neither part as it is
     world.compact()
     orphan = world.write([3])
 
@@ -68,8 +68,8 @@ def test_what_the_first_sweeps_leave_has_its_reason(world: World) -> None:
 
 
 def test_a_plan_says_what_a_sweep_does_and_changes_nothing(world: World) -> None:
-    world.append(1)
-    world.append(2)
+    world.append(1, 3)
+    world.append(2, 4)  # between those: a merge keeps neither part as it is
     world.compact()
     for _ in range(4):
         world.now_ms += HOUR
@@ -93,8 +93,8 @@ def test_a_young_generation_is_not_closed(world: World) -> None:
 
 
 def test_a_hold_keeps_what_it_reads_until_it_is_released_or_long_expired(world: World) -> None:
-    world.append(1)
-    world.append(2)
+    world.append(1, 3)
+    world.append(2, 4)  # between those: a merge keeps neither part as it is
     take = partial(hold, name="reader", since=0, lease_ms=100 * HOUR)
     world.machine.apply("s", take)
     planned = world.state
@@ -102,18 +102,18 @@ def test_a_hold_keeps_what_it_reads_until_it_is_released_or_long_expired(world: 
 
     world.settle()
 
-    assert world.read(planned) == [1, 2]
+    assert world.read(planned) == [1, 2, 3, 4]
     assert gc.plan(world.stores, "s", SETTINGS).held_by == ("reader",)
     world.now_ms += 97 * HOUR + 1  # expired by a moment: its clock may be behind ours
     world.sweep(hours=0)
-    assert world.read(planned) == [1, 2]
+    assert world.read(planned) == [1, 2, 3, 4]
     assert world.settle() == 4
     world.check()
 
 
 def test_released_holds_keep_nothing(world: World) -> None:
-    world.append(1)
-    world.append(2)
+    world.append(1, 3)
+    world.append(2, 4)  # between those: a merge keeps neither part as it is
     world.machine.apply("s", partial(hold, name="reader", since=0, lease_ms=100 * HOUR))
     world.compact()
     world.settle()
@@ -301,8 +301,8 @@ def test_the_leak_detector_sees_both_directions(world: World) -> None:
 def test_settings_that_wait_for_nothing_need_two_sweeps(world: World) -> None:
     """Whoever is sure that nobody writes can insist: the fence still is one sweep behind."""
     at_once = Settings(gc=GcSettings(grace_ms=0))
-    world.append(1)
-    world.append(2)
+    world.append(1, 3)
+    world.append(2, 4)  # between those: a merge keeps neither part as it is
     world.compact()
 
     deleted = [gc.collect(world.stores, "s", at_once).deleted for _ in range(4)]

@@ -1,0 +1,55 @@
+"""A collection is read by name in Spark, filters and all, and few parts are fetched for it."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
+
+from strata.collections import create_collections
+from strata.compact import compact_shard
+from strata.errors import InvalidRequest
+from strata.machine import Machine
+from strata.model.schema import Column, Relation
+from strata.model.settings import CompactSettings, Settings, StoreSettings
+from strata.model.types import parse_type
+from strata.spark.snapshot import snapshot
+from strata.store.open import open_stores
+from tests.stored import append, create
+from tests.updates import table
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = (
+    Column(1, "tenant", parse_type("string"), nullable=False),
+    Column(2, "id", parse_type("int64")),
+)
+RELATION = Relation(0, COLUMNS, (1, 2), ())
+
+
+@pytest.mark.slow
+def test_a_collection_is_read_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    store = StoreSettings(f"file://{tmp_path}/blob", f"sqlite:///{tmp_path}/consensus.db")
+    stores, settings = open_stores(store), Settings(store, compact=CompactSettings())
+    create(stores, RELATION)
+    names = ["a", "b", "c"]
+    for day in range(2):
+        rows = [(name, 100 * day + i, day, 1) for name in names for i in range(30)]
+        append(stores, "shard", day, day + 1, [table(RELATION, rows)])
+    create_collections(Machine(stores), "shard", names)
+    compact_shard(stores, "shard", settings, full=True)
+
+    whole = snapshot(spark, "shard", collection="b", config=settings)
+    some = snapshot(
+        spark, "shard", collection="b", where="id < 5 or id = 103", columns=["id"],
+        consolidate=True, config=settings,
+    )  # fmt: skip
+    by_column = snapshot(spark, "shard", collection="c", where=fn.col("id") > 128, config=settings)
+
+    assert {(r.tenant, r.id) for r in whole.collect()} == {
+        ("b", 100 * day + i) for day in range(2) for i in range(30)
+    }
+    assert sorted(r.id for r in some.collect()) == [0, 1, 2, 3, 4, 103]
+    assert [(r.tenant, r.id) for r in by_column.collect()] == [("c", 129)]
+    with pytest.raises(InvalidRequest, match="no such collection"):
+        snapshot(spark, "shard", collection="nope", config=settings)

@@ -520,5 +520,5 @@ TestShardOnSqlite.settings = settings(
 )
 TestShardOnPostgres = PostgresShardLaw.TestCase
 TestShardOnPostgres.settings = settings(
-    max_examples=max(5, settings.default.max_examples // 8), stateful_step_count=25
+    max_examples=max(3, settings.default.max_examples // 20), stateful_step_count=20
 )

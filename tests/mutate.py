@@ -243,6 +243,11 @@ def same(a: Spec, b: Spec) -> bool:
     pairs = [(a.null, b.null), (a.fail, b.fail)]
     if isinstance(a.values, Json):
         pairs += [(occupied(a.values), occupied(b.values))]
+    elif isinstance(a.values, Numbers) and isinstance(b.values, Numbers):
+        pairs += [(a.values.empty, b.values.empty), (a.values.nan, b.values.nan)]
+        lanes = ((a.values.low, b.values.low), (a.values.high, b.values.high))
+        some = ~a.values.empty  # bounds of nothing mean nothing
+        pairs += [(np.where(some, x, 0), np.where(some, y, 0)) for x, y in lanes]
     else:
         names = [f.name for f in fields(a.values) if f.name not in ("child", "inside")]
         pairs += [(getattr(a.values, name), getattr(b.values, name)) for name in names]

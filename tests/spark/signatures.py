@@ -60,6 +60,7 @@ def _logic() -> Iterator[tuple[str, str]]:
     yield "and", "i = 0 and 1 / i > 2"
     yield "or", "b or b2"
     yield "or", "i = 0 or 1 / i > 2"
+    yield "or", "b or 1 / i > 2"
     yield "not", "not b"
     yield "not", "not (i < i2)"
     for column in (*NUMBERS, "day", "ts", "s", "b", "js"):
@@ -82,6 +83,7 @@ def _logic() -> Iterator[tuple[str, str]]:
     yield "if", "if(b and b2, get_json_object(js, '$.s'), s)"
     yield "case_when", "case when b then i when i > 0 then i2 else 7 end"
     yield "case_when", "case when i = 0 then 0 else 10 div i end"
+    yield "case_when", "case when b then i else 10 div i2 end"
     yield "coalesce", "coalesce(b, b2, false)"
     yield "coalesce", "coalesce(get_json_object(js, '$.n'), s)"
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from strata import __version__
 from strata.audit.blame import Lie, find_lies
 from strata.audit.verdict import Verdict
 from strata.errors import Corrupt, Unavailable
+from strata.expr.calendar import DAY_US
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr
 from strata.format.manifest import PartRef, part_refs
@@ -27,6 +29,8 @@ from strata.read import read_updates
 from strata.state.state import Batch, State
 from strata.stats.collect import collect
 from strata.store.open import Stores
+
+INSTANTS: Final = 4  # steps in which the span of a clock is judged; each reads the parts again
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,20 @@ class Decisions:
     bytes_total: int
     skipped: tuple[Skipped, ...]
     parts_without_stats: int
+
+
+def instants(filter: Filter) -> list[int]:
+    """Return when the clock of a filter stands where its rows are judged, in microseconds.
+
+    A skip claims the whole span: beside its ends it is judged inside, at even distances and where
+    days change in UTC. Evidence, as all of soft evaluation: more instants than these are not tried.
+    """
+    low, high = filter.now_low, filter.now_high
+    even = {low + (high - low) * step // INSTANTS for step in range(INSTANTS + 1)}
+    first, last = low // DAY_US + 1, high // DAY_US
+    apart = max(last - first, 0) // INSTANTS + 1
+    days = {day * DAY_US for day in range(first, last + 1, apart)}
+    return sorted(even | days | {day - 1 for day in days if day - 1 >= low})
 
 
 def decide_all(stores: Stores, state: State, filter: Filter) -> Decisions:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from strata.audit.run import Check, Scope, ValidationReport, validate_shard
-from strata.audit.soft import Evaluated, Evaluator
+from strata.audit.soft import Evaluated, Evaluator, instants
 from strata.errors import Corrupt, StrataError
 from strata.expr.filter import Filter
 from strata.filters import RegisteredFilter
@@ -80,7 +80,7 @@ def _count(
     names = [relation.by_id[i].name for i in referenced(spark, relation, filter.sql)]
     rows = part_rows(spark, store, relations, refs, names, part_column=PART)
     counted = rows.groupBy(PART).agg(F.count("*").alias("rows"), F.lit(0).alias("accepted"))
-    for now in {filter.now_low, filter.now_high}:
+    for now in instants(filter):
         accepted = row_filter(spark, rows, filter.sql, now).groupBy(PART)
         counted = counted.unionByName(
             accepted.agg(F.lit(0).alias("rows"), F.count("*").alias("accepted"))

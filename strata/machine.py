@@ -100,7 +100,13 @@ class Machine:
         """
         keys = self._retry(self.stores.consensus.list)
         names = sorted(name for key in keys if (name := parse_state_key(key)) is not None)
-        return [n for n in names if dropped or not self.load(n, dropped=True).dropped]
+        return [name for name in names if dropped or not self._is_dropped(name)]
+
+    def _is_dropped(self, name: str) -> bool:
+        # One state that cannot be understood here must not hide the others.
+        with suppress(InvalidRequest, Corrupt):
+            return self.load(name, dropped=True).dropped is not None
+        return False
 
     def states(self, name: str, from_seqno: int = 0) -> Iterator[State]:
         """Yield the states that are still stored, oldest first, the newest at the time included.

@@ -358,3 +358,30 @@ def test_processes_that_append_at_once_lose_and_double_nothing(tmp_path: Path) -
     assert len(manifests) == len(set(manifests)) == 75
     assert state.upper == 75
     assert state.seqno == 76
+
+
+def test_old_states_are_dropped_by_themselves(world: World) -> None:
+    """The clock goes a day a call: nothing but the newest states is young."""
+    days = count(1, 86_400_000)
+    world.stores = replace(world.stores, clock=lambda: next(days))
+    machine = world.machine()
+    machine.create(spec())
+    for number in range(64 * 6):
+        machine.append("events", token=str(number), lower=number, upper=number + 1)
+    newest = machine.load("events").seqno
+    assert len(world.seqnos()) <= 256 + 64
+    assert world.seqnos()[-1] == newest
+    assert [s.seqno for s in machine.states("events")] == world.seqnos()
+
+
+def test_a_state_that_cannot_be_read_does_not_hide_the_other_shards(
+    machine: Machine, world: World
+) -> None:
+    machine.create(spec("other"))
+    machine.create(spec("gone"))
+    machine.drop("gone", by="ann", reason="moved")
+    world.consensus.log[state_key("other")] = [Versioned(1, b'{"format": 9, "state": {}}')]
+    assert machine.names() == ["events", "other"]
+    assert machine.names(dropped=True) == ["events", "gone", "other"]
+    with pytest.raises(InvalidRequest, match="newer version"):
+        machine.load("other")

@@ -19,6 +19,7 @@ from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.fetch import StoredManifest, load_manifest_of
 from strata.format.manifest import SCHEMA, PartRef, part_refs, stats_columns
+from strata.groups import row_groups, wants_groups
 from strata.model.spec import MODES
 from strata.model.time import MIN_TIME, format_time
 from strata.prune import Decision, conjuncts, decide, needed_columns, proofs
@@ -83,6 +84,15 @@ class ReadPlan:
         """Return how many parts are fetched."""
         return sum(len(run.parts) for run in self.runs)
 
+    def groups_of(self, ref: PartRef) -> tuple[int, ...]:
+        """Return the row groups of a fetched part that are read."""
+        return self.groups.get(ref.key, tuple(range(len(ref.splits))))
+
+    @property
+    def groups_fetched(self) -> int:
+        """Return how many row groups are read."""
+        return sum(len(self.groups_of(ref)) for ref in self.fetched)
+
     @property
     def parts_skipped(self) -> int:
         """Return how many parts are left out, dropped batches included."""
@@ -111,7 +121,7 @@ class ReadPlan:
         return self.bytes_fetched + self.bytes_skipped
 
 
-def plan_read(
+def plan_read(  # noqa: PLR0913 - options, by name
     stores: Stores,
     state: State,
     *,
@@ -119,11 +129,13 @@ def plan_read(
     filter: Filter | None = None,
     mode: str | None = None,
     kill: bool = False,
+    groups: bool = True,
 ) -> ReadPlan:
     """Return which parts a read at `as_of` fetches; None is the newest readable time.
 
     `mode` None obeys the shard's rollout: `off` and `soft` fetch everything, `on` skips, `audit`
     skips all but a sample. `kill` is the global switch: it fetches everything, whatever else.
+    `groups` chooses row groups of the parts as well, where parts are skipped at all.
 
     Errs: may fetch a part that has no needed row, never leaves out one that has.
     Raises: InvalidRequest for an `as_of` outside [since, upper); Corrupt for a bad manifest.
@@ -141,6 +153,7 @@ def plan_read(
     return ReadPlan(
         state.name, at, applied, tuple(search.runs), frozenset(search.audited),
         tuple(search.left_out), tuple(search.dropped), tuple(search.tally.parts),
+        search.groups if groups else {},
     )  # fmt: skip
 
 
@@ -156,6 +169,7 @@ class _Search:
         self.left_out: list[LeftOut] = []
         self.dropped: list[Batch] = []
         self.audited: set[str] = set()
+        self.groups: dict[str, tuple[int, ...]] = {}
         self.tally = _Tally(state, proof)
 
     def visit(self, batch: Batch) -> None:
@@ -195,7 +209,12 @@ class _Search:
         if not fetched.any():
             return [], judged.num_rows
         wanted = rows[fetched]
-        return part_refs(manifest.read(SCHEMA.names, piece).take(pa.array(wanted))), judged.num_rows
+        details = manifest.read(SCHEMA.names, piece).take(pa.array(wanted))
+        if self._proof is not None and keep.any():
+            exact = pa.array(keep[fetched])  # a sampled part is read whole
+            known = judged.take(pa.array(rows[keep]))
+            self.groups |= _groups(self._state, details.filter(exact), known, self._proof)
+        return part_refs(details), judged.num_rows
 
     def _judged_by(self) -> set[str]:
         """Return the columns that tell which parts are fetched; the rest is read of these only."""
@@ -339,6 +358,19 @@ def _keep(
 def _names_parts(state: State) -> bool:
     """Return whether parts are in quarantine: their keys are the words with a slash."""
     return any("/" in word for word in state.rollout.quarantine)
+
+
+def _groups(
+    state: State, manifest: pa.Table, judged: pa.Table, filter: Filter
+) -> dict[str, tuple[int, ...]]:
+    """Return the row groups to read of kept parts; one in quarantine is read whole."""
+    if not wants_groups(filter, state.relation):
+        return {}
+    if _names_parts(state):
+        plain = pa.array(~suspects(state, manifest))
+        manifest, judged = manifest.filter(plain), judged.filter(plain)
+    stats = part_stats(state, judged, filter)
+    return row_groups(filter, manifest, stats, state.relations, state.rollout.quarantine)
 
 
 def suspects(state: State, manifest: pa.Table) -> Mask:

@@ -15,7 +15,7 @@ from strata.machine import Machine
 from strata.model.schema import Relation
 from strata.model.settings import Settings
 from strata.model.time import format_time
-from strata.read import ReadPlan, plan_read, scan
+from strata.read import ReadPlan, plan_read, scan, scan_schema
 from strata.schema import change_schema, describe_schema
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
 from strata.state.state import Batch, State
@@ -62,6 +62,25 @@ class Shard:
         state = self.state()
         plan = plan_read(self.stores, state, as_of=as_of)
         yield from scan(self.stores, state, plan, columns=columns, consolidate=consolidate)
+
+    def stream(
+        self,
+        *,
+        as_of: int | None = None,
+        columns: Sequence[str] | None = None,
+        consolidate: bool = False,
+    ) -> pa.RecordBatchReader:
+        """Return what `scan` yields as an Arrow stream, which DuckDB, Polars and pandas take.
+
+        It can be read once; parts are fetched as it is read, some ahead.
+        Raises: InvalidRequest at once. What goes wrong later passes through Arrow and comes as
+        `pyarrow.ArrowInvalid`, with the text of the error.
+        """
+        state = self.state()
+        plan = plan_read(self.stores, state, as_of=as_of)
+        schema = scan_schema(state.relation, columns)
+        rows = scan(self.stores, state, plan, columns=columns, consolidate=consolidate)
+        return pa.RecordBatchReader.from_batches(schema, rows)
 
     def inspect(self) -> dict[str, Any]:
         """Return what is known of the shard, as `strata inspect --json` prints it."""

@@ -177,7 +177,8 @@ class StrataReader(DataSourceReader):
             return list(map(Merged, slice_readers(stores, state, plan, columns, TASKS)))
         reader = PartReader(
             stores.settings, state.relations, columns,
-            as_of=plan.as_of, read_format=state.spec.read_format,
+            as_of=plan.as_of, read_format=state.spec.read_format, groups=plan.groups,
+            settings=settings.read,
         )  # fmt: skip
         # An empty list would become one partition of None.
         groups = group_parts(plan.fetched, TASKS) or ((),)

@@ -105,21 +105,26 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
     part_column: str | None = None,
     as_of: int | None = None,
     read_format: str = "structured",
+    groups: Mapping[str, tuple[int, ...]] | None = None,
+    settings: ReadSettings = ReadSettings(),  # noqa: B008 - frozen
 ) -> DataFrame:
     """Return the rows of `parts` in the columns of the last relation.
 
     Shape: `columns` by name (None: all, in declared order), then t and d, then `part_column`
     with the part's key if it is asked for. With `as_of`, updates after it are left out and the
-    times of the others advanced to it; without, times are as stored.
+    times of the others advanced to it; without, times are as stored. `groups` names row groups
+    to read, by part, as a plan does.
     Cost: lazy; at an action each part is read once.
     """
     wanted = wanted_columns(relations[-1], columns)
-    reader = PartReader(store, tuple(relations), wanted, part_column, as_of, read_format)
+    reader = PartReader(
+        store, tuple(relations), wanted, part_column, as_of, read_format, groups or {}, settings
+    )
     schema = rows_ddl(wanted, part_column)
     if parts:
-        groups = group_parts(parts, TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
-        numbers = spark.range(0, len(groups), 1, len(groups))
-        rows = numbers.mapInArrow(_Tasks(reader, groups), schema)
+        tasks = group_parts(parts, TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+        numbers = spark.range(0, len(tasks), 1, len(tasks))
+        rows = numbers.mapInArrow(_Tasks(reader, tasks), schema)
     else:
         rows = spark.createDataFrame([], schema)
     if all(carried_type(c.type) == spark_type(c.type) for c in wanted):

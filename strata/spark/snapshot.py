@@ -100,7 +100,7 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
     else:
         rows = part_rows(
             spark, stores.settings, state.relations, plan.fetched, needed,
-            as_of=plan.as_of, read_format=state.spec.read_format,
+            as_of=plan.as_of, read_format=state.spec.read_format, groups=plan.groups,
         )  # fmt: skip
     if condition is not None and filter is not None:
         rows = row_filter(spark, rows, condition, filter.now_low)

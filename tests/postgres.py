@@ -6,12 +6,14 @@ then it runs as `nobody`.
 """
 
 import atexit
+import ctypes
 import os
 import pwd
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from functools import cache
@@ -57,12 +59,13 @@ def _server() -> str:
     process: subprocess.Popen[bytes]
     for _ in range(STARTS):
         port = _free_port()
-        options = [f"--{o}" for o in (*_QUICK, f"port={port}", "listen_addresses=127.0.0.1")]
+        flags = [f"--{o}" for o in (*_QUICK, f"port={port}", "listen_addresses=127.0.0.1")]
         command = [
-            str(x) for x in (programs / "postgres", "-D", folder / "data", f"-k{folder}", *options)
+            str(x) for x in (programs / "postgres", "-D", folder / "data", f"-k{folder}", *flags)
         ]
         with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", **user)
+            options = {"stdout": log, "stderr": log, "preexec_fn": _die_with_parent, **user}
+            process = subprocess.Popen(command, cwd="/", **options)
         atexit.register(_stop, process, folder, os.getpid())
         address = f"postgresql+psycopg://strata@127.0.0.1:{port}/postgres"
         if _answers(address, process):
@@ -133,6 +136,12 @@ def _answers(address: str, process: subprocess.Popen[bytes]) -> bool:
     finally:
         engine.dispose()
     return False
+
+
+def _die_with_parent() -> None:
+    """Ask Linux to end the server with us, also when we are killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGINT)  # PR_SET_PDEATHSIG
 
 
 def _stop(process: subprocess.Popen[bytes], folder: Path | None, owner: int) -> None:

@@ -34,7 +34,6 @@ from strata.format.encodings import UNBOUNDED_NUMERIC
 from strata.format.nested import is_listed, items
 from strata.format.physical import numbers, offsets, valid_mask
 from strata.format.words import Ints
-from strata.kernels.digest_words import add_hashes, add_hashes_of, mix_all, text_digests
 from strata.model.schema import Relation
 
 Words = npt.NDArray[np.uint64]
@@ -64,6 +63,8 @@ def row_hashes(batch: pa.RecordBatch, relation: Relation) -> Words:
 
 def _hashes(rows: int, columns: Iterable[tuple[int, pa.Array]]) -> Words:
     """Return H of rows made of columns and their ids."""
+    from strata.kernels.digest_words import add_hashes, add_hashes_of, mix_all  # the compiler
+
     sums = np.full(rows, START, np.uint64)
     for number, array in columns:
         seed = mix(np.array([number], np.uint64))[0]
@@ -137,6 +138,8 @@ def _pairs(array: pa.Array) -> Words:
 
 def _text_words(array: pa.Array) -> Words:
     """Return w(text) of each value."""
+    from strata.kernels.digest_words import text_digests  # loads the compiler
+
     data = array.buffers()[2] if len(array) else None
     found = np.empty(len(array), np.uint64)
     text_digests(offsets(array), np.frombuffer(data or b"", np.uint8), found)

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from strata.errors import Corrupt
 from strata.format.columns import D, T
-from strata.kernels.merge_words import add_up
 from strata.model.schema import Relation
 from strata.updates.order import Ints, Mask, equal_adjacent, one_chunk, sort_names
 
@@ -60,6 +59,8 @@ def consolidate_arranged(table: pa.Table, order: Ints, equal: Mask) -> pa.Table:
     `equal`: for each row in order, whether it equals the one before it.
     Raises: Corrupt when a sum of diffs leaves int64.
     """
+    from strata.kernels.merge_words import add_up  # loads the compiler
+
     diffs = one_chunk(table.column(D)).to_numpy()
     rows, sums = np.empty_like(order), np.empty_like(order)
     made = add_up(diffs, order, equal, rows, sums)

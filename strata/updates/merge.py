@@ -28,7 +28,6 @@ from strata.errors import Corrupt
 from strata.format.columns import updates_schema
 from strata.format.sortable import sortable_bytes
 from strata.model.schema import Relation
-from strata.updates.arrange import arrange
 from strata.updates.consolidate import advance, consolidate_arranged
 from strata.updates.order import Ints, one_chunk, sort_names
 
@@ -148,6 +147,8 @@ def consolidate_sorted(
     All rows must lie in [floor, cut]; None is open.
     Raises: Corrupt when they do not, or when a table is not sorted.
     """
+    from strata.updates.arrange import arrange  # loads the compiler
+
     names = sort_names(relation)
     bounds = sorted(
         ((row_at(table, 0, names), row_at(table, table.num_rows - 1, names), number)

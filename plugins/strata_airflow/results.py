@@ -17,7 +17,8 @@ FINAL_CODES: Final = {
     2: "bad request",
     3: "soft evaluation found a mismatch",
 }
-FINAL_KINDS: Final = frozenset({"InvalidRequest", "Corrupt", "Fenced"})
+# Not Fenced: that try took too long and gave up its handle, the next one begins with a new one.
+FINAL_KINDS: Final = frozenset({"InvalidRequest", "Corrupt"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ def test_the_job_gets_master_memory_flags_and_the_workers_python(context, connec
         (2, {}, True),
         (3, {"shards": [], "alerts": [{"shard": "a", "part": "p", "bound": "low"}]}, True),
         (4, {"error": {"kind": "Conflict", "message": "lost"}}, False),
-        (4, {"error": {"kind": "Fenced", "message": "expired"}}, True),
+        (4, {"error": {"kind": "Fenced", "message": "expired"}}, False),
         (137, {}, False),
     ],
 )

@@ -4,17 +4,20 @@ A `Shard` holds no state: each call loads the head. It only delegates; the work 
 `write`, `read`, `compact`, `backfill`, `audit` and the state machine.
 """
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import pyarrow as pa
 
+from strata.changes import Stretch, listen
 from strata.expr.filter import Filter
 from strata.machine import Machine
 from strata.model.schema import Relation
 from strata.model.settings import Settings
-from strata.model.time import format_time
+from strata.model.time import MIN_TIME, format_time
 from strata.read import ReadPlan, plan_read, scan, scan_schema
 from strata.schema import change_schema, describe_schema
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
@@ -32,6 +35,9 @@ __all__ = [
     "open_shard",
     "summarise",
 ]
+
+
+_a_second: Final = partial(time.sleep, 1.0)
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,19 @@ class Shard:
         schema = scan_schema(state.relation, columns)
         rows = scan(self.stores, state, plan, columns=columns, consolidate=consolidate)
         return pa.RecordBatchReader.from_batches(schema, rows)
+
+    def listen(
+        self,
+        lower: int = MIN_TIME,
+        *,
+        columns: Sequence[str] | None = None,
+        wait: Callable[[], object] = _a_second,
+    ) -> Iterator[tuple[Stretch, Iterator[pa.RecordBatch]]]:
+        """Yield the changes from `lower` on, each update once; see `strata.changes.listen`.
+
+        After a snapshot at `as_of`, the changes go on at as_of + 1.
+        """
+        yield from listen(self.stores, self.name, lower, columns=columns, wait=wait)
 
     def inspect(self) -> dict[str, Any]:
         """Return what is known of the shard, as `strata inspect --json` prints it."""

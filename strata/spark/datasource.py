@@ -52,11 +52,13 @@ from strata.spark.rows import (
 )
 from strata.spark.slices import SliceReader, slice_readers
 from strata.spark.snapshot import check_pushdown
+from strata.spark.stream import StrataStreamReader
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
 
 NAME: Final = "strata"
-OPTIONS: Final = ("shard", "config", "as_of", "where", "pushdown", "consolidate", "path")
+OPTIONS: Final = ("shard", "config", "as_of", "where", "pushdown", "consolidate", "start", "path")
+OF_STREAMS: Final = ("shard", "config", "start", "path")
 TASKS: Final = 16  # partitions of a small read; the reader is not told how many cores there are
 
 
@@ -87,6 +89,7 @@ class Request:
     filter: Filter | None
     pushdown: str | None
     consolidate: bool
+    start: int | None  # only of streams
 
     def settings(self) -> Settings:
         """Return the settings of this process, under the option `config`."""
@@ -128,7 +131,21 @@ class StrataSource(DataSource):
 
     def reader(self, schema: StructType) -> "StrataReader":
         """Return the reader of the columns in `schema`."""
-        return StrataReader(request(dict(self.options)), schema)
+        asked = request(dict(self.options))
+        if asked.start is not None:
+            raise InvalidRequest("only a stream has a start", option="start", cure="as_of")
+        return StrataReader(asked, schema)
+
+    def streamReader(self, schema: StructType) -> StrataStreamReader:  # noqa: N802 - Spark's name
+        """Return the reader of the changes of the columns in `schema`."""
+        asked = request(dict(self.options))
+        wrong = sorted({key.lower() for key in self.options} - set(OF_STREAMS))
+        if wrong:
+            cure = "filter and aggregate the stream itself; see strata.spark.stream"
+            raise InvalidRequest(
+                "a stream of changes has no such option", option=wrong[0], cure=cure
+            )
+        return StrataStreamReader(asked.shard, asked.settings(), asked.start, TASKS, schema)
 
 
 class _Bonus:
@@ -232,6 +249,7 @@ def request(options: dict[str, str]) -> Request:
         _where(given["where"]) if "where" in given else None,
         check_pushdown(given.get("pushdown")),
         consolidate == "true",
+        parse_time(given["start"]) if "start" in given else None,
     )
 
 

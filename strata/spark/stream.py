@@ -1,0 +1,85 @@
+"""The streaming side of the data source: `spark.readStream.format("strata")`.
+
+    spark.readStream.format("strata").option("shard", "flights").load().writeStream...
+
+Each update comes once, as it was written: columns, then `t` and `d`. An offset is the time up to
+which all was read, so a query goes on from its checkpoint with nothing lost or doubled, also when
+the shard was compacted meanwhile. Options: `shard`; `config`; `start`, the first time that is
+wanted, milliseconds or ISO 8601; without it from the beginning. After a snapshot at `as_of`, the
+stream begins at as_of + 1.
+
+A query that sleeps until compaction has moved the times it has not read fails, and says so.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from strata.changes import Stretch, plan_changes
+from strata.format.columns import D, T
+from strata.machine import Machine
+from strata.model.settings import Settings
+from strata.model.time import MIN_TIME
+from strata.spark.rows import PartReader, group_parts, wanted_columns
+from strata.store.open import open_stores
+
+UPPER = "upper"  # of an offset: all updates before this time were read
+
+
+@dataclass
+class ChangesOf(InputPartition):
+    """What one task reads."""
+
+    reader: PartReader
+    stretch: Stretch  # with the parts of this task only
+
+
+class StrataStreamReader(DataSourceStreamReader):
+    """Plans stretches of time on the newest state, reads their parts in tasks."""
+
+    def __init__(
+        self, shard: str, settings: Settings, start: int | None, tasks: int, schema: StructType
+    ) -> None:
+        """Keep what was asked; `tasks` is how many a stretch is cut into."""
+        self.shard, self.settings, self.start = shard, settings, start
+        self.tasks, self.schema = tasks, schema
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        """Return where a query without a checkpoint begins."""
+        return {UPPER: MIN_TIME if self.start is None else self.start}
+
+    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802
+        """Return the shard's upper: everything before it is complete."""
+        upper = Machine(open_stores(self.settings.store)).load(self.shard).upper
+        return {UPPER: max(upper, start[UPPER])}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """Return one partition for each task.
+
+        Raises: InvalidRequest when compaction has overtaken the query, or a column is gone.
+        """
+        stores = open_stores(self.settings.store)
+        state = Machine(stores).load(self.shard)
+        names = [name for name in self.schema.fieldNames() if name not in (T, D)]
+        reader = PartReader(
+            stores.settings, state.relations, wanted_columns(state.relation, names),
+            read_format=state.spec.read_format, settings=self.settings.read,
+        )  # fmt: skip
+        stretch = plan_changes(stores, state, start[UPPER], end[UPPER])
+        # An empty list would become one partition of None.
+        groups = group_parts(list(stretch.parts), self.tasks) or ((),)
+        return [ChangesOf(reader, Stretch(stretch.lower, stretch.upper, g)) for g in groups]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the partition's rows in exactly the schema that Spark checks them against."""
+        assert isinstance(partition, ChangesOf)
+        schema = to_arrow_schema(self.schema, timezone="UTC")
+        for batch in partition.reader.read(partition.stretch.parts):
+            rows = partition.stretch.within(batch)
+            arrays = [rows.column(field.name).cast(field.type) for field in schema]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,89 @@
+"""`spark.readStream.format("strata")` gives each update once, also from a checkpoint."""
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from strata.compact import compact_shard
+from strata.machine import Machine
+from strata.model.settings import CompactSettings, Settings
+from tests.shards import NAME, Events, append, build, counted, event
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Events:
+    return build(tmp_path)
+
+
+@pytest.fixture
+def config(events: Events, tmp_path: Path) -> str:
+    store = events.settings.store
+    path = tmp_path / "strata.toml"
+    path.write_text(f'[store]\nblob = "{store.blob}"\nconsensus = "{store.consensus}"\n')
+    return str(path)
+
+
+def drain(spark: SparkSession, config: str, folder: Path, **options: str) -> Counter[Any]:
+    """Run the stream until nothing is new; return all that it ever wrote to the folder."""
+    stream = spark.readStream.format("strata").options(shard=NAME, config=config, **options)
+    query = (
+        stream.load().writeStream.format("parquet").trigger(availableNow=True)
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .start(str(folder / "out"))
+    )  # fmt: skip
+    query.awaitTermination()
+    return counted(spark.read.parquet(str(folder / "out")).toArrow())
+
+
+def written(events: Events, start: int = 0) -> Counter[Any]:
+    found: Counter[Any] = Counter()
+    for row, t, d in events.updates:
+        if t >= start:
+            found[row] += d
+    return Counter({row: d for row, d in found.items() if d})
+
+
+def test_each_update_comes_once_also_after_a_restart_and_a_merge(
+    spark: SparkSession, events: Events, config: str, tmp_path: Path
+) -> None:
+    first = drain(spark, config, tmp_path / "stream")
+    merge = Settings(events.settings.store, compact=CompactSettings(history_ms=1))
+    compact_shard(events.stores, NAME, merge, full=True)
+    more = [(event(1000 + i, random.Random(i)), 3000 + i, 1) for i in range(40)]
+    append(events.stores, events.state, more, 3000, "both")
+
+    again = drain(spark, config, tmp_path / "stream")
+
+    assert first == written(events)
+    assert again == first + Counter(row for row, _, _ in more)
+
+
+def test_a_stream_begins_where_it_is_told(
+    spark: SparkSession, events: Events, config: str, tmp_path: Path
+) -> None:
+    assert drain(spark, config, tmp_path / "late", start="1500") == written(events, 1500)
+
+
+def test_a_stream_that_compaction_has_overtaken_fails_and_says_so(
+    spark: SparkSession, events: Events, config: str, tmp_path: Path
+) -> None:
+    merge = Settings(events.settings.store, compact=CompactSettings(history_ms=1))
+    compact_shard(events.stores, NAME, merge, full=True)
+    assert Machine(events.stores).load(NAME).since > 1500
+
+    with pytest.raises(StreamingQueryException, match="compaction may have moved these times"):
+        drain(spark, config, tmp_path / "late", start="1500")
+
+
+def test_a_stream_refuses_what_only_a_read_has(
+    spark: SparkSession, config: str, tmp_path: Path
+) -> None:
+    with pytest.raises(StreamingQueryException, match="no such option"):
+        drain(spark, config, tmp_path / "stream", as_of="100")

@@ -1,0 +1,60 @@
+"""Each way to read with a filter leaves a note of it."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from strata import usage
+from strata.cli.app import main
+from strata.spark import where_option
+from strata.spark.snapshot import snapshot
+from tests.shards import NAME, Events, build
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
+    return build(tmp_path_factory.mktemp("usage"))
+
+
+@pytest.fixture(scope="module")
+def config(events: Events, tmp_path_factory: pytest.TempPathFactory) -> str:
+    store = events.settings.store
+    path: Path = tmp_path_factory.mktemp("config") / "strata.toml"
+    path.write_text(f'[store]\nblob = "{store.blob}"\nconsensus = "{store.consensus}"\n')
+    return str(path)
+
+
+def read_snapshot(spark: SparkSession, where: str, config: str) -> None:
+    snapshot(spark, NAME, where=where, config=config).count()
+
+
+def read_source(spark: SparkSession, where: str, config: str) -> None:
+    reader = spark.read.format("strata").options(shard=NAME, config=config)
+    reader.option("where", where_option(spark, NAME, where, config=config)).load().count()
+
+
+def read_command(spark: SparkSession, where: str, config: str) -> None:
+    out = Path(config).with_name("read.parquet")
+    with pytest.raises(SystemExit) as end:
+        main(["read", NAME, "--where", where, "--out", str(out), "--config", config])
+    assert not end.value.code
+
+
+@pytest.mark.parametrize(
+    ("read", "where"),
+    [(read_snapshot, "id < 11"), (read_source, "id < 12"), (read_command, "id < 13")],
+)
+def test_a_read_leaves_a_note_of_its_filter(
+    spark: SparkSession, events: Events, config: str, read, where: str
+) -> None:
+    def noted() -> list[str]:
+        return [f.filter.sql for f in usage.recent(events.stores, NAME, events.settings.usage)]
+
+    assert where not in noted()
+
+    read(spark, where, config)
+
+    assert where in noted()

@@ -115,6 +115,7 @@ def listen(
     *,
     columns: Sequence[str] | None = None,
     wait: Callable[[], object],
+    settings: ReadSettings = DEFAULTS,
 ) -> Iterator[tuple[Stretch, Iterator[pa.RecordBatch]]]:
     """Yield stretch after stretch with its updates, for ever, from `lower` on.
 
@@ -127,7 +128,8 @@ def listen(
         state = Machine(stores).load(name)
         if state.upper > lower:
             stretch = plan_changes(stores, state, lower)
-            yield stretch, changes(stores, state, stretch, columns=columns)
+            rows = changes(stores, state, stretch, columns=columns, settings=settings)
+            yield stretch, rows
             lower = stretch.upper
         else:
             wait()

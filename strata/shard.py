@@ -16,9 +16,9 @@ from strata.changes import Stretch, listen
 from strata.expr.filter import Filter
 from strata.machine import Machine
 from strata.model.schema import Relation
-from strata.model.settings import Settings
+from strata.model.settings import ReadSettings, Settings
 from strata.model.time import MIN_TIME, format_time
-from strata.read import ReadPlan, plan_read, scan, scan_schema
+from strata.read import DEFAULTS, ReadPlan, plan_read, scan, scan_schema
 from strata.schema import change_schema, describe_schema
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
 from strata.state.state import Batch, State
@@ -46,6 +46,7 @@ class Shard:
 
     stores: Stores
     name: str
+    settings: ReadSettings = DEFAULTS
 
     def state(self) -> State:
         """Return the newest state; raises InvalidRequest when there is no such shard."""
@@ -67,7 +68,10 @@ class Shard:
         """Yield the snapshot at `as_of` as record batches: columns by name, then t and d."""
         state = self.state()
         plan = plan_read(self.stores, state, as_of=as_of)
-        yield from scan(self.stores, state, plan, columns=columns, consolidate=consolidate)
+        yield from scan(
+            self.stores, state, plan, columns=columns, consolidate=consolidate,
+            settings=self.settings,
+        )  # fmt: skip
 
     def stream(
         self,
@@ -85,7 +89,10 @@ class Shard:
         state = self.state()
         plan = plan_read(self.stores, state, as_of=as_of)
         schema = scan_schema(state.relation, columns)
-        rows = scan(self.stores, state, plan, columns=columns, consolidate=consolidate)
+        rows = scan(
+            self.stores, state, plan, columns=columns, consolidate=consolidate,
+            settings=self.settings,
+        )  # fmt: skip
         return pa.RecordBatchReader.from_batches(schema, rows)
 
     def listen(
@@ -99,7 +106,9 @@ class Shard:
 
         After a snapshot at `as_of`, the changes go on at as_of + 1.
         """
-        yield from listen(self.stores, self.name, lower, columns=columns, wait=wait)
+        yield from listen(
+            self.stores, self.name, lower, columns=columns, wait=wait, settings=self.settings
+        )
 
     def inspect(self) -> dict[str, Any]:
         """Return what is known of the shard, as `strata inspect --json` prints it."""
@@ -139,7 +148,7 @@ def open_shard(settings: Settings, name: str) -> Shard:
 
     Raises: InvalidRequest when there is none.
     """
-    shard = Shard(open_stores(settings.store), name)
+    shard = Shard(open_stores(settings.store), name, settings.read)
     shard.state()
     return shard
 

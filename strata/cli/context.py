@@ -60,7 +60,7 @@ class Context:
 
     def shard(self, name: str) -> Shard:
         """Return the shard called `name`; raises InvalidRequest when there is none."""
-        return Shard(self.stores, name)
+        return Shard(self.stores, name, self.settings.read)
 
 
 def answer(document: Mapping[str, Any], as_json: bool, *tables: Table) -> None:

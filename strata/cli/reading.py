@@ -105,7 +105,10 @@ def read(
         plan = plan_read(
             context.stores, state, as_of=at, mode=pushdown, kill=context.settings.rollout.kill
         )
-        batches = scan(context.stores, state, plan, columns=chosen, consolidate=consolidate)
+        batches = scan(
+            context.stores, state, plan, columns=chosen, consolidate=consolidate,
+            settings=context.settings.read,
+        )  # fmt: skip
         rows = write_rows(batches, scan_schema(state.relation, chosen), out)
         answer(_document(plan, rows, out), json)
         return

@@ -61,6 +61,7 @@ def read_filtered(
         if receipt is not None:
             write_receipt(receipt, issue(context.stores, state, plan, filter))
         rows = planned_rows(
-            spark, context.stores, state, plan, filter, columns=columns, consolidate=consolidate
-        )
+            spark, context.stores, state, plan, filter, columns=columns, consolidate=consolidate,
+            settings=context.settings.read,
+        )  # fmt: skip
         return plan, packed_up(rows).toArrow()

@@ -18,8 +18,8 @@ from strata.expr.filter import Filter
 from strata.format.columns import D, T
 from strata.machine import Machine
 from strata.model.schema import Relation
-from strata.model.settings import Settings
-from strata.read import ReadPlan, plan_read
+from strata.model.settings import ReadSettings, Settings
+from strata.read import DEFAULTS, ReadPlan, plan_read
 from strata.settings import load_settings
 from strata.spark.catalyst import analyse, referenced
 from strata.spark.rowfilter import row_filter
@@ -71,8 +71,9 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
         plan = narrowed(state, plan, column, collection)
     usage.record(stores, state, plan, filter, settings.usage)
     return planned_rows(
-        spark, stores, state, plan, filter, where=where, columns=columns, consolidate=consolidate
-    )
+        spark, stores, state, plan, filter, where=where, columns=columns, consolidate=consolidate,
+        settings=settings.read,
+    )  # fmt: skip
 
 
 def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
@@ -85,6 +86,7 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
     where: str | Column | None = None,
     columns: Sequence[str] | None = None,
     consolidate: bool = False,
+    settings: ReadSettings = DEFAULTS,
 ) -> DataFrame:
     """Return the rows of a plan that satisfy its filter; see `snapshot`.
 
@@ -101,6 +103,7 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
         rows = part_rows(
             spark, stores.settings, state.relations, plan.fetched, needed,
             as_of=plan.as_of, read_format=state.spec.read_format, groups=plan.groups,
+            settings=settings,
         )  # fmt: skip
     if condition is not None and filter is not None:
         rows = row_filter(spark, rows, condition, filter.now_low)

@@ -7,9 +7,10 @@ import pytest
 
 from strata.errors import InvalidRequest
 from strata.model.schema import Column, Relation
+from strata.model.settings import ReadSettings, Settings
 from strata.model.types import parse_type
 from strata.plan import plan_read
-from strata.shard import Shard
+from strata.shard import Shard, open_shard
 from tests.stored import append, create, memory_stores
 from tests.updates import table
 
@@ -62,3 +63,9 @@ def test_what_is_wrong_is_said_as_ever(shard: Shard) -> None:
         shard.stores.blob.delete(ref.key)
     with pytest.raises(pa.ArrowInvalid, match="a part is missing"):
         pa.table(shard.stream())
+
+
+def test_an_opened_shard_reads_as_its_settings_say(shard: Shard) -> None:
+    settings = Settings(shard.stores.settings, read=ReadSettings(fetchers=1))
+
+    assert open_shard(settings, "shard").settings == settings.read

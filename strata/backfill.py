@@ -21,6 +21,7 @@ from strata.errors import Corrupt
 from strata.fetch import Source, part_batches
 from strata.format.encodings import encoding
 from strata.format.manifest import SCHEMA, PartRef, part_refs
+from strata.lease import Lease, held
 from strata.machine import Machine
 from strata.manifests import (
     PARTIAL,
@@ -108,13 +109,14 @@ def backfill_shard(  # noqa: PLR0913  what, where, and how
     usefulness: Mapping[str, float] | None = None,
     commit_bytes: int = COMMIT_BYTES,
     log: Log = lambda _: None,
+    lease: Lease | None = None,
 ) -> BackfillReport:
     """Collect the statistics that the selected parts of a shard lack, trimmed as it declares.
 
     `usefulness` weighs statistics columns where the budget is too small for all, see `trim`.
-    `log` is told of every commit.
-    Raises: InvalidRequest for an unknown shard or column; Corrupt for a part that cannot be read,
-    when everything else is done.
+    `log` is told of every commit; `lease` is held while parts are read.
+    Raises: InvalidRequest for an unknown shard or column; Fenced when the lease has expired;
+    Corrupt for a part that cannot be read, when everything else is done.
     Cost: reads every selected part once, only the named columns of it; a commit for each
     `commit_bytes` of parts, at most 64 a batch.
     """
@@ -128,8 +130,9 @@ def backfill_shard(  # noqa: PLR0913  what, where, and how
     if dry_run or not planned.parts:
         return report
     began_ms = stores.clock()
-    work = _Work(stores, state, selection, usefulness or {}, log)
-    report = work.run(planned.batches, runner, commit_bytes, report)
+    with held(lease) as writer:
+        work = _Work(stores, state, selection, usefulness or {}, log, writer)
+        report = work.run(planned.batches, runner, commit_bytes, report)
     took_ms = stores.clock() - began_ms
     if report.parts_changed:
         run = Run(report.parts_changed, report.bytes_read, took_ms, whole=not selection.columns)
@@ -252,6 +255,7 @@ class _Work:
     selection: Selection
     usefulness: Mapping[str, float]
     log: Log
+    writer: str | None  # under whose lease it is committed
     ids: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -293,8 +297,9 @@ class _Work:
             now = live(Machine(self.stores).load(self.state.name), batch)
             return None if now is None else Exchanged(now, 0, 0)
         return exchange(
-            self.stores, self.state.name, batch, good, lambda key, old: self._fresh(good[key], old)
-        )
+            self.stores, self.state.name, batch, good,
+            lambda key, old: self._fresh(good[key], old), writer=self.writer,
+        )  # fmt: skip
 
     def _fresh(self, found: pa.RecordBatch, old: Known) -> Fresh:
         """Return the found statistics, trimmed; where only some were looked for, others stay."""

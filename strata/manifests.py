@@ -141,13 +141,20 @@ Change = Callable[[str, Known], Fresh | None]
 
 
 def exchange(
-    stores: Stores, shard: str, batch: Batch, part_keys: Collection[str], change: Change
+    stores: Stores,
+    shard: str,
+    batch: Batch,
+    part_keys: Collection[str],
+    change: Change,
+    *,
+    writer: str | None = None,
 ) -> Exchanged | None:
     """Give some parts of a batch new statistics; None if the batch is gone.
 
     Where somebody else rewrote the manifest of the same parts meanwhile, `change` is asked again,
     with what is known now. Parts that are not in the shard any more are left out.
-    Raises: Corrupt for a damaged manifest. Cost: reads and writes one manifest.
+    Raises: Corrupt for a damaged manifest; Fenced when the lease of `writer` has expired.
+    Cost: reads and writes one manifest.
     """
     machine = Machine(stores)
     state = machine.load(shard)
@@ -162,7 +169,7 @@ def exchange(
                 return Exchanged(current, 0, 0)
             new = _rewritten(stores.blob, state, current, table, fresh)
             assert current.manifest is not None
-            move = partial(replace_manifests, replacements={current.manifest: new})
+            move = partial(replace_manifests, replacements={current.manifest: new}, writer=writer)
             if new.manifest == current.manifest or machine.apply(shard, move):
                 return Exchanged(new, len(fresh), new.stats_bytes - current.stats_bytes)
         state = machine.load(shard)

@@ -93,7 +93,7 @@ class World:
     def state(self) -> State:
         return Machine(self.inner).load("s")
 
-    def write(self, ids: list[int], state: State | None = None) -> Batch:
+    def write(self, ids: list[int], state: State | None = None, *, layout: str = "both") -> Batch:
         """Write a batch as somebody does who began when the shard was in `state`."""
         began = state or self.state
         lower = max(began.upper, 0)
@@ -108,7 +108,7 @@ class World:
         parts = write_parts(
             self.stores.blob, keys.part_prefix("s", began.generation),
             [pa.Table.from_arrays(arrays, schema=schema)], began.relation,
-            layout="both", description=Description(lower, lower + 10, MIN_TIME),
+            layout=layout, description=Description(lower, lower + 10, MIN_TIME),
             part_bytes=2048, row_group_bytes=2048, stats_spec=SPEC.stats,
         )  # fmt: skip
         return write_batch(self.stores.blob, "s", parts, lower, lower + 10, MIN_TIME)

@@ -4,7 +4,8 @@ Run by `spark-submit jobs/compact/main.py --config FILE --result FILE`; without 
 shards are compacted. What is due is planned on the driver, from the state alone; slices are
 merged on the executors; each merge is one compare-and-set on the driver, and a long one keeps what
 it has done every now and then. Safe to repeat: a merge that lost its race is dropped, one that
-was killed goes on where it was. `--plan` says what a run would do, and does nothing.
+was killed goes on where it was, and one whose lease has expired is fenced. `--plan` says what a
+run would do, and does nothing.
 
 Exit codes: 0 done, 1 failed, 2 bad request, 4 overtaken by other writers.
 """
@@ -19,6 +20,7 @@ from jobs.compact.sweep import sweep_all
 from jobs.entry import run_job
 from jobs.session import spark_session
 from strata.compact import CompactReport, compact_shard, preview
+from strata.lease import Lease
 from strata.machine import Machine
 from strata.model.settings import Settings
 from strata.settings import load_settings
@@ -63,9 +65,11 @@ def _compact(
     reports = []
     with spark_session("strata compact", settings.spark) as spark:
         for name in names:
+            lease = Lease(Machine(stores), name, "compact")
             report = compact_shard(
-                stores, name, settings, spark_runner(spark), full=full, migrate=migrate
-            )
+                stores, name, settings, spark_runner(spark),
+                full=full, migrate=migrate, lease=lease,
+            )  # fmt: skip
             reports.append(report)
             _say(report)
     return reports

@@ -22,6 +22,7 @@ from strata.ingest.declared import ensure_shards
 from strata.ingest.engine import ingest_steps
 from strata.ingest.plan import cut
 from strata.ingest.summary import line, summarise, table
+from strata.lease import Lease
 from strata.machine import Machine
 from strata.model.time import parse_time
 from strata.settings import load_settings
@@ -57,6 +58,7 @@ def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
             for report in ingest_steps(
                 stores, settings, name, steps,
                 write_format=args.write_format, runner=spark_runner(spark), dry_run=args.dry_run,
+                lease=Lease(Machine(stores), name, "ingest"),
             ):  # fmt: skip
                 reports.append(report)
                 _say(line(report, len(reports), len(steps)))

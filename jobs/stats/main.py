@@ -19,6 +19,7 @@ from jobs.session import spark_session
 from strata import usage
 from strata.backfill import BackfillReport, backfill_shard
 from strata.filters import load_filters
+from strata.lease import Lease
 from strata.machine import Machine
 from strata.manifests import Selection
 from strata.model.settings import Settings
@@ -76,6 +77,7 @@ def backfill(
     return backfill_shard(
         stores, shard, selection(args), runner=spark_runner(spark), dry_run=args.dry_run,
         usefulness=usage.usefulness(known, {}), log=partial(print, flush=True),
+        lease=Lease(Machine(stores), shard, "backfill"),
     )  # fmt: skip
 
 
@@ -92,6 +94,7 @@ def trim(
         stores, shard, selection(args), budget_bytes=args.budget,
         registered=named(spark, relation, registered), log=settings.usage,
         runner=spark_runner(spark), dry_run=args.dry_run,
+        lease=Lease(Machine(stores), shard, "trim"),
     )  # fmt: skip
 
 

@@ -57,7 +57,7 @@ def resumed(stores: Stores, shard: str, progress: Progress | None) -> list[Writt
 class Chunks:
     """Keeps what the tasks of one request have written, chunk by chunk."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  whose progress of what is kept where
         self,
         machine: Machine,
         state: State,
@@ -65,8 +65,10 @@ class Chunks:
         tasks: Sequence[MergeTask],
         chunk_bytes: int,
         resumed: str | None = None,
+        writer: str | None = None,
     ) -> None:
         """Start with an empty chunk."""
+        self._writer = writer
         self._machine, self._state, self._request = machine, state, request
         self.resumed = resumed  # the manifest that keeps the parts which others have written
         self._tasks, self._chunk_bytes, self._unkept = tasks, chunk_bytes, 0.0
@@ -101,7 +103,7 @@ class Chunks:
             work_of(request, self._tasks), len(self._tasks), done,
             written.manifest, written.size_bytes, 0,
         )  # fmt: skip
-        move = partial(keep_progress, progress=progress, resumed=self.resumed)
+        move = partial(keep_progress, progress=progress, resumed=self.resumed, writer=self._writer)
         kept: Applied | NotApplied = self._machine.apply(name, move)
         if kept == Applied(already=False):
             self.resumed = written.manifest

@@ -12,6 +12,7 @@ from strata.crossing import expected_shift
 from strata.errors import Corrupt
 from strata.fetch import load_manifest_of
 from strata.format.manifest import SCHEMA, PartRef, part_refs
+from strata.lease import Lease, held
 from strata.machine import Machine
 from strata.model.runner import Runner, serial
 from strata.model.settings import CompactSettings, Settings
@@ -35,6 +36,7 @@ class _Prepared:
     kept: Batch | None  # the result, where nothing has to be rewritten
     inputs: tuple[PartRef, ...] = ()
     progress: Progress | None = None  # of a run before, for the very same tasks
+    writer: str | None = None  # under whose lease it is committed
 
     @property
     def rest(self) -> tuple[MergeTask, ...]:
@@ -62,29 +64,35 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and whom to tell
     full: bool = False,
     migrate: bool = False,
     progress: Report | None = None,
+    lease: Lease | None = None,
 ) -> CompactReport:
     """Move since, merge what is due, apply it, and say what happened.
 
     All tasks of all requests go to `runner` at once; a request is applied when its last task is
     back, the others being under way. Before that, what its first tasks have written is kept in
-    the state after every `compact.chunk_bytes`. `progress` is told of each request.
+    the state after every `compact.chunk_bytes`. `progress` is told of each request. `lease` is held
+    while there is something to merge.
 
-    Raises: Corrupt when inputs are damaged or an output does not say the same as its inputs;
+    Raises: Fenced when the lease has expired meanwhile; Corrupt when inputs are damaged or an
+    output does not say the same as its inputs;
     what was applied before stays.
     """
     began = time.monotonic()
     machine, options = Machine(stores), settings.compact
     machine.apply(name, partial(_advance, options))
-    state = machine.load(name)
     # Since stands where it was just moved: to move it again would be a change without a commit.
-    made = plan(state, replace(options, history_ms=None), full=full, migrate=migrate)
-    prepared = [_prepare(stores, state, request, options) for request in made.requests]
-    results = iter(runner(run_task, [task for p in prepared for task in p.rest]))
+    planned = partial(plan, settings=replace(options, history_ms=None), full=full, migrate=migrate)
+    made = planned(state := machine.load(name))
     reports = []
-    for request in prepared:
-        reports.append(_finish(machine, request, results, options, began))
-        if progress is not None:
-            progress(reports[-1])
+    with held(lease, needed=bool(made.requests)) as writer:
+        if writer is not None:  # what is written must not be of a generation before the lease's
+            made = planned(state := machine.load(name))
+        prepared = [_prepare(stores, state, r, options, writer) for r in made.requests]
+        results = iter(runner(run_task, [task for p in prepared for task in p.rest]))
+        for request in prepared:
+            reports.append(_finish(machine, request, results, options, began))
+            if progress is not None:
+                progress(reports[-1])
     after = machine.load(name) if reports else state
     return CompactReport(
         name, made.since, tuple(reports), made.idle_reason,
@@ -109,7 +117,11 @@ def _advance(settings: CompactSettings, state: State, now_ms: int) -> tuple[Stat
 
 
 def _prepare(
-    stores: Stores, state: State, request: MergeRequest, settings: CompactSettings
+    stores: Stores,
+    state: State,
+    request: MergeRequest,
+    settings: CompactSettings,
+    writer: str | None,
 ) -> _Prepared:
     manifests = manifests_of(stores, state, request)
     check_inputs(request, manifests)
@@ -117,11 +129,11 @@ def _prepare(
     if unchanged(state, request, refs):
         (only,) = (b for b in request.batches if b.manifest is not None)
         kept = replace(only, lower=request.lower, upper=request.upper, since=request.since)
-        return _Prepared(state, request, (), kept)
+        return _Prepared(state, request, (), kept, writer=writer)
     cut = tuple(tasks(state, request, manifests, stores.settings, settings.memory_bytes))
     work = work_of(request, cut)
     known = next((p for p in state.merging if p.work == work and p.tasks == len(cut)), None)
-    return _Prepared(state, request, cut, None, tuple(refs), known)
+    return _Prepared(state, request, cut, None, tuple(refs), known, writer)
 
 
 def _finish(
@@ -160,7 +172,7 @@ def _finish(
         seconds=time.monotonic() - began,
     )
     result = MergeResult(request.id_lower, request.id_upper, request.manifests, batch, shift)
-    outcome = _apply(machine, state.name, result, report, resumed_from)
+    outcome = _apply(machine, prepared, result, report, resumed_from)
     reason = "applied" if isinstance(outcome, Applied) else outcome.reason
     return replace(report, outcome=reason)
 
@@ -179,7 +191,15 @@ def _collect(
     parts = resumed(machine.stores, state.name, prepared.progress)
     done = len(prepared.tasks) - len(prepared.rest)
     kept = prepared.progress.manifest if prepared.progress else None
-    chunks = Chunks(machine, state, prepared.request, prepared.tasks, settings.chunk_bytes, kept)
+    chunks = Chunks(
+        machine,
+        state,
+        prepared.request,
+        prepared.tasks,
+        settings.chunk_bytes,
+        kept,
+        prepared.writer,
+    )
     found: list[TaskResult] = []
     for number, _ in enumerate(prepared.rest, done + 1):
         found.append(next(results))
@@ -189,7 +209,11 @@ def _collect(
 
 
 def _apply(
-    machine: Machine, shard: str, result: MergeResult, report: RequestReport, resumed: str | None
+    machine: Machine,
+    prepared: _Prepared,
+    result: MergeResult,
+    report: RequestReport,
+    resumed: str | None,
 ) -> Applied | NotApplied:
     merge = Merge(
         0, 0, report.lower, report.upper, report.since, report.reason, report.runs_in,
@@ -197,10 +221,12 @@ def _apply(
         report.parts_in, report.parts_out, report.parts_kept, report.tasks, report.resumed,
         round(report.seconds, 3),
     )  # fmt: skip
+    shard = prepared.state.name
+    move = partial(
+        finish_merge, result=result, merge=merge, resumed=resumed, writer=prepared.writer
+    )
     try:
-        applied: Applied | NotApplied = machine.apply(
-            shard, partial(finish_merge, result=result, merge=merge, resumed=resumed)
-        )
+        applied: Applied | NotApplied = machine.apply(shard, move)
     except Corrupt as error:
         details = {"shard": shard, **error.details}
         cure = "nothing was applied; run `strata validate` to find the part that is wrong"

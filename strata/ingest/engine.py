@@ -23,6 +23,7 @@ from strata.ingest.rejects import details
 from strata.ingest.run import check_task, run_task
 from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult
 from strata.ingest.updates import check_spec
+from strata.lease import Lease, held
 from strata.machine import Machine
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
@@ -79,13 +80,15 @@ def ingest_steps(  # noqa: PLR0913  the same
     write_format: str | None = None,
     runner: Runner = serial,
     dry_run: bool = False,
+    lease: Lease | None = None,
 ) -> Iterator[IngestReport]:
     """Commit one batch for each step, in time order, and yield its report when it is in.
 
     The tasks of all steps are run side by side, as far as the runner does. `dry_run`: files are
-    read and checked, and nothing is written.
+    read and checked, and nothing is written. `lease` is held while there is something to write.
 
-    Raises: as `ingest`; the batches before the one that failed stay committed.
+    Raises: as `ingest`, and Fenced when the lease has expired meanwhile; the batches before the
+    one that failed stay committed.
     Cost: reads every source file once; steps that are already committed read none.
     """
     machine = Machine(stores)
@@ -96,23 +99,28 @@ def ingest_steps(  # noqa: PLR0913  the same
     open_steps = [_named(name, s) for s, commit in zip(steps, known, strict=True) if commit is None]
     _check_order(state, open_steps)
     open_steps = _with_files(settings, state, open_steps)
-    placed = replace(settings, store=stores.settings)
-    work = [
-        tasks(placed, state, step, layout=write_format, batch=number)
-        for number, step in enumerate(open_steps)
-    ]
-    results = runner(_worker(stores, runner, dry_run), [task for group in work for task in group])
-    finish = partial(_preview, state) if dry_run else partial(_commit, machine, state)
-    ready = iter(zip(open_steps, work, strict=True))
-    with _stopped(results):
-        for commit in known:
-            if commit is not None:
-                yield _report(name, commit, already_committed=True)
-            else:
-                step, group = next(ready)
-                found = list(islice(results, len(group)))
-                _check_rejected(state.spec, found)
-                yield finish(step, found)
+    with held(lease, needed=bool(open_steps) and not dry_run) as writer:
+        if writer is not None:  # what is written must not be of a generation before the lease's
+            state = machine.load(name)
+        placed = replace(settings, store=stores.settings)
+        work = [
+            tasks(placed, state, step, layout=write_format, batch=number)
+            for number, step in enumerate(open_steps)
+        ]
+        results = runner(
+            _worker(stores, runner, dry_run), [task for group in work for task in group]
+        )
+        finish = partial(_preview, state) if dry_run else partial(_commit, machine, state, writer)
+        ready = iter(zip(open_steps, work, strict=True))
+        with _stopped(results):
+            for commit in known:
+                if commit is not None:
+                    yield _report(name, commit, already_committed=True)
+                else:
+                    step, group = next(ready)
+                    found = list(islice(results, len(group)))
+                    _check_rejected(state.spec, found)
+                    yield finish(step, found)
 
 
 def files_token(name: str, files: Sequence[SourceFile]) -> str:
@@ -283,7 +291,11 @@ def _check_rejected(spec: ShardSpec, results: Sequence[TaskResult]) -> None:
 
 
 def _commit(
-    machine: Machine, state: State, step: Step, results: Sequence[TaskResult]
+    machine: Machine,
+    state: State,
+    writer: str | None,
+    step: Step,
+    results: Sequence[TaskResult],
 ) -> IngestReport:
     """Write the manifest of a batch and append it."""
     assert step.lower is not None
@@ -298,6 +310,7 @@ def _commit(
         upper=step.upper,
         batch=batch,
         rejected=sum(result.rejected for result in results),
+        writer=writer,
     )
     report = _report(state.name, done.commit, already_committed=done.already_committed)
     return _counted(report, step, results)

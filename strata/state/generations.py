@@ -44,7 +44,8 @@ def register(
 ) -> tuple[State, Writer]:
     """Take a writer's lease, in the current generation; the same name again prolongs it.
 
-    `name` says what the run is, not which try: a retry and its zombie write the same bytes.
+    Expired ones are dropped here, too, so that runs that are killed again and again leave no pile.
+    A try that has a name of its own (`strata.lease`) is fenced even while its successor works.
     """
     if lease_ms <= 0:
         raise InvalidRequest("a lease must last", lease_ms=lease_ms)
@@ -53,7 +54,7 @@ def register(
     if found is not None:
         generation, expires_ms = found.generation, max(expires_ms, found.expires_ms)
     new = Writer(name, generation, expires_ms, purpose)
-    others = (w for w in state.writers if w.name != name)
+    others = (w for w in live_writers(state, now_ms) if w.name != name)
     writers = tuple(sorted((*others, new), key=lambda w: w.name))
     return step(state, now_ms, writers=writers), new
 

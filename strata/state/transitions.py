@@ -71,8 +71,9 @@ def append(  # noqa: PLR0913  these are the fields of one request
     it. A token that was committed before gives the commit of then, whatever else is wrong by now.
 
     Raises: InvalidRequest for bad bounds, for a token that was used for another interval, and
-    for an interval that is already written by somebody else; Fenced when the lease of `writer`
-    has expired, or the blobs may have been collected.
+    for an interval that is already written by somebody else; Conflict when the shard is not what
+    `basis` says; Fenced when the lease of `writer` has expired, or the blobs may have been
+    collected.
     """
     check_alive(state)
     _check_append(state, token, lower, upper, batch)
@@ -190,7 +191,7 @@ def apply_merge(
 
 
 def replace_manifests(
-    state: State, now_ms: int, replacements: Mapping[str, Batch]
+    state: State, now_ms: int, replacements: Mapping[str, Batch], *, writer: str | None = None
 ) -> tuple[State, int]:
     """Put batches with new manifests over the same updates in place; return how many are there.
 
@@ -198,7 +199,7 @@ def replace_manifests(
     in place already are counted, so that a repetition tells the same.
 
     Raises: InvalidRequest for a batch that does not describe the same updates; Fenced for one
-    whose manifest may have been collected.
+    whose manifest may have been collected, or when the lease of `writer` has expired.
     """
     check_alive(state)
     placed = {new.manifest for new in replacements.values()}
@@ -213,7 +214,7 @@ def replace_manifests(
     there = {b.manifest for slot in slots for b in slot.batches}
     for new in replacements.values():
         if new.manifest in there:
-            check_fence(state, now_ms, new)
+            check_fence(state, now_ms, new, writer)
     return step(state, now_ms, spine=spine), count
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from strata import usage
 from strata.errors import InvalidRequest
+from strata.lease import Lease, held
 from strata.machine import Machine
 from strata.manifests import Fresh, Known, Limit, Selection, exchange, shown_name
 from strata.model.runner import Runner, serial
@@ -46,13 +47,15 @@ def trim_shard(  # noqa: PLR0913  what, how far, and how
     log: UsageSettings | None = None,
     runner: Runner = serial,
     dry_run: bool = False,
+    lease: Lease | None = None,
 ) -> TrimShardReport:
     """Make the statistics of the selected parts fit a budget; None: the one the shard declares.
 
     With named columns only their statistics are touched. `registered` filters and those of the
     log weigh the statistics; a real run folds the log. A dry run tells the same and changes
     nothing.
-    Raises: InvalidRequest for an unknown shard or column, or a limit of bytes.
+    Raises: InvalidRequest for an unknown shard or column, or a limit of bytes; Fenced when the
+    lease, which is held while manifests are rewritten, has expired.
     Cost: reads and rewrites manifests, reads no part.
     """
     selection = selection or Selection()
@@ -65,7 +68,9 @@ def trim_shard(  # noqa: PLR0913  what, how far, and how
     job = _Job(stores, state, selection, _spec(state, budget_bytes), filters)
     surveys = job.survey(runner)
     weights = usefulness(used, filters, surveys)
-    report = job.trim(runner, surveys, weights, dry_run=dry_run)
+    above = any(survey.rows for survey in surveys)
+    with held(lease, needed=above and not dry_run) as job.writer:
+        report = job.trim(runner, surveys, weights, dry_run=dry_run)
     if not dry_run:
         usage.fold(stores, shard, settings)
     return report
@@ -111,6 +116,7 @@ class _Job:
     spec: StatsSpec
     filters: Sequence[Named]
     judging: Judging = field(init=False)
+    writer: str | None = None  # under whose lease it is committed
 
     def __post_init__(self) -> None:
         state = self.state
@@ -170,7 +176,9 @@ class _Job:
             same = known.stats is not None and known.stats.equals(seen)
             return fresh if same and known.version == fresh.version else None
 
-        done = exchange(self.stores, self.state.name, trimmed[0].batch, pairs, change)
+        done = exchange(
+            self.stores, self.state.name, trimmed[0].batch, pairs, change, writer=self.writer
+        )
         changed = 0 if done is None else done.changed
         return replace(
             report,

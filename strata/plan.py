@@ -23,6 +23,7 @@ from strata.groups import row_groups, wants_groups
 from strata.model.spec import MODES
 from strata.model.time import MIN_TIME, format_time
 from strata.prune import Decision, conjuncts, decide, needed_columns, proofs
+from strata.rollout.obey import mode_of, obeyed
 from strata.state.state import Batch, State
 from strata.stats.absent import fill_absent
 from strata.store.open import Stores
@@ -134,15 +135,16 @@ def plan_read(  # noqa: PLR0913 - options, by name
     """Return which parts a read at `as_of` fetches; None is the newest readable time.
 
     `mode` None obeys the shard's rollout: `off` and `soft` fetch everything, `on` skips, `audit`
-    skips all but a sample. `kill` is the global switch: it fetches everything, whatever else.
+    skips all but a sample; what was approved for other code than this counts as `soft`. `kill` and
+    the switch in the consensus (`strata.rollout.kill`) fetch everything, whatever else.
     `groups` chooses row groups of the parts as well, where parts are skipped at all.
 
     Errs: may fetch a part that has no needed row, never leaves out one that has.
     Raises: InvalidRequest for an `as_of` outside [since, upper); Corrupt for a bad manifest.
     Cost: one manifest a batch that is not dropped.
     """
-    chosen = check_mode(mode or state.rollout.mode)
-    applied = "off" if kill or filter is None else chosen
+    chosen = check_mode(mode or mode_of(state))
+    applied = "off" if filter is None else obeyed(stores, chosen, kill=kill)
     at = resolve_as_of(state, as_of)
     if at is None:
         return ReadPlan(state.name, MIN_TIME, applied)

@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--filter", action="append", default=[], help="name of a registered filter")
     parser.add_argument("--now", help="what now() means where a filter does not say")
     parser.add_argument("--run", help="name of this run in verdicts and report")
-    parser.add_argument("--percent", type=int, default=100, help="share of skipped parts to fetch")
+    parser.add_argument("--percent", type=int, help="share of skipped parts to fetch")
     parser.add_argument("--config", help="settings file")
     parser.add_argument("--result", help="where to write the result as JSON")
     args = parser.parse_args(argv)
@@ -55,7 +55,8 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     with spark_session("strata validate", settings.spark) as spark:
         for name in names:
             filters = _chosen(settings, name, args.filter)
-            report = validate(spark, stores, name, filters, Scope(run, args.percent), now=now)
+            scope = Scope(run, args.percent, gates=settings.rollout)
+            report = validate(spark, stores, name, filters, scope, now=now)
             reports.append(report)
             print("\n".join(lines(report)), flush=True)  # noqa: T201 - the task's log
     return _report(settings, run, reports), exit_code(reports)

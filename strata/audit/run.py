@@ -6,9 +6,12 @@ needs nobody, and it does not matter whether Airflow is up.
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,12 +24,16 @@ from strata.expr.filter import Filter
 from strata.format.manifest import part_refs, stats_rows
 from strata.machine import Machine
 from strata.model.runner import Runner
+from strata.model.settings import RolloutSettings
 from strata.model.time import format_time
 from strata.plan import load_manifest
-from strata.state.rollout import record_verdicts
+from strata.rollout.evidence import Counts
+from strata.rollout.ladder import SKIPPING, record
 from strata.state.state import State
 from strata.store import keys
 from strata.store.open import Stores
+
+DEFAULT_GATES: Final = RolloutSettings()  # what evidence is counted by
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +72,19 @@ class Scope:
     """Which parts of a shard are checked, and under which name."""
 
     run: str  # names the run; the sample depends on it
-    percent: int = 100  # share of the would-be-skipped parts that is fetched
+    percent: int | None = None  # share of the would-be-skipped parts that is fetched; see `share`
     parts: frozenset[str] | None = None  # only these part keys, to replay a finding; None: all
     check_format: bool = True
+    gates: RolloutSettings = DEFAULT_GATES
+
+    def share(self, state: State) -> int:
+        """Return the percentage that is audited; None means all, or as the mode says.
+
+        Where readers skip, the shard's own share is enough: the rest was seen before.
+        """
+        if self.percent is not None:
+            return self.percent
+        return state.rollout.audit_percent if state.rollout.mode in SKIPPING else 100
 
 
 def validate_shard(
@@ -90,7 +107,7 @@ def validate_shard(
     if scope.check_format:
         found.append(_format(stores, state, runner, scope))
     verdicts = [verdict for _, some in found for verdict in some]
-    after, key = _record(machine, stores, state, scope.run, verdicts)
+    after, key = _record(machine, stores, state, scope, verdicts)
     return ValidationReport(
         name, scope.run, tuple(summary for summary, _ in found), tuple(verdicts),
         state.rollout.mode, after.rollout.mode, key,
@@ -120,7 +137,8 @@ def _soft(
     started = time.monotonic()
     filter = check.filter
     decisions = decide_all(stores, state, filter)
-    chosen: list[Skipped] = sample(decisions.skipped, scope.percent, scope.run)
+    least = scope.gates.sample_parts if scope.percent is None else 0
+    chosen: list[Skipped] = sample(decisions.skipped, scope.share(state), scope.run, least)
     if scope.parts is not None:
         chosen = [s for s in decisions.skipped if s.ref.key in scope.parts]
     results = evaluate(filter, [s.ref for s in chosen]) if chosen else []
@@ -182,9 +200,16 @@ def _counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
 
 
 def _record(
-    machine: Machine, stores: Stores, state: State, run: str, verdicts: Sequence[Verdict]
+    machine: Machine,
+    stores: Stores,
+    state: State,
+    scope: Scope,
+    verdicts: Sequence[Verdict],
 ) -> tuple[State, str | None]:
-    """Write the verdict table, then commit the pointer and, on a mismatch, the trip."""
+    """Write the verdict table, then commit the pointer, the evidence and, on a mismatch, the trip.
+
+    A replay of single parts is no evidence: what it looks at was chosen by hand.
+    """
     if not verdicts:
         return state, None
     sink = BytesIO()
@@ -193,12 +218,21 @@ def _record(
     key = keys.verdict_key(state.name, keys.content_hash(data))
     stores.blob.set(key, data)
     bad = [verdict for verdict in verdicts if verdict.outcome == "mismatch"]
-    found = f"{len(bad)} mismatches in {run}, the first in {bad[0].part}" if bad else ""
-    lied = quarantine_of(bad, state)
-    machine.apply(
-        state.name,
-        lambda before, now_ms: record_verdicts(
-            before, now_ms, key=key, mismatch=found, quarantine=lied
-        ),
-    )
+    found = f"{len(bad)} mismatches in {scope.run}, the first in {bad[0].part}" if bad else ""
+    move = partial(
+        record, key=key, counts=_evidence(state, scope, verdicts), settings=scope.gates,
+        mismatch=found, quarantine=quarantine_of(bad),
+    )  # fmt: skip
+    machine.apply(state.name, move)
     return machine.load(state.name), key
+
+
+def _evidence(state: State, scope: Scope, verdicts: Sequence[Verdict]) -> Counts:
+    """Return what the soft evaluations of a run looked at; format checks are not counted."""
+    soft = [v for v in verdicts if v.check != FORMAT_CHECK and scope.parts is None]
+    clean = [v for v in soft if v.outcome == "clean"]
+    return Counts(
+        len(clean), sum(v.rows for v in clean), sum(v.size_bytes for v in clean),
+        count(soft, "failed"), count(soft, "missing"), scope.share(state),
+        Counter(v.stratum for v in clean),
+    )  # fmt: skip

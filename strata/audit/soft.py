@@ -25,9 +25,11 @@ from strata.expr.nodes import Call, Column, Expr
 from strata.format.manifest import PartRef, part_refs
 from strata.plan import batch_stats, load_manifest, may_matter, part_stats, suspects
 from strata.prune import decide
+from strata.prune.decide import split
 from strata.read import read_updates
 from strata.state.state import Batch, State
 from strata.stats.collect import collect
+from strata.stats.wire import column_name
 from strata.store.open import Stores
 
 INSTANTS: Final = 4  # steps in which the span of a clock is judged; each reads the parts again
@@ -108,11 +110,16 @@ def decide_all(stores: Stores, state: State, filter: Filter) -> Decisions:
     return Decisions(total, size, tuple(skipped), without)
 
 
-def sample(skipped: Sequence[Skipped], percent: int, salt: str) -> list[Skipped]:
-    """Return a reproducible share of the skipped parts: the same for the same part and salt."""
-    if percent >= 100:
+def sample(skipped: Sequence[Skipped], percent: int, salt: str, least: int = 0) -> list[Skipped]:
+    """Return a reproducible share of the skipped parts: the same for the same part and salt.
+
+    `least`: so many at least, if there are so many.
+    """
+    if percent >= 100 or least >= len(skipped):
         return list(skipped)
-    return [s for s in skipped if _bucket(s.ref.key, salt) < percent]
+    draws = np.array([_bucket(s.ref.key, salt) for s in skipped])
+    count = max(int((draws < percent).sum()), least)
+    return [skipped[i] for i in np.sort(np.argsort(draws, kind="stable")[:count])]
 
 
 def _bucket(key: str, salt: str) -> float:
@@ -145,7 +152,8 @@ def _blank(state: State, filter: Filter, skipped: Skipped, run: str, check: str)
     return Verdict(
         run, state.name, check, filter.sql, ref.key, "missing", 0, 0, ref.size_bytes, ref.layout,
         stats_version=ref.stats_version or 0, code_version=__version__,
-        stratum=stratum(filter.expr, ref.layout), error="no result came back",
+        stratum=f"{stratum(filter.expr, ref.layout)} × {kind_of(filter.expr, skipped)}",
+        error="no result came back",
         replay=replay_command(state.name, filter, ref.key),
     )  # fmt: skip
 
@@ -164,14 +172,25 @@ def _verdict(
     if result.failed:
         if not result.corrupt:
             return replace(read, outcome="failed", error=result.failed)
-        return replace(read, outcome="mismatch", bound="the part itself", error=result.failed)
+        return replace(
+            read, outcome="mismatch", bound="the part itself", error=result.failed,
+            suspects=skipped.ref.key,
+        )  # fmt: skip
     if not result.accepted and not result.error:
         if result.rows == skipped.ref.rows:
             return replace(read, outcome="clean")
         return replace(read, error=f"{result.rows} of {skipped.ref.rows} rows came back")
     lies = explain_mismatch(stores, state, filter, skipped)
-    column, bound = (lies[0].column, "; ".join(map(str, lies))) if lies else blame_rule(filter)
-    return replace(read, outcome="mismatch", column=column, bound=bound)
+    if lies:
+        words = sorted({str(lie.column_id) for lie in lies})
+        return replace(
+            read, outcome="mismatch", column=lies[0].column, bound="; ".join(map(str, lies)),
+            suspects=" ".join(words),
+        )  # fmt: skip
+    guilty = proving(state, filter, skipped)
+    column, bound = blame_rule(guilty)
+    suspects = " ".join(sorted(functions_of(guilty)))
+    return replace(read, outcome="mismatch", column=column, bound=bound, suspects=suspects)
 
 
 def explain_mismatch(stores: Stores, state: State, filter: Filter, skipped: Skipped) -> list[Lie]:
@@ -205,10 +224,20 @@ def find_lies_of_union(union: pa.RecordBatch, actual: pa.RecordBatch, state: Sta
     ]
 
 
-def blame_rule(filter: Filter) -> tuple[str, str]:
+def proving(state: State, filter: Filter, skipped: Skipped) -> Expr:
+    """Return the part of a filter that rules a part out by itself; all of it if none does."""
+    for conjunct in split(filter.expr, state.rollout.quarantine):
+        alone = replace(filter, expr=conjunct)
+        decision = decide(alone, skipped.stats, state.relation, quarantine=state.rollout.quarantine)
+        if not decision.may_be_true[0]:
+            return conjunct
+    return filter.expr
+
+
+def blame_rule(guilty: Expr) -> tuple[str, str]:
     """Return column and statement when every statistic holds: the functions are the suspects."""
-    functions = ", ".join(sorted(functions_of(filter.expr)))
-    columns = ", ".join(sorted(columns_of(filter.expr).values()))
+    functions = ", ".join(sorted(functions_of(guilty)))
+    columns = ", ".join(sorted(columns_of(guilty).values()))
     return columns, f"every statistic holds; a rule is wrong, one of: {functions}"
 
 
@@ -241,6 +270,23 @@ def stratum(expr: Expr, layout: str) -> str:
     return f"{'+'.join(sorted(types(expr)))} × {'+'.join(sorted(functions_of(expr)))} × {layout}"
 
 
+def kind_of(expr: Expr, skipped: Skipped) -> str:
+    """Return what the statistics were that a part would be skipped by: for the stratum.
+
+    `union`: those of its batch; `partial`: some column of the filter has none; `shortened`: some
+    bound is looser than the data; else `exact`.
+    """
+    if skipped.by_batch:
+        return "union"
+    prefixes = {column_name(i) for i in columns_of(expr)}
+    used = [n for n in skipped.stats.schema.names if n.split("$")[0].split("/")[0] in prefixes]
+    values = [v for n in used if (v := skipped.stats.column(n)[0].as_py()) is not None]
+    if len(values) < len(prefixes):
+        return "partial"
+    loose = any(v is False for value in values for k, v in value.items() if k.endswith("_exact"))
+    return "shortened" if loose else "exact"
+
+
 def replay_command(shard: str, filter: Filter, part: str) -> str:
     """Return the shell command that checks this part against this filter again."""
     # Double quotes: SQL is full of single ones.
@@ -248,8 +294,6 @@ def replay_command(shard: str, filter: Filter, part: str) -> str:
     return f'strata validate {shard} --filter "{text}" --now {filter.now_low // 1000} --part {part}'
 
 
-def quarantine_of(verdicts: Collection[Verdict], state: State) -> tuple[str, ...]:
-    """Return the column ids whose statistics lied, as the rollout state names them."""
-    names = {verdict.column.split("$")[0].split(".")[0] for verdict in verdicts}
-    ids = (c.id for c in state.relation.columns if c.name in names)
-    return tuple(str(i) for i in sorted(ids))
+def quarantine_of(verdicts: Collection[Verdict]) -> tuple[str, ...]:
+    """Return what lied, as the rollout state names it: column ids, functions, part keys."""
+    return tuple(sorted({word for verdict in verdicts for word in verdict.suspects.split()}))

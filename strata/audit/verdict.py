@@ -37,6 +37,7 @@ class Verdict:
     bound: str = ""  # the statistic that lied: recorded against found
     error: str = ""  # what went wrong, redacted of row values
     replay: str = ""  # the command that repeats this check on this part
+    suspects: str = ""  # what goes to quarantine: column ids, functions, part keys; by spaces
 
 
 SCHEMA: Final = pa.schema(

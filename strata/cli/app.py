@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import typer
 from rich.console import Console
 
-from strata.cli import collections, doctor, filters, gc, maintain, reading, schema, shards
+from strata.cli import collections, doctor, filters, gc, maintain, reading, rollout, schema, shards
 from strata.errors import StrataError
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ maintain.register(app)
 schema.register(app)
 collections.register(app)
 gc.register(app)
+rollout.register(app)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -99,8 +99,14 @@ def validate(
         list[str] | None, typer.Option("--part", help="Check only this part; repeat for more.")
     ] = None,
     percent: Annotated[
-        int, typer.Option("--percent", min=1, max=100, help="Share of skipped parts to fetch.")
-    ] = 100,
+        int | None,
+        typer.Option(
+            "--percent",
+            min=1,
+            max=100,
+            help="Share of skipped parts to fetch. Default: all; in audit and on, the shard's.",
+        ),
+    ] = None,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -115,7 +121,7 @@ def validate(
     else:
         chosen = load_filters(context.settings.filters_dir, shard)
     run = f"cli {datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
-    scope = Scope(run, percent, frozenset(part) if part else None)
+    scope = Scope(run, percent, frozenset(part) if part else None, gates=context.settings.rollout)
     with session(context) as spark:
         report = validate_on_spark(
             spark, context.stores, shard, chosen, scope,

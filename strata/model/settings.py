@@ -78,9 +78,19 @@ class GcSettings:
 
 @dataclass(frozen=True, slots=True)
 class RolloutSettings:
-    """The global switch."""
+    """The global switch, and the evidence that a step up needs."""
 
     kill: bool = False  # True: no reader skips anything, whatever the shards' modes say
+    audit_parts: int = 3000  # soft -> audit: would-be-skipped parts that were audited, at least
+    audit_runs: int = 20  # soft -> audit: runs of soft evaluation, at least
+    audit_days: int = 7  # soft -> audit: days with a run, at least
+    stratum_parts: int = 30  # both steps: audited parts of each stratum of evidence, at least
+    failed_permille: int = 10  # both steps: checks that failed or are missing stay below this
+    on_parts: int = 30_000  # audit -> on: audited parts since the evidence began, at least
+    on_days: int = 14  # audit -> on: days in `audit` with a run of at least `on_percent`
+    on_percent: int = 10  # the share of skipped parts that is audited on such a day
+    request_days: int = 7  # a request that nobody answers in so many days is rejected
+    sample_parts: int = 50  # audited parts of each filter in a sampled run, at least
 
 
 @dataclass(frozen=True, slots=True)

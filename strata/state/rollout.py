@@ -1,7 +1,9 @@
 """The rollout switch: whether readers of a shard may skip parts.
 
-off -> soft -> audit -> on      a person's step, with a reason
+off -> soft -> audit -> on      a step up, on request and with approval: `strata.rollout.ladder`
 any -> off                      by itself, when one verdict is a mismatch (`trip`)
+
+`set_rollout` is the bare switch that asks for no evidence: for shards that are set up by hand.
 """
 
 from collections.abc import Collection
@@ -10,11 +12,12 @@ from typing import Final, cast
 
 from strata.errors import InvalidRequest
 from strata.model.spec import MODES
-from strata.state.state import Mode, Rollout, State
+from strata.state.state import Evidence, Happened, Mode, Rollout, RolloutEntry, State
 from strata.state.step import step
 
 ACTIVE: Final = ("soft", "audit", "on")
 VERDICTS_MAX: Final = 32  # tables remembered in the state; all of them stay in the blob store
+ENTRIES_MAX: Final = 32  # lines of history in the state
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,10 @@ def set_rollout(  # noqa: PLR0913  these are the fields of one request
     if not who.strip() or not reason.strip():
         raise InvalidRequest("a change of rollout needs a name and a reason", shard=state.name)
     kept = state.rollout.quarantine if quarantine is None else tuple(sorted(set(quarantine)))
-    new = Rollout(cast(Mode, mode), percent, now_ms, who, reason, kept)
+    new = replace(
+        state.rollout, mode=cast(Mode, mode), audit_percent=percent, changed_ms=now_ms,
+        changed_by=who, reason=reason, quarantine=kept, basis="",
+    )  # fmt: skip
     if replace(new, changed_ms=state.rollout.changed_ms) == state.rollout:
         return state, state.rollout
     return step(state, now_ms, rollout=new), new
@@ -66,15 +72,40 @@ def trip(
     """Set the shard back to `off` after a mismatch and distrust what lied, for ever after.
 
     `quarantine`: column ids ("5"), functions or part keys. A shard that is off stays off, and
-    what lied is quarantined all the same.
+    what lied is quarantined all the same. Evidence begins anew, an open request lapses.
     """
     old = state.rollout
     distrusted = tuple(sorted({*old.quarantine, *quarantine}))
     result = Tripped(old.mode, "off", distrusted)
     if old.mode not in ACTIVE and distrusted == old.quarantine:
         return state, result
-    new = Rollout("off", 0, now_ms, who, reason, distrusted)
+    new = replace(
+        noted(old, now_ms, "tripped", after="off", percent=0, who=who, reason=reason),
+        mode="off", audit_percent=0, changed_ms=now_ms, changed_by=who, reason=reason,
+        quarantine=distrusted, basis="", request=None, evidence=Evidence(),
+    )  # fmt: skip
     return step(state, now_ms, rollout=new), result
+
+
+def noted(  # noqa: PLR0913  these are the fields of one line
+    old: Rollout,
+    now_ms: int,
+    what: Happened,
+    *,
+    after: Mode,
+    percent: int,
+    who: str,
+    reason: str,
+    asked_by: str = "",
+) -> Rollout:
+    """Return `old` with one more line of history: what happened, on which evidence."""
+    seen = old.evidence
+    entry = RolloutEntry(
+        now_ms, what, old.mode, after, percent, who, reason, asked_by, seen.runs, seen.days,
+        seen.parts, seen.rows, seen.size_bytes, seen.failed, seen.missing, len(seen.strata),
+        seen.basis,
+    )  # fmt: skip
+    return replace(old, entries=(*old.entries, entry)[-ENTRIES_MAX:])
 
 
 def record_verdicts(
@@ -84,17 +115,22 @@ def record_verdicts(
     key: str,
     mismatch: str = "",
     quarantine: Collection[str] = (),
+    rollout: Rollout | None = None,
 ) -> tuple[State, Tripped]:
     """Remember a verdict table, and trip the shard in the same commit if it holds a mismatch.
 
     `mismatch` says what was found; empty means nothing was. The same key again changes nothing.
+    `rollout` is what holds with the evidence of a clean table; None: as before.
     """
     mode, distrusted = state.rollout.mode, state.rollout.quarantine
     if key in state.verdicts:
         return state, Tripped(mode, mode, distrusted)
     verdicts = (*state.verdicts, key)[-VERDICTS_MAX:]
     if not mismatch:
-        return step(state, now_ms, verdicts=verdicts), Tripped(mode, mode, distrusted)
+        new = rollout or state.rollout
+        return step(state, now_ms, verdicts=verdicts, rollout=new), Tripped(
+            mode, new.mode, distrusted
+        )
     tripped, result = trip(state, now_ms, mismatch, quarantine)
     if tripped is state:
         return step(state, now_ms, verdicts=verdicts), result

@@ -3,10 +3,9 @@
 The judge is a Python function here; Spark's is tested in tests/spark/test_validate.py.
 """
 
-import random
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,131 +13,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from strata.audit.run import Check, Scope, ValidationReport, validate_shard
+from strata.audit.run import Scope, validate_shard
 from strata.audit.soft import Evaluated, replay_command
 from strata.audit.verdict import SCHEMA
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
-from strata.expr.nodes import Call, Column, Literal
-from strata.format.layout import Description
-from strata.format.manifest import PartRef, encode_manifest, part_refs
-from strata.machine import Machine
+from strata.format.manifest import PartRef
 from strata.model.runner import serial
-from strata.model.settings import Settings, StoreSettings
-from strata.model.spec import RolloutSpec, StatsSpec
-from strata.model.time import MIN_TIME
-from strata.plan import load_manifest
-from strata.read import read_updates
-from strata.state.state import Batch, State
-from strata.state.transitions import replace_manifests
-from strata.store import keys
-from strata.store.open import open_stores
-from strata.write import write_batch, write_parts
-from tests.shards import LAYOUTS, NAME, Events, event, slices, spec, updates_table
-
-ID = 1  # column id of `id`; its values are 0..99, 100..199, 200..299 by batch
-WHERE = Filter(
-    Call("greater_than", (Column(ID, "id", "long"), Literal(250, "long")), "boolean"),
-    "id > 250",
-    0,
-    0,
-)
-
-
-@dataclass(frozen=True)
-class World:
-    """A shard, and how to break it."""
-
-    events: Events
-
-    @property
-    def state(self) -> State:
-        return self.events.state
-
-    def batch(self, number: int) -> Batch:
-        return [b for b in self.state.batches if b.manifest][number]
-
-    def judge(self, filter: Filter, refs: Sequence[PartRef]) -> list[Evaluated]:
-        found = []
-        for ref in refs:
-            ids = read_updates(self.events.stores, self.state, ref)[str(ID)].to_pylist()
-            found.append(Evaluated(ref.key, len(ids), sum(i > 250 for i in ids)))
-        return found
-
-    def validate(
-        self, judge: Callable[..., list[Evaluated]] | None = None, **scope: Any
-    ) -> ValidationReport:
-        return validate_shard(
-            self.events.stores, NAME, [Check("big", WHERE)], judge or self.judge, serial,
-            Scope("run 1", **scope),
-        )  # fmt: skip
-
-    def tamper(self, number: int, change: Callable[[pa.Table], pa.Table]) -> None:
-        """Put another manifest in the place of a batch's."""
-        batch = self.batch(number)
-        data = encode_manifest(change(load_manifest(self.events.stores, self.state, batch)))
-        key = keys.manifest_key(NAME, keys.content_hash(data))
-        self.events.stores.blob.set(key, data)
-        old = batch.manifest
-        assert old is not None
-        new = replace(batch, manifest=key)
-        Machine(self.events.stores).apply(
-            NAME, lambda s, now: replace_manifests(s, now, {old: new})
-        )
-
-    def accepted(self) -> tuple[int, PartRef]:
-        """Return the manifest row and the reference of a part of the last batch that matters."""
-        manifest = load_manifest(self.events.stores, self.state, self.batch(2))
-        for row, ref in enumerate(part_refs(manifest)):
-            if self.judge(WHERE, [ref])[0].accepted:
-                return row, ref
-        raise AssertionError("no part of the last batch matters")
-
-    def first_part(self, number: int) -> PartRef:
-        return part_refs(load_manifest(self.events.stores, self.state, self.batch(number)))[0]
+from strata.model.settings import StoreSettings
+from tests.audited import ID, WHERE, World, lie, world_in
+from tests.shards import NAME
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Return three batches of four parts, one in each layout, in mode soft."""
-    settings = Settings(
-        StoreSettings(f"file://{tmp_path}/blob", f"sqlite:///{tmp_path}/consensus.db")
-    )
-    stores = open_stores(settings.store)
-    machine = Machine(stores)
-    state = machine.create(replace(spec(), rollout=RolloutSpec("soft"), order=("id",)))
-    draw = random.Random(7)
-    for number, layout in enumerate(LAYOUTS):
-        lower = 1000 * number
-        rows = [
-            (event(100 * number + i, draw), lower + draw.randrange(1000), 1) for i in range(100)
-        ]
-        parts = [
-            part
-            for piece in slices(updates_table(state, rows), 25)
-            for part in write_parts(
-                stores.blob, keys.part_prefix(NAME), [piece], state.relation, layout=layout,
-                description=Description(lower, lower + 1000, MIN_TIME), part_bytes=1 << 20,
-                row_group_bytes=1 << 20, stats_spec=StatsSpec(budget_bytes=100_000),
-            )
-        ]  # fmt: skip
-        first = MIN_TIME if lower == 0 else lower
-        batch = write_batch(stores.blob, NAME, parts, first, lower + 1000, MIN_TIME)
-        machine.append(NAME, token=f"t{lower}", lower=lower, upper=lower + 1000, batch=batch)
-    return World(Events(settings, ()))
-
-
-def lie(row: int = 0, **fields: Any) -> Callable[[pa.Table], pa.Table]:
-    """Return the change of some fields of the statistics of `id` in one row of a manifest."""
-
-    def change(table: pa.Table) -> pa.Table:
-        name = f"s.{ID}"
-        rows = table[name].to_pylist()
-        rows[row] = {**rows[row], **fields}
-        index = table.column_names.index(name)
-        return table.set_column(index, name, pa.array(rows, table.schema.field(index).type))
-
-    return change
+    return world_in(StoreSettings(f"file://{tmp_path}/blob", f"sqlite:///{tmp_path}/consensus.db"))
 
 
 def test_honest_statistics_are_clean_and_every_skipped_part_is_audited(world: World) -> None:
@@ -178,7 +67,7 @@ def test_verdicts_and_trip_are_one_commit(world: World) -> None:
     assert world.state.seqno == before + 1
     assert report.verdict_key is not None
     assert world.state.verdicts == (report.verdict_key,)
-    data = world.events.stores.blob.get(report.verdict_key)
+    data = world.stores.blob.get(report.verdict_key)
     assert data is not None
     table = pq.read_table(pa.BufferReader(data))
     assert table.schema.equals(SCHEMA)
@@ -296,7 +185,7 @@ def test_the_format_check_names_what_is_recorded_wrongly(
     part = world.first_part(2)
     world.tamper(2, change)
 
-    report = validate_shard(world.events.stores, NAME, [], world.judge, serial, Scope("run 1"))
+    report = validate_shard(world.stores, NAME, [], world.judge, serial, Scope("run 1"))
 
     assert (part.key, column) in [(v.part, v.column) for v in report.mismatches]
     assert report.mode_after == "off"
@@ -309,9 +198,9 @@ def test_a_damaged_and_a_lost_part_are_found(world: World, tmp_path: Path) -> No
     data[len(data) // 2] ^= 0xFF
     file.chmod(0o644)
     file.write_bytes(data)
-    world.events.stores.blob.delete(lost.key)
+    world.stores.blob.delete(lost.key)
 
-    report = validate_shard(world.events.stores, NAME, [], world.judge, serial, Scope("run 1"))
+    report = validate_shard(world.stores, NAME, [], world.judge, serial, Scope("run 1"))
 
     assert {v.part for v in report.mismatches} == {damaged.key, lost.key}
     assert all(verdict.error for verdict in report.mismatches)

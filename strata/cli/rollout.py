@@ -1,0 +1,216 @@
+"""Commands about the rollout of skipping: show, request, approve, reject, step-down, kill."""
+
+import getpass
+import os
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from strata.cli.context import (
+    ConfigOption,
+    Context,
+    JsonOption,
+    ShardArgument,
+    answer,
+    pairs,
+    rows,
+)
+from strata.model.time import format_time
+from strata.rollout import ladder
+from strata.rollout.basis import basis_of
+from strata.rollout.gates import bound_text, gates, next_mode
+from strata.rollout.kill import kill_switch, throw
+from strata.rollout.obey import mode_of, obeyed
+from strata.state.state import RolloutEntry, State
+
+WhoOption = Annotated[
+    str | None, typer.Option("--by", help="Who does this; default: the user of this machine.")
+]
+ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it stays in the history.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the application."""
+    rollout = typer.Typer(help="Who may skip, since when, on what evidence.", no_args_is_help=True)
+    rollout.command("show")(show)
+    rollout.command("status", hidden=True)(show)
+    rollout.command("request")(request)
+    rollout.command("approve")(approve)
+    rollout.command("reject")(reject)
+    rollout.command("step-down")(step_down)
+    rollout.command("kill")(kill)
+    app.add_typer(rollout, name="rollout")
+
+
+def show(shard: ShardArgument, config: ConfigOption = None, json: JsonOption = False) -> None:
+    """Show mode, evidence, the gates of the next step, an open request, and the history."""
+    context = Context(config)
+    _answer(context, context.machine.load(shard), json)
+
+
+def request(
+    shard: ShardArgument,
+    reason: ReasonOption,
+    to: Annotated[
+        str | None, typer.Option("--to", help="The next mode: soft, audit or on. Default: it.")
+    ] = None,
+    percent: Annotated[
+        int | None,
+        typer.Option("--percent", help="Share of skipped parts to audit. Default: 10; in on, 1."),
+    ] = None,
+    clear: Annotated[
+        list[str] | None,
+        typer.Option("--clear", help="A word of the quarantine to release; repeat, or `all`."),
+    ] = None,
+    by: WhoOption = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Ask for the next step up; somebody else has to approve it."""
+    context = Context(config)
+    wanted = to or next_mode(context.machine.load(shard).rollout.mode) or "none"
+    share = {"audit": 10, "on": 1}.get(wanted, 0) if percent is None else percent
+    settings = context.settings.rollout
+    context.machine.apply(
+        shard,
+        lambda state, now_ms: ladder.ask(
+            state, now_ms, to=wanted, percent=share, who=_who(by), reason=reason,
+            settings=settings, clear=clear or (),
+        ),
+    )  # fmt: skip
+    _answer(context, context.machine.load(shard), json)
+
+
+def approve(
+    shard: ShardArgument,
+    reason: ReasonOption,
+    by: WhoOption = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Take the step that somebody else asked for."""
+    context = Context(config)
+    settings = context.settings.rollout
+    context.machine.apply(
+        shard,
+        lambda state, now_ms: ladder.approve(
+            state, now_ms, who=_who(by), reason=reason, settings=settings
+        ),
+    )
+    _answer(context, context.machine.load(shard), json)
+
+
+def reject(
+    shard: ShardArgument,
+    reason: ReasonOption,
+    by: WhoOption = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Refuse the step that was asked for."""
+    context = Context(config)
+    context.machine.apply(
+        shard, lambda state, now_ms: ladder.reject(state, now_ms, who=_who(by), reason=reason)
+    )
+    _answer(context, context.machine.load(shard), json)
+
+
+def step_down(
+    shard: ShardArgument,
+    reason: ReasonOption,
+    to: Annotated[str, typer.Option("--to", help="off, soft or audit.")] = "off",
+    by: WhoOption = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Go down at once; nobody has to approve it."""
+    context = Context(config)
+    context.machine.apply(
+        shard,
+        lambda state, now_ms: ladder.step_down(state, now_ms, to=to, who=_who(by), reason=reason),
+    )
+    _answer(context, context.machine.load(shard), json)
+
+
+def kill(
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; needed to move it.")] = None,
+    off: Annotated[
+        bool, typer.Option("--off", help="Release it: shards skip again as their modes say.")
+    ] = False,
+    by: WhoOption = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Forbid skipping for every shard at once; without a reason only show the switch."""
+    context = Context(config)
+    if reason is not None:
+        throw(context.stores, thrown=not off, who=_who(by), reason=reason)
+    switch = kill_switch(context.stores)
+    document = {
+        **asdict(switch),
+        "at": format_time(switch.at_ms) if switch.at_ms else "",
+        "setting": context.settings.rollout.kill,
+    }
+    answer(document, json, pairs("kill switch", document))
+
+
+def _who(by: str | None) -> str:
+    try:
+        return by or os.environ.get("STRATA_USER") or getpass.getuser()
+    except (KeyError, OSError):  # a user without a name
+        return ""
+
+
+def _answer(context: Context, state: State, json: bool) -> None:
+    settings = context.settings.rollout
+    rollout, seen = state.rollout, state.rollout.evidence
+    to = next_mode(rollout.mode)
+    found = gates(rollout, to, settings, basis_of(state)) if to else ()
+    document: dict[str, Any] = {
+        "shard": state.name,
+        "mode": rollout.mode,
+        "obeyed": obeyed(context.stores, mode_of(state), kill=settings.kill),
+        "audit_percent": rollout.audit_percent,
+        "changed_at": format_time(rollout.changed_ms) if rollout.changed_ms else "",
+        "changed_by": rollout.changed_by,
+        "reason": rollout.reason,
+        "quarantine": list(rollout.quarantine),
+        "basis": rollout.basis,
+        "code": basis_of(state),
+        "next": to,
+        "gates": [asdict(gate) for gate in found],
+        "request": None if rollout.request is None else asdict(rollout.request),
+        "evidence": {**asdict(seen), "bound": bound_text(seen)},
+        "history": [_line(entry) for entry in reversed(rollout.entries)],
+    }
+    answer(document, json, *_tables(document))
+
+
+def _line(entry: RolloutEntry) -> dict[str, Any]:
+    return {"at": format_time(entry.at_ms), **asdict(entry)}
+
+
+def _tables(document: dict[str, Any]) -> list[Table]:
+    plain = {**document, "quarantine": " ".join(document["quarantine"])}
+    tables = [pairs(document["shard"], plain)]
+    if document["request"]:
+        asked = document["request"]
+        shown = {
+            **asked,
+            "expires": format_time(asked["expires_ms"]),
+            "at": format_time(asked["at_ms"]),
+        }
+        tables.append(pairs("asked for", shown))
+    evidence = document["evidence"]
+    tables.append(pairs("evidence", evidence))
+    tables.append(rows("strata", evidence["strata"], ("name", "parts")))
+    tables.append(
+        rows(
+            f"gates to {document['next']}", document["gates"], ("name", "wanted", "found", "passed")
+        )
+    )
+    columns = ("at", "what", "before", "after", "by", "asked_by", "reason", "runs", "days", "parts")
+    tables.append(rows("history", document["history"], columns))
+    return tables

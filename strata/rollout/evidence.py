@@ -1,0 +1,79 @@
+"""What was looked at: counts of audits, by stratum, and what they say about the rest.
+
+One run of soft evaluation adds one `Counts` to a shard's evidence, in the commit that records its
+verdicts. A mismatch, and code other than that of the audits before, begin anew. Nothing is
+proven by it: parts are not drawn independently, so the bound is one on the audited mix.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from strata.state.state import Evidence, Stratum
+
+STRATA_MAX: Final = 256  # told apart; further ones are counted together
+OTHER: Final = "other"
+CONFIDENCE: Final = 0.95
+_DAY_MS: Final = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What one clean run of soft evaluation looked at."""
+
+    parts: int  # would-be-skipped parts that were fetched and judged
+    rows: int
+    size_bytes: int
+    failed: int
+    missing: int
+    percent: int  # share of the would-be-skipped parts that was to be fetched
+    strata: Mapping[str, int] = field(default_factory=dict)  # audited parts of each
+
+
+def add(old: Evidence, new: Counts, now_ms: int, basis: str, *, counts_for_step: bool) -> Evidence:
+    """Return the evidence after one more run without a mismatch.
+
+    `counts_for_step`: the run audited a share that counts for the next step. A run that judged
+    nothing is no evidence, but its failures are kept.
+    """
+    if old.basis != basis:
+        old = Evidence(basis=basis, first_ms=now_ms)
+    failed, missing = old.failed + new.failed, old.missing + new.missing
+    if not new.parts:
+        return replace(old, failed=failed, missing=missing, last_ms=now_ms)
+    day, last = now_ms // _DAY_MS, old.last_ms // _DAY_MS
+    step = counts_for_step and day != old.step_day
+    return replace(
+        old,
+        last_ms=now_ms,
+        runs=old.runs + 1,
+        days=old.days + (day != last or not old.runs),
+        step_days=old.step_days + step,
+        step_day=day if step else old.step_day,
+        parts=old.parts + new.parts,
+        rows=old.rows + new.rows,
+        size_bytes=old.size_bytes + new.size_bytes,
+        failed=failed,
+        missing=missing,
+        strata=_with(old.strata, new.strata),
+    )
+
+
+def _with(old: tuple[Stratum, ...], new: Mapping[str, int]) -> tuple[Stratum, ...]:
+    total = Counter({stratum.name: stratum.parts for stratum in old})
+    for name, parts in sorted(new.items()):
+        known = name in total or len(total) < STRATA_MAX - 1
+        total[name if known else OTHER] += parts
+    return tuple(Stratum(name, parts) for name, parts in sorted(total.items()))
+
+
+def upper_bound(parts: int, confidence: float = CONFIDENCE) -> float:
+    """Return the exact upper bound on the rate of wrong skips after so many audits without one.
+
+    >>> round(upper_bound(2995), 5)
+    0.001
+    >>> upper_bound(0)
+    1.0
+    """
+    return float(1.0 - (1.0 - confidence) ** (1.0 / parts)) if parts else 1.0

@@ -1,0 +1,89 @@
+"""What a step up needs: evidence in numbers, each with what is wanted and what there is."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from strata.model.settings import RolloutSettings
+from strata.rollout.evidence import upper_bound
+from strata.state.state import Evidence, Mode, Rollout
+
+LADDER: Final[tuple[Mode, ...]] = ("off", "soft", "audit", "on")
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One condition of a step."""
+
+    name: str
+    wanted: str
+    found: str
+    passed: bool
+
+
+def next_mode(mode: Mode) -> Mode | None:
+    """Return the mode one step up; None from the top."""
+    at = LADDER.index(mode)
+    return LADDER[at + 1] if at + 1 < len(LADDER) else None
+
+
+def gates(rollout: Rollout, to: Mode, settings: RolloutSettings, basis: str) -> tuple[Gate, ...]:
+    """Return the conditions of the step to `to`; none for `soft`, which skips nothing.
+
+    A mismatch needs no gate: it trips the shard, and evidence begins anew.
+    """
+    if to not in ("audit", "on"):
+        return ()
+    seen = rollout.evidence
+    found = [
+        Gate("code", basis, seen.basis or "no audit yet", seen.basis == basis),
+        *_counted(seen, to, settings),
+        _strata(seen, settings),
+        _failed(seen, settings),
+    ]
+    return tuple(found)
+
+
+def unmet(found: tuple[Gate, ...]) -> str:
+    """Return the gates that are not passed, in words; empty when all are."""
+    return "; ".join(f"{g.name}: {g.found}, wanted {g.wanted}" for g in found if not g.passed)
+
+
+def _counted(seen: Evidence, to: Mode, settings: RolloutSettings) -> Iterator[Gate]:
+    wanted = {
+        "audit": (
+            ("audited parts", settings.audit_parts, seen.parts),
+            ("runs", settings.audit_runs, seen.runs),
+            ("days with a run", settings.audit_days, seen.days),
+        ),
+        "on": (
+            ("audited parts", settings.on_parts, seen.parts),
+            (f"days in audit at {settings.on_percent} %", settings.on_days, seen.step_days),
+        ),
+    }
+    for name, least, found in wanted[to]:
+        yield Gate(name, f"at least {least}", str(found), found >= least)
+
+
+def _strata(seen: Evidence, settings: RolloutSettings) -> Gate:
+    thin = [s for s in seen.strata if s.parts < settings.stratum_parts]
+    least = f"at least {settings.stratum_parts} audited parts in each"
+    shown = f"{len(seen.strata)} strata, {len(thin)} of them too thin"
+    if thin:
+        shown += f" ({', '.join(f'{s.name}: {s.parts}' for s in thin[:3])})"
+    return Gate("strata", least, shown, bool(seen.strata) and not thin)
+
+
+def _failed(seen: Evidence, settings: RolloutSettings) -> Gate:
+    bad = seen.failed + seen.missing
+    total = bad + seen.parts
+    passed = bad * 1000 < settings.failed_permille * total
+    return Gate(
+        "failed or missing checks", f"fewer than {settings.failed_permille} of 1000",
+        f"{bad} of {total}", passed,
+    )  # fmt: skip
+
+
+def bound_text(seen: Evidence) -> str:
+    """Return what the evidence says, without saying more: a bound on the audited mix."""
+    return f"at most {upper_bound(seen.parts):.4%} wrong skips (95 %, on the audited mix)"

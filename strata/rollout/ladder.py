@@ -1,0 +1,244 @@
+"""Steps of the rollout: up on request and with another person's approval, down at once.
+
+    off -> soft -> audit -> on     one rung at a time: `ask`, then `approve` by somebody else
+    any -> lower                   `step_down`, by one person, with a reason
+    any -> off                     by itself on a mismatch: `strata.state.rollout.trip`
+    audit, on -> soft              by itself when the code that decides is another: `record`
+
+A request that nobody answers in time is rejected. The evidence is looked at twice: when the step
+is asked for, and when it is approved. All here are pure functions of a state, for `Machine.apply`.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Final
+
+from strata.errors import InvalidRequest
+from strata.model.settings import RolloutSettings
+from strata.rollout.basis import basis_of
+from strata.rollout.evidence import Counts, add
+from strata.rollout.gates import LADDER, gates, next_mode, unmet
+from strata.state.rollout import Tripped, noted, record_verdicts
+from strata.state.state import Evidence, Happened, Mode, Request, Rollout, State
+from strata.state.step import step
+
+DAY_MS: Final = 86_400_000
+SKIPPING: Final = ("audit", "on")  # modes in which readers leave parts out
+NOBODY: Final = "nobody"
+
+
+def ask(  # noqa: PLR0913  these are the fields of one request
+    state: State,
+    now_ms: int,
+    *,
+    to: str,
+    percent: int,
+    who: str,
+    reason: str,
+    settings: RolloutSettings,
+    clear: Collection[str] = (),
+) -> tuple[State, Request]:
+    """Ask for the next step up; somebody else has to approve it.
+
+    `percent`: the share of skipped parts that is audited afterwards. `clear`: words of the
+    quarantine that are released with the step; "all" releases all.
+
+    Raises: InvalidRequest for another step than the next, a lack of evidence, naming each gate,
+    or a request that is open already.
+    """
+    _said(state, who, reason)
+    rollout = _lapsed(state.rollout, now_ms)
+    wanted = _next_step(state, to, percent)
+    if rollout.request is not None:
+        raise InvalidRequest(
+            "a step is already asked for",
+            shard=state.name, to=rollout.request.to, by=rollout.request.by,
+            cure="approve or reject it first",
+        )  # fmt: skip
+    _enough(state, rollout, wanted, settings)
+    asked = Request(
+        wanted, percent, who, reason, now_ms, now_ms + settings.request_days * DAY_MS,
+        _released(state, clear),
+    )  # fmt: skip
+    new = noted(
+        rollout, now_ms, "requested", after=rollout.mode, percent=percent, who=who, reason=reason
+    )
+    return step(state, now_ms, rollout=replace(new, request=asked)), asked
+
+
+def approve(
+    state: State, now_ms: int, *, who: str, reason: str, settings: RolloutSettings
+) -> tuple[State, Rollout]:
+    """Take the step that was asked for.
+
+    Raises: InvalidRequest when nothing is asked for (any more), by the one who asked, or when
+    the evidence is no longer there.
+    """
+    _said(state, who, reason)
+    rollout, asked = _open(state, now_ms)
+    if who.strip().casefold() == asked.by.strip().casefold():
+        raise InvalidRequest(
+            "who asks for a step cannot approve it",
+            shard=state.name, by=asked.by, cure="let somebody else look at the evidence",
+        )  # fmt: skip
+    if next_mode(rollout.mode) != asked.to:
+        raise InvalidRequest(
+            "the shard has moved since this was asked for",
+            shard=state.name, mode=rollout.mode, to=asked.to, cure="reject it and ask again",
+        )  # fmt: skip
+    _enough(state, rollout, asked.to, settings)
+    entered = noted(
+        rollout, now_ms, "approved", after=asked.to, percent=asked.audit_percent, who=who,
+        reason=reason, asked_by=asked.by,
+    )  # fmt: skip
+    seen = rollout.evidence if rollout.mode != "off" else Evidence()
+    new = replace(
+        entered,
+        mode=asked.to,
+        audit_percent=asked.audit_percent,
+        changed_ms=now_ms,
+        changed_by=who,
+        reason=reason,
+        quarantine=tuple(word for word in rollout.quarantine if word not in asked.clear),
+        basis=basis_of(state),
+        request=None,
+        evidence=replace(seen, step_days=0, step_day=-1),
+    )
+    return step(state, now_ms, rollout=new), new
+
+
+def reject(state: State, now_ms: int, *, who: str, reason: str) -> tuple[State, Rollout]:
+    """Refuse the step that was asked for; whoever asked may do it, too.
+
+    Raises: InvalidRequest when nothing is asked for.
+    """
+    _said(state, who, reason)
+    rollout, asked = _open(state, now_ms)
+    refused = noted(
+        rollout, now_ms, "rejected", after=rollout.mode, percent=rollout.audit_percent, who=who,
+        reason=reason, asked_by=asked.by,
+    )  # fmt: skip
+    new = replace(refused, request=None)
+    return step(state, now_ms, rollout=new), new
+
+
+def step_down(
+    state: State, now_ms: int, *, to: str, who: str, reason: str
+) -> tuple[State, Rollout]:
+    """Go down at once: one person and a reason are enough. An open request lapses.
+
+    Raises: InvalidRequest for a mode that is not lower.
+    """
+    _said(state, who, reason)
+    old = state.rollout
+    if to not in LADDER or LADDER.index(to) >= LADDER.index(old.mode):
+        below = ", ".join(LADDER[: LADDER.index(old.mode)]) or "nothing is below off"
+        raise InvalidRequest(
+            "this is no step down", shard=state.name, mode=old.mode, to=to, cure=f"one of: {below}"
+        )
+    new = _lowered(old, now_ms, to, who, reason)
+    return step(state, now_ms, rollout=new), new
+
+
+def record(  # noqa: PLR0913  these are the fields of one record
+    state: State,
+    now_ms: int,
+    *,
+    key: str,
+    counts: Counts,
+    settings: RolloutSettings,
+    mismatch: str = "",
+    quarantine: Collection[str] = (),
+) -> tuple[State, Tripped]:
+    """Remember a verdict table with what it means for the rollout, in one commit.
+
+    A mismatch trips the shard. Otherwise the audits join the evidence; where that was collected
+    with other code, readers of the new code stop skipping, and it begins anew.
+    """
+    if key in state.verdicts or mismatch:
+        return record_verdicts(state, now_ms, key=key, mismatch=mismatch, quarantine=quarantine)
+    basis = basis_of(state)
+    rollout = _lapsed(state.rollout, now_ms)
+    if rollout.mode in SKIPPING and rollout.basis not in ("", basis):
+        reason = f"the code that decides changed from {rollout.basis} to {basis}"
+        rollout = _lowered(rollout, now_ms, "soft", "validate", reason, what="reset")
+    for_step = rollout.mode == "audit" and counts.percent >= settings.on_percent
+    seen = add(rollout.evidence, counts, now_ms, basis, counts_for_step=for_step)
+    rollout = replace(rollout, evidence=seen)
+    return record_verdicts(state, now_ms, key=key, rollout=rollout)
+
+
+def _lowered(
+    old: Rollout, now_ms: int, to: Mode, who: str, reason: str, what: Happened = "stepped down"
+) -> Rollout:
+    percent = old.audit_percent if to in SKIPPING else 0
+    return replace(
+        noted(old, now_ms, what, after=to, percent=percent, who=who, reason=reason),
+        mode=to, audit_percent=percent, changed_ms=now_ms, changed_by=who, reason=reason,
+        request=None, evidence=replace(old.evidence, step_days=0, step_day=-1),
+        basis=old.basis if to in SKIPPING else "",
+    )  # fmt: skip
+
+
+def _lapsed(rollout: Rollout, now_ms: int) -> Rollout:
+    """Return the rollout without a request that nobody answered in time."""
+    asked = rollout.request
+    if asked is None or now_ms < asked.expires_ms:
+        return rollout
+    told = noted(
+        rollout, asked.expires_ms, "lapsed", after=rollout.mode, percent=rollout.audit_percent,
+        who=NOBODY, reason="nobody answered in time", asked_by=asked.by,
+    )  # fmt: skip
+    return replace(told, request=None)
+
+
+def _open(state: State, now_ms: int) -> tuple[Rollout, Request]:
+    rollout = _lapsed(state.rollout, now_ms)
+    if rollout.request is None:
+        gone = "it was not answered in time" if state.rollout.request else "nobody asked"
+        raise InvalidRequest(
+            "no step is asked for", shard=state.name, reason=gone, cure="strata rollout request"
+        )
+    return rollout, rollout.request
+
+
+def _next_step(state: State, to: str, percent: int) -> Mode:
+    wanted = next_mode(state.rollout.mode)
+    if to != wanted:
+        raise InvalidRequest(
+            "steps up are taken one at a time",
+            shard=state.name, mode=state.rollout.mode, to=to, next=wanted or "there is none",
+        )  # fmt: skip
+    least = 1 if wanted in SKIPPING else 0
+    if isinstance(percent, bool) or not least <= percent <= 100:
+        raise InvalidRequest(
+            "not a share of parts to audit", audit_percent=percent,
+            cure="1 to 100: skipping is never left unwatched",
+        )  # fmt: skip
+    return wanted
+
+
+def _enough(state: State, rollout: Rollout, to: Mode, settings: RolloutSettings) -> None:
+    lacking = unmet(gates(rollout, to, settings, basis_of(state)))
+    if lacking:
+        raise InvalidRequest(
+            "there is not enough evidence for this step",
+            shard=state.name, to=to, lacking=lacking, cure="let soft evaluation run on",
+        )  # fmt: skip
+
+
+def _released(state: State, clear: Collection[str]) -> tuple[str, ...]:
+    if "all" in clear:
+        return state.rollout.quarantine
+    for word in clear:
+        if word not in state.rollout.quarantine:
+            raise InvalidRequest(
+                "this is not in quarantine",
+                shard=state.name, word=word, known=list(state.rollout.quarantine),
+            )  # fmt: skip
+    return tuple(sorted(clear))
+
+
+def _said(state: State, who: str, reason: str) -> None:
+    if not who.strip() or not reason.strip():
+        raise InvalidRequest("a change of rollout needs a name and a reason", shard=state.name)

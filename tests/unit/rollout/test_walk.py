@@ -1,0 +1,174 @@
+"""A shard walks from `off` to `on` by soft evaluation and approvals, and back by one lie.
+
+The clock is the test's; weeks pass in seconds. The judge is a Python function.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pytest
+
+from strata.audit.run import Scope
+from strata.audit.soft import Evaluated
+from strata.errors import InvalidRequest
+from strata.expr.filter import Filter
+from strata.format.manifest import PartRef
+from strata.machine import Machine
+from strata.model.settings import RolloutSettings, StoreSettings
+from strata.plan import ReadPlan, plan_read
+from strata.rollout import ladder
+from strata.rollout.basis import basis_of
+from strata.rollout.kill import KEY, throw
+from strata.rollout.ladder import DAY_MS
+from strata.state.state import State
+from strata.state.step import successor
+from strata.store.interface import Versioned
+from tests.audited import ID, WHERE, World, lie, world_in
+from tests.shards import NAME
+
+# Days and runs are the defaults; parts are few, because the shard is small.
+GATES = RolloutSettings(audit_parts=100, on_parts=160, stratum_parts=20, sample_parts=3)
+
+
+@dataclass
+class Calendar:
+    """A clock that is moved by hand."""
+
+    now_ms: int = DAY_MS
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def night(self, days: float = 1) -> None:
+        self.now_ms += int(days * DAY_MS)
+
+
+@pytest.fixture
+def calendar() -> Calendar:
+    return Calendar()
+
+
+@pytest.fixture
+def world(calendar: Calendar, request: pytest.FixtureRequest) -> World:
+    name = request.node.name
+    return world_in(StoreSettings(f"memory://{name}", f"memory://{name}"), calendar)
+
+
+@pytest.fixture
+def validate(world: World, calendar: Calendar) -> Callable[..., None]:
+    def one(days: float = 1) -> None:
+        world.run(Scope(f"run {calendar.now_ms}", check_format=False, gates=GATES))
+        calendar.night(days)
+
+    return one
+
+
+def step(world: World, to: str, percent: int) -> None:
+    """Ask for a step as one person and approve it as another."""
+    machine = Machine(world.stores)
+    ask = partial(ladder.ask, to=to, percent=percent, who="ann", reason="due", settings=GATES)
+    machine.apply(NAME, ask)
+    machine.apply(NAME, partial(ladder.approve, who="bob", reason="seen", settings=GATES))
+
+
+def read(world: World, **options: object) -> ReadPlan:
+    return plan_read(world.stores, world.state, filter=WHERE, **options)  # type: ignore[arg-type]
+
+
+def climb(world: World, validate: Callable[..., None]) -> list[int]:
+    """Walk to `on`; return how many parts a reader skipped in soft, audit and on."""
+    skipped = []
+    for _ in range(20):
+        validate(0.4)
+    skipped.append(read(world).parts_skipped)
+    step(world, "audit", 40)
+    for _ in range(14):
+        validate()
+    skipped.append(read(world).parts_skipped)
+    step(world, "on", 1)
+    return [*skipped, read(world).parts_skipped]
+
+
+def test_from_off_to_on_and_back_by_one_lie(
+    world: World, validate: Callable[..., None], calendar: Calendar
+) -> None:
+    machine = Machine(world.stores)
+    machine.apply(NAME, partial(ladder.step_down, to="off", who="ann", reason="a new start"))
+    assert read(world).parts_skipped == 0
+    with pytest.raises(InvalidRequest, match="one at a time"):
+        step(world, "on", 1)
+    step(world, "soft", 0)
+    with pytest.raises(InvalidRequest, match="not enough evidence"):
+        step(world, "audit", 40)
+
+    in_soft, in_audit, in_on = climb(world, validate)
+
+    assert in_soft == 0
+    assert 0 < in_audit <= in_on
+    row, part = world.accepted()
+    world.tamper(2, lie(row, high=250))
+    for _ in range(12):  # three parts a night are looked at, so it takes some
+        validate()
+
+    rollout = world.state.rollout
+    assert (rollout.mode, rollout.quarantine) == ("off", (str(ID),))
+    assert part.key in rollout.reason
+    assert read(world).parts_skipped == 0
+    assert [e.after for e in rollout.entries if e.what in ("approved", "tripped")] == [
+        "soft", "audit", "on", "off",
+    ]  # fmt: skip
+    # The way up is as long as before, and what lied stays distrusted on it.
+    step(world, "soft", 0)
+    with pytest.raises(InvalidRequest, match="not enough evidence"):
+        step(world, "audit", 40)
+
+
+def stand(world: World, basis: str) -> None:
+    """Put the shard into `on`, as if it had been approved for some code."""
+
+    def move(state: State, now_ms: int) -> tuple[State, None]:
+        new = replace(state.rollout, mode="on", audit_percent=1, basis=basis)
+        return successor(state, now_ms, rollout=new), None
+
+    Machine(world.stores).apply(NAME, move)
+
+
+def test_the_kill_switch_wins_over_every_mode_and_over_every_caller(world: World) -> None:
+    stand(world, basis_of(world.state))
+    assert read(world, mode="on").parts_skipped > 0
+    throw(world.stores, thrown=True, who="ann", reason="something is wrong")
+    for options in ({}, {"mode": "on"}, {"mode": "audit"}):
+        assert read(world, **options).parts_skipped == 0
+    throw(world.stores, thrown=False, who="ann", reason="all is well")
+    assert read(world).parts_skipped > 0
+
+
+def test_a_kill_switch_that_cannot_be_understood_is_thrown(world: World) -> None:
+    world.stores.consensus.compare_and_set(KEY, None, Versioned(1, b"\xff"))
+    assert read(world, mode="on").parts_skipped == 0
+    throw(world.stores, thrown=False, who="ann", reason="repaired")
+    assert read(world, mode="on").parts_skipped > 0
+
+
+def test_what_was_approved_for_other_code_does_not_skip(
+    world: World, validate: Callable[..., None]
+) -> None:
+    stand(world, basis_of(world.state))
+    assert read(world).parts_skipped > 0
+    stand(world, "yesterday's code")
+    assert read(world).parts_skipped == 0
+    assert read(world, mode="on").parts_skipped > 0  # whoever asks for it gets it
+    validate()
+    assert world.state.rollout.mode == "soft"
+
+
+def test_a_check_that_cannot_be_made_is_no_evidence(world: World) -> None:
+    def lost(filter: Filter, refs: Sequence[PartRef]) -> list[Evaluated]:
+        return [Evaluated(ref.key, 0, 0, failed="timeout") for ref in refs]
+
+    world.run(Scope("run", check_format=False, gates=GATES), lost)
+
+    seen = world.state.rollout.evidence
+    assert (seen.runs, seen.parts) == (0, 0)
+    assert seen.failed > 0

@@ -24,7 +24,13 @@ from strata.state.holds import readable_from
 from strata.state.schema import Change, Evolved, check_defaults, evolve
 from strata.state.state import Batch, Commit, State, Tombstone
 from strata.state.step import check_alive
-from strata.state.transitions import COMMITS_MAX, COMMITS_SPILLED, FIRST_SEQNO, Appended
+from strata.state.transitions import (
+    COMMITS_MAX,
+    COMMITS_SPILLED,
+    FIRST_SEQNO,
+    Appended,
+    Basis,
+)
 from strata.store.interface import Versioned
 from strata.store.keys import content_hash, ledger_key, ledger_range, parse_state_key, state_key
 from strata.store.open import Stores
@@ -188,6 +194,7 @@ class Machine:
         batch: Batch | None = None,
         rejected: int = 0,
         writer: str | None = None,
+        basis: Basis | None = None,
     ) -> Appended:
         """Append as `transitions.append` does, and recognise tokens however old they are.
 
@@ -197,10 +204,11 @@ class Machine:
         move = partial(
             transitions.append,
             token=token, lower=lower, upper=upper, batch=batch, rejected=rejected, writer=writer,
+            basis=basis,
         )  # fmt: skip
         try:
             return self.apply(name, move)
-        except (InvalidRequest, Fenced):
+        except (Conflict, InvalidRequest, Fenced):
             known = self.committed(name, token, upper)
             if known is None:
                 raise

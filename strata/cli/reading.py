@@ -43,6 +43,9 @@ def ingest(
         str | None,
         typer.Option("--write-format", help="row, both or structured; else as declared."),
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Take these files in once more, though they are in.")
+    ] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -59,6 +62,7 @@ def ingest(
             token=token,
             write_format=write_format,
             runner=threads(TASKS),
+            again=again,
         )
     if report.already_committed:
         progress.print(f"{shard}: this interval is already committed; nothing was changed")

@@ -68,7 +68,7 @@ class Judge:
             Kind.PART: self._generation,
             Kind.MANIFEST: self._generation,
             Kind.CATALOG: self._generation,
-            Kind.CATALOG: self._generation,
+            Kind.CONSUMED: self._generation,
             Kind.LEDGER: self._ledger,
             Kind.VERDICT: self._verdict,
             Kind.QUARANTINE: self._rejects,

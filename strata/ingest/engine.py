@@ -12,15 +12,17 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from hashlib import blake2b
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Final
 
-from strata.errors import InvalidRequest
-from strata.ingest.files import SourceFile, files_at, files_by_time, fingerprint
-from strata.ingest.plan import tasks, within
+from strata.errors import Conflict, InvalidRequest
+from strata.ingest.commit import Committer, preview_of, report_of, report_of_known
+from strata.ingest.files import files_at
+from strata.ingest.ledger import Ledger
+from strata.ingest.plan import tasks
 from strata.ingest.rejects import details
 from strata.ingest.run import check_task, run_task
+from strata.ingest.steps import again_token, files_token, interval_token, plan_steps
 from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult
 from strata.ingest.updates import check_spec
 from strata.lease import Lease, held
@@ -28,10 +30,9 @@ from strata.machine import Machine
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
 from strata.model.spec import LAYOUTS, ShardSpec, check_name
-from strata.model.time import MIN_TIME
-from strata.state.state import Commit, State
 from strata.store.open import Stores
-from strata.write import write_batch
+
+__all__ = ["files_token", "ingest", "ingest_steps", "interval_token"]
 
 FEW: Final = 10  # so many rejected rows do not fail a run, if they are at most half of it
 TRIES: Final = 5  # of an ingest without interval that other writers overtake
@@ -48,27 +49,31 @@ def ingest(  # noqa: PLR0913  the choices of one request
     token: str | None = None,
     write_format: str | None = None,
     runner: Runner = serial,
+    again: bool = False,
 ) -> IngestReport:
     """Commit one batch to a shard and return what it holds.
 
     `paths`: these files and the files in these folders; None: the files of the declared sources
     whose path carries a time in [lower, upper). Without an interval the batch gets the time of
-    now. The same interval again, or without one the same files again, is a success that changes
-    nothing and says so.
+    now. What is in already is left out: the same interval again, or the same files again, is a
+    success that changes nothing and says so. `again` takes files in once more, on purpose, after
+    their updates were retracted.
 
     Raises: InvalidRequest for bad arguments, a file of the wrong shape, too many rejected rows,
     and for an interval that is already written otherwise; then nothing is committed.
     """
     files = None if paths is None else tuple(files_at(settings.store.landing, paths))
+    if again and not files:
+        raise InvalidRequest("only named files are taken in again", shard=name, cure="give files")
     one_batch = partial(_one, stores, settings, name, write_format=write_format, runner=runner)
     if lower is not None and upper is not None:
-        return one_batch(Step(lower, upper, token, files))
+        return one_batch(Step(lower, upper, token, files, again=again))
     if files is None or lower is not None or upper is not None:
         raise InvalidRequest(
             "nothing says what to ingest",
             shard=name, cure="give files, or an interval with both lower and upper, or all",
         )  # fmt: skip
-    return _ingest_now(stores, name, Step(None, None, token, files), one_batch)
+    return _ingest_now(stores, name, Step(None, None, token, files, again=again), one_batch)
 
 
 def ingest_steps(  # noqa: PLR0913  the same
@@ -95,50 +100,30 @@ def ingest_steps(  # noqa: PLR0913  the same
     state = machine.load(name)
     check_spec(state.spec, state.relation)
     _check_layout(write_format)
-    known = [_committed(machine, state, _named(name, step)) for step in steps]
-    open_steps = [_named(name, s) for s, commit in zip(steps, known, strict=True) if commit is None]
-    _check_order(state, open_steps)
-    open_steps = _with_files(settings, state, open_steps)
-    with held(lease, needed=bool(open_steps) and not dry_run) as writer:
+    ledger = Ledger(stores.blob, state)
+    works = plan_steps(machine, settings, state, ledger, steps)
+    open_works = [work for work in works if work.commit is None and not work.nothing]
+    with held(lease, needed=bool(open_works) and not dry_run) as writer:
         if writer is not None:  # what is written must not be of a generation before the lease's
             state = machine.load(name)
         placed = replace(settings, store=stores.settings)
-        work = [
-            tasks(placed, state, step, layout=write_format, batch=number)
-            for number, step in enumerate(open_steps)
+        groups = [
+            tasks(placed, state, work.step, layout=write_format, batch=number)
+            for number, work in enumerate(open_works)
         ]
-        results = runner(
-            _worker(stores, runner, dry_run), [task for group in work for task in group]
-        )
-        finish = partial(_preview, state) if dry_run else partial(_commit, machine, state, writer)
-        ready = iter(zip(open_steps, work, strict=True))
+        worker = _worker(stores, runner, dry_run)
+        results = runner(worker, [task for group in groups for task in group])
+        committer = Committer(machine, state, ledger, writer)
+        finish = partial(preview_of, state) if dry_run else committer.commit
+        ready = iter(groups)
         with _stopped(results):
-            for commit in known:
-                if commit is not None:
-                    yield _report(name, commit, already_committed=True)
+            for work in works:
+                if work.commit is not None or work.nothing:
+                    yield report_of_known(state, work)
                 else:
-                    step, group = next(ready)
-                    found = list(islice(results, len(group)))
+                    found = list(islice(results, len(next(ready))))
                     _check_rejected(state.spec, found)
-                    yield finish(step, found)
-
-
-def files_token(name: str, files: Sequence[SourceFile]) -> str:
-    """Return the token of a set of files: the same files with the same bytes have the same.
-
-    Cost: reads the files.
-    """
-    facts = (f"{file.name}\0{file.size_bytes}\0{fingerprint(file)}" for file in files)
-    return _token("files", name, *facts)
-
-
-def interval_token(name: str, lower: int, upper: int) -> str:
-    """Return the token of an interval of a shard."""
-    return _token("interval", name, str(lower), str(upper))
-
-
-def _token(kind: str, *facts: str) -> str:
-    return f"{kind}-{blake2b(chr(1).join(facts).encode(), digest_size=12).hexdigest()}"
+                    yield finish(work, found)
 
 
 def _one(
@@ -166,67 +151,27 @@ def _ingest_now(
     """
     assert step.files is not None
     machine = Machine(stores)
-    token = step.token or files_token(name, step.files)
+    token = step.token or _token_of_files(machine, stores, name, step)
     for attempt in range(1, TRIES + 1):
         commit = machine.committed(name, check_name(token))
         if commit is not None:
-            return _report(name, commit, already_committed=True)
+            return report_of(name, commit, already_committed=True)
         state = machine.load(name)
         now = max(state.upper, stores.clock())
         lower = now if state.spec.time.origin == "interval" else state.upper
         try:
-            return one_batch(replace(step, lower=lower, upper=now + 1, token=token))
-        except InvalidRequest:
+            return one_batch(replace(step, lower=lower, upper=now + 1, token=token, empty=False))
+        except (Conflict, InvalidRequest):
             if machine.load(name).upper <= lower or attempt == TRIES:
                 raise
     raise AssertionError("the last try returns or raises")
 
 
-def _named(name: str, step: Step) -> Step:
-    """Return the step with its token.
-
-    Raises: InvalidRequest for an interval that is none.
-    """
-    lower, upper = step.lower, step.upper
-    if lower is None or upper is None or not MIN_TIME <= lower < upper:
-        raise InvalidRequest(
-            "the interval is empty or has no end",
-            shard=name, lower=lower, upper=upper, cure="lower < upper, in milliseconds since 1970",
-        )  # fmt: skip
-    return replace(step, token=check_name(step.token or interval_token(name, lower, upper)))
-
-
-def _committed(machine: Machine, state: State, step: Step) -> Commit | None:
-    """Return the earlier commit of a step, before anything is read for it.
-
-    Raises: InvalidRequest when the interval is written under another token, or the token
-    stands for another interval.
-    """
-    assert step.token is not None
-    assert step.lower is not None
-    commit = machine.committed(state.name, step.token, step.upper)
-    if commit is None and step.lower < state.upper:
-        raise InvalidRequest(
-            "this interval is already written, and not under this token",
-            shard=state.name, token=step.token, lower=step.lower, upper=step.upper,
-            shard_upper=state.upper, cure="start at the shard's upper",
-        )  # fmt: skip
-    if commit is not None and (commit.lower, commit.upper) != (step.lower, step.upper):
-        raise InvalidRequest(
-            "this token was used for another interval",
-            shard=state.name, token=step.token, lower=step.lower, upper=step.upper,
-            first_lower=commit.lower, first_upper=commit.upper, cure="another token, or none",
-        )  # fmt: skip
-    return commit
-
-
-def _check_order(state: State, steps: Sequence[Step]) -> None:
-    for before, after in pairwise(steps):
-        if (before.upper or 0) > (after.lower or 0):
-            raise InvalidRequest(
-                "the intervals are not in order",
-                shard=state.name, upper=before.upper, next_lower=after.lower,
-            )  # fmt: skip
+def _token_of_files(machine: Machine, stores: Stores, name: str, step: Step) -> str:
+    assert step.files is not None
+    if step.again:
+        return again_token(name, Ledger(stores.blob, machine.load(name)), step.files)
+    return files_token(name, step.files)
 
 
 def _check_layout(layout: str | None) -> None:
@@ -234,24 +179,6 @@ def _check_layout(layout: str | None) -> None:
         raise InvalidRequest(
             "unknown write format", value=layout, cure=f"one of {', '.join(LAYOUTS)}"
         )
-
-
-def _with_files(settings: Settings, state: State, steps: Sequence[Step]) -> list[Step]:
-    """Return the steps with the files of their time, where they do not bring their own."""
-    if all(step.files is not None for step in steps):
-        return list(steps)
-    if not state.spec.source.paths:
-        raise InvalidRequest(
-            "the shard declares no source",
-            shard=state.name, setting="source.paths", cure="declare it, or name files with --from",
-        )  # fmt: skip
-    timed = files_by_time(settings.store.landing, state.spec.source.paths)
-    return [
-        step
-        if step.files is not None
-        else replace(step, files=tuple(within(timed, step.lower or 0, step.upper or 0)))
-        for step in steps
-    ]
 
 
 def _worker(stores: Stores, runner: Runner, dry_run: bool) -> Callable[[IngestTask], TaskResult]:
@@ -288,64 +215,3 @@ def _check_rejected(spec: ShardSpec, results: Sequence[TaskResult]) -> None:
             **details(first), rejected=rejected, rows=rows, quarantine=stored,
             cure="correct the files, or raise source.max_rejected",
         )  # fmt: skip
-
-
-def _commit(
-    machine: Machine,
-    state: State,
-    writer: str | None,
-    step: Step,
-    results: Sequence[TaskResult],
-) -> IngestReport:
-    """Write the manifest of a batch and append it."""
-    assert step.lower is not None
-    assert step.upper is not None
-    assert step.token is not None
-    parts = [part for result in results for part in result.parts]
-    batch = write_batch(machine.stores.blob, state.name, parts, step.lower, step.upper, MIN_TIME)
-    done = machine.append(
-        state.name,
-        token=step.token,
-        lower=step.lower,
-        upper=step.upper,
-        batch=batch,
-        rejected=sum(result.rejected for result in results),
-        writer=writer,
-    )
-    report = _report(state.name, done.commit, already_committed=done.already_committed)
-    return _counted(report, step, results)
-
-
-def _preview(state: State, step: Step, results: Sequence[TaskResult]) -> IngestReport:
-    """Return what a commit would hold, as far as reading the files tells."""
-    rows, rejected = sum(r.rows for r in results), sum(r.rejected for r in results)
-    report = IngestReport(
-        state.name, state.seqno, step.lower or 0, step.upper or 0, rows - rejected, 0, 0,
-        rejected, already_committed=False, token=step.token or "",
-    )  # fmt: skip
-    return _counted(report, step, results)
-
-
-def _counted(report: IngestReport, step: Step, results: Sequence[TaskResult]) -> IngestReport:
-    """Return the report with what only the run itself knows."""
-    return replace(
-        report,
-        files=len(step.files or ()),
-        late=sum(result.late for result in results),
-        quarantine=tuple(r.quarantine for r in results if r.quarantine is not None),
-    )
-
-
-def _report(name: str, commit: Commit, *, already_committed: bool) -> IngestReport:
-    return IngestReport(
-        shard=name,
-        seqno=commit.seqno,
-        lower=commit.lower,
-        upper=commit.upper,
-        updates=commit.updates,
-        parts=commit.parts,
-        size_bytes=commit.size_bytes,
-        rejected=commit.rejected,
-        already_committed=already_committed,
-        token=commit.token,
-    )

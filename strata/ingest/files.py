@@ -20,7 +20,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from strata.errors import InvalidRequest
+from strata.errors import InvalidRequest, Unavailable
 
 CHUNK_BYTES: Final = 1 << 20
 GLOB: Final = "*?["
@@ -57,6 +57,7 @@ class SourceFile:
     name: str  # as people know it: relative to the landing root where it lies below it
     size_bytes: int  # as stored, possibly compressed
     time_ms: int | None = None  # the time its path carries; None: not asked or none found
+    changed_ns: int = 0  # when the store last changed it; 0: not known
 
 
 def files_at(root: str, paths: Sequence[str]) -> list[SourceFile]:
@@ -76,7 +77,7 @@ def files_at(root: str, paths: Sequence[str]) -> list[SourceFile]:
             )
         for file in _walk(start):
             absolute = str(file.resolve())
-            found[absolute] = SourceFile(absolute, _name(absolute, base), file.stat().st_size)
+            found[absolute] = _source_file(absolute, base)
     return [found[path] for path in sorted(found)]
 
 
@@ -91,9 +92,13 @@ def files_by_time(root: str, paths: Sequence[str]) -> list[SourceFile]:
     for declared in paths:
         for file, time_ms in _timed(base, declared):
             absolute = str(file.resolve())
-            size = file.stat().st_size
-            found[absolute] = SourceFile(absolute, _name(absolute, base), size, time_ms)
+            found[absolute] = _source_file(absolute, base, time_ms)
     return sorted(found.values(), key=lambda file: (file.time_ms or 0, file.path))
+
+
+def _source_file(absolute: str, base: Path, time_ms: int | None = None) -> SourceFile:
+    seen = os.stat(absolute)
+    return SourceFile(absolute, _name(absolute, base), seen.st_size, time_ms, seen.st_mtime_ns)
 
 
 def landing_root(root: str) -> Path:
@@ -134,6 +139,25 @@ def fingerprint(file: SourceFile) -> str:
         while chunk := stream.read(CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def check_unchanged(file: SourceFile) -> None:
+    """Refuse a file that is not what it was when it was found: somebody still writes it.
+
+    Raises: Unavailable, so that it is tried again.
+    """
+    if not file.changed_ns:
+        return
+    try:
+        seen = os.stat(file.path)
+    except OSError as error:
+        raise InvalidRequest("the source file is gone", file=file.name) from error
+    if (seen.st_size, seen.st_mtime_ns) != (file.size_bytes, file.changed_ns):
+        raise Unavailable(
+            "a source file changed while it was read, nothing was committed",
+            certain=True, file=file.name, size_bytes=file.size_bytes, size_now=seen.st_size,
+            cure="run again when it is whole; put files down under a name that begins with _",
+        )  # fmt: skip
 
 
 def open_file(file: SourceFile) -> pa.NativeFile:

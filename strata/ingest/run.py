@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from strata.format.columns import updates_schema
 from strata.format.part import Description
-from strata.ingest.files import SourceFile
+from strata.ingest.files import SourceFile, check_unchanged, fingerprint
+from strata.ingest.ledger import Taken
 from strata.ingest.read_csv import read_csv
 from strata.ingest.read_jsonl import read_jsonl
 from strata.ingest.read_parquet import read_parquet
@@ -46,6 +47,7 @@ def run_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
     return replace(
         _counts(task, files),
         parts=tuple(_write(store, task, [file.updates for file in files])),
+        taken=tuple(_taken(file) for file in task.files),
         quarantine=_quarantine(store, task, rejected) if rejected else None,
     )
 
@@ -63,6 +65,16 @@ def _read(task: IngestTask) -> list[FileUpdates]:
     names = source_names(task.spec, task.relation)
     optional = [column.name for column in task.relation.columns if column.default is not None]
     return [file_updates(read(file, names, optional), task) for file in task.files]
+
+
+def _taken(file: SourceFile) -> Taken:
+    """Return what the ledger will say of a file that was read.
+
+    Raises: Unavailable if it has changed since it was found.
+    """
+    digest = fingerprint(file)
+    check_unchanged(file)
+    return Taken(file.name, file.size_bytes, file.changed_ns, digest)
 
 
 def _counts(task: IngestTask, files: Sequence[FileUpdates]) -> TaskResult:

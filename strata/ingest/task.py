@@ -1,13 +1,15 @@
 """What is handed to a worker, what it hands back, and what a caller is told in the end."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from strata.ingest.files import SourceFile
+from strata.ingest.ledger import Sorted, Taken
 from strata.ingest.rejects import Reject
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec
+from strata.state.state import Commit
 from strata.write import WrittenPart
 
 
@@ -40,6 +42,7 @@ class TaskResult:
     late: int  # rows whose time was advanced to lower
     first_reject: Reject | None  # for the message when there are too many
     quarantine: str | None  # blob key of the rejected rows; None when there are none
+    taken: tuple[Taken, ...] = ()  # the files as they were read
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,24 @@ class Step:
     upper: int | None
     token: str | None = None  # None: from the interval, else from the files
     files: tuple[SourceFile, ...] | None = None
+    empty: bool = True  # it is committed although there is no file to take in
+    again: bool = False  # files are taken in although they are in the shard already
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a step comes to, as far as the ledger and the shard's upper tell."""
+
+    asked: Step  # with its token
+    step: Step  # the batch: its files are those that are not in yet, its bounds are free
+    found: Sorted = field(default_factory=Sorted)  # all files that were looked at
+    late_files: int = 0  # of earlier intervals, which are in
+    by_time: bool = False  # the files were found by their time
+    commit: Commit | None = None  # the step is in already
+    nothing: bool = False  # everything of the step is in, and it needs no batch
+
+
+NAMES_MAX: Final = 50  # files that a report names
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +90,10 @@ class IngestReport:
     files: int = 0
     late: int = 0
     quarantine: tuple[str, ...] = field(default=())  # blob keys
+    late_files: int = 0  # files of earlier intervals, taken in by this batch
+    taken_before: int = 0  # files that were passed over because they are in
+    changed: tuple[str, ...] = ()  # files that have changed since they were taken in
+    copies: tuple[tuple[str, str], ...] = ()  # files not taken: the name their bytes came under
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of DESIGN 10.1 and, after it, what else is known."""
@@ -86,4 +111,8 @@ class IngestReport:
             "files": self.files,
             "late": self.late,
             "quarantine": list(self.quarantine),
+            "late_files": self.late_files,
+            "taken_before": self.taken_before,
+            "changed": list(self.changed),
+            "copies": [{"file": file, "same_as": other} for file, other in self.copies],
         }

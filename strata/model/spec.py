@@ -47,6 +47,7 @@ class SourceSpec:
     envelope: str = "append"  # one of ENVELOPES
     diff_column: str = "diff"  # envelope diff: the column that holds +n or -n
     max_rejected: float = 0.05  # a run with a larger share of unreadable rows commits nothing
+    same_content: str = "once"  # once: the same bytes under another name are not taken | each
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +177,7 @@ def _check(spec: ShardSpec) -> None:
         ("read_format", spec.read_format, READ_FORMATS),
         ("source.format", spec.source.format, FORMATS),
         ("source.envelope", spec.source.envelope, ENVELOPES),
+        ("source.same_content", spec.source.same_content, ("once", "each")),
         ("time.from", spec.time.origin, ("interval", "source", "column")),
         ("time.late", spec.time.late, ("advance", "refuse", "quarantine")),
         ("rollout.mode", spec.rollout.mode, MODES),

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
-from strata.errors import Fenced, InvalidRequest
+from strata.errors import Conflict, Fenced, InvalidRequest
 from strata.model.schema import Relation
 from strata.model.spec import ShardSpec
 from strata.model.time import MAX_TIME, MIN_TIME
 from strata.state import spine as spines
 from strata.state.generations import check_writer
 from strata.state.spine import Applied, MergeResult, NotApplied
-from strata.state.state import Batch, Commit, Mode, Rollout, State
+from strata.state.state import Batch, Commit, Consumed, Mode, Rollout, State
 from strata.state.step import check_alive, step
 from strata.store.keys import generation_of
 
@@ -33,6 +33,15 @@ class Appended:
 
     commit: Commit  # of the first time, when it was there already
     already_committed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What an append was worked out from, where it may not join any other state."""
+
+    upper: int | None = None  # of the shard; None: whatever it is
+    before: Consumed | None = None  # the source files that were in
+    consumed: Consumed | None = None  # those that are in with this append; None: not asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,7 @@ def append(  # noqa: PLR0913  these are the fields of one request
     batch: Batch | None = None,
     rejected: int = 0,
     writer: str | None = None,
+    basis: Basis | None = None,
 ) -> tuple[State, Appended]:
     """Append all updates of [lower, upper); `batch` None says that there are none.
 
@@ -81,6 +91,7 @@ def append(  # noqa: PLR0913  these are the fields of one request
     if known is not None:
         return state, recognise(known, lower, upper)
     check_fence(state, now_ms, batch, writer)
+    changes = {} if basis is None else _from_basis(state, basis)
     if lower < state.upper:
         raise InvalidRequest(
             "this interval is already written, and not under this token",
@@ -94,8 +105,36 @@ def append(  # noqa: PLR0913  these are the fields of one request
     spine = state.spine
     if upper > state.upper:
         spine = spines.insert(spine, replace(new, lower=state.upper, upper=upper))
-    following = step(state, now_ms, spine=spine, upper=upper, commits=(*state.commits, commit))
+    commits = (*state.commits, commit)
+    following = step(state, now_ms, spine=spine, upper=upper, commits=commits, **changes)
     return following, Appended(commit, already_committed=False)
+
+
+def _from_basis(state: State, basis: Basis) -> dict[str, Any]:
+    """Return what else changes with an append.
+
+    Raises: Conflict when the shard is not what the append was worked out from; Fenced when a
+    blob of the ledger may have been collected.
+    """
+    if basis.upper is not None and basis.upper != state.upper:
+        raise Conflict(
+            "the shard went on while this was worked out",
+            shard=state.name, upper=state.upper, expected=basis.upper, cure="run again",
+        )  # fmt: skip
+    if basis.consumed is None:
+        return {}
+    if basis.before != state.consumed:
+        raise Conflict(
+            "other source files were taken in meanwhile", shard=state.name, cure="run again"
+        )
+    known = () if state.consumed is None else state.consumed.segments
+    for segment in basis.consumed.segments:
+        if segment not in known and generation_of(segment.key) < state.fence:
+            raise Fenced(
+                "this was written too long ago: its blobs may have been collected",
+                shard=state.name, key=segment.key, fence=state.fence, cure="run again",
+            )  # fmt: skip
+    return {"consumed": basis.consumed}
 
 
 def _check_append(state: State, token: str, lower: int, upper: int, batch: Batch | None) -> None:

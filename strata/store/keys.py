@@ -8,6 +8,7 @@
     shards/{shard}/ledger/{low}_{high}_{hash}.json   commits spilled from the state
     shards/{shard}/usage/{day}/{slot}.json     the filter of a read; summary.json: those of a day
     shards/{shard}/backfills/{time}_{hash}.json      how fast a backfill was
+    shards/{shard}/consumed/g{n}/{hash}.parquet      source files that are in
 
 The consensus key of a shard is `shards/{shard}`. Content names make a repeated write harmless:
 the same bytes get the same key, and a blob is write-once.
@@ -26,7 +27,7 @@ MAX_KEY_BYTES: Final = 1024  # S3's limit
 MAX_SEGMENT_BYTES: Final = 200  # a file name has at most 255 bytes; temporary names need some
 _ROOT: Final = "shards"
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=@+-]*")
-_GENERATION: Final = re.compile(r"/(?:parts|manifests|catalogs)/g(\d+)/[^/]+$")
+_GENERATION: Final = re.compile(r"/(?:parts|manifests|catalogs|consumed)/g(\d+)/[^/]+$")
 _LEDGER: Final = re.compile(r"(-?\d+)_(-?\d+)_([0-9a-f]+)\.json")
 
 
@@ -41,6 +42,7 @@ class Kind(StrEnum):
     USAGE = "usage"
     BACKFILL = "backfills"
     CATALOG = "catalogs"
+    CONSUMED = "consumed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,13 @@ def catalog_key(shard: str, digest: str, generation: int = 0) -> str:
     """Return the key of the catalog of collections with this content hash."""
     return check_key(
         str(BlobKey(check_name(shard), Kind.CATALOG, f"{_folder(generation)}{digest}.json"))
+    )
+
+
+def consumed_key(shard: str, digest: str, generation: int = 0) -> str:
+    """Return the key of the list of source files with this content hash."""
+    return check_key(
+        str(BlobKey(check_name(shard), Kind.CONSUMED, f"{_folder(generation)}{digest}.parquet"))
     )
 
 

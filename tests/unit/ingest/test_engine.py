@@ -117,16 +117,16 @@ def test_the_same_interval_again_changes_nothing_and_reads_no_file(world: World)
     assert (world.state, world.blobs()) == before
 
 
-def test_the_same_files_again_change_nothing_and_changed_files_are_new(world: World) -> None:
+def test_the_same_files_again_change_nothing(world: World) -> None:
     file = world.put("a.csv", "id,name\n1,a\n")
     first = world.ingest(file)
     world.now += 5
 
     assert world.ingest(file)["already_committed"]
     assert first["lower"] == 1_000_000
-    world.put("a.csv", "id,name\n2,b\n")
-    second = world.ingest(file)
-    assert not second["already_committed"]
+    other = world.put("b.csv", "id,name\n2,b\n")
+    second = world.ingest(file, other)
+    assert (second["files"], second["taken_before"]) == (1, 1)
     assert world.rows() == {(1, "a", 1_000_000): 1, (2, "b", second["lower"]): 1}
 
 
@@ -363,14 +363,14 @@ def test_without_interval_rows_keep_the_time_they_bring(tmp_path: Path) -> None:
 
 
 def test_the_layout_may_be_chosen_for_a_batch(world: World) -> None:
-    file = world.put("a.csv", "id,name\n1,a\n")
+    file, other = world.put("a.csv", "id,name\n1,a\n"), world.put("b.csv", "id,name\n2,b\n")
     world.ingest(file, lower=0, upper=1, write_format="row")
-    world.ingest(file, lower=1, upper=2)
+    world.ingest(other, lower=1, upper=2)
 
     layouts = [dict(batch.layouts) for batch in world.state.batches if batch.parts]
     assert layouts == [{"row": 1}, {"both": 1}]
     with pytest.raises(InvalidRequest, match="unknown write format"):
-        world.ingest(file, lower=2, upper=3, write_format="csv")
+        world.ingest(other, lower=2, upper=3, write_format="csv")
 
 
 def test_a_dry_run_reads_and_writes_nothing(world: World) -> None:

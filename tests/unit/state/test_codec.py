@@ -27,11 +27,13 @@ from strata.state.codec import decode_commits, decode_state, encode_commits, enc
 from strata.state.state import (
     Batch,
     Commit,
+    Consumed,
     Hold,
     Merge,
     Progress,
     Rollout,
     RunSummary,
+    Segment,
     Spine,
     SpineBatch,
     State,
@@ -78,7 +80,9 @@ SPECS = st.builds(
     tuples(st.builds(ColumnSpec, NAMES, TYPES, st.booleans(), JSON)),
     tuples(NAMES),
     tuples(NAMES),
-    st.builds(SourceSpec, tuples(TEXT), st.sampled_from(FORMATS), TEXT, TEXT, st.floats(0, 1)),
+    st.builds(
+        SourceSpec, tuples(TEXT), st.sampled_from(FORMATS), TEXT, TEXT, st.floats(0, 1), TEXT
+    ),
     st.builds(TimeSpec, TEXT, st.none() | TEXT, TEXT),
     st.sampled_from(LAYOUTS),
     st.sampled_from(READ_FORMATS),
@@ -112,6 +116,7 @@ STATES = st.builds(
         )
     ),
     st.none() | TEXT,
+    st.none() | st.builds(Consumed, I64, I64, tuples(st.builds(Segment, TEXT, COUNT))),
 )  # fmt: skip
 FIRST = State(1, 2, spec(), (spec().relation(),))
 
@@ -141,7 +146,7 @@ def test_every_field_is_written() -> None:
 def test_no_field_is_left_out_of_the_strategies() -> None:
     """`st.builds` would leave a new field at its default, and not test it."""
     counts = {kind.__name__: len(fields(kind)) for kind in (State, Batch, ShardSpec, Rollout, Hold)}
-    assert counts == {"State": 21, "Batch": 16, "ShardSpec": 12, "Rollout": 6, "Hold": 5}
+    assert counts == {"State": 22, "Batch": 16, "ShardSpec": 12, "Rollout": 6, "Hold": 5}
 
 
 def test_every_type_in_the_state_is_covered_by_this_test() -> None:

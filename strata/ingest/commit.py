@@ -1,0 +1,150 @@
+"""The end of a batch: its manifest, its files in the ledger, one compare-and-append."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from strata.errors import Conflict, InvalidRequest
+from strata.ingest.ledger import Ledger
+from strata.ingest.steps import bounds
+from strata.ingest.task import NAMES_MAX, IngestReport, TaskResult, Work
+from strata.machine import Machine
+from strata.model.time import MIN_TIME
+from strata.state.state import Batch, Commit, State
+from strata.state.transitions import Appended
+from strata.write import write_batch
+
+ATTEMPTS: Final = 20  # at a commit, while other writers take in other files
+
+
+@dataclass
+class Committer:
+    """Commits the batches of one run, one after the other."""
+
+    machine: Machine
+    state: State  # when the run began
+    ledger: Ledger
+    writer: str | None = None  # whose lease covers the run
+
+    def commit(
+        self, work: Work, results: Sequence[TaskResult], upper_of_basis: int | None = None
+    ) -> IngestReport:
+        """Write the manifest of a batch and append it, with the files that it takes in.
+
+        `upper_of_basis`: the shard's upper that the updates were worked out from, if any.
+        Raises: Conflict when another run was faster, or took some of the files meanwhile.
+        """
+        lower, upper = bounds(work.step)
+        parts = [part for result in results for part in result.parts]
+        blob, name = self.machine.stores.blob, self.state.name
+        batch = write_batch(blob, name, parts, lower, upper, MIN_TIME)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                done = self._append(work, results, batch, upper_of_basis)
+            except Conflict:
+                if attempt == ATTEMPTS or not self._still_new(work, upper_of_basis):
+                    raise
+                continue
+            report = report_of(name, done.commit, already_committed=done.already_committed)
+            return counted(report, work, results)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _append(
+        self, work: Work, results: Sequence[TaskResult], batch: Batch, upper_of_basis: int | None
+    ) -> Appended:
+        step, name = work.step, self.state.name
+        lower, upper = bounds(step)
+        assert step.token is not None
+        taken = [file for result in results for file in result.taken]
+        first = bounds(work.asked)[0] if work.by_time else None
+        state = self.machine.load(name)
+        basis = self.ledger.with_files(state, taken, step.token, first=first)
+        try:
+            return self.machine.append(
+                name, token=step.token, lower=lower, upper=upper, batch=batch,
+                rejected=sum(result.rejected for result in results), writer=self.writer,
+                basis=replace(basis, upper=upper_of_basis),
+            )  # fmt: skip
+        except InvalidRequest as error:
+            known = self.machine.committed(name, step.token, upper)
+            if known is not None:  # the same work, placed at another time by a double of this run
+                return Appended(known, already_committed=True)
+            if self.machine.load(name).upper <= lower:
+                raise
+            raise Conflict(
+                "another writer was faster, nothing was committed",
+                shard=name, reason=error.message, cure="run again: what is left is taken then",
+            ) from error  # fmt: skip
+
+    def _still_new(self, work: Work, upper_of_basis: int | None) -> bool:
+        """Return whether a batch that lost its race can be appended all the same."""
+        state, step = self.machine.load(self.state.name), work.step
+        self.ledger = Ledger(self.machine.stores.blob, state)
+        if state.upper > bounds(step)[0] or upper_of_basis not in (None, state.upper):
+            return False
+        if step.again:
+            return True
+        copies = state.spec.source.same_content == "once"
+        files = step.files or ()
+        return len(self.ledger.sort_out(files, copies=copies).new) == len(files)
+
+
+def report_of(name: str, commit: Commit, *, already_committed: bool) -> IngestReport:
+    """Return what is told of a commit."""
+    return IngestReport(
+        shard=name,
+        seqno=commit.seqno,
+        lower=commit.lower,
+        upper=commit.upper,
+        updates=commit.updates,
+        parts=commit.parts,
+        size_bytes=commit.size_bytes,
+        rejected=commit.rejected,
+        already_committed=already_committed,
+        token=commit.token,
+    )
+
+
+def report_of_known(state: State, work: Work) -> IngestReport:
+    """Return what is told of a step that is in already, or of which nothing is left."""
+    if work.commit is not None:
+        report = report_of(state.name, work.commit, already_committed=True)
+    else:
+        lower, upper = bounds(work.asked)
+        report = IngestReport(
+            state.name, state.seqno, lower, upper, 0, 0, 0, 0,
+            already_committed=True, token=work.asked.token or "",
+        )  # fmt: skip
+    return _told(report, work)
+
+
+def preview_of(state: State, work: Work, results: Sequence[TaskResult]) -> IngestReport:
+    """Return what a commit would hold, as far as reading the files tells."""
+    lower, upper = bounds(work.step)
+    rows, rejected = sum(r.rows for r in results), sum(r.rejected for r in results)
+    report = IngestReport(
+        state.name, state.seqno, lower, upper, rows - rejected, 0, 0, rejected,
+        already_committed=False, token=work.step.token or "",
+    )  # fmt: skip
+    return counted(report, work, results)
+
+
+def counted(report: IngestReport, work: Work, results: Sequence[TaskResult]) -> IngestReport:
+    """Return the report with what only the run itself knows."""
+    return replace(
+        _told(report, work),
+        files=len(work.step.files or ()),
+        late=sum(result.late for result in results),
+        late_files=work.late_files,
+        quarantine=tuple(r.quarantine for r in results if r.quarantine is not None),
+    )
+
+
+def _told(report: IngestReport, work: Work) -> IngestReport:
+    found = work.found
+    return replace(
+        report,
+        taken_before=len(found.taken),
+        changed=tuple(file.name for file in found.changed[:NAMES_MAX]),
+        copies=tuple((file.name, other) for file, other in found.copies[:NAMES_MAX]),
+    )

@@ -1,0 +1,219 @@
+"""Which source files a shard has taken in: the ledger that makes a file count once.
+
+A row a file: its name, size, time of change and the hash of its bytes. The rows stand in a few
+blobs that the state names (`State.consumed`), and they join it in the commit that brings the
+file's updates, so that there is never the one without the other. Small blobs are merged into the
+next: the state names about log2(files) of them.
+
+A file is known by its name. One that has changed since is reported, never taken by itself. One
+with another name and the same bytes was delivered again, or renamed: it is not taken twice.
+"""
+
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from strata.errors import Corrupt
+from strata.ingest.files import SourceFile, fingerprint
+from strata.model.time import MAX_TIME
+from strata.state.state import Consumed, Segment, State
+from strata.state.transitions import Basis
+from strata.store import keys
+from strata.store.interface import Blob
+from strata.store.retry import retry
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("size_bytes", pa.int64(), nullable=False),
+        pa.field("changed_ns", pa.int64(), nullable=False),  # 0: not known
+        pa.field("fingerprint", pa.string(), nullable=False),
+        pa.field("token", pa.string(), nullable=False),  # of the commit that brought it
+    ]
+)
+MERGE_FACTOR: Final = 2  # a blob is merged into a new one that is at least 1/so much of its size
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """One file as it was read."""
+
+    name: str
+    size_bytes: int
+    changed_ns: int
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """What the ledger says of some files."""
+
+    new: tuple[SourceFile, ...] = ()
+    taken: tuple[SourceFile, ...] = ()  # in the shard already, and unchanged
+    changed: tuple[SourceFile, ...] = ()  # in the shard as they were before
+    copies: tuple[tuple[SourceFile, str], ...] = ()  # with the name under which their bytes came
+
+
+class Ledger:
+    """The ledger of one shard as one of its states has it."""
+
+    def __init__(self, blob: Blob, state: State) -> None:
+        """Read the ledger. Cost: about log2(files) blobs, one row a file in memory."""
+        self._blob, self._shard = blob, state.name
+        self.consumed = state.consumed
+        self.rows = self._read(() if state.consumed is None else state.consumed.segments)
+
+    def watched_from(self) -> int | None:
+        """Return the time of the first files that it knows all about; None: of no files."""
+        return None if self.consumed is None else self.consumed.since
+
+    def late_from(self) -> int | None:
+        """Return where the files begin that belong to intervals that are in."""
+        return None if self.consumed is None else max(self.consumed.since, self.consumed.first)
+
+    def sort_out(self, files: Sequence[SourceFile], *, copies: bool = True) -> Sorted:
+        """Return which files are new, known, changed, or known under another name.
+
+        `copies` False: the same bytes under another name are new.
+        Cost: reads those files whose size is that of another file, or that seem to be touched.
+        """
+        found = self._by_name(files)
+        known = [row >= 0 for row in found]
+        same: list[SourceFile] = []
+        changed: list[SourceFile] = []
+        for file, row in zip(files, found.tolist(), strict=True):
+            if row >= 0:
+                (same if self._unchanged(file, row) else changed).append(file)
+        new = [file for file, there in zip(files, known, strict=True) if not there]
+        twins = self._twins(new) if copies else {}
+        return Sorted(
+            tuple(file for file in new if file.name not in twins),
+            tuple(same),
+            tuple(changed),
+            tuple((file, twins[file.name]) for file in new if file.name in twins),
+        )
+
+    def tokens(self, files: Sequence[SourceFile]) -> list[str]:
+        """Return the tokens under which these files came last."""
+        found = self._by_name(files)
+        return [self.rows["token"][row].as_py() for row in found.tolist() if row >= 0]
+
+    def with_files(
+        self,
+        state: State,
+        files: Iterable[Taken],
+        token: str,
+        *,
+        first: int | None = None,
+    ) -> Basis:
+        """Write down the files that a commit on `state` takes in; return what it must be given.
+
+        `first`: lower of an interval whose files were found by their time.
+        The ledger is then what it is after that commit.
+        """
+        new = _table(list(files), token)
+        before = self.consumed
+        after = before or Consumed(state.upper, MAX_TIME)
+        if first is not None and after.first == MAX_TIME:
+            after = replace(after, first=first)
+        if not new.num_rows:
+            self.consumed = after
+            return Basis(None, before, after)
+        kept, parts = list(after.segments), [new]
+        rows = new.num_rows
+        while kept and kept[-1].files < MERGE_FACTOR * rows:
+            parts.insert(0, self._segment(kept.pop().key))
+            rows += parts[0].num_rows
+        data = _encode(_newest(pa.concat_tables(parts)))
+        key = keys.consumed_key(self._shard, keys.content_hash(data), state.generation)
+        retry(partial(self._blob.set, key, data))
+        segments = (*kept, Segment(key, rows))
+        self.rows = _newest(pa.concat_tables([self.rows, new]))
+        self.consumed = replace(after, segments=segments)
+        return Basis(None, before, self.consumed)
+
+    def _by_name(self, files: Sequence[SourceFile]) -> npt.NDArray[np.int64]:
+        names = pa.array([file.name for file in files], pa.string())
+        found = pc.index_in(names, value_set=self.rows["name"].combine_chunks())
+        rows: npt.NDArray[np.int64] = found.fill_null(-1).to_numpy().astype(np.int64)
+        return rows
+
+    def _unchanged(self, file: SourceFile, row: int) -> bool:
+        if file.size_bytes != self.rows["size_bytes"][row].as_py():
+            return False
+        if file.changed_ns and file.changed_ns == self.rows["changed_ns"][row].as_py():
+            return True
+        before: str = self.rows["fingerprint"][row].as_py()
+        return fingerprint(file) == before
+
+    def _twins(self, files: Sequence[SourceFile]) -> dict[str, str]:
+        """Return the names of files whose bytes came, or come, under another name: and which."""
+        sizes = np.array([file.size_bytes for file in files], np.int64)
+        old = self.rows["size_bytes"].to_numpy()
+        values, counts = np.unique(sizes, return_counts=True)
+        shared = np.isin(sizes, old) | np.isin(sizes, values[counts > 1])
+        first: dict[str, str] = {}
+        if shared.any():
+            near = self.rows.filter(pa.array(np.isin(old, sizes[shared])))
+            pairs = zip(near["fingerprint"].to_pylist(), near["name"].to_pylist(), strict=True)
+            first = dict(pairs)
+        twins: dict[str, str] = {}
+        for row in np.flatnonzero(shared & (sizes > 0)).tolist():
+            file = files[row]
+            before = first.setdefault(fingerprint(file), file.name)
+            if before != file.name:
+                twins[file.name] = before
+        return twins
+
+    def _read(self, segments: Sequence[Segment]) -> pa.Table:
+        tables = [self._segment(segment.key) for segment in segments]
+        return _newest(pa.concat_tables([SCHEMA.empty_table(), *tables]))
+
+    def _segment(self, key: str) -> pa.Table:
+        data = retry(partial(self._blob.get, key))
+        if data is None:
+            raise Corrupt("a ledger of source files is missing", shard=self._shard, key=key)
+        try:
+            return pq.read_table(io.BytesIO(data)).cast(SCHEMA)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise Corrupt(
+                "a ledger of source files is damaged",
+                shard=self._shard, key=key, reason=str(error),
+            ) from error  # fmt: skip
+
+
+def _table(files: Sequence[Taken], token: str) -> pa.Table:
+    return pa.table(
+        {
+            "name": [file.name for file in files],
+            "size_bytes": [file.size_bytes for file in files],
+            "changed_ns": [file.changed_ns for file in files],
+            "fingerprint": [file.fingerprint for file in files],
+            "token": [token] * len(files),
+        },
+        schema=SCHEMA,
+    )
+
+
+def _newest(rows: pa.Table) -> pa.Table:
+    """Return the last row of each name, sorted by name."""
+    if not rows.num_rows:
+        return rows
+    numbered = rows.append_column("at", pa.array(np.arange(rows.num_rows)))
+    last = numbered.group_by("name").aggregate([("at", "max")])["at_max"]
+    return rows.take(last).sort_by("name")
+
+
+def _encode(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows.combine_chunks(), sink, compression="zstd", compression_level=1)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data

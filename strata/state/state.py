@@ -15,6 +15,9 @@ from strata.model.spec import ShardSpec
 from strata.model.time import MIN_TIME
 
 Mode = Literal["off", "soft", "audit", "on"]
+Happened = Literal[
+    "requested", "approved", "rejected", "lapsed", "stepped down", "tripped", "reset"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,69 @@ class Tombstone:
 
 
 @dataclass(frozen=True, slots=True)
+class Stratum:
+    """Audits of one kind: column types × functions × kind of statistics × layout."""
+
+    name: str
+    parts: int  # audited, each time that one was
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What soft evaluation has looked at since the last mismatch; see `strata.rollout.evidence`."""
+
+    basis: str = ""  # fingerprint of the code that decided; other code counts from nothing
+    first_ms: int = 0
+    last_ms: int = 0
+    runs: int = 0
+    days: int = 0  # UTC days with a run
+    step_days: int = 0  # of these, since the last step, with a share of audits that counts
+    step_day: int = -1  # the last of those, in days since 1970; -1: there was none
+    parts: int = 0  # would-be-skipped parts that were fetched and judged, each time they were
+    rows: int = 0
+    size_bytes: int = 0
+    failed: int = 0  # checks that could not be made
+    missing: int = 0  # checks of which nothing came back
+    strata: tuple[Stratum, ...] = ()  # sorted by name
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A step up that somebody asked for and nobody has answered yet."""
+
+    to: Mode
+    audit_percent: int
+    by: str
+    reason: str
+    at_ms: int
+    expires_ms: int  # unanswered by then, it is rejected
+    clear: tuple[str, ...] = ()  # words of the quarantine that are released with the step
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutEntry:
+    """One line of the history of a shard's rollout, with the evidence there was."""
+
+    at_ms: int
+    what: Happened
+    before: Mode
+    after: Mode
+    audit_percent: int
+    by: str
+    reason: str
+    asked_by: str = ""  # who had requested what was approved, rejected or lapsed
+    runs: int = 0  # these and the following: the evidence at the time
+    days: int = 0
+    parts: int = 0
+    rows: int = 0
+    size_bytes: int = 0
+    failed: int = 0
+    missing: int = 0
+    strata: int = 0
+    basis: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Rollout:
     """Whether readers may skip, and why."""
 
@@ -146,6 +212,10 @@ class Rollout:
     changed_by: str = ""
     reason: str = ""
     quarantine: tuple[str, ...] = ()  # column ids ("5"), functions or part keys that lied
+    basis: str = ""  # the code that this step was approved for; empty: it was set without evidence
+    request: Request | None = None
+    evidence: Evidence = field(default_factory=Evidence)
+    entries: tuple[RolloutEntry, ...] = ()  # the last ones, newest last
 
 
 @dataclass(frozen=True, slots=True)

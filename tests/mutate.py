@@ -5,13 +5,14 @@
 
 Spark's answers are those that the certificates were made with; no Spark is needed here. A mutant
 that yields the same ranges on all of them is none ("no effect"). One that yields others but lets
-no row escape survives: its rule errs on the safe side, or a signature is missing. Writes
+no row escape is tried again on all signatures and rows, then on the specs of `tests/spec/sharp.py`;
+what survives even these must be explained in `tests/explained.py`, or the program fails. Writes
 `docs/mutations.md`.
 """
 
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -19,153 +20,24 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from strata.expr import interpret
-from strata.expr.entry import Context, Entry, Transfer
-from strata.expr.nodes import Call
+from strata.expr.entry import Entry
 from strata.expr.registry import REGISTRY
-from strata.expr.spec import NO, Json, Numbers, Spec, Texts, hull, none_of, occupied
+from strata.expr.spec import Json, Numbers, Spec, Texts, occupied
 from tests.certify import MODES, Observation, functions_in
+from tests.explained import EXPLAINED
+from tests.mutations import MUTATIONS, Change
 from tests.spark.oracle import Answers, abstract, escapes
 from tests.spark.ranges import ROWS_A_PART, Parts, random_parts
 from tests.spark.signatures import signatures
+from tests.spec.sharp import SHARP
 
 PARTS: Final = 40  # of those that were certified
 SIGNATURES: Final = 30  # of a function, evenly from all that it has
 TABLE: Final = Path(__file__).parents[1] / "docs" / "mutations.md"
 
-Change = Callable[[Transfer], Transfer]
-
-
-def _of_result(change: Callable[[Spec], Spec]) -> Change:
-    def mutate(transfer: Transfer) -> Transfer:
-        return lambda call, args, context: change(transfer(call, args, context))
-
-    return mutate
-
-
-def _of_arguments(change: Callable[[Spec], Spec]) -> Change:
-    def mutate(transfer: Transfer) -> Transfer:
-        return lambda call, args, context: transfer(call, [change(arg) for arg in args], context)
-
-    return mutate
-
-
-def _ends(spec: Spec, change: Callable[[Any, Any], tuple[Any, Any]]) -> Spec:
-    match spec.values:
-        case Numbers() as values:
-            low, high = change(values.low, values.high)
-            return replace(spec, values=replace(values, low=low, high=high))
-        case Texts() as values if values.low is not None and values.high is not None:
-            low, high = change(values.low, values.high)
-            return replace(spec, values=Texts(low, high, values.empty))
-        case _:
-            return spec
-
-
-def _swapped(spec: Spec) -> Spec:
-    return _ends(spec, lambda low, high: (high, low))
-
-
-def _ends_only(transfer: Transfer) -> Transfer:
-    """Take the values at the two ends for all that lie between them."""
-
-    def mutate(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-        first = transfer(call, [_ends(arg, lambda low, _: (low, low)) for arg in args], context)
-        last = transfer(call, [_ends(arg, lambda _, high: (high, high)) for arg in args], context)
-        return Spec(hull(first.values, last.values), first.null | last.null, first.fail | last.fail)
-
-    return mutate
-
-
-def _next(bound: Any, *, up: bool) -> Any:
-    """Return the bound moved inward by the least step."""
-    if isinstance(bound, np.ndarray):
-        if bound.dtype == np.float64:
-            return np.nextafter(bound, np.inf if up else -np.inf)
-        top = np.iinfo(np.int64)
-        step = np.where(bound != (top.max if up else top.min), 1, 0)
-        return bound + step if up else bound - step
-    if up:
-        tail = pa.scalar(b"\0", pa.binary())
-        return pc.binary_join_element_wise(bound, tail, pa.scalar(b"", pa.binary()))
-    return pc.binary_slice(bound, 0, -1) if _sliceable(bound) else bound
-
-
-def _sliceable(bound: Any) -> bool:
-    return not isinstance(bound, pa.Scalar)
-
-
-def _inward(low: Any, high: Any) -> tuple[Any, Any]:
-    if isinstance(low, np.ndarray):
-        wide = low < high
-        return np.where(wide, _next(low, up=True), low), np.where(wide, _next(high, up=False), high)
-    return _next(low, up=True), _next(high, up=False)
-
-
-def _quarter(low: Any, high: Any) -> Any:
-    """Return a quarter of the way from one end to the other."""
-    if isinstance(low, np.ndarray):
-        with np.errstate(all="ignore"):
-            if low.dtype == np.float64:
-                return np.where(np.isfinite(high - low), low + (high - low) / 4, low / 4)
-            step = high.astype(object) // 4 - low.astype(object) // 4
-            moved = low.astype(object) + step
-        return moved if low.dtype == object else moved.astype(np.int64)
-    return _next(low, up=True)
-
-
-def _without(**flags: Any) -> Callable[[Spec], Spec]:
-    def change(spec: Spec) -> Spec:
-        values = spec.values
-        names = {f.name for f in fields(values)}
-        return replace(
-            spec, values=replace(values, **{k: v for k, v in flags.items() if k in names})
-        )
-
-    return change
-
-
-def _option(name: str, values: Mapping[str, str]) -> Change:
-    def mutate(transfer: Transfer) -> Transfer:
-        def changed(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-            options = {k: values.get(v, v) if k == name else v for k, v in call.options}
-            if name == "zone" and "zone" in options:
-                options["zone"] = "UTC"
-            return transfer(replace(call, options=tuple(options.items())), args, context)
-
-        return changed
-
-    return mutate
-
-
-_NO_VALUE: Final = _of_result(lambda spec: replace(spec, values=none_of(spec.values)))
-MUTATIONS: Final[Mapping[str, tuple[Change, ...]]] = {
-    "direction reversed": (_of_arguments(_swapped),),
-    "ends taken for the range": (_ends_only,),
-    "edges left out": (_of_arguments(lambda spec: _ends(spec, _inward)),),
-    # The second is tried where the first survives: a loose bound bears the least step.
-    "low bound too high": (
-        _of_result(lambda spec: _ends(spec, lambda low, high: (_next(low, up=True), high))),
-        _of_result(lambda spec: _ends(spec, lambda low, high: (_quarter(low, high), high))),
-    ),
-    "high bound too low": (
-        _of_result(lambda spec: _ends(spec, lambda low, high: (low, _next(high, up=False)))),
-        _of_result(lambda spec: _ends(spec, lambda low, high: (low, _quarter(high, low)))),
-    ),
-    "null forgotten": (_of_result(lambda spec: replace(spec, null=NO)),),
-    "failure forgotten": (_of_result(lambda spec: replace(spec, fail=NO)),),
-    "NaN forgotten": (_of_result(_without(nan=NO)), _of_arguments(_without(nan=NO))),
-    "true forgotten": (_of_result(_without(true=NO)),),
-    "false forgotten": (_of_result(_without(false=NO)),),
-    "values forgotten": (_NO_VALUE,),
-    "mode mistaken": (
-        _option("ansi", {"ansi": "try", "legacy": "ansi", "try": "ansi"}),
-        _option("ansi", {"legacy": "try", "try": "ansi"}),
-    ),
-    "zone ignored": (_option("zone", {}),),
-}
+_ARRAYS: Final = (pa.Array, pa.ChunkedArray)
 
 
 @dataclass(frozen=True)
@@ -182,27 +54,35 @@ def wanted() -> Mapping[str, tuple[str, ...]]:
     return {name: texts[:: -(-len(texts) // SIGNATURES)] for name, texts in signatures().items()}
 
 
+def everything_of(names: Collection[str]) -> Mapping[str, tuple[str, ...]]:
+    """Return all signatures of some functions."""
+    return {name: texts for name, texts in signatures().items() if name in names}
+
+
 def functions(found: Iterator[Case], texts: Mapping[str, tuple[str, ...]]) -> dict[str, list[Case]]:
     """Return the cases of each function that are tried."""
-    chosen: dict[str, list[Case]] = {name: [] for name in REGISTRY}
+    chosen: dict[str, list[Case]] = {name: [] for name in texts}
     for case in found:
-        for name in set(functions_in(case.seen.expr)) & set(REGISTRY):
+        for name in set(functions_in(case.seen.expr)) & set(texts):
             if case.seen.text in texts[name]:
                 chosen[name].append(case)
     return chosen
 
 
-def cases(path: Path, texts: Mapping[str, tuple[str, ...]]) -> Iterator[Case]:
-    """Yield the observations that certificates rest on, cut to the first parts."""
+def cases(
+    path: Path, texts: Mapping[str, tuple[str, ...]], most: int | None = PARTS
+) -> Iterator[Case]:
+    """Yield the observations that certificates rest on, cut to the first parts (None: all)."""
     needed = {text for some in texts.values() for text in some}
     seed, count, kept = pickle.loads(path.read_bytes())
     for number, (mode, found) in enumerate(zip(MODES, kept, strict=True)):
         whole = random_parts(seed + number, count)
-        parts = Parts(whole.rows.slice(0, PARTS * ROWS_A_PART), whole.stats.slice(0, PARTS))
+        some = min(count, most or count)
+        rows = some * ROWS_A_PART
+        parts = Parts(whole.rows.slice(0, rows), whole.stats.slice(0, some))
         for text, expr, known in found:
             if text not in needed:
                 continue
-            rows = PARTS * ROWS_A_PART
             answers = Answers(known.values.slice(0, rows), known.failed[:rows])
             seen = Observation(mode, text, expr, answers)
             yield Case(seen, parts, abstract(expr, parts))
@@ -248,10 +128,32 @@ def same(a: Spec, b: Spec) -> bool:
         lanes = ((a.values.low, b.values.low), (a.values.high, b.values.high))
         some = ~a.values.empty  # bounds of nothing mean nothing
         pairs += [(np.where(some, x, 0), np.where(some, y, 0)) for x, y in lanes]
+    elif isinstance(a.values, Texts) and isinstance(b.values, Texts):
+        return (
+            _alike(a.values.empty, b.values.empty)
+            and all(_alike(x, y) for x, y in pairs)
+            and (_bounds(a.values, a) == _bounds(b.values, a))
+        )
     else:
         names = [f.name for f in fields(a.values) if f.name not in ("child", "inside")]
         pairs += [(getattr(a.values, name), getattr(b.values, name)) for name in names]
     return all(_alike(x, y) for x, y in pairs)
+
+
+def _bounds(values: Texts, of: Spec) -> list[tuple[bytes | None, bytes | None] | None]:
+    """Return the bounds of texts in each part, None for a part without any."""
+    count = max(len(flags) for flags in (of.null, of.fail, values.empty))
+    count = max(count, *(len(b) for b in (values.low, values.high) if isinstance(b, _ARRAYS)), 1)
+
+    def spread(bound: Any) -> list[bytes | None]:
+        if not isinstance(bound, _ARRAYS):
+            return [None if bound is None else bound.as_py()] * count
+        found: list[bytes | None] = bound.to_pylist()
+        return found if len(found) == count else found * count
+
+    empty = np.broadcast_to(values.empty, count)
+    pairs = zip(spread(values.low), spread(values.high), empty, strict=True)
+    return [None if nothing else (low, high) for low, high, nothing in pairs]
 
 
 def _alike(x: Any, y: Any) -> bool:
@@ -263,60 +165,97 @@ def _alike(x: Any, y: Any) -> bool:
     return type(x) is type(y) and bool(x.equals(y))
 
 
-def mutants(entry: Entry, found: Sequence[Case]) -> dict[str, str]:
+def by_spec(entry: Entry, change: Change) -> bool:
+    """Return whether a spec of exact verdicts fails on a mutant."""
+    with _rules({**REGISTRY, entry.name: replace(entry, transfer=change(entry.transfer))}):
+        for sharp in SHARP.get(entry.name, ()):
+            try:
+                sharp.check()
+            except AssertionError:
+                return True
+    return False
+
+
+def mutants(entry: Entry, found: Sequence[Case], titles: Collection[str]) -> dict[str, str]:
     """Return what becomes of the mutants of one function, by what is flipped."""
     results = {}
-    for title, changes in MUTATIONS.items():
+    for title in titles:
         verdicts = []
-        for change in changes:
+        for change in MUTATIONS[title]:
             verdicts.append(attempt(entry, change, found))
             if verdicts[-1] == "caught":
                 break
         results[title] = next((v for v in ("caught", "survived") if v in verdicts), "")
-    survived = [title for title, verdict in results.items() if verdict == "survived"]
-    sys.stdout.write(f"{entry.name}: {survived or 'all caught'}\n")
-    sys.stdout.flush()
     return results
 
 
+def further(path: Path, results: dict[str, dict[str, str]]) -> None:
+    """Try what survived on all signatures and rows, on the specs, and look for its explanation."""
+    left = {name: [t for t, v in row.items() if v == "survived"] for name, row in results.items()}
+    texts = everything_of({name for name, titles in left.items() if titles})
+    found = functions(cases(path, texts, None), texts)
+    for name in texts:
+        results[name] |= mutants(REGISTRY[name], found[name], left[name])
+        for title in left[name]:
+            if results[name][title] == "caught":
+                continue
+            if any(by_spec(REGISTRY[name], change) for change in MUTATIONS[title]):
+                results[name][title] = "specified"
+            elif (name, title) in EXPLAINED:
+                results[name][title] = "explained"
+
+
 def main(argv: Sequence[str]) -> int:
-    """Try every mutation of every function, and write the table."""
+    """Try every mutation of every function, and write the table; 1 if one is not explained."""
     texts = wanted()
-    found = functions(cases(Path(argv[0]), texts), texts)
     chosen = argv[1:] or tuple(REGISTRY)
-    results = {name: mutants(REGISTRY[name], found[name]) for name in chosen}
+    texts = {name: texts[name] for name in chosen}
+    found = functions(cases(Path(argv[0]), texts), texts)
+    results = {name: mutants(REGISTRY[name], found[name], tuple(MUTATIONS)) for name in chosen}
+    further(Path(argv[0]), results)
+    for name, row in results.items():
+        shown = {t: v for t, v in row.items() if v not in ("", "caught")}
+        sys.stdout.write(f"{name}: {shown or 'all caught'}\n")
     if len(argv) == 1:
         TABLE.write_text(table(results), encoding="utf-8")
-    return 0
+    return int(any("survived" in row.values() for row in results.values()))
 
 
 _HEAD: Final = """# Mutations of the rules
 
 Generated by `make mutate`; do not edit. Each rule of each function is flipped, alone, and the
 check behind its certificate runs on {rows} rows in each of {modes} session modes, against Spark's
-answers. c: a row escapes, so the mutant is caught; **s**: it survives; –: no range changes, so
-there is no such rule. What survives errs on the safe side: a bound with room (`tanh`, a length
-below 2**31), a failure feared that Spark never shows (`md5` of text cast to bytes), a reversed
-range that its rule sees and opens (`date_format`).
+answers; what survives is tried on all signatures and rows, then on the specs of exact verdicts.
 
-{tried} mutants tried, {caught} caught, {survived} survived.
+* c: a row escapes, so the certificate's check catches it.
+* p: a spec catches it, which pins what data of this size cannot show (`tests/spec/sharp.py`);
+* e: it is equivalent: no row can tell it from the rule, for the reason below the table;
+* **s**: it survives; `make mutate` fails as long as there is one;
+* –: no range changes, so there is no such rule.
+
+{tried} mutants tried: {caught} caught by rows, {specified} by specs, {explained} explained,
+{survived} survived.
 """
 
 
 def table(results: Mapping[str, Mapping[str, str]]) -> str:
     """Return the text of `docs/mutations.md`."""
     every = [verdict for row in results.values() for verdict in row.values() if verdict]
-    signs = {"caught": "c", "survived": "**s**", "": "–"}
+    kinds = ("caught", "specified", "explained", "survived")
+    signs = {"caught": "c", "specified": "p", "explained": "e", "survived": "**s**", "": "–"}
+    counts = {kind: every.count(kind) for kind in kinds}
     lines = [
-        _HEAD.format(
-            rows=PARTS * ROWS_A_PART, modes=len(MODES), tried=len(every),
-            caught=every.count("caught"), survived=every.count("survived"),
-        ),
+        _HEAD.format(rows=PARTS * ROWS_A_PART, modes=len(MODES), tried=len(every), **counts),
         "| Function | " + " | ".join(MUTATIONS) + " |",
         "|---" * (len(MUTATIONS) + 1) + "|",
-    ]  # fmt: skip
+    ]
     for name, row in sorted(results.items()):
         lines.append(f"| `{name}` | " + " | ".join(signs[row[title]] for title in MUTATIONS) + " |")
+    lines += ["", "## Equivalent mutants", "", "| Function | Mutation | Why no row can tell |"]
+    lines.append("|---|---|---|")
+    for name, row in sorted(results.items()):
+        titles = [title for title in MUTATIONS if row[title] == "explained"]
+        lines += [f"| `{name}` | {title} | {EXPLAINED[name, title]} |" for title in titles]
     return "\n".join([*lines, ""])
 
 

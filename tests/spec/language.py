@@ -126,18 +126,18 @@ def path(text: str) -> E:
     return call("get_json_object", col("js"), constant(text, "string"), kind="string")
 
 
-def check(expr: E, table: str, quarantine: Sequence[str] = ()) -> None:
-    """Assert the verdict of every line of the table."""
+def check(
+    expr: E, table: str, quarantine: Sequence[str] = (), span: tuple[str, str] = (NOW, NOW)
+) -> None:
+    """Assert the verdict of every line of the table; `span`: what the clock may say."""
     lines = [line for line in table.strip().splitlines() if line.strip()]
     header, *cells = [[cell.strip() for cell in line.split("|")] for line in lines]
     assert header[-1] == "verdict", header
     stats = pa.table({"rows": [ROWS] * len(cells)} | _columns(header[:-1], cells))
-    now = _physical(NOW, "timestamp")
-    decision = decide(Filter(expr.expr, "", now, now), stats, RELATION, quarantine=quarantine)
+    filter = Filter(expr.expr, "", *(_physical(end, "timestamp") for end in span))
+    decision = decide(filter, stats, RELATION, quarantine=quarantine)
     found = ["KEEP" if keep else "SKIP" for keep in decision.keep]
-    reasons = explain(
-        Filter(expr.expr, "", now, now), stats, RELATION, range(len(cells)), quarantine=quarantine
-    )
+    reasons = explain(filter, stats, RELATION, range(len(cells)), quarantine=quarantine)
 
     for line, verdict, reason in zip(cells, found, reasons, strict=True):
         assert [*line[:-1], verdict] == line, reason

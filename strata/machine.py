@@ -14,25 +14,24 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
+from strata import commits
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.model.spec import ShardSpec
 from strata.model.time import MIN_TIME
 from strata.state import tombstone, transitions
-from strata.state.codec import decode_commits, decode_state, encode_commits, encode_state
+from strata.state.codec import decode_state, encode_state
 from strata.state.difference import check_same
 from strata.state.holds import readable_from
 from strata.state.schema import Change, Evolved, check_defaults, evolve
 from strata.state.state import Batch, Commit, State, Tombstone
 from strata.state.step import check_alive
 from strata.state.transitions import (
-    COMMITS_MAX,
-    COMMITS_SPILLED,
     FIRST_SEQNO,
     Appended,
     Basis,
 )
 from strata.store.interface import Versioned
-from strata.store.keys import content_hash, ledger_key, ledger_range, parse_state_key, state_key
+from strata.store.keys import parse_state_key, state_key
 from strata.store.open import Stores
 from strata.store.retry import Policy, Sleep, retry
 
@@ -167,7 +166,8 @@ class Machine:
             if following is state:
                 return result
             assert following.seqno == state.seqno + 1, "a transition must use `step`"
-            if self._commit(name, state.seqno, self._spill(following)):
+            following = commits.spilled(self.stores.blob, following, self._sleep)
+            if self._commit(name, state.seqno, following):
                 self._forget_sometimes(following)
                 return result
             self._sleep(_PAUSES.pause_s(attempt))
@@ -219,32 +219,7 @@ class Machine:
 
         `upper`, the end of the interval, saves reading ledger blobs that cannot have it.
         """
-        state = self.load(name)
-        known = transitions.find_commit(state.commits, token)
-        for key in reversed(state.ledger):
-            if known is not None:
-                break
-            low, high = ledger_range(key)
-            if upper is None or low <= upper <= high:
-                known = transitions.find_commit(self._ledger(key), token)
-        return known
-
-    def _ledger(self, key: str) -> tuple[Commit, ...]:
-        data = self._retry(partial(self.stores.blob.get, key))
-        if data is None:
-            raise Corrupt("a ledger of old commits is missing", key=key)
-        return decode_commits(data)
-
-    def _spill(self, state: State) -> State:
-        """Return `state` with few enough commits, the oldest written to the ledger before."""
-        if len(state.commits) <= COMMITS_MAX:
-            return state
-        oldest = state.commits[:COMMITS_SPILLED]
-        data = encode_commits(oldest)
-        uppers = [commit.upper for commit in oldest]
-        key = ledger_key(state.name, min(uppers), max(uppers), content_hash(data))
-        self._retry(partial(self.stores.blob.set, key, data))
-        return transitions.spill(state, key)
+        return commits.find(self.stores.blob, self.load(name), token, upper, self._sleep)
 
     def _forget_sometimes(self, state: State) -> None:
         if state.seqno % FORGET_EVERY == 0:

@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from strata import commits
 from strata.errors import Corrupt
 from strata.fetch import load_manifest_of
 from strata.format.manifest import decode_manifest
@@ -89,9 +90,11 @@ def _named(
     known: Container[str],
     lost: set[str],
 ) -> Iterator[str]:
-    """Yield the keys that a state names, but the parts of manifests that are `known`."""
+    """Yield the keys that a state names, but not what stands behind those that are `known`."""
     for key in pointers(state):
         yield key
+        if f"/{Kind.LEDGER}/" in key and key not in known:
+            yield from commits.ledger_keys(blob, (key,))
         if f"/{Kind.MANIFEST}/" not in key or key in known:
             continue
         if key not in parts:

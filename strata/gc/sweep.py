@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Protocol, runtime_checkable
 
+from strata import commits
 from strata.errors import Corrupt
 from strata.fetch import load_manifest_of
 from strata.gc.reach import Reach, reach
@@ -196,7 +197,7 @@ def _look_again(machine: Machine, before: Reach, dead: Iterable[Judged]) -> None
         return
     deleted = {one.key for one in dead}
     known = {batch.manifest for batch in before.head.batches}
-    named = {*head.ledger, *head.verdicts}
+    named = {*commits.ledger_keys(machine.stores.blob, head.ledger), *head.verdicts}
     for batch in head.batches:
         if batch.manifest is None or batch.manifest in known:
             continue

@@ -13,14 +13,14 @@ from enum import StrEnum
 from functools import cached_property, partial
 from typing import Final
 
+from strata import commits
 from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.gc.reach import Reach
 from strata.machine import Machine
 from strata.model.settings import GcSettings, UsageSettings
 from strata.pace import RUNS_MAX
-from strata.state.codec import decode_commits
 from strata.store.interface import BlobInfo
-from strata.store.keys import BlobKey, Kind, generation_of, parse_key
+from strata.store.keys import BlobKey, Kind, generation_of, ledger_level, parse_key
 from strata.store.retry import retry
 from strata.usage import SUMMARY
 
@@ -129,18 +129,35 @@ class Judge:
         return head.generation
 
     def _ledger(self, info: BlobInfo, key: BlobKey) -> tuple[Fate, str]:
-        """Judge commits that were spilled by somebody who then lost the race.
+        """Judge what was spilled by somebody who then lost the race.
 
-        Who may still win it spills commits that the newest state still remembers.
+        Who may still win it spills commits that the newest state, or a newer one, remembers, and
+        folds what these still name.
         """
-        data = retry(partial(self._machine.stores.blob.get, info.key))
         try:
-            tokens = {commit.token for commit in decode_commits(data or b"")}
+            lost = self._is_lost(info.key)
         except StrataError:
-            return Fate.UNKNOWN, "no state names it, and its commits cannot be read"
-        if tokens <= {commit.token for commit in self._reach.head.commits}:
-            return Fate.YOUNG, "no state names it yet, and the next one may"
-        return Fate.DEAD, "a lost race left it: other blobs have, or will have, its commits"
+            return Fate.UNKNOWN, "no state names it, and it cannot be read"
+        if lost:
+            return Fate.DEAD, "a lost race left it: other blobs have, or will have, its commits"
+        return Fate.YOUNG, "no state names it yet, and the next one may"
+
+    def _is_lost(self, key: str) -> bool:
+        """Return whether a ledger blob that is not alive can never be named by a state."""
+        head, blob = self._reach.head, self._machine.stores.blob
+        if ledger_level(key):
+            return any(self._is_taken(child) for child in commits.children_of(blob, key))
+        spilled = commits.commits_of(blob, key)
+        newer = any(commit.seqno > head.seqno for commit in spilled)
+        return not newer and not {c.token for c in spilled} <= {c.token for c in head.commits}
+
+    def _is_taken(self, child: str) -> bool:
+        """Return whether a ledger blob can join no new node: it is in another one, or lost."""
+        if child in self._reach.live:
+            return child not in self._reach.head.ledger
+        if retry(partial(self._machine.stores.blob.get, child)) is None:
+            return True  # a state that can still be committed would name it, and so would this one
+        return self._is_lost(child)
 
     def _verdict(self, info: BlobInfo, key: BlobKey) -> tuple[Fate, str]:
         days = self._settings.verdict_days
@@ -148,10 +165,11 @@ class Judge:
 
     def _rejects(self, info: BlobInfo, key: BlobKey) -> tuple[Fate, str]:
         """Judge rows that could not be read: those of a commit belong to the shard."""
+        fate, reason = self._kept(info, self._settings.reject_days, "rejected rows")
         token = key.name.partition("/")[0].removesuffix(".jsonl")
-        if token in self._tokens:
+        if fate is Fate.DEAD and token in self._tokens:  # asked of old ones only: it takes long
             return Fate.LIVE, f"the rejected rows of the commit {token}"
-        return self._kept(info, self._settings.reject_days, "rejected rows of no commit")
+        return fate, reason
 
     def _log(self, info: BlobInfo, key: BlobKey) -> tuple[Fate, str]:
         day, _, name = key.name.partition("/")
@@ -178,11 +196,9 @@ class Judge:
     @cached_property
     def _tokens(self) -> frozenset[str]:
         """Return all tokens that were ever committed. Cost: reads every ledger blob, once."""
-        head = self._reach.head
-        commits = [*head.commits]
-        for key in head.ledger:
-            data = retry(partial(self._machine.stores.blob.get, key))
-            if data is None:
-                raise Corrupt("a ledger of old commits is missing", shard=head.name, key=key)
-            commits.extend(decode_commits(data))
-        return frozenset(commit.token for commit in commits)
+        head, blob = self._reach.head, self._machine.stores.blob
+        known = {commit.token for commit in head.commits}
+        for key in commits.ledger_keys(blob, head.ledger):
+            if not ledger_level(key):
+                known.update(commit.token for commit in commits.commits_of(blob, key))
+        return frozenset(known)

@@ -77,6 +77,20 @@ def decode_commits(data: bytes) -> tuple[Commit, ...]:
     return commits
 
 
+def encode_nodes(keys: tuple[str, ...]) -> bytes:
+    """Return the bytes of a ledger blob that names others."""
+    return _dump({"format": FORMAT, "nodes": keys})
+
+
+def decode_nodes(data: bytes) -> tuple[str, ...]:
+    """Return the keys in a ledger blob that names others.
+
+    Raises: Corrupt.
+    """
+    keys: tuple[str, ...] = _load(data, "nodes", tuple[str, ...])
+    return keys
+
+
 def _dump(document: dict[str, Any]) -> bytes:
     try:
         return orjson.dumps(document, default=_plain, option=orjson.OPT_SORT_KEYS)

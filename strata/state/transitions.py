@@ -209,6 +209,14 @@ def spill(state: State, key: str) -> State:
     return replace(state, commits=state.commits[COMMITS_SPILLED:], ledger=(*state.ledger, key))
 
 
+def fold(state: State, keys: tuple[str, ...], node: str) -> State:
+    """Return `state` with `node` in the place of neighbours in its ledger; the same seqno."""
+    start = state.ledger.index(keys[0])
+    assert state.ledger[start : start + len(keys)] == keys, "only neighbours are folded"
+    ledger = (*state.ledger[:start], node, *state.ledger[start + len(keys) :])
+    return replace(state, ledger=ledger)
+
+
 def apply_merge(
     state: State, now_ms: int, result: MergeResult, *, writer: str | None = None
 ) -> tuple[State, Applied | NotApplied]:

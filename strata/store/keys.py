@@ -6,8 +6,10 @@
     shards/{shard}/quarantine/{token}.jsonl    source rows that could not be read
     shards/{shard}/verdicts/{run}.parquet      what soft evaluation found
     shards/{shard}/ledger/{low}_{high}_{hash}.json   commits spilled from the state
+    shards/{shard}/ledger/n{level}_{low}_{high}_{hash}.json   names of such blobs, or of such names
     shards/{shard}/usage/{day}/{slot}.json     the filter of a read; summary.json: those of a day
     shards/{shard}/backfills/{time}_{hash}.json      how fast a backfill was
+    shards/{shard}/staged/g{n}/{hash}.arrow    changes of an ingest that is under way
     shards/{shard}/consumed/g{n}/{hash}.parquet      source files that are in
 
 The consensus key of a shard is `shards/{shard}`. Content names make a repeated write harmless:
@@ -27,8 +29,8 @@ MAX_KEY_BYTES: Final = 1024  # S3's limit
 MAX_SEGMENT_BYTES: Final = 200  # a file name has at most 255 bytes; temporary names need some
 _ROOT: Final = "shards"
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=@+-]*")
-_GENERATION: Final = re.compile(r"/(?:parts|manifests|catalogs|consumed)/g(\d+)/[^/]+$")
-_LEDGER: Final = re.compile(r"(-?\d+)_(-?\d+)_([0-9a-f]+)\.json")
+_GENERATION: Final = re.compile(r"/(?:parts|manifests|catalogs|consumed|staged)/g(\d+)/[^/]+$")
+_LEDGER: Final = re.compile(r"(?:n(\d+)_)?(-?\d+)_(-?\d+)_([0-9a-f]+)\.json")
 
 
 class Kind(StrEnum):
@@ -186,11 +188,13 @@ def backfill_key(shard: str, at_ms: int, digest: str) -> str:
     return check_key(str(BlobKey(check_name(shard), Kind.BACKFILL, f"{at_ms:015}_{digest}.json")))
 
 
-def ledger_key(shard: str, low: int, high: int, digest: str) -> str:
-    """Return the key of spilled commits whose intervals' ends lie in [low, high]."""
-    return check_key(
-        str(BlobKey(check_name(shard), Kind.LEDGER, f"{_t(low)}_{_t(high)}_{digest}.json"))
-    )
+def ledger_key(shard: str, low: int, high: int, digest: str, level: int = 0) -> str:
+    """Return the key of spilled commits whose intervals' ends lie in [low, high].
+
+    `level` 0 holds the commits, every other one the keys of the level below it.
+    """
+    name = f"{f'n{level}_' if level else ''}{_t(low)}_{_t(high)}_{digest}.json"
+    return check_key(str(BlobKey(check_name(shard), Kind.LEDGER, name)))
 
 
 def ledger_range(key: str) -> tuple[int, int]:
@@ -198,10 +202,20 @@ def ledger_range(key: str) -> tuple[int, int]:
 
     Raises: InvalidRequest for a key that is no ledger key.
     """
+    match = _ledger(key)
+    return int(match[2]), int(match[3])
+
+
+def ledger_level(key: str) -> int:
+    """Return the level of a ledger key: 0 for one that holds commits. Raises: as `ledger_range`."""
+    return int(_ledger(key)[1] or 0)
+
+
+def _ledger(key: str) -> re.Match[str]:
     match = _LEDGER.fullmatch(parse_key(key).name.replace("m", "-"))
     if match is None:
         raise InvalidRequest("not a ledger key", key=key)
-    return int(match[1]), int(match[2])
+    return match
 
 
 def _t(value: int) -> str:

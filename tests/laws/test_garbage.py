@@ -10,15 +10,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from strata import gc
+from strata import commits, gc
+from strata.commits import ledger_keys
 from strata.compact import compact_shard
 from strata.errors import Fenced, InvalidRequest, Unavailable
 from strata.machine import Machine
 from strata.model.settings import CompactSettings
+from strata.state import transitions
 from strata.state.holds import hold, release
 from strata.state.state import Batch, State
 from strata.store.faults import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome
@@ -27,11 +30,18 @@ from tests.garbage import HOUR, SETTINGS, World
 
 OUTCOMES = st.lists(st.sampled_from([*Outcome, *[Outcome.WORKS] * 6]), max_size=12)
 PICK = st.integers(0, 2**16)
+SMALL_LEDGER = [
+    (commits, "COMMITS_MAX", 3), (commits, "COMMITS_SPILLED", 2), (commits, "FAN", 2),
+    (transitions, "COMMITS_SPILLED", 2),
+]  # fmt: skip
 
 
 class GarbageLaw(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
+        self.small = pytest.MonkeyPatch()  # the ledger of old commits folds all the time
+        for where, name, value in SMALL_LEDGER:
+            self.small.setattr(where, name, value)
         self.faults = Faults(sleep=lambda _: None)
         self.world = World(wrap=self.wrapped)
         self.uploads: list[tuple[State, Batch, list[int]]] = []  # of writers that sleep
@@ -160,6 +170,11 @@ class GarbageLaw(RuleBasedStateMachine):
         self.world.check()
         named = {b.manifest for b in self.world.state.batches if b.manifest}
         assert set(self.world.stored("parts", "manifests")) == named | {*self.world.state_parts()}
+        self.small.undo()
+        ledger = {*ledger_keys(self.world.blob, self.world.state.ledger)}
+        stored = {*self.world.stored("ledger")}
+        assert ledger <= stored
+        assert len(stored - ledger) <= 2  # what the next commit spills, and what it folds
 
 
 TestGarbage = GarbageLaw.TestCase

@@ -21,18 +21,27 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from strata import commits
+from strata.commits import commits_of, ledger_keys
 from strata.errors import Fenced, InvalidRequest, Unavailable
 from strata.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.model.time import MIN_TIME
 from strata.state import spine as spines
+from strata.state import transitions
 from strata.state.generations import begin_sweep, finish, live_writers, register
 from strata.state.holds import hold, release, renew
 from strata.state.spine import Applied, MergeRequest, MergeResult, NotApplied
 from strata.state.state import Batch, RunSummary, State
 from strata.state.transitions import advance_since, append, apply_merge, replace_manifests
 from strata.store.faults import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome
-from strata.store.keys import content_hash, generation_of, manifest_key, shard_prefix
+from strata.store.keys import (
+    content_hash,
+    generation_of,
+    ledger_level,
+    manifest_key,
+    shard_prefix,
+)
 from strata.store.memory import MemoryBlob, MemoryConsensus
 from strata.store.open import Stores, open_stores
 from tests.batches import spec
@@ -49,6 +58,10 @@ UPDATE = st.tuples(ROWS, st.integers(0, 9), DIFFS)
 UPDATES = st.lists(UPDATE, max_size=2) | st.lists(UPDATE, min_size=6, max_size=16)
 OUTCOMES = st.lists(st.sampled_from([*Outcome, *[Outcome.WORKS] * 5]), max_size=9)
 PICK = st.integers(0, 2**16)
+SMALL_LEDGER = [
+    (commits, "COMMITS_MAX", 3), (commits, "COMMITS_SPILLED", 2), (commits, "FAN", 2),
+    (transitions, "COMMITS_SPILLED", 2),
+]  # fmt: skip
 
 
 def digest(updates: list[Update]) -> int:
@@ -61,6 +74,10 @@ def digest(updates: list[Update]) -> int:
 class ShardLaw(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
+        # So little stays in the state that old tokens are looked for in the ledger.
+        self.small = pytest.MonkeyPatch()
+        for where, name, value in SMALL_LEDGER:
+            self.small.setattr(where, name, value)
         self.now_ms = 1_000
         self.inner = self.open()
         self.faults = Faults(sleep=lambda _: None)
@@ -474,6 +491,7 @@ class ShardLaw(RuleBasedStateMachine):
                     self.fetch(batch)
 
     def teardown(self) -> None:
+        self.small.undo()
         if not self.seqno:
             return  # stopped before the shard was made
         newest = self.state().seqno
@@ -484,7 +502,13 @@ class ShardLaw(RuleBasedStateMachine):
         ]
         walltimes = [s.walltime_ms for s in states]
         assert walltimes == sorted(set(walltimes), reverse=True)
-        assert {c.token for c in states[0].commits} <= set(self.model.tokens)
+        leaves = [
+            key for key in ledger_keys(self.inner.blob, states[0].ledger) if not ledger_level(key)
+        ]
+        spilled = [c for leaf in leaves for c in commits_of(self.inner.blob, leaf)]
+        told = [c.token for c in (*spilled, *states[0].commits)]
+        assert sorted(told) == sorted(self.model.tokens)
+        assert len(states[0].ledger) <= 2 * max(len(leaves), 1).bit_length()
 
 
 class SqliteShardLaw(ShardLaw):

@@ -266,7 +266,7 @@ def test_a_token_is_recognised_however_old_it_is(machine: Machine, world: World)
         add(machine, number, 0)
     state = machine.load("events")
     assert len(state.commits) <= 128
-    assert len(state.ledger) == (400 - len(state.commits)) / 64
+    assert len(state.ledger) == (400 - len(state.commits)) / 64  # too few to be folded
     for number in (0, 63, 64, 200, 399):
         appended = add(machine, number, 0)
         assert appended.already_committed

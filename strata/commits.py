@@ -1,0 +1,124 @@
+"""Commits that the state no longer remembers by itself: spilled to blobs, and found again there.
+
+A token must be recognised however old it is, and the state must stay small. So the oldest commits
+leave the state for a **leaf** of the ledger, 64 of them; as soon as more than `FAN` leaves stand
+in the state, the oldest `FAN` leave it for one **node** that names them, and nodes for nodes of the
+next level likewise. A million appends leave some 40 keys in the state, where there were 15,000.
+
+Keys carry the range of the ends of their intervals. Appends come in time order, so ranges hardly
+overlap, and a token whose interval is known is found with one blob a level.
+"""
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+from strata.errors import Corrupt
+from strata.state.codec import decode_commits, decode_nodes, encode_commits, encode_nodes
+from strata.state.state import Commit, State
+from strata.state.transitions import COMMITS_MAX, COMMITS_SPILLED, find_commit, fold, spill
+from strata.store.interface import Blob
+from strata.store.keys import content_hash, ledger_key, ledger_level, ledger_range
+from strata.store.retry import Sleep, retry
+
+FAN: Final = 16  # keys of one level in the state, and in one node
+FOLDS_MAX: Final = (
+    8  # in one commit: what was written before there were nodes folds little by little
+)
+
+
+def spilled(blob: Blob, state: State, sleep: Sleep = time.sleep) -> State:
+    """Return `state` with few enough commits, and few enough keys of the ledger.
+
+    What leaves it is written before. Two who spill from the same state write the same blobs.
+    Cost: nothing in 63 of 64 commits; then one small blob, now and then some more.
+    """
+    if len(state.commits) <= COMMITS_MAX:
+        return state
+    oldest = state.commits[:COMMITS_SPILLED]
+    data = encode_commits(oldest)
+    uppers = [commit.upper for commit in oldest]
+    key = ledger_key(state.name, min(uppers), max(uppers), content_hash(data))
+    retry(partial(blob.set, key, data), sleep=sleep)
+    state = spill(state, key)
+    for _ in range(FOLDS_MAX):
+        full = foldable(state.ledger)
+        if not full:
+            break
+        state = _folded(blob, state, full, sleep)
+    return state
+
+
+def foldable(ledger: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the keys that are to become one node: the oldest of a level that is too full.
+
+    The newest key of a level is never among them: all of them stood in a state that was committed,
+    which is what garbage collection counts on.
+    """
+    levels: dict[int, list[str]] = {}
+    for key in ledger:
+        levels.setdefault(ledger_level(key), []).append(key)
+    return next((tuple(keys[:FAN]) for keys in levels.values() if len(keys) > FAN), ())
+
+
+def find(
+    blob: Blob, state: State, token: str, upper: int | None, sleep: Sleep = time.sleep
+) -> Commit | None:
+    """Return the commit of a token, or None; `upper`, the end of its interval, saves reading.
+
+    Raises: Corrupt when a blob of the ledger is missing or damaged.
+    """
+    known = find_commit(state.commits, token)
+    leaves = _leaves(blob, tuple(reversed(state.ledger)), upper, sleep)
+    while known is None and (leaf := next(leaves, None)) is not None:
+        known = find_commit(commits_of(blob, leaf, sleep), token)
+    return known
+
+
+def ledger_keys(blob: Blob, ledger: tuple[str, ...], sleep: Sleep = time.sleep) -> Iterator[str]:
+    """Yield every key of the ledger, those in its nodes included. Cost: reads each node."""
+    for key in ledger:
+        yield key
+        if ledger_level(key):
+            yield from ledger_keys(blob, children_of(blob, key, sleep), sleep)
+
+
+def children_of(blob: Blob, node: str, sleep: Sleep = time.sleep) -> tuple[str, ...]:
+    """Return the keys that a node names, oldest first. Raises: Corrupt."""
+    return decode_nodes(_stored(blob, node, sleep))
+
+
+def commits_of(blob: Blob, leaf: str, sleep: Sleep = time.sleep) -> tuple[Commit, ...]:
+    """Return the commits of a leaf, oldest first. Raises: Corrupt."""
+    return decode_commits(_stored(blob, leaf, sleep))
+
+
+def _folded(blob: Blob, state: State, full: tuple[str, ...], sleep: Sleep = time.sleep) -> State:
+    data = encode_nodes(full)
+    lows, highs = zip(*map(ledger_range, full), strict=True)
+    level = ledger_level(full[0]) + 1
+    key = ledger_key(state.name, min(lows), max(highs), content_hash(data), level)
+    retry(partial(blob.set, key, data), sleep=sleep)
+    return fold(state, full, key)
+
+
+def _leaves(
+    blob: Blob, newest_first: tuple[str, ...], upper: int | None, sleep: Sleep = time.sleep
+) -> Iterator[str]:
+    for key in newest_first:
+        low, high = ledger_range(key)
+        if upper is not None and not low <= upper <= high:
+            continue
+        if ledger_level(key):
+            children = tuple(reversed(children_of(blob, key, sleep)))
+            yield from _leaves(blob, children, upper, sleep)
+        else:
+            yield key
+
+
+def _stored(blob: Blob, key: str, sleep: Sleep = time.sleep) -> bytes:
+    data = retry(partial(blob.get, key), sleep=sleep)
+    if data is None:
+        raise Corrupt("a ledger of old commits is missing", key=key)
+    return data

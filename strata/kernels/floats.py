@@ -14,6 +14,7 @@ import numpy as np
 
 from strata.kernels.arrays import Int
 from strata.kernels.jit import inlined, lean
+from strata.kernels.memory import bit_length, multiply_high
 
 LEAST: Final = -300  # powers of ten in the tables: with 19 digits, well inside normal float64
 MOST: Final = 290
@@ -35,8 +36,7 @@ def _power(exponent: int) -> int:
 _POWERS: Final = [_power(e) for e in range(LEAST, MOST + 1)]
 _HIGH: Final = np.array([p >> 64 for p in _POWERS], np.uint64)
 _LOW: Final = np.array([p & _U64 for p in _POWERS], np.uint64)
-_HALF: Final = np.uint64(32)
-_HALF_MASK: Final = np.uint64(0xFFFFFFFF)
+_TENS: Final = np.array([float(f"1e{e}") for e in range(LEAST, MOST + 1)])
 _BELOW: Final = np.uint64(0x1FF)  # bits of the product's upper half behind the 54 that count
 _ONES: Final = np.uint64(_U64)
 _ZERO: Final = np.uint64(0)
@@ -61,13 +61,22 @@ def float_of(digits: Int, exponent: Int) -> tuple[float, bool]:
     return _eisel_lemire(digits, exponent)
 
 
+@inlined
+def about(digits: Int, exponent: Int) -> float:
+    """Return digits × 10^exponent within 3 units of the last place, for LEAST <= exponent <= MOST.
+
+    `digits` is not negative. The result is 0, normal, or infinite.
+    """
+    return float(digits) * _TENS[np.uint64(exponent - LEAST)]
+
+
 @lean
 def _eisel_lemire(digits: Int, exponent: Int) -> tuple[float, bool]:
-    zeros = _leading_zeros(digits)
+    zeros = 64 - bit_length(np.uint64(digits))
     factor = np.uint64(digits) << np.uint64(zeros)
-    high, low = _product(factor, _HIGH[exponent - LEAST])
+    high, low = multiply_high(factor, _HIGH[exponent - LEAST]), factor * _HIGH[exponent - LEAST]
     if high & _BELOW == _BELOW and low + factor < factor:  # the power's other half may matter
-        more, rest = _product(factor, _LOW[exponent - LEAST])
+        more, rest = multiply_high(factor, _LOW[exponent - LEAST]), factor * _LOW[exponent - LEAST]
         merged = low + more
         if merged < low:
             high += _ONE
@@ -82,24 +91,3 @@ def _eisel_lemire(digits: Int, exponent: Int) -> tuple[float, bool]:
     # 217706 / 2^16 is log2(10), precisely enough for these exponents.
     power = ((217706 * exponent) >> 16) + 64 - zeros - (1 - np.int64(top)) - 52
     return float(np.int64(mantissa)) * _TWOS[power - _TWOS_FROM], True
-
-
-@inlined
-def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Return the upper and lower 64 bits of a product."""
-    a_high, a_low = a >> _HALF, a & _HALF_MASK
-    b_high, b_low = b >> _HALF, b & _HALF_MASK
-    low = a_low * b_low
-    middle = a_high * b_low + (low >> _HALF)
-    other = a_low * b_high + (middle & _HALF_MASK)
-    return a_high * b_high + (middle >> _HALF) + (other >> _HALF), a * b
-
-
-@inlined
-def _leading_zeros(value: Int) -> Int:
-    """Return the number of zero bits above a positive value of 64 bits."""
-    zeros = 0
-    for bits in (32, 16, 8, 4, 2, 1):
-        if value >> (64 - bits - zeros) == 0:
-            zeros += bits
-    return zeros

@@ -5,32 +5,37 @@ from typing import Final
 import numpy as np
 
 from strata.kernels.arrays import Bytes, Int, Ints
-from strata.kernels.floats import float_of
-from strata.kernels.jit import inlined
+from strata.kernels.floats import LEAST, MOST, about, float_of
+from strata.kernels.jit import inlined, lean
 from strata.kernels.json_state import (
     HIDDEN,
     HIGH_INTEGER,
+    HIGH_REAL,
     INTEGER,
     LEVEL,
     LOW_INTEGER,
+    LOW_REAL,
     REAL,
     SLOW,
     Floats,
+    get,
+    put,
 )  # fmt: skip
 from strata.kernels.json_text import REFUSE, at
-from strata.kernels.memory import load64
+from strata.kernels.memory import load64, trailing_zeros
 
 MAX_NUMBER: Final = 900  # bytes; Spark's parser stops at 1,000
 _EXPONENT_LIMIT: Final = 99_999
-DIGITS: Final = np.uint64(0x0F0F0F0F0F0F0F0F)
-HIGH_HALVES: Final = np.uint64(0xF0F0F0F0F0F0F0F0)
 ZEROS: Final = np.uint64(0x3030303030303030)
-SIXES: Final = np.uint64(0x0606060606060606)  # what makes another high half of all above 9
+TO_TOPS: Final = np.uint64(0x7676767676767676)  # what sets the highest bit of all above 9
+TOPS: Final = np.uint64(0x8080808080808080)
+POWERS: Final = np.array([10**n for n in range(9)])
+MARGIN: Final = 1e-15  # more than what `about` may be wrong by, for one
 
 
 @inlined
 def number(
-    nodes: Ints, reals: Floats, slow: Ints, used: Ints, text: Bytes, i: Int, end: Int, node: Int
+    cells: Ints, reals: Floats, slow: Ints, used: Ints, text: Bytes, i: Int, end: Int, node: Int
 ) -> Int:
     """Add the number at `i`; return the position behind it."""
     start = i
@@ -56,43 +61,37 @@ def number(
         exponent += power
     if i < 0 or i - start >= MAX_NUMBER:
         return REFUSE
-    nodes[node, INTEGER if whole else REAL] += 1
+    count = node + (INTEGER if whole else REAL)
+    put(cells, count, get(cells, count) + 1)
     # 19 digits fit 63 bits if the first is not 9.
     if significant > 18 and (significant > 19 or not whole or text[first] == 0x39):
         _list_slow(slow, used, node, start, i)
     elif whole:
-        _add_whole(nodes, node, -digits if negative else digits)
-    elif exponent > 280 or nodes[node, LEVEL] < HIDDEN:
-        value, sure = float_of(digits, exponent)
-        if sure:
-            _add_real(reals, node, -value if negative else value)
-        else:
-            _list_slow(slow, used, node, start, i)
+        _add_whole(cells, node, -digits if negative else digits)
+    elif not _is_inside(reals, node, digits, exponent, negative):
+        _add_real(cells, reals, slow, used, node, start, i, digits, exponent, negative)
     return i
 
 
 @inlined
 def _digits(text: Bytes, i: Int, end: Int, value: Int) -> tuple[Int, Int]:
     """Return a number with the digits from `i` on appended, wrapped to 64 bits, and their end."""
-    while i + 8 <= end:
-        word = load64(text, i)
-        if word & HIGH_HALVES != ZEROS or (word + SIXES) & HIGH_HALVES != ZEROS:
+    while True:
+        word = load64(text, i) ^ ZEROS
+        count = min(trailing_zeros((word + TO_TOPS | word) & TOPS) >> 3, end - i)
+        if count < 8:
             break
         value = value * 100_000_000 + _eight(word)
         i += 8
-    while i < end:
-        digit = np.int64(text[np.uint64(i)]) - 0x30
-        if digit < 0 or digit > 9:
-            break
-        value = value * 10 + digit
-        i += 1
-    return value, i
+    if count > 0:
+        value = value * POWERS[np.uint64(count)] + _eight(word << np.uint64(64 - 8 * count))
+    return value, i + count
 
 
 @inlined
-def _eight(word: np.uint64) -> Int:
+def _eight(digits: np.uint64) -> Int:
     """Return the number of eight digits, the first of them lowest: by pairs, by pairs of pairs."""
-    pairs = (word & DIGITS) * np.uint64(10) + (word >> np.uint64(8) & DIGITS)
+    pairs = digits * np.uint64(10) + (digits >> np.uint64(8))
     pairs &= np.uint64(0x00FF00FF00FF00FF)
     fours = pairs * np.uint64(100) + (pairs >> np.uint64(16))
     fours &= np.uint64(0x0000FFFF0000FFFF)
@@ -116,15 +115,41 @@ def _exponent(text: Bytes, i: Int, end: Int) -> tuple[Int, Int]:
 
 
 @inlined
-def _add_whole(nodes: Ints, node: Int, value: Int) -> None:
-    nodes[node, LOW_INTEGER] = min(nodes[node, LOW_INTEGER], value)
-    nodes[node, HIGH_INTEGER] = max(nodes[node, HIGH_INTEGER], value)
+def _add_whole(cells: Ints, node: Int, value: Int) -> None:
+    if value < get(cells, node + LOW_INTEGER):
+        put(cells, node + LOW_INTEGER, value)
+    if value > get(cells, node + HIGH_INTEGER):
+        put(cells, node + HIGH_INTEGER, value)
 
 
 @inlined
-def _add_real(reals: Floats, node: Int, value: float) -> None:
-    reals[node, 0] = min(reals[node, 0], value)
-    reals[node, 1] = max(reals[node, 1], value)
+def _is_inside(reals: Floats, node: Int, digits: Int, exponent: Int, negative: bool) -> bool:
+    """Tell whether a number is so far inside the bounds that it need not be known exactly."""
+    if exponent < LEAST or exponent > MOST:
+        return False
+    value = about(digits, exponent)
+    margin = value * MARGIN
+    if negative:
+        value = -value
+    low, high = reals[np.uint64(node + LOW_REAL)], reals[np.uint64(node + HIGH_REAL)]
+    return bool(low < value - margin and value + margin < high)
+
+
+@lean
+def _add_real(
+    cells: Ints, reals: Floats, slow: Ints, used: Ints, node: Int, start: Int, end: Int,
+    digits: Int, exponent: Int, negative: bool,
+) -> None:  # fmt: skip
+    """Add a number with a fraction or an exponent: its digits, and where it stands."""
+    if exponent <= 280 and cells[node + LEVEL] >= HIDDEN:
+        return
+    value, sure = float_of(digits, exponent)
+    if not sure:
+        _list_slow(slow, used, node, start, end)
+        return
+    value = -value if negative else value
+    reals[node + LOW_REAL] = min(reals[node + LOW_REAL], value)
+    reals[node + HIGH_REAL] = max(reals[node + HIGH_REAL], value)
 
 
 @inlined

@@ -7,7 +7,7 @@ import numpy as np
 from strata.kernels.arrays import Bytes, Int, Ints
 from strata.kernels.jit import inlined, lean
 from strata.kernels.json_state import WIDE
-from strata.kernels.memory import bit_length, load32, load64
+from strata.kernels.memory import load32, load64, trailing_zeros
 
 QUOTE: Final = 0x22
 BACKSLASH: Final = 0x5C
@@ -18,7 +18,6 @@ for _letter, _byte in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
     _ESCAPES[_letter] = _byte
 
 NOTHING: Final = np.uint64(0)
-ONE: Final = np.uint64(1)
 ONES: Final = np.uint64(0x0101010101010101)
 BLANKS: Final = np.uint64(0x2020202020202020)
 QUOTES: Final = np.uint64(0x2222222222222222)
@@ -50,12 +49,11 @@ def string_end(used: Ints, text: Bytes, i: Int, end: Int) -> Int:
     Bytes of other than ASCII are noted, their coding has to be checked.
     """
     while i < end:
-        if i + 8 <= len(text):
-            odd = _unlike_text(load64(text, i))
-            if odd == NOTHING:
-                i += 8
-                continue
-            i += (bit_length(odd & (~odd + ONE)) - 1) >> 3
+        odd = _unlike_text(load64(text, i))
+        if odd == NOTHING:
+            i += 8
+            continue
+        i += trailing_zeros(odd) >> 3
         if i >= end or text[np.uint64(i)] < 0x20:
             return REFUSE
         if text[np.uint64(i)] >= 0x80:

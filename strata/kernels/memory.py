@@ -76,6 +76,22 @@ def _bit_length(_: Any, word: Any) -> Emitted:
     return types.int64(types.uint64), emit
 
 
+def _trailing_zeros(_: Any, word: Any) -> Emitted:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.IntType(1)(0))
+
+    return types.int64(types.uint64), emit
+
+
+def _multiply_high(_: Any, one: Any, other: Any) -> Emitted:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        wide = [builder.zext(word, ir.IntType(128)) for word in args]
+        product = builder.mul(*wide)
+        return builder.trunc(builder.lshr(product, ir.IntType(128)(64)), WORD)
+
+    return types.uint64(types.uint64, types.uint64), emit
+
+
 if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
 
     def load64(data: Bytes, at: Int) -> np.uint64:
@@ -102,11 +118,20 @@ if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         """Return how many bits a word needs, 0 for 0."""
         return int(word).bit_length()
 
+    def trailing_zeros(word: np.uint64) -> int:
+        """Return how many zeros stand below the lowest one, 64 for 0."""
+        return (int(word) & -int(word)).bit_length() - 1 if word else 64
+
+    def multiply_high(one: np.uint64, other: np.uint64) -> np.uint64:
+        """Return the upper 64 bits of a product."""
+        return np.uint64(int(one) * int(other) >> 64)
+
 else:
     emitted: Any = intrinsic
     load64, load32 = emitted(_load64), emitted(_load32)
     store64, store32 = emitted(_store64), emitted(_store32)
     byte_swap, bit_length = emitted(_byte_swap), emitted(_bit_length)
+    trailing_zeros, multiply_high = emitted(_trailing_zeros), emitted(_multiply_high)
 
 
 @inlined

@@ -19,6 +19,7 @@ from strata.stats.wire import Path
 
 # A text could hold a key in every fourth byte, and there has to be room for all of them.
 MAX_ROW_BYTES: Final = 16 * 1024 * 1024  # Spark's parser stops at strings of 20,000,000 characters
+FIRST: Final = node.FIRST // node.ROW  # nodes without a key
 MAX_NODES: Final = 1 << 17  # then what there is becomes statistics, and a new tree begins
 
 
@@ -41,18 +42,21 @@ class Scanner:
         Raises: ValueError when some text is no JSON, holds a key twice in one map, or is beyond
         the limits of Spark's parser.
         """
-        text, offsets = _plain(texts)
+        for text, offsets in _with_slack(*_plain(texts)):
+            self._add(text, offsets)
+        if self._state.used[node.WIDE]:
+            texts.validate(full=True)
+
+    def _add(self, text: Bytes, offsets: Ints) -> None:
         row = 0
         while True:
             row = int(scan(*self._state, text, offsets, row))
             self._drain(text)
             if self._state.used[node.STATUS] == node.REFUSED:
                 raise ValueError(f"text {row} cannot be read, or not in one way only")
-            if row == len(texts):
+            if row == len(offsets) - 1:
                 break
             self._make_room(int(offsets[row + 1] - offsets[row]))
-        if self._state.used[node.WIDE]:
-            texts.validate(full=True)
 
     def finish(self) -> list[dict[Path, Fields]]:
         """Return the statistics of every path, in one piece but for columns of countless keys."""
@@ -71,18 +75,19 @@ class Scanner:
     def _make_room(self, row_bytes: int) -> None:
         if row_bytes > MAX_ROW_BYTES:
             raise ValueError("a text is too long")
-        used, most = int(self._state.used[node.NODES]), row_bytes // 4 + 1
-        if used > node.FIRST and used + most > self._max_nodes:
+        used, most = int(self._state.used[node.NODES]) // node.ROW, row_bytes // 4 + 1
+        if used > FIRST and used + most > self._max_nodes:
             self._done.append(self._statistics())
             self._begin()
-            used = node.FIRST
+            used = FIRST
         names = int(self._state.used[node.NAME_BYTES])
-        room = max(most, used), max(row_bytes, names), max(row_bytes, len(self._state.scratch))
+        scratch = len(self._state.scratch) - node.SLACK
+        room = max(most, used), max(row_bytes, names), max(row_bytes, scratch)
         self._state = node.grown(self._state, *room)
 
     def _statistics(self) -> dict[Path, Fields]:
         """Return the statistics of the tree: breadth first, within the limits on paths."""
-        nodes = self._state.nodes[: self._state.used[node.NODES]]
+        nodes = self._nodes()
         present = nodes[:, node.NULL : node.MAP + 1].sum(axis=1).tolist()
         children = self._children(nodes)
         result: dict[Path, Fields] = {}
@@ -99,17 +104,21 @@ class Scanner:
             queue.extend(((*path, key), below[key]) for key in keys)
         return result
 
+    def _nodes(self) -> Ints:
+        """Return the nodes. Shape: (n, ROW); their order is that of their places."""
+        return self._state.cells[: self._state.used[node.NODES]].reshape(-1, node.ROW)
+
     def _children(self, nodes: Ints) -> defaultdict[int, dict[str, int]]:
         children: defaultdict[int, dict[str, int]] = defaultdict(dict)
-        for place in (np.flatnonzero(nodes[node.FIRST :, node.LEVEL] <= MAX_DEPTH)).tolist():
-            row = nodes[node.FIRST + place]
+        for place in (np.flatnonzero(nodes[FIRST:, node.LEVEL] <= MAX_DEPTH)).tolist():
+            row = nodes[FIRST + place]
             start, length = row[node.KEY_START], row[node.KEY_LENGTH]
             key = self._state.names[start : start + length].tobytes().decode()
-            children[int(row[node.PARENT])][key] = node.FIRST + place
+            children[int(row[node.PARENT]) // node.ROW][key] = FIRST + place
         return children
 
     def _fields(self, place: int) -> Fields:
-        row: list[int] = self._state.nodes[place].tolist()
+        row: list[int] = self._nodes()[place].tolist()
         fields: Fields = {
             "present": sum(row[node.NULL : node.MAP + 1]),
             "json_nulls": row[node.NULL],
@@ -121,12 +130,13 @@ class Scanner:
             "lists": row[node.LIST],
             "maps": row[node.MAP],
         }
-        reals: list[float] = self._state.reals[place].tolist()
+        low = place * node.ROW + node.LOW_REAL
+        reals: list[float] = self._state.reals[low : low + 2].tolist()
         return fields | self._numbers(place, row, reals) | self._strings(place, row)
 
     def _numbers(self, place: int, row: list[int], reals: list[float]) -> Fields:
         """Return the bounds of the numbers, those that were odd among them."""
-        odd = self._odd.get(place, [])
+        odd = self._odd.get(place * node.ROW, [])
         ints = [v for v in odd if isinstance(v, int)]
         floats = [v for v in odd if isinstance(v, float)]
         if row[node.LOW_INTEGER] <= row[node.HIGH_INTEGER]:
@@ -143,7 +153,8 @@ class Scanner:
     def _string(self, place: int, row: list[int], side: int) -> str:
         """Return the least or greatest string; of a long one, some more bytes than count."""
         length = min(row[node.LOW_LENGTH + side], node.KEPT)
-        return self._state.kept[place, side, :length].tobytes().decode(errors="ignore")
+        first = 8 * (place * node.ROW + node.KEPT_AT) + side * node.KEPT
+        return self._state.kept[first : first + length].tobytes().decode(errors="ignore")
 
 
 def warm() -> None:
@@ -180,3 +191,18 @@ def _plain(texts: pa.Array) -> tuple[Bytes, Ints]:
     if offsets[0] < 0 or offsets[-1] > len(text) or (offsets[1:] < offsets[:-1]).any():
         raise ValueError("the texts' offsets make no sense")
     return text, offsets
+
+
+def _with_slack(text: Bytes, offsets: Ints) -> list[tuple[Bytes, Ints]]:
+    """Return the same texts in one or two pieces, each with SLACK bytes behind its last one.
+
+    The kernel reads words; only the last texts of an array lie too near its end, and are copied.
+    """
+    rows = int(np.searchsorted(offsets, len(text) - node.SLACK, "right")) - 1
+    if rows >= len(offsets) - 1:
+        return [(text, offsets)]
+    rows = max(rows, 0)
+    start = int(offsets[rows])
+    tail = np.zeros(int(offsets[-1]) - start + node.SLACK, np.uint8)
+    tail[: -node.SLACK] = text[start : int(offsets[-1])]
+    return [(text, offsets[: rows + 1]), (tail, offsets[rows:] - start)]

@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from fractions import Fraction
+from math import inf, nextafter
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from strata.kernels.floats import LEAST, MOST, about
+from strata.kernels.json_number import MARGIN
 from strata.stats.json_scan import Scanner
 from strata.stats.wire import Path
 from tests.facts import NUMBERS, TEXTS, canonical
@@ -215,3 +219,30 @@ def test_the_scanner_stays_inside_its_arrays(variable: str, tmp_path: Any) -> No
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 8, 9, 40])
+@pytest.mark.parametrize("text", [b"12345", b'"a"', b'{"key":1}', b'{"a key of some length":"x"}'])
+def test_a_text_ends_where_its_row_ends(text: bytes, rows: int) -> None:
+    """Words reach into the rows behind, and the last rows are read from a copy."""
+    check([text] * rows)
+    check([*[text] * rows, text[:-1], text])
+
+
+def test_a_bound_met_again_changes_nothing_and_a_smaller_one_does() -> None:
+    words = ["", "\x00", "a", "a\x00", "abcdefgh", "abcdefgi", "abcdefgh\x00", "b", "é" * 60]
+    for first in words:
+        check([json.dumps(word).encode() for word in (first, first, *words, *reversed(words))])
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=8))
+@example([1e-300, 5e-324, -5e-324, 1.7976931348623157e308])
+def test_reals_near_a_bound_are_read_exactly(values: list[float]) -> None:
+    near = [nextafter(value, way) for value in values for way in (-inf, inf)]
+    check([repr(value).encode() for value in (*values, *near) if abs(value) < inf])
+
+
+@given(st.integers(1, 2**63 - 1), st.integers(LEAST, MOST - 19))
+def test_what_a_number_is_about_is_well_inside_the_margin(digits: int, exponent: int) -> None:
+    exact = digits * Fraction(10) ** exponent
+    assert abs(Fraction(about(digits, exponent)) - exact) <= exact * Fraction(MARGIN) / 2

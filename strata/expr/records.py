@@ -2,6 +2,7 @@
 
 A module apart from `spec`, so that certificates of functions that never meet a struct do not rest
 on it. To every function but the access to a field, a struct is a value that is not tracked.
+Lists and maps are in `strata.expr.elements`.
 """
 
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from strata.expr.nodes import Call, Expr, Literal
-from strata.expr.spec import Anything, Spec
+from strata.expr.spec import Anything, Spec, both, either, hull
 
 
 def _no_field(ordinal: int) -> Spec | None:
@@ -26,17 +27,37 @@ class Record(Anything):
 
     child: Callable[[int], Spec | None] = _no_field
 
+    def joined(self, other: Anything) -> Anything:
+        """Return structs that enclose both: of a field that one side does not know, nothing."""
+        empty = both(self.empty, other.empty)
+        if not isinstance(other, Record):
+            return Anything(empty)
+        return Record(empty, lambda ordinal: union(self.child(ordinal), other.child(ordinal)))
+
+
+def union(a: Spec | None, b: Spec | None) -> Spec | None:
+    """Return what encloses both; None, nothing known, unless both are known."""
+    if a is None or b is None:
+        return None
+    return Spec(hull(a.values, b.values), either(a.null, b.null), either(a.fail, b.fail))
+
 
 def field_name(expr: Expr) -> str | None:
-    """Return the name of the field that an expression reads from a struct.
+    """Return the name of the field that an expression reads from a struct, or from a list of them.
 
     Errs: None for other expressions, and for names that hide in their type's text.
     """
-    if not isinstance(expr, Call) or expr.function != "get_struct_field" or len(expr.args) != 2:
+    if not isinstance(expr, Call) or expr.function not in _READS or len(expr.args) != 2:
         return None
-    names, ordinal = _names(expr.args[0].type), expr.args[1]
+    struct, ordinal = expr.args[0].type, expr.args[1]
+    if expr.function == "get_array_struct_fields":
+        struct = struct.removeprefix("array<").removesuffix(">")
+    names = _names(struct)
     place = ordinal.value if isinstance(ordinal, Literal) else None
     return names[place] if isinstance(place, int) and 0 <= place < len(names) else None
+
+
+_READS = frozenset({"get_struct_field", "get_array_struct_fields"})
 
 
 @lru_cache(maxsize=1024)

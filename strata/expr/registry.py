@@ -93,6 +93,19 @@ Arguments, in order (Catalyst class where the name differs). `...` repeats.
     sha2                                     (bytes, bits)
     string_instr, find_in_set, levenshtein   (left, right)
     murmur3_hash, xx_hash64                  (x, ...)
+    get_array_item                           (list, index from 0); ansi
+    element_at                               (list, index from 1; or map, key); ansi; no default
+    get_map_value                            (map, key)
+    array_contains, array_position           (list, value)
+    arrays_overlap                           (left, right)
+    size                                     (list or map); of_null: -1 of null
+    array_min, array_max, array_distinct     (list)
+    sort_array                               (list, ascending)
+    create_array                             (x, ...)                  CreateArray
+    map_keys, map_values, map_entries        (map)
+    get_array_struct_fields                  (list of structs, ordinal)
+    exists, forall, filter, transform        (list, body)    ArrayExists and so on; exists: logic
+    element, element_index                   (list): the variables of a lambda, in its body
 
 Wrappers that change no value (Alias, UnaryPositive, KnownNullable, KnownNotNull,
 TaggingExpression, the `replacement` shells) are left out by the front end. `between`, `nullif`,
@@ -113,6 +126,7 @@ from strata.expr.functions import (
     dates,
     formats,
     json,
+    lists,
     logic,
     maths,
     rounding,
@@ -140,6 +154,7 @@ SUBJECTS: Final = (
     json,
     variants,
     structs,
+    lists,
 )
 
 REGISTRY: Final[Mapping[str, Entry]] = MappingProxyType(

@@ -17,7 +17,7 @@ Errs: may say "possible" too often, never too seldom.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache, reduce
 from typing import Any, Final
@@ -98,9 +98,13 @@ class Json:
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """Values that are not tracked."""
+    """Values that are not tracked; structs, lists and maps know of what is inside them."""
 
     empty: Flags = field(default_factory=no)
+
+    def joined(self, other: "Anything") -> "Anything":
+        """Return values that enclose both."""
+        return Anything(both(self.empty, other.empty))
 
 
 Values = Bools | Numbers | Texts | Json | Anything
@@ -268,7 +272,7 @@ def gate(values: Values, where: Flags) -> Values:
                 values.whole,
             )
         case Anything():
-            return Anything(either(values.empty, negated(where)))
+            return replace(values, empty=either(values.empty, negated(where)))
 
 
 def _gate_numbers(values: Numbers, where: Flags) -> Numbers:
@@ -294,6 +298,8 @@ def hull(a: Values, b: Values) -> Values:
             return _hull_numbers(a, b)
         case ((Texts() | Json()), (Texts() | Json())):
             return _hull_texts(as_texts(a), as_texts(b))
+        case Anything(), Anything():
+            return a.joined(b)
         case _:
             return Anything(negated(either(occupied(a), occupied(b))))
 

@@ -19,7 +19,7 @@ from strata.expr.spec import Json, Spec, occupied
 from strata.format.encodings import encoding
 from strata.model.schema import Relation
 from strata.model.types import ColumnType, Kind
-from strata.prune.decide import statistics_of
+from strata.prune.places import READS, statistics_of
 from strata.stats import STATS_VERSION
 from strata.stats.wire import parse_name
 
@@ -100,7 +100,7 @@ class Known:
 
 def leaves(expr: Expr) -> Iterator[Expr]:
     """Yield what statistics or the clock speak of: columns and their fields, JSON paths, clocks."""
-    path = isinstance(expr, Call) and expr.function in ("get_json_object", "get_struct_field")
+    path = isinstance(expr, Call) and expr.function in READS
     if isinstance(expr, Column) or path or (isinstance(expr, Call) and not expr.args):
         yield expr
     elif isinstance(expr, Call):
@@ -186,7 +186,7 @@ def _missing(
 
 def _keeps_statistics(declared: ColumnType) -> bool:
     return encoding(declared).stats != "nested" or declared.kind in (
-        Kind.RECORD, Kind.RANGE, Kind.NUMERIC,
+        Kind.RECORD, Kind.RANGE, Kind.NUMERIC, Kind.LIST, Kind.MAP, Kind.ARRAY, Kind.INT2VECTOR,
     )  # fmt: skip
 
 

@@ -5,7 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from strata.expr.filter import Filter
-from strata.prune.decide import Decision, split, statistics_of
+from strata.prune.decide import Decision, split
+from strata.prune.places import statistics_of
 
 
 def proofs(decision: Decision, conjuncts: int) -> list[int]:

@@ -6,7 +6,7 @@ is skipped when the filter can neither be true nor fail: a false conjunct hides 
 those behind it, never of those before it, and a null one hides nothing.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,24 +16,14 @@ import pyarrow as pa
 
 from strata.expr.entry import Context, bools
 from strata.expr.filter import Filter
-from strata.expr.functions.json import parse_path
-from strata.expr.functions.variants import field_key
 from strata.expr.interpret import Interpreter, Unknown
-from strata.expr.nodes import Call, Column, Expr, Literal
-from strata.expr.records import field_name
+from strata.expr.nodes import Call, Expr
 from strata.expr.spec import NO, YES, Flags, both, either, negated
 from strata.model.schema import Relation
 from strata.prune.fields import Rows
+from strata.prune.places import statistics_of
 from strata.prune.specs import PartSpecs
-from strata.stats.wire import (
-    ROWS,
-    Path,
-    Steps,
-    column_name,
-    field_step,
-    inside_name,
-    path_name,
-)
+from strata.stats.wire import ROWS
 
 Proof = npt.NDArray[np.int32]
 
@@ -148,63 +138,6 @@ def needed_columns(filter: Filter) -> set[str]:
     """Return the columns of a manifest that `decide` reads for a filter.
 
     Shape: `rows`, `s.{id}` for each column, and for JSON paths every step from the root, since
-    an ancestor may say that a path is absent; for fields of structs every step, too.
+    an ancestor may say that a path is absent; of what is inside structs, lists and maps, too.
     """
     return {ROWS, *statistics_of(filter.expr)}
-
-
-def statistics_of(expr: Expr) -> Iterator[str]:
-    """Yield the statistics columns that an expression is judged by, some more than once."""
-    if isinstance(expr, Column):
-        yield column_name(expr.id)
-    if isinstance(expr, Call):
-        if (found := _json_path(expr)) is not None:
-            column_id, path = found
-            yield from (path_name(column_id, path[:depth]) for depth in range(len(path) + 1))
-        if (place := _field_of(expr)) is not None:
-            yield inside_name(*place)
-        for arg in expr.args:
-            yield from statistics_of(arg)
-
-
-def _field_of(expr: Expr) -> tuple[int, Steps] | None:
-    """Return the column and the steps that nested accesses to fields of structs lead to."""
-    if isinstance(expr, Column):
-        return expr.id, ()
-    name = field_name(expr)
-    inner = _field_of(expr.args[0]) if isinstance(expr, Call) and name is not None else None
-    return None if inner is None or name is None else (inner[0], (*inner[1], field_step(name)))
-
-
-def _json_path(expr: Expr) -> tuple[int, Path] | None:
-    """Return the column and path that nested reads of JSON lead to: paths, variants, structs."""
-    if isinstance(expr, Column):
-        return expr.id, ()
-    if not isinstance(expr, Call) or expr.function not in _READS_JSON:
-        return None
-    inner = _json_path(expr.args[0])
-    if inner is None or expr.function in ("parse_json", "from_json"):
-        return inner
-    step = expr.args[1].value if isinstance(expr.args[1], Literal) else None
-    if expr.function == "get_struct_field":
-        key = _parsed_field(expr.args[0], step)
-        return None if key is None else (inner[0], (*inner[1], key))
-    keys = parse_path(step) if isinstance(step, str) else None
-    return None if keys is None else (inner[0], (*inner[1], *keys))
-
-
-_READS_JSON: Final = frozenset(
-    {"get_json_object", "parse_json", "variant_get", "from_json", "get_struct_field"}
-)
-
-
-def _parsed_field(expr: Expr, ordinal: object) -> str | None:
-    """Return the key of a field of `from_json`, or of a struct inside it."""
-    steps: list[object] = [ordinal]
-    while isinstance(expr, Call) and expr.function == "get_struct_field":
-        inner = expr.args[1]
-        steps.append(inner.value if isinstance(inner, Literal) else None)
-        expr = expr.args[0]
-    if not isinstance(expr, Call) or expr.function != "from_json":
-        return None
-    return field_key(expr, tuple(reversed(steps)))

@@ -5,9 +5,7 @@ of the part; nothing closes it but numbers that make sense. `rows == nulls + nan
 proof that a column holds no other value.
 """
 
-import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Final
 
@@ -16,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.expr import nodes
+from strata.expr.elements import MOST, Elements, Entries
 from strata.expr.records import Record
 from strata.expr.sparktype import SparkType, spark_type
 from strata.expr.spec import (
@@ -32,7 +31,6 @@ from strata.expr.spec import (
     either,
     everything,
     gate,
-    integers,
     negated,
     text_compare,
     uniform,
@@ -41,9 +39,14 @@ from strata.format.encodings import arrow_type, encoding
 from strata.model.schema import Column, Relation
 from strata.model.types import ColumnType, Kind
 from strata.prune.fields import Field, Part, Rows, nonzero, seen, seen_part
+from strata.prune.ranges import Population, Side, ranged, same_type
 from strata.stats.nested import fields
 from strata.stats.wire import (
+    ELEMENT,
+    KEYS,
+    LENGTHS,
     ROWS,
+    VALUES,
     Path,
     Steps,
     column_name,
@@ -141,21 +144,24 @@ class View:
         declared = self._specs.relation.by_id.get(column.id)
         if declared is None or str(column.id) in self._specs.quarantine:
             return Spec(everything(column.type), YES)
-        if not _same_type(encoding(declared.type).spark(declared.type), column.type):
+        if not same_type(encoding(declared.type).spark(declared.type), column.type):
             return Spec(everything(column.type), YES)
         if declared.type.kind is Kind.JSONB:
             return self._json_column(declared)
         return self._place(declared.id, (), declared.type)
 
     def _place(self, column_id: int, steps: Steps, declared: ColumnType) -> Spec:
-        """Return what a column, or a field inside one, may hold."""
+        """Return what a column, or what is inside one, may hold."""
         name = inside_name(column_id, steps)
         kind = spark_type(encoding(declared).spark(declared))
+        rows = self._population(name, steps)
         if has_bounds(declared) and kind.family != "other":
-            return self._scalar(name, declared, kind)
-        null, _, none = self._absent(name)
+            return self._scalar(name, declared, kind, rows)
+        null, _, none = self._absent(name, rows)
         if has_bounds(declared):  # one number to us, a struct to Spark
-            return Spec(Record(none, partial(self._part, name, declared)), null)
+            return Spec(Record(none, partial(self._part, name, declared, rows)), null)
+        if declared.kind in (Kind.LIST, Kind.MAP):
+            return Spec(self._many(column_id, steps, declared, none), null)
         inside = fields(declared)
 
         def child(ordinal: int) -> Spec | None:
@@ -168,7 +174,37 @@ class View:
             Record(none, child) if inside else gate(everything(kind.name), negated(none)), null
         )
 
-    def _part(self, name: str, declared: ColumnType, ordinal: int) -> Spec | None:
+    def _many(
+        self, column_id: int, steps: Steps, declared: ColumnType, none: Flags
+    ) -> Elements | Entries:
+        """Return what the lists or maps at a place may hold."""
+        assert declared.element is not None
+        shortest, longest = self._lengths(inside_name(column_id, steps))
+
+        def inner(step: str, kind: ColumnType, empty: Flags = NO) -> Elements:
+            element = partial(self._place, column_id, (*steps, step), kind)
+            return Elements(empty, element, shortest, longest)
+
+        if declared.kind is Kind.LIST:
+            return inner(ELEMENT, declared.element, none)
+        keys = inner(KEYS, ColumnType(Kind.STRING))
+        return Entries(none, keys, inner(VALUES, declared.element))
+
+    def _lengths(self, name: str) -> tuple[Bounds, Bounds]:
+        """Return the bounds of the lengths of lists or maps; all lengths where none are known."""
+        (low, low_known), (high, high_known) = (self._count(name, n) for n in LENGTHS)
+        known = uniform(both(both(low_known, high_known), (low >= 0) & (low <= high)))
+        if known is YES:
+            return low, high
+        return np.where(known, low, 0), np.where(known, high, MOST)
+
+    def _population(self, name: str, steps: Steps) -> Population:
+        """Return how many values there are at a place: rows, or elements inside lists and maps."""
+        if any(step in (ELEMENT, KEYS, VALUES) for step in steps):
+            return self._counted(*self._count(name, "count"))
+        return self._all_rows
+
+    def _part(self, name: str, declared: ColumnType, rows: Population, ordinal: int) -> Spec | None:
         """Return what one part of an interval or access right may hold.
 
         Values sort by their parts in turn: a part is bounded where all before it are one value.
@@ -176,14 +212,14 @@ class View:
         part = self._specs.part(name, declared, ordinal)
         if part is None:
             return None
-        null, _, none = self._absent(name)
+        null, _, none = self._absent(name, rows)
         known = both(self._known(name), uniform(part.known[self._rows]))
         kind = spark_type(part.type)
         if kind.family == "text":
             return Spec(self._texts(known, part.low, part.high, none), null)
         bottom, top = self._side(name, part.low), self._side(name, part.high)
-        sides = [_Side(side.values, side.known & known) for side in (bottom, top)]
-        return Spec(_numbers(sides[0], sides[1], kind, none, _NOTHING_KNOWN), null)
+        sides = [Side(side.values, side.known & known) for side in (bottom, top)]
+        return Spec(ranged(sides[0], sides[1], kind, none, _NOTHING_KNOWN), null)
 
     def _count(self, column: str, name: str) -> tuple[Bounds, Flags]:
         """Return a count, and where it is known."""
@@ -197,20 +233,21 @@ class View:
         field = self._specs.field(column)
         return _NOTHING_KNOWN if field is None else field.known(self._rows)
 
-    def _absent(self, column: str, *, floating: bool = False) -> tuple[Flags, Flags, Flags]:
+    def _absent(
+        self, column: str, rows: Population, *, floating: bool = False
+    ) -> tuple[Flags, Flags, Flags]:
         """Return where there may be nulls, may be NaN, and surely is no other value.
 
         Only types without NaN may lack the count of NaNs; for a float that means unknown.
         """
-        rows, rows_known = self._row_counts
         nulls, nulls_known = self._count(column, "nulls")
         nans, nans_known = self._count(column, "nans") if floating else (_ZERO, YES)
         some_nulls, some_nans = nonzero(nulls), nonzero(nans)
-        none = both(rows_known, both(nulls_known, nans_known))
+        none = both(rows.known, both(nulls_known, nans_known))
         if some_nulls is NO and some_nans is NO:
-            none = both(none, negated(self._some_rows))
+            none = both(none, negated(rows.some))
         else:
-            none = both(none, (nulls >= 0) & (nans >= 0) & (nulls + nans == rows))
+            none = both(none, (nulls >= 0) & (nans >= 0) & (nulls + nans == rows.count))
         null, nan = (
             either(some_nulls, negated(nulls_known)),
             either(some_nans, negated(nans_known)),
@@ -225,12 +262,15 @@ class View:
         return field.values[self._rows], field.known(self._rows)
 
     @cached_property
-    def _some_rows(self) -> Flags:
-        return nonzero(self._row_counts[0])
+    def _all_rows(self) -> Population:
+        return self._counted(*self._row_counts)
 
-    def _scalar(self, name: str, declared: ColumnType, kind: SparkType) -> Spec:
+    def _counted(self, count: Bounds, known: Flags) -> Population:
+        return Population(count, known, nonzero(count))
+
+    def _scalar(self, name: str, declared: ColumnType, kind: SparkType, rows: Population) -> Spec:
         floating = pa.types.is_floating(arrow_type(declared))
-        null, nan, none = self._absent(name, floating=floating)
+        null, nan, none = self._absent(name, rows, floating=floating)
         low, high = (self._specs.bound(name, side, declared) for side in ("low", "high"))
         if low is None or high is None:
             return Spec(gate(everything(kind.name), negated(none)), null)
@@ -245,11 +285,11 @@ class View:
             false = either(either(negated(bottom.known), ~bottom.values), twisted)
             some = negated(none)
             return Spec(Bools(both(true, some), both(false, some)), null)
-        return Spec(_numbers(bottom, top, kind, none, nan), null)
+        return Spec(ranged(bottom, top, kind, none, nan), null)
 
-    def _side(self, name: str, field: Field) -> "_Side":
+    def _side(self, name: str, field: Field) -> Side:
         assert field.values is not None
-        return _Side(field.values[self._rows], both(field.known(self._rows), self._known(name)))
+        return Side(field.values[self._rows], both(field.known(self._rows), self._known(name)))
 
     def _texts(self, known: Flags, low: Field, high: Field, none: Flags) -> Texts:
         bottom, top = low.texts(self._rows), high.texts(self._rows)
@@ -264,7 +304,7 @@ class View:
     # JSON: the column is the root; a key leads to the path below.
 
     def _json_column(self, declared: Column) -> Spec:
-        null, _, none = self._absent(column_name(declared.id))
+        null, _, none = self._absent(column_name(declared.id), self._all_rows)
         # Whole documents are compared rarely: their kinds are read only when a function asks.
         anything = Numbers(np.array([-np.inf]), np.array([np.inf]))
         texts = Texts(None, None)
@@ -346,7 +386,7 @@ class View:
         if not (pa.types.is_float64(low.type) and pa.types.is_float64(high.type)):
             return Numbers(full.low, full.high, negated(some))
         ends = self._side(name, low), self._side(name, high)
-        return _numbers(*ends, spark_type("double"), negated(some), _NOTHING_KNOWN)
+        return ranged(*ends, spark_type("double"), negated(some), _NOTHING_KNOWN)
 
     def _json_strings(self, name: str, some: Flags) -> Texts:
         low, high = (self._specs.field(name, side) for side in ("str_low", "str_high"))
@@ -355,44 +395,3 @@ class View:
         if not (pa.types.is_string(low.type) and pa.types.is_string(high.type)):
             return Texts(None, None, negated(some))
         return self._texts(self._known(name), low, high, negated(some))
-
-
-def _same_type(declared: str, found: str) -> bool:
-    """Return whether a type as DDL is the type of an expression, which Spark spells otherwise."""
-    if spark_type(declared) == spark_type(found):
-        return True
-    one, other = (re.sub(r"[\s`]", "", text) for text in (declared, found))
-    return one == other and "<" in one
-
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """One end of the ranges as the statistics give it."""
-
-    values: Bounds
-    known: Flags
-
-
-def _numbers(low: _Side, high: _Side, kind: SparkType, none: Flags, nan: Flags) -> Numbers:
-    """Return ranges, opened to the type's limits where an end is unknown or makes no sense."""
-    if kind.family == "float":
-        least, most = np.array([-np.inf]), np.array([np.inf])
-    else:
-        least, most = integers(kind.low, kind), integers(kind.high, kind)
-        nan = _NOTHING_KNOWN
-    bottom, top = (side.values.astype(least.dtype, copy=False) for side in (low, high))
-    low_known, high_known = low.known, high.known
-    if kind.family == "decimal":  # its Arrow type may hold more digits than it says
-        low_known = both(low_known, (bottom >= least) & (bottom <= most))
-        high_known = both(high_known, (top >= least) & (top <= most))
-    sound, known = bottom <= top, both(low_known, high_known)  # false for NaN, too
-    if uniform(both(known, sound)) is YES:
-        return Numbers(bottom, top, none, nan)
-    twisted = both(known, ~sound)
-    if kind.family == "float":
-        odd = either(both(low_known, np.isnan(bottom)), both(high_known, np.isnan(top)))
-        twisted, nan = either(twisted, odd), either(nan, odd)
-    straight = negated(twisted)
-    bottom = np.where(both(low_known, straight), bottom, least)
-    top = np.where(both(high_known, straight), top, most)
-    return Numbers(bottom, top, none, nan)

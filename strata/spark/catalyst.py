@@ -32,6 +32,7 @@ from strata.spark.constants import (
     plain_type,
 )
 from strata.spark.derived import with_derived
+from strata.spark.lambdas import LAMBDAS
 from strata.spark.rewrites import REWRITES, opaque, options
 from strata.spark.tree import (
     Condition,
@@ -131,6 +132,7 @@ class _Translator:
         self.spark = condition.spark
         self.aliases = condition.aliases
         self.shared: list[Expr] = []
+        self.bound: dict[object, Expr] = {}
 
     def expr(self, node: Node) -> Expr:
         """Return the expression of a node."""
@@ -140,8 +142,8 @@ class _Translator:
         constant = fold(node)
         if constant is not None:
             return constant
-        if node.name in REWRITES:
-            return REWRITES[node.name](self, node)
+        if node.name in _REWRITES:
+            return _REWRITES[node.name](self, node)
         if node.name in BOOLEAN:
             return self.call(node, BOOLEAN[node.name], "boolean")
         if node.name in FUNCTIONS:
@@ -217,6 +219,7 @@ class _Translator:
 
 
 _Rule = Callable[[_Translator, Node], Expr]
+_REWRITES: Final = {**REWRITES, **LAMBDAS}
 _RULES: Final[Mapping[str, _Rule]] = MappingProxyType(
     {
         **dict.fromkeys(SHELLS, _Translator.shell),

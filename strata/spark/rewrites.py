@@ -27,6 +27,7 @@ class Translator(Protocol):
     """What a rule needs of the translator."""
 
     spark: SparkSession
+    bound: dict[object, Expr]  # what variables of lambdas stand for
 
     def expr(self, node: Node) -> Expr:
         """Return the expression of a node."""

@@ -22,6 +22,8 @@ BOOLEAN: Final[Mapping[str, str]] = MappingProxyType({
     "IsNaN": "is_nan",
     "In": "in",
     "Like": "like",
+    "ArrayContains": "array_contains",
+    "ArraysOverlap": "arrays_overlap",
     "StartsWith": "starts_with",
     "EndsWith": "ends_with",
     "Contains": "contains",
@@ -91,6 +93,17 @@ FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType({
     "StringTrim": "string_trim",
     "Length": "length",
     "GetJsonObject": "get_json_object",
+    "GetArrayItem": "get_array_item",
+    "GetMapValue": "get_map_value",
+    "ArrayPosition": "array_position",
+    "ArrayMin": "array_min",
+    "ArrayMax": "array_max",
+    "CreateArray": "create_array",
+    "MapKeys": "map_keys",
+    "MapValues": "map_values",
+    "MapEntries": "map_entries",
+    "ArrayDistinct": "array_distinct",
+    "SortArray": "sort_array",
     "DateFormatClass": "date_format",
     "FromUnixTime": "from_unixtime",
     "YearOfWeek": "year_of_week",
@@ -164,7 +177,13 @@ ARITHMETIC: Final = frozenset(
 )
 # Nodes that change no value.
 SHELLS: Final = frozenset(
-    {"Alias", "KnownNullable", "KnownNotNull", "KnownFloatingPointNormalized"}
+    {
+        "Alias",
+        "KnownNullable",
+        "KnownNotNull",
+        "KnownFloatingPointNormalized",
+        "KnownNotContainsNull",
+    }
 )
 # The registry's entry takes one argument, Spark's class also a second one.
 UNARY: Final = frozenset({"Floor", "Ceil"})

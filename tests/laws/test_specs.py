@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strata.expr.elements import Elements, Entries
 from strata.expr.nodes import Column as Node
 from strata.expr.records import Record
 from strata.expr.spec import Anything, Bools, Json, Numbers, Spec, Texts
@@ -74,6 +75,8 @@ def outside(value: Any, spec: Spec, part: int, kind: pa.DataType) -> list[str]:
                 if inner is not None:
                     found += outside(value[field.name], inner, part, field.type)
             return found
+        case Elements() | Entries() as many:
+            return _outside_many(value, many, part, kind)
         case Bools() as bools:
             return [] if at(bools.true if value else bools.false, part) else [str(value)]
         case Numbers() as numbers:
@@ -87,6 +90,23 @@ def outside(value: Any, spec: Spec, part: int, kind: pa.DataType) -> list[str]:
             return [] if not at(other.empty, part) else [str(value)]
         case Json():
             return []
+
+
+def _outside_many(value: Any, spec: Elements | Entries, part: int, kind: pa.DataType) -> list[str]:
+    if isinstance(spec, Elements):
+        return _outside_list(value, spec, part, kind.value_type)
+    keys = _outside_list([key for key, _ in value], spec.keys, part, kind.key_type)
+    inside = _outside_list([item for _, item in value], spec.values, part, kind.item_type)
+    return [*keys, *inside, *(["a map"] if at(spec.empty, part) else [])]
+
+
+def _outside_list(value: list[Any], lists: Elements, part: int, kind: pa.DataType) -> list[str]:
+    short, long = at(lists.shortest, part), at(lists.longest, part)
+    found = [] if short <= len(value) <= long else [f"{len(value)} elements"]
+    found += ["a list"] if at(lists.empty, part) else []
+    element = lists.element()
+    assert element is not None
+    return found + [text for item in value for text in outside(item, element, part, kind)]
 
 
 def number_outside(value: Any, numbers: Numbers, part: int) -> list[str]:

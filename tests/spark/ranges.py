@@ -20,6 +20,8 @@ from strata.model.schema import Column, Relation
 from strata.model.types import Kind, parse_type
 from strata.stats import collect, concat
 from strata.stats.wire import column_name, scalar_type
+from tests.spark.ranges_nested import TYPES as NESTED
+from tests.spark.ranges_nested import collected, nested_columns
 
 _TYPES = {
     "sh": "int16", "sh2": "int16", "i": "int32", "i2": "int32", "l": "int64", "l2": "int64",
@@ -29,6 +31,7 @@ _TYPES = {
     "ts2": "timestamptz", "tn": "timestamp", "tn2": "timestamp", "s": "string", "s2": "string",
     "b": "bool", "b2": "bool", "js": "jsonb",
     "stamp": "string", "st": "record<i: int32, inner: record<d: float64, s: string>, day: date>",
+    **NESTED,
 }  # fmt: skip
 
 RELATION = Relation(
@@ -97,7 +100,7 @@ class Parts:
 def random_parts(seed: int, count: int) -> Parts:
     """Return `count` parts of `ROWS_A_PART` rows."""
     rng = random.Random(seed)
-    drawn = [c for c in RELATION.columns if c.type.kind is not Kind.RECORD]
+    drawn = [c for c in RELATION.columns if c.name not in ("st", *NESTED)]
     columns: dict[str, list[object]] = {c.name: [] for c in drawn}
     stats: dict[str, list[object]] = {c.name: [] for c in drawn}
     documents = []
@@ -123,7 +126,10 @@ def random_parts(seed: int, count: int) -> Parts:
         if c.type.kind is not Kind.JSONB:
             table[column_name(c.id)] = _stats(c, stats[c.name])
     arrays["st"] = _structs(arrays, rng)
-    table |= _struct_stats(arrays["st"], count)
+    structs = [arrays["st"].slice(n * ROWS_A_PART, ROWS_A_PART) for n in range(count)]
+    table |= collected(RELATION.by_name["st"], structs, rng)
+    lists, their_stats = nested_columns(rng, RELATION, ROWS_A_PART, count)
+    arrays, table = arrays | lists, table | their_stats
     return Parts(pa.table({"part": part, **arrays}), pa.table(table))
 
 
@@ -138,15 +144,6 @@ def _structs(arrays: dict[str, pa.Array], rng: random.Random) -> pa.StructArray:
     return pa.StructArray.from_arrays(
         [arrays["i"], inner, arrays["day"]], ["i", "inner", "day"], mask=nulls()
     )
-
-
-def _struct_stats(structs: pa.StructArray, count: int) -> dict[str, pa.ChunkedArray]:
-    column = RELATION.by_name["st"]
-    relation = Relation(0, (column,), (column.id,), ())
-    parts = [structs.slice(n * ROWS_A_PART, ROWS_A_PART) for n in range(count)]
-    rows = [collect(pa.table([part], names=[str(column.id)]), relation) for part in parts]
-    found = concat(rows, [ROWS_A_PART] * count)
-    return {name: found[name] for name in found.column_names if name != "rows"}
 
 
 def _raw(column: Column) -> pa.DataType:

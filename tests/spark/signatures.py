@@ -7,6 +7,7 @@ setting; the front end translates it, so its mapping is checked as well.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from tests.spark.signatures_lists import lambdas, lists
 from tests.spark.signatures_times import dates, formats, timestamps
 
 INTEGERS = ("sh", "i", "i2", "l", "l2")
@@ -357,7 +358,7 @@ def signatures() -> Mapping[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for subject in (
         _comparisons, _logic, _arithmetic, _maths, _bits, _casts, dates, timestamps, formats,
-        _texts, _totals, _hashes, _variants,
+        _texts, _totals, _hashes, _variants, lists, lambdas,
     ):  # fmt: skip
         for name, sql in subject():
             found[name][sql] = None

@@ -1,5 +1,6 @@
 """Filters as users write them prune by fields of structs and by types that Spark sees otherwise."""
 
+import math
 from typing import Any
 
 import pytest
@@ -10,6 +11,12 @@ from strata.model.types import parse_type
 from strata.prune import decide, explain, needed_columns
 from strata.spark.catalyst import analyse
 from tests.unit.prune.test_fields import PLACE, ZERO, acl, ends, number, place, span, stats_of
+
+
+def entry(k: str, x: int) -> dict[str, Any]:
+    """Return an element of a list of records."""
+    return {"k": k, "x": x}
+
 
 # A type, two parts, and filters that only the second part can satisfy.
 CASES: list[tuple[str, list[Any], list[Any], list[str]]] = [
@@ -26,6 +33,28 @@ CASES: list[tuple[str, list[Any], list[Any], list[str]]] = [
     ("uint64", [0, 2**63], [2**64 - 1], ["c = 18446744073709551615"]),
     ("oid", [1], [2**31], ["c > 2147483647"]),
     ("varchar(3)", ["a"], ["b"], ["c > 'a'"]),
+    ("list<int32>", [[1, 2], [None], None], [[1, 9], []],
+     ["array_contains(c, 9)", "exists(c, x -> x > 5)", "array_max(c) >= 9",
+      "array_position(c, 9) > 0",
+      "size(c) = 0", "try_element_at(filter(c, x -> x > 2), 1) = 9", "get(c, 1) > 5",
+      "try_element_at(c, -1) = 9", "array_max(transform(c, x -> x * 2)) = 18",
+      "arrays_overlap(c, array(7, 8, 9))", "element_at(array_distinct(c), -1) = 9"]),
+    ("list<float64>", [[1.0]], [[1.0, math.nan]],
+     ["exists(c, x -> isnan(x))", "array_max(c) > 1e9"]),
+    ("list<int32>", [[1]], [[None]], ["exists(c, x -> x is null)", "c[0] is null"]),
+    ("list<int32>", [[1, 2], [3, 4]], [[5]], ["size(c) < 2", "array_size(c) = 1", "c[0] > 4"]),
+    ("list<int32>", [[7], []], [[1], None], ["forall(c, x -> x < 5) and size(c) > 0"]),
+    ("list<record<k: string, x: int32>>", [[entry("a", 1)]], [[entry("b", 9), None]],
+     ["c[0].k = 'b'", "array_contains(c.x, 9)", "exists(c, e -> e.k = 'b' and e.x > 5)",
+      "c.k[0] = 'b'", "exists(c, e -> e is null)"]),
+    ("list<list<int32>>", [[[1], [2]]], [[[1, 9]]],
+     ["exists(c, l -> array_contains(l, 9))", "get(c[0], 1) = 9", "exists(c, l -> size(l) = 2)"]),
+    ("map<int32>", [[("a", 1)], None], [[("k", 9)]],
+     ["c['k'] = 9", "c.k = 9", "element_at(c, 'k') is not null", "map_contains_key(c, 'k')",
+      "array_contains(map_values(c), 9)", "exists(map_entries(c), e -> e.value > 5)"]),
+    ("map<int32>", [[("k", 1)]], [[("k", 1)], []], ["c['k'] is null", "cardinality(c) = 0"]),
+    ("map<record<x: int32>>", [[("a", {"x": 1})]], [[("a", {"x": 9})]], ["c['a'].x = 9"]),
+    ("record<tags: list<string>>", [{"tags": ["a"]}], [{"tags": ["b"]}], ["c.tags[0] = 'b'"]),
 ]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from strata.expr.entry import Context, Entry, Outcome, literal, opened, strict
 from strata.expr.nodes import Call
 from strata.expr.records import Record
-from strata.expr.spec import Spec, occupied
+from strata.expr.spec import Spec
 
 
 def _get_struct_field(call: Call, args: Sequence[Spec], context: Context) -> Spec:
@@ -16,11 +16,7 @@ def _get_struct_field(call: Call, args: Sequence[Spec], context: Context) -> Spe
         found = values.child(ordinal.value)
     if found is None:
         return opened(call, args, fail=False)
-    spec = strict(args, Outcome(found.values, null=found.null))
-    if isinstance(found.values, Record):  # `strict` knows only that it is a struct
-        values = Record(~occupied(spec.values), found.values.child)
-        return Spec(values, spec.null, spec.fail)
-    return spec
+    return strict(args, Outcome(found.values, null=found.null))
 
 
 ENTRIES: Final = (

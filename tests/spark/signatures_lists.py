@@ -1,0 +1,110 @@
+"""Expressions of lists and maps: part of `tests/spark/signatures.py`."""
+
+from collections.abc import Iterator
+
+_LISTS = ("li", "ld", "ls", "lr", "ll")
+_MAPS = ("mi", "ms", "mr")
+
+
+def lists() -> Iterator[tuple[str, str]]:
+    for name in _LISTS:
+        for index in ("0", "1", "2", "-1", "i"):
+            yield "get_array_item", f"{name}[{index}] is null"
+            yield "get_array_item", f"get({name}, {index})"
+        for index in ("1", "2", "3", "-1", "-3", "0", "i", "nullif(i, 0)"):
+            yield "element_at", f"element_at({name}, {index})"
+            yield "element_at", f"try_element_at({name}, {index})"
+        yield "size", f"size({name})"
+        yield "size", f"cardinality({name})"
+        yield "size", f"array_size({name})"
+        yield "array_distinct", f"array_distinct({name})[0]"
+        yield "array_distinct", f"size(array_distinct({name}))"
+    for index in ("l", "-1L", "4294967296L", "sh"):
+        yield "get_array_item", f"li[{index}]"
+    yield "get_array_item", "ll[0][1]"
+    yield "get_array_item", "lr[0].x + 1"
+    yield "get_array_item", "get(ll, sh)[0]"
+    yield "element_at", "element_at(lr, 1).k"
+    yield "element_at", "element_at(ll, 1)[0]"
+    values = {"li": ("5", "i", "-5"), "ld": ("3D", "d", "double('NaN')"), "ls": ("'a'", "s"),
+              "lr.x": ("2", "i"), "lr.k": ("'k1'", "s"), "map_keys(mi)": ("'a'", "s")}  # fmt: skip
+    for name, others in values.items():
+        for other in others:
+            yield "array_contains", f"array_contains({name}, {other})"
+            yield "array_position", f"array_position({name}, {other})"
+        yield "arrays_overlap", f"arrays_overlap({name}, array({', '.join(others)}))"
+        yield "create_array", f"array({', '.join(others)})[1]"
+        yield "create_array", f"array_contains(array({', '.join(others)}), {others[0]})"
+        yield "arrays_overlap", f"arrays_overlap(array({others[0]}), {name})"
+        for function in ("min", "max"):
+            yield f"array_{function}", f"array_{function}({name})"
+    yield "array_contains", "array_contains(ll, array(2S))"
+    yield "array_contains", "array_contains(array(i, i2), 5)"
+    yield "create_array", "array(i, null, i2)[2]"
+    yield "create_array", "coalesce(li, array())[0]"
+    yield "create_array", "size(coalesce(li, array()))"
+    yield "create_array", "size(if(b, li, array(1)))"
+    for ascending in ("true", "false"):
+        yield "sort_array", f"sort_array(li, {ascending})[0]"
+    yield "sort_array", "array_contains(sort_array(ls), 'a')"
+    yield from _maps()
+
+
+def _maps() -> Iterator[tuple[str, str]]:
+    for name in _MAPS:
+        for key in ("'a'", "'k1'", "s", "'none'"):
+            yield "get_map_value", f"{name}[{key}]"
+            yield "get_map_value", f"{name}[{key}] is null"
+            yield "element_at", f"element_at({name}, {key})"
+            yield "element_at", f"try_element_at({name}, {key})"
+            yield "map_keys", f"map_contains_key({name}, {key})"
+        yield "size", f"size({name})"
+        yield "map_keys", f"map_keys({name})[0]"
+        yield "map_values", f"map_values({name})[0]"
+        yield "map_entries", f"map_entries({name})[0].key"
+        yield "map_entries", f"map_entries({name})[0].value is null"
+        yield "map_entries", f"size(map_entries({name}))"
+        yield "exists", f"exists(map_values({name}), v -> v is null)"
+    yield "get_map_value", "mi.k1"
+    yield "get_map_value", "mr['a'].x"
+    yield "get_map_value", "coalesce(mi['a'], 0) + 1"
+    yield "get_map_value", "mi[ls[0]]"
+    yield "map_values", "array_max(map_values(mi))"
+    yield "map_values", "array_contains(map_values(ms), 'a')"
+    yield "map_entries", "exists(map_entries(mi), e -> e.value > 5 and e.key = 'a')"
+    yield "get_array_struct_fields", "lr.x[0]"
+    yield "get_array_struct_fields", "array_max(lr.x)"
+    yield "get_array_struct_fields", "size(lr.k)"
+    yield "get_array_struct_fields", "map_values(mr).x[1]"
+    yield "get_array_struct_fields", "exists(lr.k, k -> k like 'k%')"
+
+
+def lambdas() -> Iterator[tuple[str, str]]:
+    tests = {
+        "li": ("x > 5", "x = i", "x is null", "x + 1 > 3", "x between 0 and 3", "100 div x > 1",
+               "null"),
+        "ld": ("x > 3", "isnan(x)", "cast(x as int) = 3"),
+        "ls": ("x like 'a%'", "x = s", "cast(x as int) > 0", "length(x) > 1"),
+        "lr": ("x.x > 2", "x.k is null", "x is null"),
+        "ll": ("size(x) > 1", "exists(x, y -> y > 2)", "x[0] = 2", "exists(x, y -> y < size(x))"),
+        "map_values(mi)": ("x > 50",),
+    }  # fmt: skip
+    for name, conditions in tests.items():
+        for test in conditions:
+            yield "exists", f"exists({name}, x -> {test})"
+            yield "forall", f"forall({name}, x -> {test})"
+            yield "filter", f"size(filter({name}, x -> {test}))"
+            yield "filter", f"try_element_at(filter({name}, x -> {test}), 1) is null"
+            yield "element", f"not exists({name}, x -> not ({test}))"
+    yield "filter", "array_compact(li)[0]"
+    yield "filter", "array_max(filter(li, x -> x > 5))"
+    yield "filter", "size(filter(ls, (x, n) -> n < 2))"
+    yield "transform", "array_max(transform(li, x -> x + 1))"
+    yield "transform", "array_min(transform(ls, x -> length(x)))"
+    yield "transform", "size(transform(ld, x -> cast(x as int)))"
+    yield "transform", "array_contains(transform(lr, x -> x.k), 'k1')"
+    yield "transform", "transform(ll, x -> array_max(x))[0]"
+    yield "transform", "transform(li, x -> i)[0]"
+    yield "element_index", "array_max(transform(li, (x, n) -> n))"
+    yield "element_index", "size(filter(ls, (x, n) -> n > 2))"
+    yield "element_index", "transform(li, (x, n) -> n + x)[0]"

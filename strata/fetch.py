@@ -22,7 +22,15 @@ from strata.store.interface import Blob
 from strata.store.keys import names_content
 from strata.store.retry import retry
 from strata.updates.order import is_sorted, sort_updates
-from strata.updates.slices import WHOLE, Slice, keeps_order, overlapping_groups, rows_of
+from strata.updates.slices import (
+    NO_GROUPS,
+    WHOLE,
+    Groups,
+    Slice,
+    keeps_order,
+    overlapping_groups,
+    rows_of,
+)
 from strata.updates.stream import spilled
 
 TAIL_BYTES: Final = 64 * 1024  # read at once from the end: holds a part's footer
@@ -270,31 +278,42 @@ def _steps(ref: PartRef, chosen: list[int] | None, together_bytes: int) -> list[
 
 
 def sorted_runs(
-    source: Source, parts: Sequence[PartRef], *, piece: Slice = WHOLE, batch_rows: int = BATCH_ROWS
+    source: Source,
+    parts: Sequence[PartRef],
+    *,
+    piece: Slice = WHOLE,
+    batch_rows: int = BATCH_ROWS,
+    groups: Groups = NO_GROUPS,
 ) -> list[Iterable[pa.RecordBatch | pa.Table]]:
     """Return the parts of one run as runs sorted by the newest relation: one, if they are.
 
-    Parts in another order are read whole, sorted in memory and are a run each.
+    Parts in another order are read whole, sorted in memory and are a run each. `groups`: of a
+    part that is in it only these row groups.
     """
     if all(keeps_order(ref, source.relation, source.relations) for ref in parts):
-        return [_run(source, parts, piece, batch_rows)]
-    return [_resorted(source, ref, piece) for ref in parts]
+        return [_run(source, parts, piece, batch_rows, groups)]
+    return [_resorted(source, ref, piece, groups.get(ref.key)) for ref in parts]
 
 
 def _run(
-    source: Source, parts: Sequence[PartRef], piece: Slice, batch_rows: int
+    source: Source, parts: Sequence[PartRef], piece: Slice, batch_rows: int, groups: Groups
 ) -> Iterator[pa.Table]:
     for ref in parts:
-        for batch in part_batches(source, ref, piece=piece, batch_rows=batch_rows):
+        chosen = groups.get(ref.key)
+        for batch in part_batches(source, ref, piece=piece, batch_rows=batch_rows, groups=chosen):
             rows = rows_of(pa.Table.from_batches([batch]), piece, source.relation)
             if rows.num_rows:
                 yield rows
 
 
-def _resorted(source: Source, ref: PartRef, piece: Slice) -> Iterator[pa.Table | pa.RecordBatch]:
+def _resorted(
+    source: Source, ref: PartRef, piece: Slice, groups: Sequence[int] | None
+) -> Iterator[pa.Table | pa.RecordBatch]:
     """Yield the rows of one part, sorted; put aside on disk unless they are few."""
     schema = updates_schema(source.relation)
-    rows = pa.Table.from_batches(part_batches(source, ref, piece=piece), schema=schema)
+    rows = pa.Table.from_batches(
+        part_batches(source, ref, piece=piece, groups=groups), schema=schema
+    )
     if not is_sorted(rows, source.relation):
         rows = sort_updates(rows, source.relation)
     rows = rows_of(rows, piece, source.relation)

@@ -25,6 +25,7 @@ from strata.format.sortable import END, ESCAPED_ZERO, VALUE_TAG
 from strata.model.schema import Relation
 from strata.prune import decide, needed_columns
 from strata.stats.wire import column_name
+from strata.updates.slices import versions_with_keys_of
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -78,7 +79,7 @@ def row_groups(
 def _comparable(manifest: pa.Table, relations: Sequence[Relation]) -> Bools:
     """Return which parts have several row groups whose keys are those of the newest relation."""
     relation = relations[-1]
-    same = [r.version for r in relations if _same_keys(r, relation)]
+    same = sorted(versions_with_keys_of(relation, relations))
     several = pc.greater(pc.list_value_length(manifest["splits"]), 1)
     versions = pc.is_in(manifest["relation_version"], value_set=pa.array(same, pa.int32()))
     both = pc.fill_null(pc.and_(several, versions), False)
@@ -93,11 +94,6 @@ def _is_list(lists: pa.ListArray, wanted: Sequence[int]) -> Bools:
     same = np.zeros(len(lists), np.bool_)
     same[long] = (found == np.array(wanted)).all(axis=1)
     return same
-
-
-def _same_keys(written: Relation, relation: Relation) -> bool:
-    ids = relation.sort_ids
-    return all(i in written.by_id and written.by_id[i].type == relation.by_id[i].type for i in ids)
 
 
 def _tightened(

@@ -111,6 +111,19 @@ class ReadPlan:
         return sum(ref.size_bytes for run in self.runs for ref in run.parts)
 
     @property
+    def bytes_read(self) -> int:
+        """Return about how many stored bytes of the fetched parts lie in row groups that are read.
+
+        Errs: takes the row groups of a part for equally large.
+        """
+        return sum(
+            ref.size_bytes * len(self.groups_of(ref)) // max(len(ref.splits), 1)
+            if ref.key in self.groups
+            else ref.size_bytes
+            for ref in self.fetched
+        )
+
+    @property
     def bytes_skipped(self) -> int:
         """Return the stored bytes of the parts that are left out."""
         by_part = sum(some.size_bytes for some in self.left_out)
@@ -149,13 +162,14 @@ def plan_read(  # noqa: PLR0913 - options, by name
     if at is None:
         return ReadPlan(state.name, MIN_TIME, applied)
     proof = filter if filter is not None and applied in ("audit", "on") else None
-    search = _Search(stores, state, at, proof, _sample_percent(state, mode, applied))
+    percent = _sample_percent(state, mode, applied)
+    search = _Search(stores, state, at, proof, percent, groups=groups)
     for batch in readable_batches(state, at):
         search.visit(batch)
     return ReadPlan(
         state.name, at, applied, tuple(search.runs), frozenset(search.audited),
         tuple(search.left_out), tuple(search.dropped), tuple(search.tally.parts),
-        search.groups if groups else {},
+        search.groups,
     )  # fmt: skip
 
 
@@ -163,10 +177,18 @@ class _Search:
     """What a read finds out, batch by batch: in each, piece by piece of its manifest."""
 
     def __init__(
-        self, stores: Stores, state: State, at: int, proof: Filter | None, percent: int
+        self,
+        stores: Stores,
+        state: State,
+        at: int,
+        proof: Filter | None,
+        percent: int,
+        *,
+        groups: bool = True,
     ) -> None:
         self._stores, self._state, self._at = stores, state, at
         self._proof, self._percent = proof, percent
+        self._wants_groups = groups and proof is not None and wants_groups(proof, state.relation)
         self.runs: list[PlannedRun] = []
         self.left_out: list[LeftOut] = []
         self.dropped: list[Batch] = []
@@ -212,7 +234,7 @@ class _Search:
             return [], judged.num_rows
         wanted = rows[fetched]
         details = manifest.read(SCHEMA.names, piece).take(pa.array(wanted))
-        if self._proof is not None and keep.any():
+        if self._proof is not None and self._wants_groups and keep.any():
             exact = pa.array(keep[fetched])  # a sampled part is read whole
             known = judged.take(pa.array(rows[keep]))
             self.groups |= _groups(self._state, details.filter(exact), known, self._proof)
@@ -366,8 +388,6 @@ def _groups(
     state: State, manifest: pa.Table, judged: pa.Table, filter: Filter
 ) -> dict[str, tuple[int, ...]]:
     """Return the row groups to read of kept parts; one in quarantine is read whole."""
-    if not wants_groups(filter, state.relation):
-        return {}
     if _names_parts(state):
         plain = pa.array(~suspects(state, manifest))
         manifest, judged = manifest.filter(plain), judged.filter(plain)

@@ -39,7 +39,7 @@ from strata.store.open import Stores
 from strata.updates.consolidate import advance
 from strata.updates.consolidate import consolidate as add_up
 from strata.updates.merge import HEAD_ROWS, ROUND_ROWS, merge
-from strata.updates.slices import WHOLE, Slice, cut, overlapping_groups
+from strata.updates.slices import NO_GROUPS, WHOLE, Groups, Slice, cut, overlapping_groups
 
 __all__ = [
     "PlannedRun",
@@ -84,7 +84,8 @@ def scan(  # noqa: PLR0913 - what to read, and how it is shown
     chosen = chosen_columns(relation, columns)
     source = source_of(stores.blob, state)
     if consolidate:
-        updates = merged(source, overlapping(state, plan, piece), plan.as_of, piece)
+        runs = overlapping(state, plan, piece)
+        updates = merged(source, runs, plan.as_of, piece, plan.groups)
     elif piece != WHOLE:
         raise InvalidRequest("a slice can only be read consolidated", cure="consolidate=True")
     else:
@@ -104,7 +105,7 @@ def slices(state: State, plan: ReadPlan, slice_bytes: int) -> list[Slice]:
 
     For readers that share a consolidated scan among tasks: no row is in two of them.
     """
-    return cut(plan.fetched, state.relation, state.relations, slice_bytes)
+    return cut(plan.fetched, state.relation, state.relations, slice_bytes, plan.groups)
 
 
 def scan_schema(
@@ -150,10 +151,17 @@ def as_of_view(rows: pa.Table, as_of: int) -> pa.Table:
 
 
 def merged(
-    source: Source, runs: Sequence[Sequence[PartRef]], as_of: int, piece: Slice = WHOLE
+    source: Source,
+    runs: Sequence[Sequence[PartRef]],
+    as_of: int,
+    piece: Slice = WHOLE,
+    groups: Groups = NO_GROUPS,
 ) -> Iterator[pa.Table]:
     """Yield the rows of `runs` that lie in a slice as of one time, each once, in order.
 
+    `groups`, as a plan has them: row groups left out hold only rows on which the filter is
+    neither true nor fails. Their counts may come wrong, and the filter drops them; for any other
+    row it says the same of each of its updates, so that all of these are read.
     Memory: the heads of the runs, and a row group of each; see `strata.updates.merge`.
     Raises: Corrupt when a part is missing, damaged or not sorted.
     """
@@ -161,18 +169,23 @@ def merged(
     sources = [
         (as_of_view(_table(rows), as_of) for rows in run)
         for parts in runs
-        for run in sorted_runs(source, parts, piece=piece, batch_rows=batch_rows)
+        for run in sorted_runs(source, parts, piece=piece, batch_rows=batch_rows, groups=groups)
     ]
     return merge(sources, source.relation)
 
 
 def overlapping(state: State, plan: ReadPlan, piece: Slice) -> tuple[tuple[PartRef, ...], ...]:
-    """Return the parts of each run of a plan that may hold rows of a slice."""
+    """Return the parts of each run of a plan that may hold wanted rows of a slice."""
     relation, relations = state.relation, state.relations
-    runs = (
-        tuple(r for r in run.parts if overlapping_groups(r, piece, relation, relations) != [])
-        for run in plan.runs
-    )
+
+    def wanted(ref: PartRef) -> bool:
+        chosen = plan.groups.get(ref.key)
+        inside = overlapping_groups(ref, piece, relation, relations)
+        if chosen is None or inside is None:
+            return inside != [] and chosen != ()
+        return not set(chosen).isdisjoint(inside)
+
+    runs = (tuple(filter(wanted, run.parts)) for run in plan.runs)
     return tuple(run for run in runs if run)
 
 

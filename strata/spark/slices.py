@@ -6,7 +6,7 @@ runs. No row is in two slices, and slices follow one another in the order of the
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -31,7 +31,7 @@ LEAST_BYTES: Final = 4 * 1024 * 1024  # of a slice: less is not worth a task
 class SliceReader:
     """One slice of a consolidated read; picklable."""
 
-    shown: PartReader  # how rows are shown; it reads nothing here
+    shown: PartReader  # how rows are shown, and which row groups of a part are wanted
     shard: str
     runs: tuple[tuple[PartRef, ...], ...]  # parts that may hold rows of the slice
     piece: Slice
@@ -45,7 +45,7 @@ class SliceReader:
         shown = self.shown
         blob = open_stores(shown.store).blob
         source = Source(blob, self.shard, shown.relations, shown.read_format)
-        for table in merged(source, self.runs, self.as_of, self.piece):
+        for table in merged(source, self.runs, self.as_of, self.piece, shown.groups):
             for batch in table.to_batches(OUT_ROWS):
                 yield shown.shape(batch, "")
 
@@ -72,12 +72,15 @@ def slice_readers(
     shown = PartReader(
         stores.settings, state.relations, columns, read_format=state.spec.read_format
     )
-    total = sum(ref.size_bytes for ref in plan.fetched)
-    size = min(max(total // max(tasks, 1), LEAST_BYTES), TASK_BYTES)
-    return tuple(
-        SliceReader(shown, state.name, overlapping(state, plan, piece), piece, plan.as_of)
-        for piece in slices(state, plan, size)
-    )
+    size = min(max(plan.bytes_read // max(tasks, 1), LEAST_BYTES), TASK_BYTES)
+    readers = []
+    for piece in slices(state, plan, size):
+        runs = overlapping(state, plan, piece)
+        groups = {ref.key: found for run in runs for ref in run
+                  if (found := plan.groups.get(ref.key)) is not None}  # fmt: skip
+        mine = replace(shown, groups=groups)
+        readers.append(SliceReader(mine, state.name, runs, piece, plan.as_of))
+    return tuple(readers)
 
 
 def consolidated_rows(

@@ -9,15 +9,19 @@ after its last row. What they say of a part in another sort order means nothing 
 part overlaps every slice.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
 from strata.format.manifest import PartRef
 from strata.model.schema import Relation
 from strata.updates.order import encode_keys, round_up
+
+Groups: TypeAlias = Mapping[str, Sequence[int]]  # part -> row groups; all of any other part
+NO_GROUPS: Final[Groups] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +47,43 @@ def keeps_order(ref: PartRef, relation: Relation, relations: Sequence[Relation])
     return ref.order == wanted
 
 
+def versions_with_keys_of(relation: Relation, relations: Sequence[Relation]) -> frozenset[int]:
+    """Return the versions in which the sort columns of `relation` have the types that it gives."""
+    return frozenset(
+        written.version
+        for written in relations
+        if all(
+            i in written.by_id and written.by_id[i].type == relation.by_id[i].type
+            for i in relation.sort_ids
+        )
+    )
+
+
 def has_keys_of(ref: PartRef, relation: Relation, relations: Sequence[Relation]) -> bool:
     """Return whether a part's key bytes can be compared with those of `relation`'s rows."""
-    written = next((r for r in relations if r.version == ref.relation_version), None)
-    if written is None or ref.order != relation.sort_ids:
+    if ref.order != relation.sort_ids:
         return False
-    return all(written.by_id[i].type == relation.by_id[i].type for i in relation.sort_ids)
+    return ref.relation_version in versions_with_keys_of(relation, relations)
 
 
 def cut(
-    parts: Sequence[PartRef], relation: Relation, relations: Sequence[Relation], slice_bytes: int
+    parts: Sequence[PartRef],
+    relation: Relation,
+    relations: Sequence[Relation],
+    slice_bytes: int,
+    groups: Groups = NO_GROUPS,
 ) -> list[Slice]:
     """Return slices that hold about `slice_bytes` of the parts' stored bytes each.
 
+    `groups`: of a part that is in it only these row groups count.
     Errs: a slice may hold more, where many rows share a key or parts have no usable bounds.
     """
     weights: dict[bytes, float] = {}
     for ref in parts:
         if has_keys_of(ref, relation, relations):
             starts = [s.key for s in ref.splits] or [ref.key_low]
-            for key in starts:
+            chosen = groups.get(ref.key) if ref.splits else None
+            for key in starts if chosen is None else [starts[i] for i in chosen]:
                 weights[key] = weights.get(key, 0.0) + ref.size_bytes / len(starts)
     edges: list[bytes] = []
     filled = 0.0

@@ -5,6 +5,7 @@ from random import Random
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from strata.format.sortable import sortable_bytes
 from strata.groups import decoded
 from strata.model import schema as model
 from strata.model.types import parse_type
-from strata.read import plan_read, scan
+from strata.read import plan_read, scan, slices
 from tests.concrete import Failed, evaluate
 from tests.stored import append, create, memory_stores
 from tests.updates import POOLS, table
@@ -121,14 +122,46 @@ def test_row_groups_change_no_result(data: st.DataObject) -> None:
     assert accepted(read(True), relation, condition) == accepted(read(False), relation, condition)
 
 
-def lookup(stored: pa.Table, relation: model.Relation, condition: Expr) -> tuple[int, int, int]:
+@settings(max_examples=25)
+@given(st.data())
+def test_row_groups_change_no_consolidated_result(data: st.DataObject) -> None:
+    """What one run adds another takes back; whole rows are left out, or none of their updates."""
+    relation = data.draw(relations())
+    condition = data.draw(st.one_of(compared(relation.columns[0]), conditions(relation)))
+    stores = memory_stores()
+    create(stores, relation, row_group_bytes=data.draw(st.sampled_from([96, 200, 400])))
+    first, second = data.draw(many(relation)), data.draw(many(relation))
+    append(stores, "shard", 0, 5, [first])
+    taken_back = first.set_column(
+        first.schema.get_field_index("d"), "d", pc.negate(first.column("d"))
+    ).slice(0, 60)
+    state = append(stores, "shard", 5, 10, [second, taken_back])
+    filter = Filter(condition, "", 0, 0)
+    size = data.draw(st.sampled_from([1500, 1 << 20]))
+
+    def read(groups: bool) -> list[dict[str, Any]]:
+        plan = plan_read(stores, state, filter=filter, mode="on", groups=groups)
+        pieces = slices(state, plan, size)
+        batches = [
+            batch
+            for piece in pieces
+            for batch in scan(stores, state, plan, consolidate=True, piece=piece)
+        ]
+        return [row for batch in batches for row in batch.to_pylist()]
+
+    assert accepted(read(True), relation, condition) == accepted(read(False), relation, condition)
+
+
+def lookup(
+    stored: pa.Table, relation: model.Relation, condition: Expr, consolidate: bool
+) -> tuple[int, int, int]:
     """Return how many row groups there are, are read, and how many rows come."""
     stores = memory_stores()
     create(stores, relation, row_group_bytes=256, part_bytes=1 << 20)
     state = append(stores, "shard", 0, 5, [stored])
     plan = plan_read(stores, state, filter=Filter(condition, "", 0, 0), mode="on")
     whole = plan_read(stores, state)
-    rows = sum(batch.num_rows for batch in scan(stores, state, plan))
+    rows = sum(b.num_rows for b in scan(stores, state, plan, consolidate=consolidate))
     return whole.groups_fetched, plan.groups_fetched, rows
 
 
@@ -146,8 +179,9 @@ NUMBER: Final = Column(2, "c2", "long", True)
     ("name", "number", "most"),
     [("b", None, 25), ("b", 50, 4), (None, 50, 60), ("nobody", 50, 0)],
 )
+@pytest.mark.parametrize("consolidate", [False, True])
 def test_a_key_or_its_prefix_reads_few_row_groups(
-    name: str | None, number: int | None, most: int
+    name: str | None, number: int | None, most: int, consolidate: bool
 ) -> None:
     rows = [(n, i, 0, 1) for n in "abcd" for i in range(100)]
     tests = []
@@ -157,7 +191,7 @@ def test_a_key_or_its_prefix_reads_few_row_groups(
         tests.append(Call("equal_to", (NUMBER, Literal(number, "long")), "boolean"))
     condition = tests[0] if len(tests) == 1 else Call("and", tuple(tests), "boolean")
 
-    total, kept, found = lookup(table(TWO, rows), TWO, condition)
+    total, kept, found = lookup(table(TWO, rows), TWO, condition, consolidate)
 
     assert total >= 40
     assert kept <= most
@@ -173,7 +207,7 @@ def test_values_come_back_from_their_key_bytes(kind: str) -> None:
     arrow = updates_schema(relation).field(child(1)).type
     values = pa.array([*POOLS[kind], None], arrow)
     following = pa.array([b"rest"] * len(values), pa.binary())
-    keys = pa.compute.binary_join_element_wise(sortable_bytes(values), following, b"")
+    keys = pc.binary_join_element_wise(sortable_bytes(values), following, b"")
 
     found = decoded(keys, arrow)
 

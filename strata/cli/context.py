@@ -4,6 +4,7 @@ A command's answer is one JSON document; `--json` prints it as it is, otherwise 
 made from it. Answers go to standard output, everything else to standard error.
 """
 
+import getpass
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -30,6 +31,10 @@ ConfigOption = Annotated[
     typer.Option("--config", help="Settings file (TOML); else $STRATA_CONFIG, else defaults."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+WhoOption = Annotated[
+    str | None, typer.Option("--by", help="Who does this; default: the user of this machine.")
+]
+ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it stays in the history.")]
 ShardArgument = Annotated[str, typer.Argument(help="Name of the shard.", metavar="SHARD")]
 
 progress = Console(stderr=True)
@@ -61,6 +66,14 @@ class Context:
     def shard(self, name: str) -> Shard:
         """Return the shard called `name`; raises InvalidRequest when there is none."""
         return Shard(self.stores, name, self.settings.read)
+
+
+def who(by: str | None) -> str:
+    """Return the person who does this: as given, or $STRATA_USER, or this machine's user."""
+    try:
+        return by or os.environ.get("STRATA_USER") or getpass.getuser()
+    except (KeyError, OSError):  # a user without a name
+        return ""
 
 
 def answer(document: Mapping[str, Any], as_json: bool, *tables: Table) -> None:

@@ -62,7 +62,7 @@ def register(app: typer.Typer) -> None:
 def compact(
     shard: ShardArgument,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Print what would be merged, and why.")
+        bool, typer.Option("--plan", "--dry-run", help="Print what would be merged, or why not.")
     ] = False,
     full: Annotated[bool, typer.Option("--full", help="Merge everything into one run.")] = False,
     migrate: Annotated[

@@ -1,7 +1,5 @@
 """Commands about the rollout of skipping: show, request, approve, reject, step-down, kill."""
 
-import getpass
-import os
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -12,10 +10,13 @@ from strata.cli.context import (
     ConfigOption,
     Context,
     JsonOption,
+    ReasonOption,
     ShardArgument,
+    WhoOption,
     answer,
     pairs,
     rows,
+    who,
 )
 from strata.model.time import format_time
 from strata.rollout import ladder
@@ -24,11 +25,6 @@ from strata.rollout.gates import bound_text, gates, next_mode
 from strata.rollout.kill import kill_switch, throw
 from strata.rollout.obey import mode_of, obeyed
 from strata.state.state import RolloutEntry, State
-
-WhoOption = Annotated[
-    str | None, typer.Option("--by", help="Who does this; default: the user of this machine.")
-]
-ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it stays in the history.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -76,7 +72,7 @@ def request(
     context.machine.apply(
         shard,
         lambda state, now_ms: ladder.ask(
-            state, now_ms, to=wanted, percent=share, who=_who(by), reason=reason,
+            state, now_ms, to=wanted, percent=share, who=who(by), reason=reason,
             settings=settings, clear=clear or (),
         ),
     )  # fmt: skip
@@ -96,7 +92,7 @@ def approve(
     context.machine.apply(
         shard,
         lambda state, now_ms: ladder.approve(
-            state, now_ms, who=_who(by), reason=reason, settings=settings
+            state, now_ms, who=who(by), reason=reason, settings=settings
         ),
     )
     _answer(context, context.machine.load(shard), json)
@@ -112,7 +108,7 @@ def reject(
     """Refuse the step that was asked for."""
     context = Context(config)
     context.machine.apply(
-        shard, lambda state, now_ms: ladder.reject(state, now_ms, who=_who(by), reason=reason)
+        shard, lambda state, now_ms: ladder.reject(state, now_ms, who=who(by), reason=reason)
     )
     _answer(context, context.machine.load(shard), json)
 
@@ -129,7 +125,7 @@ def step_down(
     context = Context(config)
     context.machine.apply(
         shard,
-        lambda state, now_ms: ladder.step_down(state, now_ms, to=to, who=_who(by), reason=reason),
+        lambda state, now_ms: ladder.step_down(state, now_ms, to=to, who=who(by), reason=reason),
     )
     _answer(context, context.machine.load(shard), json)
 
@@ -146,7 +142,7 @@ def kill(
     """Forbid skipping for every shard at once; without a reason only show the switch."""
     context = Context(config)
     if reason is not None:
-        throw(context.stores, thrown=not off, who=_who(by), reason=reason)
+        throw(context.stores, thrown=not off, who=who(by), reason=reason)
     switch = kill_switch(context.stores)
     document = {
         **asdict(switch),
@@ -154,13 +150,6 @@ def kill(
         "setting": context.settings.rollout.kill,
     }
     answer(document, json, pairs("kill switch", document))
-
-
-def _who(by: str | None) -> str:
-    try:
-        return by or os.environ.get("STRATA_USER") or getpass.getuser()
-    except (KeyError, OSError):  # a user without a name
-        return ""
 
 
 def _answer(context: Context, state: State, json: bool) -> None:

@@ -1,5 +1,6 @@
-"""Commands about shards as a whole: shards, create, inspect, history."""
+"""Commands about shards as a whole: shards, create, inspect, history, drop."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +12,15 @@ from strata.cli.context import (
     Context,
     JsonOption,
     ShardArgument,
+    WhoOption,
     answer,
     pairs,
     read_text,
     rows,
+    who,
 )
 from strata.errors import InvalidRequest
+from strata.gc.drop import deleted_from, loss
 from strata.model.spec import parse_spec
 
 
@@ -26,6 +30,7 @@ def register(app: typer.Typer) -> None:
     app.command("create")(create)
     app.command("inspect")(inspect)
     app.command("history")(history)
+    app.command("drop")(drop)
 
 
 def list_shards(config: ConfigOption = None, json: JsonOption = False) -> None:
@@ -39,6 +44,9 @@ def list_shards(config: ConfigOption = None, json: JsonOption = False) -> None:
 def create(
     name: Annotated[str, typer.Argument(help="Name of the shard; must equal the file's.")],
     spec: Annotated[Path, typer.Option("--spec", help="Declaration of the shard (YAML).")],
+    revive: Annotated[
+        bool, typer.Option("--revive", help="Begin anew, empty, under the name of a dropped shard.")
+    ] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -55,7 +63,7 @@ def create(
             "the declaration names another shard", file=str(spec), name=declared.name, asked=name
         )
     context = Context(config)
-    context.machine.create(declared)
+    context.machine.create(declared, revive=revive)
     answer(context.shard(name).inspect(), json)
 
 
@@ -80,3 +88,39 @@ def history(
     entries = Context(config).shard(shard).history(limit)
     columns = ("seqno", "at", "since", "upper", "batches", "parts", "updates", "mode", "commit")
     answer({"shard": shard, "history": entries}, json, rows(shard, entries, columns))
+
+
+def drop(
+    shard: ShardArgument,
+    reason: Annotated[str, typer.Option("--reason", help="Why; the tombstone says it.")] = "",
+    yes: Annotated[
+        str | None, typer.Option("--yes", help="The shard's name once more: yes, drop it.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what dies, drop nothing.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also while readers or writers are at work.")
+    ] = False,
+    by: WhoOption = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Drop a whole shard; a tombstone stays, and garbage collection deletes its blobs later."""
+    context = Context(config)
+    state = context.machine.load(shard, dropped=True)
+    document = {**loss(context.stores, state).document(), "dry_run": dry_run}
+    if not dry_run:
+        if yes != shard:
+            raise InvalidRequest(
+                "dropping a shard needs its name once more",
+                shard=shard, updates=document["updates"], bytes=document["bytes"],
+                cure=f"--dry-run tells what dies; --yes {shard} drops it",
+            )  # fmt: skip
+        context.machine.drop(shard, by=who(by), reason=reason, force=force)
+        state = context.machine.load(shard, dropped=True)
+    stone = state.dropped
+    document["dropped"] = None if stone is None else asdict(stone)
+    document["deleted_from_ms"] = deleted_from(state, context.settings)
+    kinds = ("kind", "blobs", "bytes")
+    answer(document, json, pairs(shard, document), rows("blobs", document["kinds"], kinds))

@@ -108,6 +108,11 @@ def readable_from(state: State, now_ms: int) -> int:
     return min([state.seqno, *(seqno for seqno in live if seqno)])
 
 
+def live_holds(state: State, now_ms: int) -> tuple[Hold, ...]:
+    """Return the holds that have not expired; a critical one never does."""
+    return tuple(h for h in state.holds if h.expires_ms is None or h.expires_ms > now_ms)
+
+
 def find_hold(state: State, name: str) -> Hold | None:
     """Return the hold of this name, expired or not; None if there is none."""
     return next((h for h in state.holds if h.name == name), None)

@@ -9,7 +9,9 @@ former life: what they still send is refused.
 from strata.errors import InvalidRequest
 from strata.model.spec import ShardSpec
 from strata.model.time import MIN_TIME
-from strata.state.state import Hold, Spine, State, Tombstone
+from strata.state.generations import live_writers
+from strata.state.holds import live_holds
+from strata.state.state import Spine, State, Tombstone
 from strata.state.step import step, successor
 from strata.state.transitions import create
 
@@ -26,8 +28,7 @@ def drop(
         return state, state.dropped
     if not by or not reason:
         raise InvalidRequest("to drop a shard takes a person and a reason", shard=state.name)
-    live = [h.name for h in state.holds if _lives(h, now_ms)]
-    live += [w.name for w in state.writers if w.expires_ms > now_ms]
+    live = in_use_by(state, now_ms)
     if live and not force:
         raise InvalidRequest(
             "this shard is in use", shard=state.name, held_by=live,
@@ -40,6 +41,12 @@ def drop(
         generation=state.generation + 1, generation_ms=max(now_ms, 1), fence=state.generation + 1,
     )  # fmt: skip
     return following, stone
+
+
+def in_use_by(state: State, now_ms: int) -> tuple[str, ...]:
+    """Return the names of the live holds and of the writers with a live lease."""
+    holds = (hold.name for hold in live_holds(state, now_ms))
+    return (*holds, *(writer.name for writer in live_writers(state, now_ms)))
 
 
 def revive(state: State, now_ms: int, *, spec: ShardSpec) -> tuple[State, int]:
@@ -56,7 +63,3 @@ def revive(state: State, now_ms: int, *, spec: ShardSpec) -> tuple[State, int]:
         generation=state.generation + 1, generation_ms=max(now_ms, 1), fence=state.generation + 1,
     )  # fmt: skip
     return following, following.generation
-
-
-def _lives(held: Hold, now_ms: int) -> bool:
-    return held.expires_ms is None or held.expires_ms > now_ms

@@ -17,6 +17,7 @@ from strata.model.spec import ShardSpec
 from strata.model.time import MAX_TIME, MIN_TIME
 from strata.state import spine as spines
 from strata.state.generations import check_writer
+from strata.state.holds import live_holds
 from strata.state.spine import Applied, MergeResult, NotApplied
 from strata.state.state import Batch, Commit, Consumed, Mode, Rollout, State
 from strata.state.step import check_alive, step
@@ -304,7 +305,7 @@ def advance_since(state: State, now_ms: int, since: int) -> tuple[State, Advance
         raise InvalidRequest(
             "since cannot pass upper", shard=state.name, since=since, upper=state.upper
         )
-    live = tuple(h for h in state.holds if h.expires_ms is None or h.expires_ms > now_ms)
+    live = live_holds(state, now_ms)
     # since == upper would leave no readable time at all
     target = min([since, max(state.upper - 1, MIN_TIME), *(h.since for h in live)])
     held_by = tuple(h.name for h in live if h.since < since)

@@ -1,0 +1,66 @@
+"""What is lost when a shard is dropped: told before it is done, from its state and one listing."""
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from strata.errors import InvalidRequest
+from strata.model.settings import Settings
+from strata.state.state import State
+from strata.state.tombstone import in_use_by
+from strata.store.keys import parse_key, shard_prefix
+from strata.store.open import Stores
+from strata.store.retry import retry
+
+
+@dataclass(frozen=True)
+class Loss:
+    """All that a shard has: blobs by what they are, and who still reads or writes it."""
+
+    state: State
+    blobs: Counter[str]
+    bytes: Counter[str]
+    held_by: tuple[str, ...]
+
+    def document(self) -> dict[str, Any]:
+        """Return the counts as JSON. Units: times in milliseconds since 1970, sizes in bytes."""
+        batches = self.state.batches
+        return {
+            "shard": self.state.name,
+            "since": self.state.since,
+            "upper": self.state.upper,
+            "updates": sum(batch.updates for batch in batches),
+            "parts": sum(batch.parts for batch in batches),
+            "blobs": self.blobs.total(),
+            "bytes": self.bytes.total(),
+            "kinds": [
+                {"kind": kind, "blobs": blobs, "bytes": self.bytes[kind]}
+                for kind, blobs in sorted(self.blobs.items())
+            ],
+            "held_by": list(self.held_by),
+        }
+
+
+def loss(stores: Stores, state: State) -> Loss:
+    """Return what goes when this shard is dropped; nothing is changed. Cost: one listing."""
+    blobs: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for info in retry(partial(stores.blob.list, shard_prefix(state.name))):
+        kind = _kind(info.key)
+        blobs[kind] += 1
+        sizes[kind] += info.size_bytes
+    now_ms = stores.clock()
+    return Loss(state, blobs, sizes, in_use_by(state, now_ms))
+
+
+def deleted_from(state: State, settings: Settings) -> int | None:
+    """Return from when on a sweep deletes a dropped shard's blobs; None for a living one."""
+    return None if state.dropped is None else state.dropped.at_ms + settings.gc.grace_ms
+
+
+def _kind(key: str) -> str:
+    try:
+        return parse_key(key).kind.value
+    except InvalidRequest:
+        return "foreign"  # a sweep leaves it

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from strata.expr.filter import Filter
 from strata.format.manifest import SCHEMA, PartRef, part_refs
+from strata.groups import group_stats, wants_groups
 from strata.plan import (
     batch_stats,
     load_manifest,
@@ -24,7 +25,7 @@ from strata.plan import (
     readable_batches,
     resolve_as_of,
 )
-from strata.prune import Outlook, Reason, decide, needed_columns, outlook, reasons
+from strata.prune import Outlook, Reason, decide, explain, needed_columns, outlook, reasons
 from strata.prune.causes import Cause
 from strata.state.state import Batch, State
 from strata.stats.absent import fill_absent
@@ -35,6 +36,8 @@ _QUARANTINED: Final = Reason(
     keep=True, cause=Cause.QUARANTINE, expression="", text="kept: this part is in quarantine",
     help="see what the mismatch was with `strata validate`, then approve again",
 )  # fmt: skip
+_BY_KEY: Final = "by the keys at which they begin"
+_ALONE: Final = "the part is one row group"
 _TELL: Final = "--parts works out the reason of each"
 _UNTOLD: Final = {
     True: Reason(keep=True, cause=Cause.OVERLAP, expression="", text="kept", help=_TELL),
@@ -63,12 +66,29 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class RowGroups:
+    """What keys tell of the row groups of one kept part."""
+
+    total: int
+    kept: int
+    because: str  # by key; or why keys tell nothing of this part
+    text: str = ""  # what skips the first that is skipped, what keeps the first that is kept
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {
+            "total": self.total, "kept": self.kept, "because": self.because, "reason": self.text
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class Explained:
     """One part, why it is kept or skipped, and at which level."""
 
     ref: PartRef
     level: str  # batch: the union of its batch skips it; part
     reason: Reason
+    groups: RowGroups | None = None  # of a part that is kept
 
 
 @dataclass(frozen=True)
@@ -99,6 +119,7 @@ class Explanation:
                 {"level": level.name, "total": level.total, "kept": level.kept}
                 for level in self.levels
             ],
+            "row_groups": _inside(self.parts),
             "kept_because": [_shown(group) for group in self.stopped],
             "skipped_because": [_shown(group) for group in self.proved],
             "static": self.outlook.document(),
@@ -168,11 +189,64 @@ def _batch(
     keep = decide(filter, stats, state.relation, quarantine=quarantine).keep
     rows = _chosen(np.asarray(keep, bool), left)
     told = dict(zip(rows, _reasons(state, manifest, stats, filter, rows), strict=True))
+    plain = [row for row in rows if keep[row] and refs[row].key not in quarantine]
+    inside = _row_groups(state, manifest, stats, filter, plain)
     found = []
     for row, ref in enumerate(refs):
         reason = told.get(row, _UNTOLD[bool(keep[row])])
-        found.append(Explained(ref, "part", _QUARANTINED if ref.key in quarantine else reason))
+        reason = _QUARANTINED if ref.key in quarantine else reason
+        found.append(Explained(ref, "part", reason, inside.get(row)))
     return found
+
+
+def _row_groups(
+    state: State, manifest: pa.Table, stats: pa.Table, filter: Filter, rows: Sequence[int]
+) -> dict[int, RowGroups]:
+    """Return what keys tell of the row groups of some kept parts, by their row.
+
+    Cost: two reasons a part of several row groups.
+    """
+    relation, quarantine = state.relation, state.rollout.quarantine
+    counts = pc.list_value_length(manifest["splits"]).to_pylist()
+    first = relation.by_id[relation.sort_ids[0]].name
+    if wants_groups(filter, relation):
+        because = f"keys of another order or other types, or no statistics of {first}"
+    else:
+        because = f"the filter does not look at {first}, by which rows are sorted"
+    told = {
+        row: RowGroups(counts[row], counts[row], because if counts[row] > 1 else _ALONE)
+        for row in rows
+    }
+    chosen = np.array([row for row in rows if counts[row] > 1], np.int64)
+    some = manifest.take(pa.array(chosen)), stats.take(pa.array(chosen))
+    found = None
+    if len(chosen) and wants_groups(filter, relation):
+        found = group_stats(*some, state.relations)
+    if found is None:
+        return told
+    keep = decide(filter, found.stats, relation, quarantine=quarantine).keep
+    for index, part in enumerate(found.parts):
+        kept = keep[found.owner == index]
+        start = int(np.searchsorted(found.owner, index))
+        firsts = [start + int(np.argmax(flags)) for flags in (~kept, kept) if flags.any()]
+        texts = explain(filter, found.stats, relation, firsts, quarantine=quarantine)
+        row = int(chosen[part])
+        told[row] = RowGroups(len(kept), int(kept.sum()), _BY_KEY, "; ".join(texts))
+    return told
+
+
+def _inside(parts: Sequence[Explained]) -> list[dict[str, Any]]:
+    """Return the row groups of kept parts by what keys tell of them, most first."""
+    found: dict[str, list[int]] = {}
+    for groups in (part.groups for part in parts if part.groups is not None):
+        sums = found.setdefault(groups.because, [0, 0, 0])
+        for place, more in enumerate((1, groups.total, groups.kept)):
+            sums[place] += more
+    shown = [
+        {"because": because, "parts": parts, "total": total, "kept": kept}
+        for because, (parts, total, kept) in found.items()
+    ]
+    return sorted(shown, key=lambda line: -int(line["total"]))
 
 
 def _chosen(keep: np.ndarray[Any, np.dtype[np.bool_]], left: int | None) -> list[int]:
@@ -229,4 +303,5 @@ def _part(part: Explained) -> dict[str, Any]:
         "key": part.ref.key, "verdict": "keep" if reason.keep else "skip", "reason": reason.text,
         "level": part.level, "cause": str(reason.cause), "expression": reason.expression,
         "help": reason.help, "rows": part.ref.rows, "bytes": part.ref.size_bytes,
+        "row_groups": None if part.groups is None else part.groups.document(),
     }  # fmt: skip

@@ -44,6 +44,18 @@ class KeyValues:
     rest: pa.BinaryArray
 
 
+@dataclass(frozen=True, slots=True)
+class GroupStats:
+    """What the keys of some parts tell of their row groups.
+
+    Shape: `stats` and `owner` one element a group, those of a part behind one another.
+    """
+
+    parts: Ints  # rows of the manifest
+    owner: Ints  # of each group: the index of its part in `parts`
+    stats: pa.Table
+
+
 def wants_groups(filter: Filter, relation: Relation) -> bool:
     """Tell whether a filter looks at the first sort column: else keys say nothing to it."""
     return column_name(relation.sort_ids[0]) in needed_columns(filter)
@@ -61,19 +73,32 @@ def row_groups(
     Shape: `stats` has a row for each part of `manifest`, `rows` and `s.*`.
     Errs: may name a group in vain, never leaves one out.
     """
+    found = group_stats(manifest, stats, relations)
+    if found is None:
+        return {}
+    decision = decide(filter, found.stats, relations[-1], quarantine=quarantine)
+    keys = manifest["key"].take(pa.array(found.parts)).to_pylist()
+    return _selected(keys, found.owner, np.asarray(decision.keep, np.bool_))
+
+
+def group_stats(
+    manifest: pa.Table, stats: pa.Table, relations: Sequence[Relation]
+) -> GroupStats | None:
+    """Return the statistics of row groups, of parts with several of which keys tell something.
+
+    Shape: as for `row_groups`. None: there is no such part.
+    """
     relation = relations[-1]
     if column_name(relation.sort_ids[0]) not in stats.column_names:
-        return {}
+        return None
     parts = np.flatnonzero(_comparable(manifest, relations))
     if not len(parts):
-        return {}
+        return None
     splits = manifest["splits"].take(pa.array(parts)).combine_chunks()
     owner = np.asarray(pc.list_parent_indices(splits), np.int64)
     starts = pc.struct_field(pc.list_flatten(splits), KEY)
     own = stats.take(pa.array(parts[owner]))
-    tightened = _tightened(own, starts, owner, relation)
-    keep = np.asarray(decide(filter, tightened, relation, quarantine=quarantine).keep, np.bool_)
-    return _selected(manifest["key"].take(pa.array(parts)).to_pylist(), owner, keep)
+    return GroupStats(parts, owner, _tightened(own, starts, owner, relation))
 
 
 def _comparable(manifest: pa.Table, relations: Sequence[Relation]) -> Bools:

@@ -1,12 +1,18 @@
 """What is told of a filter is what a read does, summary first, with the causes and the cures."""
 
+from dataclasses import replace
+
 import pytest
 
 from strata.explain import REASONS_MAX, Explanation, explain_filter
-from strata.expr.nodes import Call, Expr, Opaque
+from strata.expr.filter import Filter
+from strata.expr.nodes import Call, Expr, Literal, Opaque
+from strata.expr.nodes import Column as Field
 from strata.plan import plan_read
 from strata.store.open import Stores
-from tests.unit.test_plan import N, greater, load, stores
+from tests.stored import append, create, memory_stores
+from tests.unit.test_plan import RELATION, N, greater, load, stores
+from tests.updates import table
 
 __all__ = ["stores"]  # a fixture
 
@@ -67,3 +73,49 @@ def test_reasons_of_many_parts_are_not_worked_out_unasked(
     whole = explained(stores)
     assert [p.reason.keep for p in found.parts] == [p.reason.keep for p in whole.parts]
     assert any("--parts" in p.reason.help for p in found.parts)
+
+
+def _of_many_groups() -> Stores:
+    """Return a shard of one part of several row groups: n is 0 to 499."""
+    stores = memory_stores()
+    create(stores, RELATION, part_bytes=1 << 20, row_group_bytes=1 << 10)
+    append(stores, "shard", 0, 1, [table(RELATION, [(n, f"s{n}", 0, 1) for n in range(500)])])
+    return stores
+
+
+def test_row_groups_are_told_with_what_skips_and_what_keeps_them() -> None:
+    stores = _of_many_groups()
+    plan = plan_read(stores, load(stores, "on"), filter=greater(400))
+    document = explained(stores, 400).document(parts=True)
+    (part,) = document["parts"]
+    groups = part["row_groups"]
+
+    assert groups["total"] > groups["kept"] == plan.groups_fetched > 0
+    assert groups["because"] == "by the keys at which they begin"
+    assert "skipped: n > 400 is never true (n in [0, " in groups["reason"]
+    assert "; kept: n > 400 may be true" in groups["reason"]
+    assert document["row_groups"] == [
+        {"because": groups["because"], "parts": 1, "total": groups["total"], "kept": groups["kept"]}
+    ]
+    assert document["levels"][2]["kept"] == groups["kept"]
+
+
+def test_a_part_whose_keys_tell_nothing_says_why() -> None:
+    stores = _of_many_groups()
+    text = Call("equal_to", (Field(2, "s", "string"), Literal("s7", "string")), "boolean")
+    (part,) = explain_filter(stores, load(stores, "on"), Filter(text, "", 0, 0)).parts
+
+    assert part.groups is not None
+    assert part.groups.kept == part.groups.total > 1
+    assert part.groups.because == "the filter does not look at n, by which rows are sorted"
+
+
+def test_a_part_that_is_skipped_or_distrusted_has_no_row_groups_to_tell_of() -> None:
+    stores = _of_many_groups()
+    (skipped,) = explained(stores, 1000).parts
+    state = load(stores, "on")
+    rollout = replace(state.rollout, quarantine=(skipped.ref.key,))
+    (distrusted,) = explain_filter(stores, replace(state, rollout=rollout), greater(400)).parts
+
+    assert skipped.groups is distrusted.groups is None
+    assert distrusted.reason.cause == "in quarantine"

@@ -72,15 +72,25 @@ def explain(
     tables = [
         pairs(shard, document),
         rows("levels", document["levels"], ("level", "total", "kept")),
+        rows("row groups", document["row_groups"], ("because", "parts", "total", "kept")),
         rows("kept because", document["kept_because"], columns),
         rows("skipped because", document["skipped_because"], columns[1:4]),
     ]
     if not document["static"]["could_skip"]:
         tables += _static_tables("no part can ever be skipped", document["static"])
     if parts:
-        shown = ("verdict", "level", "rows", "bytes", "reason", "help", "key")
-        tables.append(rows("parts", document["parts"], shown))
+        shown = ("verdict", "level", "rows", "bytes", "reason", "help", "row groups", "key")
+        tables.append(rows("parts", [_line(part) for part in document["parts"]], shown))
     answer(document, json, *tables)
+
+
+def _line(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one part as a line for people: its row groups in one cell."""
+    groups = part["row_groups"]
+    if groups is None:
+        return {**part, "row groups": ""}
+    shown = f"{groups['kept']} of {groups['total']}: {groups['reason'] or groups['because']}"
+    return {**part, "row groups": shown}
 
 
 def _static_tables(title: str, found: Mapping[str, Any]) -> list[Table]:

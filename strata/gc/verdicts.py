@@ -69,6 +69,7 @@ class Judge:
             Kind.MANIFEST: self._generation,
             Kind.CATALOG: self._generation,
             Kind.CONSUMED: self._generation,
+            Kind.STAGED: self._generation,
             Kind.LEDGER: self._ledger,
             Kind.VERDICT: self._verdict,
             Kind.QUARANTINE: self._rejects,

@@ -283,6 +283,7 @@ def _jsonb_of(values: Sequence[object]) -> Cast:
 _NATIVE: Final[dict[Kind, frozenset[type]]] = {
     Kind.BOOL: frozenset({bool}),
     Kind.STRING: frozenset({str}),
+    Kind.BYTES: frozenset({bytes}),  # of sources that are not JSON
     **dict.fromkeys(INTEGERS, frozenset({int})),
     **dict.fromkeys(FLOATS, frozenset({int, float})),
 }

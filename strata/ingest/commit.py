@@ -136,6 +136,10 @@ def counted(report: IngestReport, work: Work, results: Sequence[TaskResult]) -> 
         files=len(work.step.files or ()),
         late=sum(result.late for result in results),
         late_files=work.late_files,
+        early=sum(result.early for result in results),
+        contradictions=sum(result.contradictions for result in results),
+        passed=sum(result.passed for result in results),
+        undeclared=tuple(sorted({name for result in results for name in result.undeclared})),
         quarantine=tuple(r.quarantine for r in results if r.quarantine is not None),
     )
 

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Final
 
 from strata.errors import Conflict, InvalidRequest
+from strata.ingest.changes import check_stage, resolve_task, resolve_tasks, stage_task
 from strata.ingest.commit import Committer, preview_of, report_of, report_of_known
 from strata.ingest.files import files_at
 from strata.ingest.ledger import Ledger
@@ -23,18 +24,19 @@ from strata.ingest.plan import tasks
 from strata.ingest.rejects import details
 from strata.ingest.run import check_task, run_task
 from strata.ingest.steps import again_token, files_token, interval_token, plan_steps
-from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult
+from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult, Work
 from strata.ingest.updates import check_spec
 from strata.lease import Lease, held
 from strata.machine import Machine
 from strata.model.runner import Runner, serial
-from strata.model.settings import Settings
-from strata.model.spec import LAYOUTS, ShardSpec, check_name
+from strata.model.settings import IngestSettings, Settings
+from strata.model.spec import LAYOUTS, ORDERED, ShardSpec, check_name
 from strata.store.open import Stores
 
 __all__ = ["files_token", "ingest", "ingest_steps", "interval_token"]
 
 FEW: Final = 10  # so many rejected rows do not fail a run, if they are at most half of it
+WHOLE_BYTES: Final = 1 << 62  # a task of so many bytes holds all files of a batch
 TRIES: Final = 5  # of an ingest without interval that other writers overtake
 
 
@@ -111,10 +113,16 @@ def ingest_steps(  # noqa: PLR0913  the same
             tasks(placed, state, work.step, layout=write_format, batch=number)
             for number, work in enumerate(open_works)
         ]
-        worker = _worker(stores, runner, dry_run)
+        worker = _worker(stores, runner, state.spec, dry_run)
         results = runner(worker, [task for group in groups for task in group])
         committer = Committer(machine, state, ledger, writer)
-        finish = partial(preview_of, state) if dry_run else committer.commit
+        settle = partial(_settle, stores, placed, runner, committer, write_format)
+        if dry_run:
+            finish: Callable[[Work, Sequence[TaskResult]], IngestReport] = partial(
+                preview_of, state
+            )
+        else:
+            finish = settle if state.spec.source.envelope in ORDERED else committer.commit
         ready = iter(groups)
         with _stopped(results):
             for work in works:
@@ -181,11 +189,43 @@ def _check_layout(layout: str | None) -> None:
         )
 
 
-def _worker(stores: Stores, runner: Runner, dry_run: bool) -> Callable[[IngestTask], TaskResult]:
+def _worker(
+    stores: Stores, runner: Runner, spec: ShardSpec, dry_run: bool
+) -> Callable[[IngestTask], TaskResult]:
+    ordered = spec.source.envelope in ORDERED
     if dry_run:
-        return check_task
+        return check_stage if ordered else check_task
     # Elsewhere a worker opens the stores for itself; here the caller's are used.
-    return partial(run_task, blob=stores.blob) if runner is serial else run_task
+    blob = stores.blob if runner is serial else None
+    return partial(stage_task if ordered else run_task, blob=blob)
+
+
+def _settle(
+    stores: Stores,
+    settings: Settings,
+    runner: Runner,
+    committer: Committer,
+    write_format: str | None,
+    work: Work,
+    found: Sequence[TaskResult],
+) -> IngestReport:
+    """Apply the changes of one batch to the shard as it is now, and commit what they come to."""
+    state = committer.machine.load(committer.state.name)
+    results = list(found)
+    if state.relation != committer.state.relation:
+        raise Conflict(
+            "the columns changed while files were read, nothing was committed",
+            shard=state.name, cure="run again",
+        )  # fmt: skip
+    staged = [result.staged for result in found if result.staged is not None]
+    if staged:
+        together = replace(settings, ingest=IngestSettings(WHOLE_BYTES))
+        [task] = tasks(together, state, work.step, layout=write_format)
+        pieces = resolve_tasks(task, state, staged, settings.ingest.task_bytes)
+        opened = stores if runner is serial else None
+        results += runner(partial(resolve_task, stores=opened), pieces)
+        _check_rejected(state.spec, results)
+    return committer.commit(work, results, upper_of_basis=state.upper)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import re
 from calendar import monthrange
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Final
 
 from strata.errors import InvalidRequest
@@ -71,6 +71,8 @@ def tasks(
     assert step.lower is not None
     assert step.upper is not None
     assert step.token is not None
+    groups = pack(step.files or (), settings.ingest.task_bytes)
+    starts = [0, *accumulate(len(group) for group in groups)]
     return [
         IngestTask(
             store=settings.store,
@@ -84,8 +86,9 @@ def tasks(
             batch=batch,
             number=number,
             generation=state.generation,
+            first_file=starts[number],
         )
-        for number, files in enumerate(pack(step.files or (), settings.ingest.task_bytes))
+        for number, files in enumerate(groups)
     ]
 
 

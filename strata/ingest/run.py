@@ -1,9 +1,8 @@
 """Run one ingest task: read its files, sort their updates, write them as one run."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
 
 import pyarrow as pa
 
@@ -11,13 +10,10 @@ from strata.format.columns import updates_schema
 from strata.format.part import Description
 from strata.ingest.files import SourceFile, check_unchanged, fingerprint
 from strata.ingest.ledger import Taken
-from strata.ingest.read_csv import read_csv
-from strata.ingest.read_jsonl import read_jsonl
-from strata.ingest.read_parquet import read_parquet
+from strata.ingest.read import read_file
 from strata.ingest.rejects import Reject, encode_rejects
-from strata.ingest.source import RawFile
 from strata.ingest.task import IngestTask, TaskResult
-from strata.ingest.updates import FileUpdates, file_updates, source_names
+from strata.ingest.updates import FileUpdates, file_updates
 from strata.model.time import MIN_TIME
 from strata.store import keys
 from strata.store.interface import Blob
@@ -26,12 +22,6 @@ from strata.store.retry import retry
 from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
 from strata.write import WrittenPart, write_parts
-
-READERS: Final[dict[str, Callable[[SourceFile, Sequence[str], Collection[str]], RawFile]]] = {
-    "csv": read_csv,
-    "jsonl": read_jsonl,
-    "parquet": read_parquet,
-}
 
 
 def run_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
@@ -46,9 +36,9 @@ def run_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
     rejected = [reject for file in files for reject in file.rejected]
     return replace(
         _counts(task, files),
-        parts=tuple(_write(store, task, [file.updates for file in files])),
-        taken=tuple(_taken(file) for file in task.files),
-        quarantine=_quarantine(store, task, rejected) if rejected else None,
+        parts=tuple(write_run(store, task, [file.updates for file in files])),
+        taken=tuple(taken(file) for file in task.files),
+        quarantine=put_aside(store, task, rejected) if rejected else None,
     )
 
 
@@ -61,13 +51,10 @@ def check_task(task: IngestTask) -> TaskResult:
 
 
 def _read(task: IngestTask) -> list[FileUpdates]:
-    read = READERS[task.spec.source.format]
-    names = source_names(task.spec, task.relation)
-    optional = [column.name for column in task.relation.columns if column.default is not None]
-    return [file_updates(read(file, names, optional), task) for file in task.files]
+    return [file_updates(read_file(file, task.spec, task.relation), task) for file in task.files]
 
 
-def _taken(file: SourceFile) -> Taken:
+def taken(file: SourceFile) -> Taken:
     """Return what the ledger will say of a file that was read.
 
     Raises: Unavailable if it has changed since it was found.
@@ -86,12 +73,14 @@ def _counts(task: IngestTask, files: Sequence[FileUpdates]) -> TaskResult:
         rows=sum(file.rows for file in files),
         rejected=len(rejected),
         late=sum(file.late for file in files),
+        early=sum(file.early for file in files),
         first_reject=rejected[0] if rejected else None,
         quarantine=None,
     )
 
 
-def _write(store: Blob, task: IngestTask, tables: Sequence[pa.Table]) -> list[WrittenPart]:
+def write_run(store: Blob, task: IngestTask, tables: Sequence[pa.Table]) -> list[WrittenPart]:
+    """Sort, consolidate and store updates as one run."""
     updates = pa.concat_tables(tables or [updates_schema(task.relation).empty_table()])
     run = consolidate(sort_updates(updates, task.relation), task.relation)
     return write_parts(
@@ -108,7 +97,7 @@ def _write(store: Blob, task: IngestTask, tables: Sequence[pa.Table]) -> list[Wr
     )
 
 
-def _quarantine(store: Blob, task: IngestTask, rejected: Sequence[Reject]) -> str:
+def put_aside(store: Blob, task: IngestTask, rejected: Sequence[Reject]) -> str:
     """Store the rejected rows; the content is in the name, so a changed source file has its own."""
     data = encode_rejects(rejected)
     key = keys.quarantine_key(task.spec.name, f"{task.token}/{keys.content_hash(data)}")

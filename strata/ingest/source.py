@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
@@ -45,6 +46,10 @@ class RawFile:
     locate: Callable[[Rows], list[Located]]  # of rows by number, ascending
     malformed: Sequence[Reject] = ()  # rows that are no rows
     lacking: Mapping[str, Sequence[bool]] = field(default_factory=dict)  # rows without a column
+    ops: npt.NDArray[np.uint8] | None = None  # of change streams: see `strata.ingest.change`
+    same: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)  # value as it was
+    passed: int = 0  # messages that are no changes: tombstones, transactions, schema changes
+    undeclared: frozenset[str] = frozenset()  # columns in changes that the shard does not declare
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +62,10 @@ class TypedRows:
     bad: Mapping[int, tuple[str, str]] = field(default_factory=dict)  # row: (column, reason)
 
 
-def typed_rows(raw: RawFile, wanted: Sequence[Wanted]) -> TypedRows:
+def typed_rows(raw: RawFile, wanted: Sequence[Wanted], *, exempt: Rows | None = None) -> TypedRows:
     """Return the wanted columns of a file, typed; of a bad row the first bad column counts.
+
+    Rows that are `exempt` may lack any column.
 
     Raises: InvalidRequest for a file of the wrong shape.
     """
@@ -72,6 +79,8 @@ def typed_rows(raw: RawFile, wanted: Sequence[Wanted]) -> TypedRows:
         if not column.nullable and cast.values.null_count:
             nulls = np.flatnonzero(cast.values.is_null().to_numpy(zero_copy_only=False))
             missing = np.setdiff1d(nulls, cast.bad)
+            if exempt is not None:
+                missing = np.setdiff1d(missing, exempt)
             _note(raw, column, missing, "null in a column that may not be null", bad)
     return TypedRows(raw.file, columns, raw.count, bad)
 

@@ -21,7 +21,7 @@ from strata.ingest.ledger import Ledger, Sorted
 from strata.ingest.task import Step, Work
 from strata.machine import Machine
 from strata.model.settings import Settings
-from strata.model.spec import check_name
+from strata.model.spec import ORDERED, check_name
 from strata.model.time import MIN_TIME
 from strata.state.state import Commit, State
 
@@ -49,7 +49,9 @@ def plan_steps(
     for n, work in enumerate(works):
         if work.asked.files is not None and work.commit is None:
             works[n] = _named_files(state, ledger, work)
-    return _placed(state, works)
+    placed = _placed(state, works)
+    _check_late(state, placed)
+    return placed
 
 
 def files_token(name: str, files: Sequence[SourceFile]) -> str:
@@ -193,6 +195,24 @@ def _filled(work: Work, found: Sorted) -> Work:
     late = sum(1 for file in found.new if file.time_ms is not None and file.time_ms < lower)
     step = replace(work.step, files=found.new)
     return replace(work, step=step, found=found, late_files=late, by_time=True)
+
+
+def _check_late(state: State, works: Sequence[Work]) -> None:
+    """Refuse files that come late where the order of files says what becomes of a key."""
+    source = state.spec.source
+    ordered = source.envelope in ORDERED
+    if source.late_files == "take" or (source.late_files == "unless_ordered" and not ordered):
+        return
+    for work in works:
+        if work.late_files:
+            low, high = bounds(work.step)
+            late = [f for f in work.step.files or () if f.time_ms is None or f.time_ms < low]
+            raise InvalidRequest(
+                "a file came late, and this shard takes no late files",
+                shard=state.name, file=late[0].name, files=len(late), lower=low, upper=high,
+                cure="is an older change overtaken by what is in? remove the file; else declare "
+                "source.late_files: take",
+            )  # fmt: skip
 
 
 def _named_files(state: State, ledger: Ledger, work: Work) -> Work:

@@ -28,6 +28,17 @@ class IngestTask:
     batch: int  # which of the runner's batches the task belongs to
     number: int  # of the run within its batch, from 0
     generation: int = 0  # of the shard when the work began
+    first_file: int = 0  # number of its first file in the batch
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Changes that were read and wait to be resolved against the shard."""
+
+    key: str | None  # of their blob; None: there are none
+    size_bytes: int
+    samples: tuple[bytes, ...]  # keys of some of them, evenly chosen
+    truncations: tuple[tuple[int, int], ...]  # place in the stream and time of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,11 @@ class TaskResult:
     first_reject: Reject | None  # for the message when there are too many
     quarantine: str | None  # blob key of the rejected rows; None when there are none
     taken: tuple[Taken, ...] = ()  # the files as they were read
+    early: int = 0  # rows whose time was moved back to the interval's last
+    contradictions: int = 0  # changes that the shard contradicted, and that count all the same
+    passed: int = 0  # messages that are no changes
+    undeclared: tuple[str, ...] = ()  # columns in changes that the shard does not declare
+    staged: Staged | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +110,10 @@ class IngestReport:
     taken_before: int = 0  # files that were passed over because they are in
     changed: tuple[str, ...] = ()  # files that have changed since they were taken in
     copies: tuple[tuple[str, str], ...] = ()  # files not taken: the name their bytes came under
+    early: int = 0  # rows whose time was moved back to the interval's last
+    contradictions: int = 0  # changes that the shard contradicted, and that count all the same
+    passed: int = 0  # messages of a change stream that are no changes
+    undeclared: tuple[str, ...] = ()  # columns in changes that the shard does not declare
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of DESIGN 10.1 and, after it, what else is known."""
@@ -115,4 +135,8 @@ class IngestReport:
             "taken_before": self.taken_before,
             "changed": list(self.changed),
             "copies": [{"file": file, "same_as": other} for file, other in self.copies],
+            "early": self.early,
+            "contradictions": self.contradictions,
+            "passed": self.passed,
+            "undeclared": list(self.undeclared),
         }

@@ -1,9 +1,10 @@
 """Typed source rows made into updates: which time, how often, and which columns are kept.
 
-Envelopes: `append` adds each row once; `diff` takes how often from a column that is not stored.
-The time is the interval's lower, or comes from a column: late rows (before lower) are advanced to
-lower, refused or quarantined as the shard declares; early ones (at or after upper) are refused,
-or quarantined where late ones are.
+Envelopes: `append` adds each row once; `diff` takes how often from a column that is not stored;
+`upsert` and `debezium` are in `strata.ingest.changes`. The time is the interval's lower, or comes
+from a column or the change stream. Late rows (before lower) are advanced to lower, refused or
+quarantined as the shard declares; early ones (at or after upper) refused, quarantined, or moved
+back to the last time before upper.
 """
 
 from collections.abc import Sequence
@@ -23,10 +24,10 @@ from strata.ingest.rejects import Reject, details
 from strata.ingest.source import RawFile, TypedRows, Wanted, rejects, typed_rows
 from strata.ingest.task import IngestTask
 from strata.model.schema import Column, Relation
-from strata.model.spec import ShardSpec
+from strata.model.spec import ORDERED, ShardSpec
 from strata.model.types import ColumnType, Kind
 
-ENVELOPES: Final = ("append", "diff")
+SOURCE_TIME: Final = "source.ts_ms"  # where a change stream says when the change was committed
 TIME_KINDS: Final = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DATE, Kind.INT64)
 INT64: Final = ColumnType(Kind.INT64)
 TIMESTAMPTZ: Final = ColumnType(Kind.TIMESTAMPTZ)
@@ -40,6 +41,7 @@ class FileUpdates:
     rows: int  # source rows seen
     late: int
     rejected: Sequence[Reject]
+    early: int = 0
 
 
 def check_spec(spec: ShardSpec, relation: Relation) -> None:
@@ -48,11 +50,21 @@ def check_spec(spec: ShardSpec, relation: Relation) -> None:
     Raises: InvalidRequest.
     """
     source, time = spec.source, spec.time
-    if source.envelope not in ENVELOPES:
+    if source.envelope in ORDERED and not 0 < len(relation.key) < len(relation.columns):
         raise InvalidRequest(
-            "this envelope is not supported yet",
+            "this envelope needs a key that is not the whole row",
             shard=spec.name, setting="source.envelope", value=source.envelope,
-            cure=f"one of {', '.join(ENVELOPES)}",
+            cure="declare key: [NAME, ...]",
+        )  # fmt: skip
+    if source.envelope == "debezium" and source.format not in ("jsonl", "json"):
+        raise InvalidRequest(
+            "this envelope is JSON",
+            shard=spec.name, setting="source.format", value=source.format, cure="jsonl or json",
+        )  # fmt: skip
+    if source.deleted_column and source.deleted_column in relation.by_name:
+        raise InvalidRequest(
+            "the column of tombstones is not stored, so it cannot be declared",
+            shard=spec.name, column=source.deleted_column, cure="remove it from the columns",
         )  # fmt: skip
     if source.envelope == "diff" and source.diff_column in relation.by_name:
         raise InvalidRequest(
@@ -68,7 +80,8 @@ def check_spec(spec: ShardSpec, relation: Relation) -> None:
         )  # fmt: skip
 
 
-def _default(column: Column) -> pa.Array | None:
+def default_of(column: Column) -> pa.Array | None:
+    """Return the default of a column as one value; None: it has none."""
     return None if column.default is None else default_array(column, 1)
 
 
@@ -77,8 +90,10 @@ def source_names(spec: ShardSpec, relation: Relation) -> list[str]:
     names = [column.name for column in relation.columns]
     if spec.source.envelope == "diff":
         names.append(spec.source.diff_column)
-    if spec.time.origin != "interval" and spec.time.column not in names:
-        names.append(str(spec.time.column))
+    if spec.source.envelope == "upsert" and spec.source.deleted_column:
+        names.append(spec.source.deleted_column)
+    if spec.time.origin != "interval" and time_column(spec) not in names:
+        names.append(time_column(spec))
     return names
 
 
@@ -89,15 +104,12 @@ def file_updates(raw: RawFile, task: IngestTask) -> FileUpdates:
     the shard declares that such rows are refused.
     """
     spec, relation = task.spec, task.relation
-    wanted = [Wanted(c.name, c.type, c.nullable, _default(c)) for c in relation.columns]
+    wanted = [Wanted(c.name, c.type, c.nullable, default_of(c)) for c in relation.columns]
     if spec.source.envelope == "diff":
         wanted.append(Wanted(spec.source.diff_column, INT64, nullable=False))
     typed = typed_rows(raw, wanted)
     bad = dict(typed.bad)
-    if spec.time.origin == "interval":
-        times, late = np.full(raw.count, task.lower, np.int64), 0
-    else:
-        times, late = _times(raw, typed, task, bad)
+    moments = times_of(raw, typed, task, bad)
     diffs = (
         typed.columns[spec.source.diff_column]
         if spec.source.envelope == "diff"
@@ -106,7 +118,7 @@ def file_updates(raw: RawFile, task: IngestTask) -> FileUpdates:
     columns = [typed.columns[column.name] for column in relation.columns]
     schema = updates_schema(relation)
     table = pa.Table.from_arrays(
-        [*columns, pa.array(times), diffs],
+        [*columns, pa.array(moments.times), diffs],
         schema=pa.schema([f.with_nullable(True) for f in schema]),
     )
     if bad:
@@ -114,29 +126,50 @@ def file_updates(raw: RawFile, task: IngestTask) -> FileUpdates:
         kept[list(bad)] = False
         table = table.filter(pa.array(kept))
     found = rejects(raw, bad) if bad or raw.malformed else []
-    return FileUpdates(table.cast(schema), raw.count + len(raw.malformed), late, found)
+    rows = raw.count + len(raw.malformed)
+    return FileUpdates(table.cast(schema), rows, moments.late, found, moments.early)
 
 
-def _times(
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """The times of the rows of a file, and how many of them were moved."""
+
+    times: npt.NDArray[np.int64]
+    late: int = 0
+    early: int = 0
+
+
+def time_column(spec: ShardSpec) -> str:
+    """Return the source column that holds the time."""
+    return spec.time.column or SOURCE_TIME
+
+
+def times_of(
     raw: RawFile, typed: TypedRows, task: IngestTask, bad: dict[int, tuple[str, str]]
-) -> tuple[npt.NDArray[np.int64], int]:
-    """Return the time of each row, and how many were advanced; adds to `bad`."""
-    column = str(task.spec.time.column)
+) -> Moments:
+    """Return the time of each row; adds to `bad`.
+
+    Raises: InvalidRequest for a row out of its time where such rows are refused.
+    """
+    policy = task.spec.time
+    if policy.origin == "interval":
+        return Moments(np.full(raw.count, task.lower, np.int64))
+    column = time_column(task.spec)
     values = typed.columns.get(column)
     times = to_milliseconds(_undeclared(raw, column) if values is None else values)
     known = pc.is_valid(times).to_numpy(zero_copy_only=False)
     result = np.array(times.fill_null(task.lower).to_numpy())
     for row in np.flatnonzero(~known).tolist():
         bad.setdefault(row, (column, "no readable time"))
-    early = np.flatnonzero(known & (result >= task.upper))
     late = np.flatnonzero(known & (result < task.lower))
-    policy = task.spec.time.late
-    _out_of_time(raw, column, early, "not before the interval's upper", policy, bad)
-    if policy != "advance":
-        _out_of_time(raw, column, late, "before the interval's lower", policy, bad)
-        return result, 0
-    result[late] = task.lower
-    return result, sum(1 for row in late.tolist() if row not in bad)
+    early = np.flatnonzero(known & (result >= task.upper))
+    beyond = policy.early or ("quarantine" if policy.late == "quarantine" else "refuse")
+    if beyond != "last":
+        _out_of_time(raw, column, early, "not before the interval's upper", beyond, bad)
+    if policy.late != "advance":
+        _out_of_time(raw, column, late, "before the interval's lower", policy.late, bad)
+    moved = [sum(1 for row in rows.tolist() if row not in bad) for rows in (late, early)]
+    return Moments(np.clip(result, task.lower, task.upper - 1), *moved)
 
 
 def _undeclared(raw: RawFile, column: str) -> pa.Array:

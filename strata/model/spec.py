@@ -20,8 +20,9 @@ NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 LAYOUTS: Final = ("row", "both", "structured")
 READ_FORMATS: Final = ("row", "structured", "row_with_validate")
 MODES: Final = ("off", "soft", "audit", "on")
-FORMATS: Final = ("csv", "jsonl", "parquet")
+FORMATS: Final = ("csv", "json", "jsonl", "parquet")
 ENVELOPES: Final = ("append", "upsert", "debezium", "diff")
+ORDERED: Final = ("upsert", "debezium")  # envelopes whose rows say what becomes of a key
 RESERVED: Final = frozenset({"t", "d", "__part", "__maps"})  # columns that readers add
 KEEP_DEFAULT: Final = (
     "ts", "*_at", "*_time", "*timestamp", "*_tstamp", "last_*", "received*", "createdat",
@@ -48,6 +49,9 @@ class SourceSpec:
     diff_column: str = "diff"  # envelope diff: the column that holds +n or -n
     max_rejected: float = 0.05  # a run with a larger share of unreadable rows commits nothing
     same_content: str = "once"  # once: the same bytes under another name are not taken | each
+    late_files: str = "unless_ordered"  # take | refuse | unless_ordered: refuse for change streams
+    deleted_column: str = ""  # envelope upsert: a column that is true in tombstones, not stored
+    contradictions: str = "fail"  # changes that the shard contradicts: fail | quarantine | count
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class TimeSpec:
     origin: str = "interval"  # interval: the interval's lower | column | source
     column: str | None = None  # for column and source: a timestamp column or epoch milliseconds
     late: str = "advance"  # t before lower: advance (to lower) | refuse | quarantine
+    early: str = ""  # t at or after upper: refuse | quarantine | last (to upper - 1); "": as late
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +183,15 @@ def _check(spec: ShardSpec) -> None:
         ("source.format", spec.source.format, FORMATS),
         ("source.envelope", spec.source.envelope, ENVELOPES),
         ("source.same_content", spec.source.same_content, ("once", "each")),
+        (
+            "source.late_files", spec.source.late_files,
+            ("unless_ordered", "take", "refuse"),
+        ),
+        (
+            "source.contradictions", spec.source.contradictions,
+            ("fail", "quarantine", "count"),
+        ),
+        ("time.early", spec.time.early, ("", "refuse", "quarantine", "last")),
         ("time.from", spec.time.origin, ("interval", "source", "column")),
         ("time.late", spec.time.late, ("advance", "refuse", "quarantine")),
         ("rollout.mode", spec.rollout.mode, MODES),
@@ -196,7 +210,8 @@ def _check(spec: ShardSpec) -> None:
             raise InvalidRequest(
                 "not a size", shard=spec.name, setting=setting, value=number, cure="bytes >= 1024"
             )
-    if spec.time.origin != "interval" and not spec.time.column:
+    by_source = spec.time.origin == "source" and spec.source.envelope == "debezium"
+    if spec.time.origin != "interval" and not by_source and not spec.time.column:
         raise InvalidRequest(
             "time.from needs a column", shard=spec.name, cure="time: {from: column, column: NAME}"
         )

@@ -5,6 +5,8 @@
     shards/{shard}/catalogs/g{n}/{hash}.json   the names of its collections, likewise
     shards/{shard}/quarantine/{token}.jsonl    source rows that could not be read
     shards/{shard}/verdicts/{run}.parquet      what soft evaluation found
+    shards/{shard}/verdicts/{run}/{hash}.json  what a validation has found that is not done yet
+    shards/{shard}/verdicts/receipts/{hash}.json.gz  what a filter would skip when it was validated
     shards/{shard}/ledger/{low}_{high}_{hash}.json   commits spilled from the state
     shards/{shard}/ledger/n{level}_{low}_{high}_{hash}.json   names of such blobs, or of such names
     shards/{shard}/usage/{day}/{slot}.json     the filter of a read; summary.json: those of a day
@@ -45,6 +47,7 @@ class Kind(StrEnum):
     BACKFILL = "backfills"
     CATALOG = "catalogs"
     CONSUMED = "consumed"
+    STAGED = "staged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +161,13 @@ def consumed_key(shard: str, digest: str, generation: int = 0) -> str:
     )
 
 
+def staged_key(shard: str, digest: str, generation: int = 0) -> str:
+    """Return the key of changes that are not in any batch yet."""
+    return check_key(
+        str(BlobKey(check_name(shard), Kind.STAGED, f"{_folder(generation)}{digest}.arrow"))
+    )
+
+
 def quarantine_key(shard: str, name: str) -> str:
     """Return the key of a file of rejected rows; `name` is usually the commit token."""
     return check_key(str(BlobKey(check_name(shard), Kind.QUARANTINE, f"{name}.jsonl")))
@@ -166,6 +176,21 @@ def quarantine_key(shard: str, name: str) -> str:
 def verdict_key(shard: str, name: str) -> str:
     """Return the key of one run's verdict table."""
     return check_key(str(BlobKey(check_name(shard), Kind.VERDICT, f"{name}.parquet")))
+
+
+def check_notes_prefix(shard: str, run: str) -> str:
+    """Return what the keys of the notes of one unfinished validation start with."""
+    return check_prefix(f"{shard_prefix(shard)}{Kind.VERDICT}/{run}/")
+
+
+def receipt_prefix(shard: str) -> str:
+    """Return what the keys of the receipts of a shard's validations start with."""
+    return f"{shard_prefix(shard)}{Kind.VERDICT}/receipts/"
+
+
+def receipt_key(shard: str, digest: str) -> str:
+    """Return the key of the receipt with this content hash."""
+    return check_key(f"{receipt_prefix(shard)}{digest}.json.gz")
 
 
 def usage_prefix(shard: str) -> str:

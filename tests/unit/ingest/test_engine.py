@@ -302,12 +302,14 @@ def test_a_change_stream_with_diffs_adds_up(tmp_path: Path) -> None:
     assert world.state.batches[-1].retractions
 
 
-def test_envelopes_that_are_not_supported_say_which_are(tmp_path: Path) -> None:
+def test_envelopes_ask_for_what_they_need(tmp_path: Path) -> None:
     world = World(tmp_path, **source(envelope="debezium"))
-
-    with pytest.raises(InvalidRequest, match="not supported yet") as error:
+    with pytest.raises(InvalidRequest, match="this envelope is JSON"):
         world.ingest(world.put("a.csv", "id,name\n1,a\n"), lower=0, upper=1)
-    assert error.value.cure == "one of append, diff"
+
+    world = World(tmp_path, **source(envelope="upsert"), key=["id", "name"])
+    with pytest.raises(InvalidRequest, match="needs a key"):
+        world.ingest(world.put("a.csv", "id,name\n1,a\n"), lower=0, upper=1)
 
 
 TIMED = "id,name,at\n1,early,1970-01-01T00:00:00.005Z\n2,late,1970-01-01T00:00:00.001Z\n"
@@ -351,6 +353,15 @@ def test_early_rows_are_never_advanced(tmp_path: Path) -> None:
 
     with pytest.raises(InvalidRequest, match="time lies outside"):
         world.ingest(world.put("a.csv", TIMED), lower=0, upper=5)
+
+
+def test_early_rows_may_get_the_last_time_of_the_interval(tmp_path: Path) -> None:
+    world = World(tmp_path, time={"from": "column", "column": "at", "early": "last"})
+
+    report = world.ingest(world.put("a.csv", TIMED), lower=0, upper=5)
+
+    assert world.rows() == {(1, "early", 4): 1, (2, "late", 1): 1}
+    assert (report["early"], report["late"]) == (1, 0)
 
 
 def test_without_interval_rows_keep_the_time_they_bring(tmp_path: Path) -> None:

@@ -1,0 +1,287 @@
+"""The tasks of a change stream: files are read and put aside, then resolved key range by key range.
+
+1. `stage_task`, many side by side: the changes of some files, typed, with their place in the
+   stream, sorted by key, in a blob that no state ever names (garbage collection removes it).
+2. `resolve_task`, one for each slice of the keys: the changes of all blobs in that slice meet the
+   rows that the shard holds for their keys, and become one sorted run of the batch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.errors import Corrupt, InvalidRequest
+from strata.format.columns import T, child
+from strata.format.view import to_view
+from strata.ingest.change import (
+    AT,
+    DELETE,
+    INSERT,
+    KEY,
+    OP,
+    SAME,
+    TRUNCATE,
+    UPDATE,
+    UPSERT,
+    FileChanges,
+    changes_schema,
+    combined,
+    key_bytes,
+    key_ids,
+)
+from strata.ingest.lookup import rows_of_keys, rows_of_slice
+from strata.ingest.read import read_file
+from strata.ingest.rejects import Reject, details
+from strata.ingest.resolve import REASONS, resolve
+from strata.ingest.run import put_aside, taken, write_run
+from strata.ingest.source import RawFile, Wanted, rejects, typed_rows
+from strata.ingest.task import IngestTask, Staged, TaskResult
+from strata.ingest.updates import default_of, times_of
+from strata.model.types import ColumnType, Kind
+from strata.state.state import State
+from strata.store import keys
+from strata.store.interface import Blob
+from strata.store.open import Stores, open_stores
+from strata.store.retry import retry
+from strata.updates.slices import WHOLE, Slice
+
+SAMPLES: Final = 64  # keys of a staged blob that the driver learns
+LETTERS: Final = {INSERT: "c", UPDATE: "u", DELETE: "d", UPSERT: "r"}
+BOOL: Final = ColumnType(Kind.BOOL)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveTask:
+    """The changes of one batch in one slice of the keys; picklable."""
+
+    task: IngestTask  # what all tasks of the batch share; `files` are those of the whole batch
+    state: State  # the shard that the changes are applied to
+    staged: tuple[Staged, ...]
+    piece: Slice
+
+
+def stage_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
+    """Read the changes of a task's files and put them aside; rejected rows go to the quarantine.
+
+    Raises: InvalidRequest for a file of the wrong shape.
+    Cost: reads the files whole; memory is about three times their decoded size.
+    """
+    store = open_stores(task.store).blob if blob is None else blob
+    result, found = _read(task)
+    rejected = [reject for _, bad in found for reject in bad]
+    changes = combined([file.changes for file, _ in found], task.relation)
+    truncations = tuple(place for file, _ in found for place in file.truncations)
+    return replace(
+        result,
+        taken=tuple(taken(file) for file in task.files),
+        quarantine=put_aside(store, task, rejected) if rejected else None,
+        staged=_stage(store, task, changes, truncations),
+    )
+
+
+def check_stage(task: IngestTask) -> TaskResult:
+    """Read the changes of a task's files and return how many there are; nothing is written."""
+    return _read(task)[0]
+
+
+def _read(task: IngestTask) -> tuple[TaskResult, list[tuple[FileChanges, list[Reject]]]]:
+    found = []
+    total = TaskResult(task.batch, task.number, (), 0, 0, 0, None, None)
+    for number, file in enumerate(task.files, task.first_file):
+        raw = read_file(file, task.spec, task.relation)
+        changes, bad, counts = _file_changes(raw, task, number)
+        found.append((changes, bad))
+        total = replace(
+            total,
+            rows=total.rows + raw.count + len(raw.malformed),
+            rejected=total.rejected + len(bad),
+            late=total.late + counts[0],
+            early=total.early + counts[1],
+            first_reject=total.first_reject or (bad[0] if bad else None),
+            passed=total.passed + raw.passed,
+            undeclared=tuple(sorted({*total.undeclared, *raw.undeclared})),
+        )
+    return total, found
+
+
+def _file_changes(
+    raw: RawFile, task: IngestTask, number: int
+) -> tuple[FileChanges, list[Reject], tuple[int, int]]:
+    """Return the changes of one file, the rows that are none, and how many times were moved."""
+    relation = task.relation
+    wanted = [
+        Wanted(c.name, c.type, c.nullable or c.id not in relation.key, default_of(c))
+        for c in relation.columns
+    ]
+    ops = raw.ops
+    if ops is None:
+        wanted += _mark(raw, task)
+    truncates = np.flatnonzero(ops == TRUNCATE) if ops is not None else np.array([], np.int64)
+    typed = typed_rows(raw, wanted, exempt=truncates)
+    bad = dict(typed.bad)
+    moments = times_of(raw, typed, task, bad)
+    if ops is None:
+        mark = typed.columns.get(task.spec.source.deleted_column)
+        gone = np.zeros(raw.count, bool)
+        if mark is not None:
+            gone = mark.fill_null(False).to_numpy(zero_copy_only=False)
+        ops = np.where(gone, DELETE, UPSERT).astype(np.uint8)
+    same = {name: mask for name, mask in raw.same.items() if mask.any()}
+    for column in relation.value_columns:
+        if not column.nullable:
+            null = typed.columns[column.name].is_null().to_numpy(zero_copy_only=False)
+            null = null & ~np.isin(ops, (DELETE, TRUNCATE)) & ~same.get(column.name, False)
+            for row in np.flatnonzero(null).tolist():
+                bad.setdefault(row, (column.name, "null in a column that may not be null"))
+    at = (number << 32) + np.arange(raw.count)
+    arrays = [typed.columns[column.name] for column in relation.columns]
+    schema = changes_schema(relation, [relation.by_name[name].id for name in same])
+    table = pa.Table.from_arrays(arrays, [child(c.id) for c in relation.columns])
+    arrays += [pa.array(moments.times), pa.array(ops), pa.array(at)]
+    arrays += [key_bytes(table, key_ids(relation)), *(pa.array(mask) for mask in same.values())]
+    kept = ops != TRUNCATE
+    kept[list(bad)] = False
+    changes = pa.Table.from_arrays(arrays, schema=schema).filter(pa.array(kept))
+    places = tuple((int(at[row]), int(moments.times[row])) for row in truncates.tolist())
+    found = rejects(raw, bad) if bad or raw.malformed else []
+    return FileChanges(changes, places), found, (moments.late, moments.early)
+
+
+def _mark(raw: RawFile, task: IngestTask) -> list[Wanted]:
+    """Return the column of tombstones, if the file has it."""
+    name = task.spec.source.deleted_column
+    return [Wanted(name, BOOL, nullable=True)] if name and name in raw.columns else []
+
+
+def _stage(
+    store: Blob, task: IngestTask, changes: pa.Table, truncations: tuple[tuple[int, int], ...]
+) -> Staged | None:
+    if not changes.num_rows:
+        return Staged(None, 0, (), truncations) if truncations else None
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(sink, changes.schema, options=options) as writer:
+        writer.write_table(changes)
+    data: bytes = sink.getvalue().to_pybytes()
+    key = keys.staged_key(task.spec.name, keys.content_hash(data), task.generation)
+    retry(partial(store.set, key, data))
+    rows = np.linspace(0, changes.num_rows - 1, min(SAMPLES, changes.num_rows)).astype(np.int64)
+    samples = tuple(changes[KEY].take(pa.array(rows)).to_pylist())
+    return Staged(key, changes.nbytes, samples, truncations)
+
+
+def resolve_tasks(
+    task: IngestTask, state: State, staged: Sequence[Staged], task_bytes: int
+) -> list[ResolveTask]:
+    """Return the tasks that resolve the changes of one batch: slices of about equal bytes."""
+    samples = sorted(
+        (key, one.size_bytes / len(one.samples)) for one in staged for key in one.samples
+    )
+    edges: list[bytes] = []
+    filled = 0.0
+    for key, size in samples:
+        if filled >= task_bytes and (not edges or key > edges[-1]):
+            edges.append(key)
+            filled = 0.0
+        filled += size
+    pieces = [Slice(a, b) for a, b in zip([b"", *edges], [*edges, None], strict=True)]
+    shared = replace(task, relation=state.relation, generation=state.generation)
+    return [
+        ResolveTask(replace(shared, number=number), state, tuple(staged), piece)
+        for number, piece in enumerate(pieces)
+    ]
+
+
+def resolve_task(work: ResolveTask, stores: Stores | None = None) -> TaskResult:
+    """Write the run of one slice.
+
+    Raises: InvalidRequest for a change that contradicts the shard where that is declared to fail,
+    and where the shard does not hold a key exactly once.
+    Cost: the staged changes, and the row groups of the shard that may hold one of their keys.
+    """
+    task, state, piece = work.task, work.state, work.piece
+    stores = open_stores(task.store) if stores is None else stores
+    policy = task.spec.source.contradictions
+    tables = [_staged_rows(stores, state, one.key, piece) for one in work.staged if one.key]
+    changes = combined(tables, state.relation)
+    truncations = [place for one in work.staged for place in one.truncations]
+    if truncations:
+        old = rows_of_slice(stores, state, piece)
+    else:
+        old = rows_of_keys(stores, state, changes[KEY].combine_chunks())
+    found = resolve(
+        changes, old.rows, state.relation,
+        truncations=truncations, leave_out=policy == "quarantine",
+    )  # fmt: skip
+    wrong = found.wrong.num_rows
+    first = _wrong(found.wrong.slice(0, 1), task) if wrong else []
+    if wrong and policy == "fail":
+        raise InvalidRequest(
+            "a change contradicts the shard, nothing was committed",
+            **details(first[0]), rows=wrong,
+            cure="correct the stream, or declare source.contradictions: quarantine or count",
+        )  # fmt: skip
+    aside = _wrong(found.wrong, task) if policy == "quarantine" else []
+    return TaskResult(
+        batch=task.batch,
+        number=task.number,
+        parts=tuple(write_run(stores.blob, task, [found.updates])),
+        rows=0,  # counted when they were staged
+        rejected=len(aside),
+        late=0,
+        first_reject=first[0] if aside else None,
+        quarantine=put_aside(stores.blob, task, aside) if aside else None,
+        contradictions=wrong - len(aside),
+    )
+
+
+def _staged_rows(stores: Stores, state: State, key: str, piece: Slice) -> pa.Table:
+    data = retry(partial(stores.blob.get, key))
+    if data is None:
+        raise Corrupt("changes that were put aside are gone", shard=state.name, key=key)
+    table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
+    if piece == WHOLE:
+        return table
+    mask = pc.greater_equal(table[KEY], pa.scalar(piece.low))
+    if piece.high is not None:
+        mask = pc.and_(mask, pc.less(table[KEY], pa.scalar(piece.high)))
+    return table.filter(mask)
+
+
+def _wrong(rows: pa.Table, task: IngestTask) -> list[Reject]:
+    """Return changes as rejected rows; their text is one that the envelope's reader takes."""
+    names = {child(c.id): c for c in task.relation.columns}
+    shown = {
+        c.name: to_view(rows[name].combine_chunks(), c.type).to_pylist()
+        for name, c in names.items()
+    }
+    ops, places, times = rows[OP].to_pylist(), rows[AT].to_pylist(), rows[T].to_pylist()
+    found = []
+    for n, (op, at, time) in enumerate(zip(ops, places, times, strict=True)):
+        row = {
+            c.name: shown[c.name][n]
+            for name, c in names.items()
+            if f"{SAME}{c.id}" not in rows.column_names or not rows[f"{SAME}{c.id}"][n].as_py()
+        }
+        file = task.files[at >> 32].name
+        raw = _dump(_as_event(op, row, time, task))
+        found.append(Reject(file, (at & 0xFFFFFFFF) + 1, None, None, REASONS[op], raw))
+    return found
+
+
+def _as_event(op: int, row: dict[str, Any], time: int, task: IngestTask) -> dict[str, Any]:
+    key = {c.name: row[c.name] for c in task.relation.key_columns}
+    if task.spec.source.envelope == "upsert":
+        return {"key": key, "value": None if op == DELETE else row, "timestamp": time}
+    sides = {"before": key, "after": None} if op == DELETE else {"before": None, "after": row}
+    return {**sides, "op": LETTERS[op], "ts_ms": time}
+
+
+def _dump(value: object) -> str:
+    return orjson.dumps(value, default=str).decode()

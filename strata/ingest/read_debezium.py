@@ -1,0 +1,205 @@
+"""Read change events as Debezium writes them in JSON, and keyed records as Kafka tools dump them.
+
+An event is the envelope (`before`, `after`, `source`, `op`, `ts_ms`), plain or as the payload of a
+schema; it may stand in a record, `{"key": ..., "value": ...}`. Operations: c (create), r (snapshot
+read), u (update), d (delete), t (truncate). What is no change is passed over and counted:
+tombstones (null), messages (m), the begin and end of transactions, schema changes, heartbeats.
+
+Of a delete only the key is asked for, which every replica identity gives. A value that the
+database did not send because it did not change stands as a placeholder; it stays as it was.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from strata.ingest.cast import from_objects
+from strata.ingest.change import DELETE, INSERT, TRUNCATE, UPDATE, UPSERT
+from strata.ingest.connect import plain_values
+from strata.ingest.files import SourceFile
+from strata.ingest.objects import Objects, read_array, read_lines
+from strata.ingest.read_jsonl import shown
+from strata.ingest.rejects import Reject
+from strata.ingest.source import RawFile
+from strata.model.schema import Relation
+
+OPS: Final = {"c": INSERT, "r": UPSERT, "u": UPDATE, "d": DELETE, "t": TRUNCATE}
+PLACEHOLDERS: Final = frozenset(
+    {"__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="}
+)
+Parsed = tuple[int, dict[str, Any], Any, dict[str, Any] | None]  # op, row, time, schema of row
+
+
+def read_debezium(
+    source: SourceFile, relation: Relation, names: Sequence[str], *, array: bool = False
+) -> RawFile:
+    """Return the columns `names` of the rows that events are about, with what became of them.
+
+    Raises: as `read_lines`, `read_array`.
+    Cost: the whole file in memory.
+    """
+    found = read_array(source) if array else read_lines(source)
+    key = [column.name for column in relation.key_columns]
+    events: list[Parsed] = []
+    kept: list[int] = []
+    bad: list[Reject] = []
+    passed = 0
+    for row, value in enumerate(found.values):
+        event = _event(value, key)
+        if event is None:
+            passed += 1
+        elif isinstance(event, str):
+            bad.append(found.reject(source, row, event))
+        else:
+            kept.append(row)
+            events.append(event)
+    found = found.only(kept, events, bad)
+    return _raw(source, found, relation, names, passed)
+
+
+def _raw(
+    source: SourceFile, found: Objects, relation: Relation, names: Sequence[str], passed: int
+) -> RawFile:
+    events: list[Parsed] = found.values
+    columns: dict[str, list[Any]] = {}
+    same = {}
+    for name in names:
+        column = relation.by_name.get(name)
+        if column is None:  # the time, beside the row
+            columns[name] = [event[1].get(name, event[2]) for event in events]
+            continue
+        values = [event[1].get(name) for event in events]
+        mask = [_is_placeholder(v) for v in values]
+        if any(mask):
+            same[name] = np.array(mask)
+            values = [None if m else v for v, m in zip(values, mask, strict=True)]
+        columns[name] = plain_values(values, column, [event[3] for event in events])
+    known = set(names)
+    seen = {name for event in events for name in event[1]} if events else set()
+    defaults = [c.name for c in relation.columns if c.default is not None]
+    return RawFile(
+        file=source.name,
+        count=len(events),
+        columns=columns,
+        convert=from_objects,
+        shown=shown,
+        locate=found.locate,
+        malformed=found.malformed,
+        lacking={name: [name not in event[1] for event in events] for name in defaults},
+        ops=np.array([event[0] for event in events], np.uint8),
+        same=same,
+        passed=passed,
+        undeclared=frozenset(seen - known),
+    )
+
+
+def _is_placeholder(value: object) -> bool:
+    first = value[0] if isinstance(value, list) and len(value) == 1 else value
+    return isinstance(first, str) and first in PLACEHOLDERS
+
+
+def _event(value: Any, key: Sequence[str]) -> Parsed | str | None:
+    """Return what an event says; None: it is no change; text: what is wrong with it."""
+    record_key = None
+    if isinstance(value, dict) and value.keys() >= {"key", "value"} and "op" not in value:
+        record_key, _ = _payload(value["key"])
+        value = value["value"]
+    body, schema = _payload(value)
+    if body is None:
+        return None
+    if not isinstance(body, dict):
+        return "not a change event"
+    op = body.get("op")
+    if op is None:
+        known = ("status", "ddl", "tableChanges", "databaseName", "ts_ms")
+        return None if any(name in body for name in known) else "not a change event"
+    if op == "m":
+        return None
+    if op not in OPS:
+        return f"an unknown operation: {op!r}"
+    return _change(OPS[op], body, schema, key, record_key)
+
+
+def _change(
+    op: int, body: dict[str, Any], schema: Any, key: Sequence[str], record_key: Any
+) -> Parsed | str:
+    before, after = body.get("before"), body.get("after")
+    origin = body.get("source")
+    time = origin.get("ts_ms") if isinstance(origin, dict) else None
+    moment = body.get("ts_ms") if time is None else time
+    if op == TRUNCATE:
+        return op, {}, moment, None
+    row = before if op == DELETE else after
+    if op == DELETE and not isinstance(row, dict):
+        row = record_key
+    if not isinstance(row, dict):
+        return "an event without its row" if op != DELETE else "a delete without its key"
+    if op == UPDATE and isinstance(before, dict):
+        moved = [k for k in key if k in before and before[k] != row.get(k)]
+        if moved:
+            return f"an update that changes the key column {moved[0]}"
+    return op, row, moment, _row_schema(schema, "before" if op == DELETE else "after")
+
+
+def _payload(value: Any) -> tuple[Any, Any]:
+    """Return a message without its schema, and the schema."""
+    if isinstance(value, dict) and value.keys() == {"schema", "payload"}:
+        return value["payload"], value["schema"]
+    return value, None
+
+
+def _row_schema(schema: Any, which: str) -> dict[str, Any] | None:
+    """Return the Connect schema of each field of the row; None where there is none."""
+    if not isinstance(schema, dict):
+        return None
+    for field in schema.get("fields") or ():
+        if field.get("field") == which:
+            return {f.get("field"): f for f in field.get("fields") or ()}
+    return None
+
+
+def read_records(
+    source: SourceFile,
+    relation: Relation,
+    names: Sequence[str],
+    deleted: str,
+    *,
+    array: bool = False,
+) -> RawFile:
+    """Return keyed rows: `{"key": ..., "value": row or null}`, or plain rows with a mark.
+
+    A row is a tombstone if its value is null, or if the key `deleted` is true in it.
+    Raises: as `read_lines`, `read_array`.
+    """
+    found = read_array(source) if array else read_lines(source)
+    key = {column.name for column in relation.key_columns}
+    events: list[Parsed] = []
+    kept: list[int] = []
+    bad: list[Reject] = []
+    for row, value in enumerate(found.values):
+        event = _record(value, key, deleted)
+        if isinstance(event, str):
+            bad.append(found.reject(source, row, event))
+        else:
+            kept.append(row)
+            events.append(event)
+    return _raw(source, found.only(kept, events, bad), relation, names, 0)
+
+
+def _record(value: Any, key: set[str], deleted: str) -> Parsed | str:
+    if not isinstance(value, dict):
+        return "not a JSON object"
+    if value.keys() >= {"key", "value"} and not key & value.keys():
+        told, _ = _payload(value["key"])
+        row, schema = _payload(value["value"])
+        time = value.get("timestamp")
+        if not isinstance(told, dict):
+            told = {next(iter(key)): told} if len(key) == 1 else {}
+        if row is None:
+            return DELETE, told, time, None
+        fields = schema.get("fields") if isinstance(schema, dict) else None
+        known = {f.get("field"): f for f in fields} if fields else None
+        return UPSERT, {**told, **row}, time, known
+    gone = deleted and value.get(deleted) in (True, "true", "True", "t", "1", 1)
+    return (DELETE if gone else UPSERT), value, None, None

@@ -29,7 +29,7 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from strata import gc
+from strata import commits, gc
 from strata.backfill import backfill_shard
 from strata.compact import compact_shard
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest
@@ -37,12 +37,14 @@ from strata.format.columns import updates_schema
 from strata.format.layout import Description
 from strata.gc.sweep import purge
 from strata.ingest.engine import ingest
+from strata.lease import Lease
 from strata.machine import Machine
 from strata.model.settings import CompactSettings, GcSettings, Settings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
 from strata.read import plan_read, scan
+from strata.state import transitions
 from strata.state.holds import hold, release
 from strata.state.schema import AddColumn, DropColumn
 from strata.state.state import State
@@ -74,7 +76,7 @@ SPEC: Final = parse_spec(
 )
 HISTORY_MS: Final = 150  # of the shard's own time, of which an append takes 10
 PATIENCE_S: Final = 15.0  # with a writer that gets nowhere
-LEASE_MS: Final = 3_000  # of a reader: it outlives its holder, as after a crash
+LEASE_MS: Final = 3_000  # of readers and writers: it outlives its holder, as after a crash
 
 
 def on_disk(root: Path, grace_ms: int = 1_000, history_ms: int | None = None) -> Settings:
@@ -266,7 +268,11 @@ class Maintainer:
 
     def compact(self) -> None:
         settings = on_disk(self.root, history_ms=self.draw.choice([None, HISTORY_MS]))
-        compact_shard(self.stores, NAME, settings, full=self.draw.random() < 0.3)
+        lease = Lease(Machine(self.stores), NAME, "compact", LEASE_MS)
+        compact_shard(
+            self.stores, NAME, settings, full=self.draw.random() < 0.3,
+            lease=self.draw.choice([None, lease]),
+        )  # fmt: skip
 
     def collect(self) -> None:
         settings = on_disk(self.root, grace_ms=self.draw.choice([100, 300, 1000]))
@@ -359,7 +365,14 @@ def warm(root: Path) -> None:
     compact_shard(maintainer.stores, NAME, on_disk(folder), full=True)
 
 
+def remember_little() -> None:
+    """Let so few commits stay in the state that old ones are looked for in the ledger."""
+    commits.COMMITS_MAX, commits.FAN = 6, 3  # type: ignore[misc]
+    commits.COMMITS_SPILLED = transitions.COMMITS_SPILLED = 3  # type: ignore[misc]
+
+
 def main() -> None:
+    remember_little()
     root = Path(sys.argv[1])
     warm(root)
     print("ready", flush=True)  # noqa: T201  the protocol

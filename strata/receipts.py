@@ -9,9 +9,11 @@ gone are told apart from a decision that is not reproduced.
 Cost: a receipt is some 60 bytes a part; a replay reads the manifests, with rows the skipped parts.
 """
 
+import gzip
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,14 +29,16 @@ from strata.expr.exprjson import dump_filter, load_filter
 from strata.expr.filter import Filter
 from strata.fetch import load_manifest_of
 from strata.format.manifest import PartRef, part_refs
-from strata.plan import ReadPlan, load_manifest, part_stats, readable_batches
+from strata.plan import ReadPlan, load_manifest, part_stats, plan_read, readable_batches
 from strata.prune import decide, needed_columns
 from strata.state.state import Batch, State
 from strata.stats import STATS_VERSION
-from strata.store.keys import content_hash
+from strata.store.keys import content_hash, receipt_key, receipt_prefix
 from strata.store.open import Stores
+from strata.store.retry import retry
 
 RECEIPT_VERSION: Final = 1
+KEPT_PARTS_MAX: Final = 200_000  # a receipt of more parts is several megabytes, each night
 SKIPPING: Final = ("audit", "on")  # modes in which a read leaves parts out
 Receipt = dict[str, Any]  # plain JSON, as `issue` makes it
 
@@ -129,20 +133,59 @@ def read_receipt(path: Path) -> Receipt:
     Raises: InvalidRequest for a file that holds none.
     """
     try:
-        receipt = orjson.loads(path.read_bytes())
+        return _parsed(path.read_bytes(), str(path))
+    except OSError as error:
+        raise _no_receipt(str(path), error) from error
+
+
+def _parsed(data: bytes, source: str) -> Receipt:
+    try:
+        receipt = orjson.loads(data)
         known = receipt["receipt"] == RECEIPT_VERSION
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InvalidRequest(
-            "not a receipt", file=str(path), reason=str(error),
-            cure="`strata read --receipt FILE` writes one",
-        ) from error  # fmt: skip
+    except (ValueError, KeyError, TypeError) as error:
+        raise _no_receipt(source, error) from error
     if not known:
         raise InvalidRequest(
-            "a receipt of another version", file=str(path), version=receipt["receipt"],
+            "a receipt of another version", file=source, version=receipt["receipt"],
             known=RECEIPT_VERSION, cure="check it with the version of strata that it names",
         )  # fmt: skip
     found: Receipt = receipt
     return found
+
+
+def _no_receipt(source: str, error: Exception) -> InvalidRequest:
+    cure = "`strata read --receipt FILE` writes one, and each validation keeps its own"
+    return InvalidRequest("not a receipt", file=source, reason=str(error), cure=cure)
+
+
+def keep_receipt(stores: Stores, state: State, filter: Filter) -> str | None:
+    """Keep the receipt of what a filter skips of `state`, beside the verdicts; return its key.
+
+    None where nothing is skipped, or the shard has more than `KEPT_PARTS_MAX` parts. Garbage
+    collection keeps receipts as long as verdicts.
+    Cost: the filter's columns of every manifest, twice.
+    """
+    plan = plan_read(stores, state, filter=filter, mode="on")
+    if not plan.parts_skipped or plan.parts_total > KEPT_PARTS_MAX:
+        return None
+    data = gzip.compress(orjson.dumps(issue(stores, state, plan, filter)), mtime=0)
+    key = receipt_key(state.name, content_hash(data))
+    retry(lambda: stores.blob.set(key, data))
+    return key
+
+
+def kept_receipts(stores: Stores, shard: str) -> Iterator[tuple[str, Receipt]]:
+    """Yield the receipts that validations of a shard kept, by key.
+
+    Raises: Corrupt for one that does not hold what its name says.
+    """
+    for info in retry(lambda: list(stores.blob.list(receipt_prefix(shard)))):
+        data = retry(partial(stores.blob.get, info.key))
+        if data is None:  # swept between the list and here
+            continue
+        if receipt_key(shard, content_hash(data)) != info.key:
+            raise Corrupt("a receipt does not hold what its name says", shard=shard, key=info.key)
+        yield info.key, _parsed(gzip.decompress(data), info.key)
 
 
 def replay(

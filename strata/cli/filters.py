@@ -1,9 +1,9 @@
 """Commands about filters: explain what one would skip, validate that skipping is right."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from rich.table import Table
@@ -18,23 +18,55 @@ from strata.cli.context import (
     pairs,
     rows,
 )
+from strata.errors import InvalidRequest
 from strata.explain import explain_filter
 from strata.filters import RegisteredFilter, load_filters
 from strata.model.time import parse_time
 from strata.plan import plan_read
 from strata.prune import outlook
-from strata.receipts import issue, read_receipt, write_receipt
+from strata.receipts import (
+    Receipt,
+    Replay,
+    issue,
+    kept_receipts,
+    read_receipt,
+    write_receipt,
+)
 from strata.receipts import replay as replay_receipt
 
 MISMATCH = 3  # exit code
 FAILED = 1
 
 
+# One line a paragraph: the help is wrapped where it is shown.
+_EXPLAIN: Final = (
+    "Say which parts a filter would skip, and what stops the proof for the others.\n\n"
+    "Looks at statistics only, never at rows, as if pushdown were on. Tells how many batches, "
+    "parts and row groups are left; why parts are kept, those of the most bytes first, with the "
+    "sub-expression that stopped the proof and what would help; and what skips the others.\n\n"
+    "\b\n"
+    'strata explain flights --where "at > now() - interval 1 day"\n'
+    'strata explain flights --where "payload:delay::int > 60" --parts\n'
+    "strata explain flights --where \"upper(carrier) = 'AA'\" --static\n"
+    'strata explain flights --where "delay > 60" --receipt why.json'
+)
+_REPLAY: Final = (
+    "Make the decision of a receipt again; exit 3 if it, or what was skipped, was wrong.\n\n"
+    "A receipt names the filter, its clock, the manifests by their content and the verdict on "
+    "each part. `read` and `explain` write one with --receipt; every validation keeps one for "
+    "each filter that skips a part.\n\n"
+    "\b\n"
+    "strata replay why.json          decide again: same code, same statistics?\n"
+    "strata replay why.json --rows   and run the filter on the skipped rows\n"
+    "strata replay --shard flights   all that validations kept of a shard"
+)
+
+
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
-    app.command("explain")(explain)
+    app.command("explain", help=_EXPLAIN)(explain)
     app.command("validate")(validate)
-    app.command("replay")(replay)
+    app.command("replay", help=_REPLAY)(replay)
 
 
 def explain(
@@ -158,7 +190,12 @@ def validate(
 
 
 def replay(
-    receipt: Annotated[Path, typer.Argument(help="File that `read --receipt` wrote.")],
+    receipt: Annotated[
+        Path | None, typer.Argument(help="File that `read` or `explain` wrote with --receipt.")
+    ] = None,
+    shard: Annotated[
+        str | None, typer.Option("--shard", help="Instead: every receipt that its audits kept.")
+    ] = None,
     look: Annotated[
         bool, typer.Option("--rows", help="Fetch the skipped parts and look for matching rows.")
     ] = False,
@@ -166,26 +203,58 @@ def replay(
     json: JsonOption = False,
 ) -> None:
     """Make the decision of a receipt again; exit 3 if it, or what was skipped, was wrong."""
+    if (receipt is None) == (shard is None):
+        raise InvalidRequest("one receipt or one shard", cure="give a file, or --shard NAME")
     context = Context(config)
-    found = read_receipt(receipt)
-    state = context.machine.load(str(found.get("shard")))
-    if look:
-        from strata.cli.spark import session
-        from strata.spark.evaluate import spark_evaluator
+    if receipt is not None:
+        (result,) = _replayed(context, [read_receipt(receipt)], look)
+        document = result.document()
+        answer(document, json, *_replay_tables(str(receipt), document))
+        _leave([result], gone_is_failure=True)
+        return
+    assert shard is not None
+    context.machine.load(shard)
+    kept = dict(kept_receipts(context.stores, shard))
+    results = _replayed(context, list(kept.values()), look)
+    documents = [{"key": k, **r.document()} for k, r in zip(kept, results, strict=True)]
+    columns = ("filter", "parts", "skipped", "reproduced", "altered", "key")
+    tables = [rows(f"{shard}: receipts that audits kept", documents, columns)]
+    for found in documents:
+        tables += _replay_tables(found["key"], found)[1:]
+    answer({"shard": shard, "receipts": documents}, json, *tables)
+    # Manifests that compaction replaced are swept at last: their receipts outlive them.
+    _leave(results, gone_is_failure=not any(result.reproduced for result in results))
 
-        relations = state.relations[: int(found["relation_version"]) + 1]
-        with session(context) as spark:
+
+def _replayed(context: Context, found: Sequence[Receipt], look: bool) -> list[Replay]:
+    """Return what comes of some receipts of one shard; with `look` also of the skipped rows."""
+    if not found:
+        return []
+    state = context.machine.load(str(found[0].get("shard")))
+    if not look:
+        return [replay_receipt(context.stores, state, one) for one in found]
+    from strata.cli.spark import session
+    from strata.spark.evaluate import spark_evaluator
+
+    with session(context) as spark:
+        results = []
+        for one in found:
+            relations = state.relations[: int(one["relation_version"]) + 1]
             evaluator = spark_evaluator(spark, context.stores.settings, relations)
-            result = replay_receipt(context.stores, state, found, evaluator)
-    else:
-        result = replay_receipt(context.stores, state, found)
-    document = result.document()
+            results.append(replay_receipt(context.stores, state, one, evaluator))
+        return results
+
+
+def _replay_tables(title: str, document: Mapping[str, Any]) -> list[Table]:
+    """Return a table of the verdict, and one of the findings if there are any."""
     lists = ("differences", "unchecked", "matching")
     listed = [{"finding": name, "what": what} for name in lists for what in document[name]]
-    answer(
-        document, json, pairs(str(receipt), document), rows("found", listed, ("finding", "what"))
-    )
-    if result.altered or result.differences or result.matching:
+    found = [rows(f"found: {title}", listed, ("finding", "what"))] if listed else []
+    return [pairs(title, document), *found]
+
+
+def _leave(results: Sequence[Replay], *, gone_is_failure: bool) -> None:
+    if any(result.altered or result.differences or result.matching for result in results):
         raise typer.Exit(MISMATCH)
-    if result.unchecked:
+    if gone_is_failure and any(result.unchecked for result in results):
         raise typer.Exit(FAILED)

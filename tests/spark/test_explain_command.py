@@ -82,3 +82,17 @@ def test_a_read_is_replayed_and_a_changed_receipt_is_found(
     code, found = run(events, capsys, "replay", str(path), "--rows")
     assert (code, found["altered"]) == (3, True)
     assert any("rows match" in line for line in found["matching"])
+
+
+def test_a_validation_keeps_receipts_that_are_checked_again(
+    spark: SparkSession, events: Events, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(events, capsys, "replay", "--shard", NAME)[1]["receipts"] == []
+    words = ("--filter", WHERE, "--filter", "id is null")
+    assert run(events, capsys, "validate", NAME, *words)[0] == 0
+    code, found = run(events, capsys, "replay", "--shard", NAME)
+
+    assert code == 0
+    assert {one["filter"] for one in found["receipts"]} == {WHERE, "id is null"}
+    assert all(one["reproduced"] and one["skipped"] for one in found["receipts"])
+    assert run(events, capsys, "replay")[0] == 2

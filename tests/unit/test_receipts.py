@@ -10,7 +10,7 @@ import pytest
 
 from strata.audit.soft import Evaluated
 from strata.compact import compact_shard
-from strata.errors import InvalidRequest
+from strata.errors import Corrupt, InvalidRequest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.format.manifest import PartRef
@@ -20,8 +20,18 @@ from strata.model.schema import Relation
 from strata.model.types import parse_type
 from strata.plan import plan_read
 from strata.read import read_updates
-from strata.receipts import Receipt, Replay, issue, read_receipt, replay, write_receipt
+from strata.receipts import (
+    Receipt,
+    Replay,
+    issue,
+    keep_receipt,
+    kept_receipts,
+    read_receipt,
+    replay,
+    write_receipt,
+)
 from strata.state.state import State
+from strata.store.keys import Kind, parse_key
 from strata.store.open import Stores
 from tests.stored import append, create, memory_stores, settings
 from tests.updates import table
@@ -155,3 +165,28 @@ def test_files_hold_receipts_or_are_refused(stores: Stores, tmp_path: Path) -> N
         replay(stores, load(stores), {**receipt, "shard": "other"})
     with pytest.raises(InvalidRequest, match="cannot be read"):
         replay(stores, load(stores), {**receipt, "batches": [{}]})
+
+
+def test_what_a_validation_would_skip_is_kept_once_and_checked_again(stores: Stores) -> None:
+    state = load(stores)
+    key = keep_receipt(stores, state, greater(14))
+    assert key is not None
+    assert keep_receipt(stores, state, greater(14)) == key  # the same decision, the same bytes
+    assert keep_receipt(stores, state, greater(-1)) is None  # skips nothing
+    other = keep_receipt(stores, state, greater(25))
+
+    kept = dict(kept_receipts(stores, "shard"))
+    assert set(kept) == {key, other}
+    assert again(stores, kept[key], look=True).reproduced
+    assert again(stores, kept[key]).skipped == 1
+    assert parse_key(key).kind is Kind.VERDICT  # garbage collection keeps it as long as verdicts
+
+
+def test_a_kept_receipt_that_was_damaged_is_told(stores: Stores) -> None:
+    key = keep_receipt(stores, load(stores), greater(14))
+    assert key is not None
+    stores.blob.delete(key)
+    stores.blob.set(key, b"something else")
+
+    with pytest.raises(Corrupt, match="what its name says"):
+        list(kept_receipts(stores, "shard"))

@@ -129,9 +129,10 @@ def narrowed(state: State, plan: ReadPlan, column: str, name: str) -> ReadPlan:
     runs: list[PlannedRun] = []
     groups = dict(plan.groups)
     for run in plan.runs:
-        inside = {ref.key: _groups(state, ref, piece, plan.groups) for ref in run.parts}
-        kept = tuple(ref for ref in run.parts if inside[ref.key] != [])
-        groups.update({ref.key: tuple(inside[ref.key] or ()) for ref in kept if inside[ref.key]})
+        inside = [_groups(state, ref, piece, plan.groups) for ref in run.parts]
+        kept = run.parts.chosen([chosen != [] for chosen in inside])
+        some = [chosen for chosen in inside if chosen != []]
+        groups |= {ref.key: tuple(g) for ref, g in zip(kept, some, strict=True) if g is not None}
         if kept:
             runs.append(replace(run, parts=kept))
     return replace(plan, runs=tuple(runs), groups=groups)

@@ -5,9 +5,8 @@ The state comes first (whole batches, by the union of their statistics), then th
 of its rows; the filter itself is never executed here: the caller does that on rows.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from collections.abc import Collection, Sequence
+from functools import partial
 from hashlib import blake2b
 
 import numpy as np
@@ -22,117 +21,29 @@ from strata.format.manifest import SCHEMA, PartRef, part_refs, stats_columns
 from strata.groups import row_groups, wants_groups
 from strata.model.spec import MODES
 from strata.model.time import MIN_TIME, format_time
+from strata.planned import LeftOut, Parts, PlannedRun, ReadPlan
 from strata.prune import Decision, conjuncts, decide, needed_columns, proofs
 from strata.rollout.obey import mode_of, obeyed
 from strata.state.state import Batch, State
 from strata.stats.absent import fill_absent
 from strata.store.open import Stores
 
+__all__ = [
+    "LeftOut",
+    "PlannedRun",
+    "ReadPlan",
+    "batch_stats",
+    "check_mode",
+    "load_manifest",
+    "may_matter",
+    "part_stats",
+    "plan_read",
+    "readable_batches",
+    "resolve_as_of",
+    "suspects",
+]
+
 Mask = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
-    """The parts of one run that are fetched, in the order of the run."""
-
-    lower: int  # of its batch
-    upper: int
-    since: int
-    run: int  # its index in the batch
-    parts: tuple[PartRef, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Parts of one piece of a manifest that a read leaves out: millions, so only in figures."""
-
-    parts: int
-    size_bytes: int
-    refs: Callable[[], list[PartRef]]  # reads the manifest again
-
-
-@dataclass(frozen=True)
-class ReadPlan:
-    """What a read fetches and what it leaves out."""
-
-    shard: str
-    as_of: int
-    mode: str  # as applied: the shard's, unless the caller or the kill switch said otherwise
-    runs: tuple[PlannedRun, ...] = ()
-    audited: frozenset[str] = frozenset()  # keys of fetched parts that would have been skipped
-    left_out: tuple[LeftOut, ...] = ()  # parts left out by themselves
-    dropped: tuple[Batch, ...] = ()  # batches left out whole; their manifests were not opened
-    # Parts that each conjunct of the filter ruled out, audited ones included; () if none was asked.
-    proofs: tuple[int, ...] = ()
-    # Row groups to read, by part; all of a part that is not in it. See `strata.groups`.
-    groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-
-    @cached_property
-    def fetched(self) -> list[PartRef]:
-        """Return the parts that are fetched, run by run, in the order of each run."""
-        return [ref for run in self.runs for ref in run.parts]
-
-    @cached_property
-    def skipped(self) -> list[PartRef]:
-        """Return the parts that are left out by themselves; those of `dropped` come on top.
-
-        Cost: reads their manifests again.
-        """
-        return [ref for some in self.left_out for ref in some.refs()]
-
-    @property
-    def parts_fetched(self) -> int:
-        """Return how many parts are fetched."""
-        return sum(len(run.parts) for run in self.runs)
-
-    def groups_of(self, ref: PartRef) -> tuple[int, ...]:
-        """Return the row groups of a fetched part that are read."""
-        return self.groups.get(ref.key, tuple(range(len(ref.splits))))
-
-    @property
-    def groups_fetched(self) -> int:
-        """Return how many row groups are read."""
-        return sum(len(self.groups_of(ref)) for ref in self.fetched)
-
-    @property
-    def parts_skipped(self) -> int:
-        """Return how many parts are left out, dropped batches included."""
-        parts = sum(some.parts for some in self.left_out)
-        return parts + sum(batch.parts for batch in self.dropped)
-
-    @property
-    def parts_total(self) -> int:
-        """Return how many parts hold updates at or before `as_of`."""
-        return self.parts_fetched + self.parts_skipped
-
-    @property
-    def bytes_fetched(self) -> int:
-        """Return the stored bytes of the parts that are fetched."""
-        return sum(ref.size_bytes for run in self.runs for ref in run.parts)
-
-    @property
-    def bytes_read(self) -> int:
-        """Return about how many stored bytes of the fetched parts lie in row groups that are read.
-
-        Errs: takes the row groups of a part for equally large.
-        """
-        return sum(
-            ref.size_bytes * len(self.groups_of(ref)) // max(len(ref.splits), 1)
-            if ref.key in self.groups
-            else ref.size_bytes
-            for ref in self.fetched
-        )
-
-    @property
-    def bytes_skipped(self) -> int:
-        """Return the stored bytes of the parts that are left out."""
-        by_part = sum(some.size_bytes for some in self.left_out)
-        return by_part + sum(batch.size_bytes for batch in self.dropped)
-
-    @property
-    def bytes_total(self) -> int:
-        """Return the stored bytes of `parts_total`."""
-        return self.bytes_fetched + self.bytes_skipped
 
 
 def plan_read(  # noqa: PLR0913 - options, by name
@@ -203,18 +114,20 @@ class _Search:
             self.dropped.append(batch)
             return
         manifest = StoredManifest(self._stores.blob, self._state.name, batch)
-        refs: list[PartRef] = []
+        fetched: list[pa.Table] = []
         seen = 0
         for piece in range(manifest.pieces):
             found, rows = self._choose(batch, manifest, piece, by_batch=by_batch)
-            refs, seen = refs + found, seen + rows
+            seen += rows
+            fetched += [] if found is None else [found]
         manifest.check_parts(seen)
-        self.runs += _runs(batch, refs)
+        if fetched:
+            self.runs += _runs(batch, pa.concat_tables(fetched))
 
     def _choose(
         self, batch: Batch, manifest: StoredManifest, piece: int, *, by_batch: bool
-    ) -> tuple[list[PartRef], int]:
-        """Return the parts of a piece that are fetched, and how many it has."""
+    ) -> tuple[pa.Table | None, int]:
+        """Return the rows of a piece whose parts are fetched, and how many it has."""
         judged = manifest.read(self._judged_by(), piece)
         rows = np.flatnonzero(judged["t_low"].to_numpy() <= self._at)
         some = judged if len(rows) == judged.num_rows else judged.take(pa.array(rows))
@@ -231,14 +144,15 @@ class _Search:
             again = partial(_refs, self._stores, self._state, batch, piece, rows[~fetched])
             self.left_out.append(LeftOut(len(sizes), int(sizes.sum()), again))
         if not fetched.any():
-            return [], judged.num_rows
-        wanted = rows[fetched]
-        details = manifest.read(SCHEMA.names, piece).take(pa.array(wanted))
+            return None, judged.num_rows
+        details = manifest.read(SCHEMA.names, piece).select(SCHEMA.names)
+        if fetched.sum() < details.num_rows:
+            details = details.take(pa.array(rows[fetched]))
         if self._proof is not None and self._wants_groups and keep.any():
             exact = pa.array(keep[fetched])  # a sampled part is read whole
             known = judged.take(pa.array(rows[keep]))
             self.groups |= _groups(self._state, details.filter(exact), known, self._proof)
-        return part_refs(details), judged.num_rows
+        return details, judged.num_rows
 
     def _judged_by(self) -> set[str]:
         """Return the columns that tell which parts are fetched; the rest is read of these only."""
@@ -416,11 +330,13 @@ def _sampled(part_keys: Sequence[str], salt: str, percent: int) -> Mask:
     return np.array([int.from_bytes(d, "big") * 100 < percent << 64 for d in draws], np.bool_)
 
 
-def _runs(batch: Batch, refs: Iterable[PartRef]) -> list[PlannedRun]:
-    by_run: dict[int, list[PartRef]] = {}
-    for ref in refs:
-        by_run.setdefault(ref.run, []).append(ref)
+def _runs(batch: Batch, fetched: pa.Table) -> list[PlannedRun]:
+    of_run = fetched["run"].to_numpy()
+    numbers = np.unique(of_run).tolist()
     return [
-        PlannedRun(batch.lower, batch.upper, batch.since, run, tuple(parts))
-        for run, parts in sorted(by_run.items())
-    ]
+        PlannedRun(
+            batch.lower, batch.upper, batch.since, run,
+            Parts(fetched if len(numbers) == 1 else fetched.filter(pa.array(of_run == run))),
+        )
+        for run in numbers
+    ]  # fmt: skip

@@ -45,7 +45,6 @@ __all__ = [
     "PlannedRun",
     "ReadPlan",
     "batch_stats",
-    "is_monotonic",
     "load_manifest",
     "merged",
     "overlapping",
@@ -142,10 +141,11 @@ def read_updates(stores: Stores, state: State, ref: PartRef) -> pa.Table:
     return pa.Table.from_batches(batches, schema=updates_schema(state.relation))
 
 
-def as_of_view(rows: pa.Table, as_of: int) -> pa.Table:
-    """Return the rows that exist at `as_of`, with that time."""
+def as_of_view(rows: pa.Table, as_of: int, t_high: int | None = None) -> pa.Table:
+    """Return the rows that exist at `as_of`, with that time; none is later than `t_high`."""
     times = rows.column(T)
-    if rows.num_rows and pc.max(times).as_py() > as_of:
+    last = pc.max(times).as_py() if rows.num_rows and t_high is None else t_high
+    if last is not None and last > as_of:
         rows = rows.filter(pc.less_equal(times, as_of))
     return advance(rows, as_of)
 
@@ -189,14 +189,6 @@ def overlapping(state: State, plan: ReadPlan, piece: Slice) -> tuple[tuple[PartR
     return tuple(run for run in runs if run)
 
 
-def is_monotonic(plan: ReadPlan) -> bool:
-    """Return whether no count can be negative: no part that is read holds a retraction.
-
-    Errs: may say no of rows whose retractions all meet what they retract.
-    """
-    return not any(ref.retractions for ref in plan.fetched)
-
-
 def _by_part(
     source: Source, plan: ReadPlan, ids: Sequence[int] | None, settings: ReadSettings
 ) -> Iterator[pa.Table]:
@@ -208,8 +200,8 @@ def _by_part(
     wanted = Wanted(None if ids is None else frozenset(ids), plan.groups)
     for ref, batches in parts_ahead(source, plan.fetched, wanted, settings):
         for batch in batches:
-            rows = as_of_view(_table(batch), plan.as_of)
-            if ids is None and ref.t_low < plan.as_of:  # else no time was moved
+            rows = as_of_view(_table(batch), plan.as_of, ref.t_high)
+            if ids is None and ref.t_low < min(ref.t_high, plan.as_of):  # times become the same
                 rows = add_up(rows, source.relation)  # of neighbours, sorted or not
             if rows.num_rows:
                 yield rows

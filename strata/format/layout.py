@@ -8,6 +8,7 @@ that generation is known to have written them wrongly).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
@@ -124,6 +125,12 @@ def part_schema(relation: Relation, footer: Footer) -> pa.Schema:
 
     Shape: k, v (row layouts), t, d, k_s, v_s (column layouts); only t and d are never null.
     """
+    return layout_schema(relation, footer.layout).with_metadata(footer.metadata())
+
+
+@lru_cache(maxsize=64)  # readers of small parts ask once a part
+def layout_schema(relation: Relation, layout: str) -> pa.Schema:
+    """Return the schema of part files in a layout, without what the footer says."""
     rows = [pa.field(K, pa.binary()), pa.field(V, pa.binary())]
     times = [pa.field(T, pa.int64(), nullable=False), pa.field(D, pa.int64(), nullable=False)]
     columns = [
@@ -134,8 +141,8 @@ def part_schema(relation: Relation, footer: Footer) -> pa.Schema:
         "row": [*rows, *times],
         "both": [*rows, *times, *columns],
         "structured": [*times, *columns],
-    }[footer.layout]
-    return pa.schema(fields, metadata=footer.metadata())
+    }[layout]
+    return pa.schema(fields)
 
 
 def struct_type(columns: Sequence[Column]) -> pa.StructType:

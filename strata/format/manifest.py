@@ -8,6 +8,7 @@ there, and a column that is missing altogether, both mean "unknown". Source: doc
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 import pyarrow as pa
@@ -179,17 +180,19 @@ def part_refs(table: pa.Table) -> list[PartRef]:
     Cost: Python objects per row; select the rows first.
     """
     with _damage():
-        rows = table.select(SCHEMA.names).to_pylist()
-        return [
-            PartRef(
-                **{
-                    **row,
-                    "order": tuple(row["order"]),
-                    "splits": tuple(Split(s["row"], s["key"]) for s in row["splits"]),
-                }
-            )
-            for row in rows
-        ]
+        # The fields of a PartRef are the columns, in their order.
+        columns = {name: table[name] for name in SCHEMA.names}
+        plain = {name: c.to_pylist() for name, c in columns.items() if name != "splits"}
+        plain["order"] = [tuple(order) for order in plain["order"]]
+        plain["splits"] = _splits(columns["splits"])
+        return list(map(PartRef, *(plain[name] for name in SCHEMA.names)))
+
+
+def _splits(column: pa.ChunkedArray) -> list[tuple[Split, ...]]:
+    flat = pc.list_flatten(column)
+    rows, keys = (pc.struct_field(flat, name).to_pylist() for name in ("row", "key"))
+    splits = map(Split, rows, keys)
+    return [tuple(islice(splits, count)) for count in pc.list_value_length(column).to_pylist()]
 
 
 def stats_columns(table: pa.Table) -> pa.Table:

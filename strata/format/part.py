@@ -20,7 +20,7 @@ from strata.errors import Corrupt, InvalidRequest, StrataError, Unavailable
 from strata.format.check import PartCheck, compare
 from strata.format.columns import K_S, V_S, D, K, T, V, child
 from strata.format.encodings import arrow_type
-from strata.format.layout import EMPTY_CHILD, Description, Footer, parse_footer, part_schema
+from strata.format.layout import EMPTY_CHILD, Description, Footer, layout_schema, parse_footer
 from strata.format.migrate import check_widens, default_array, widen
 from strata.format.part_write import EncodedPart, encode_part
 from strata.format.rowcodec import decode_rows
@@ -75,7 +75,7 @@ def read_part(  # noqa: PLR0913 -- all but two are options, by name
         stored = _stored_relation(footer, [*relations, relation])
         mode = _mode(footer, read_format)
         _check_rows(file, footer)
-        _check_schema(file.schema_arrow, part_schema(stored, footer))
+        _check_schema(file.schema_arrow, layout_schema(stored, footer.layout))
         groups = _row_groups(file, row_groups)
         plan = _Plan(stored, wanted, mode)
         rows = 0
@@ -290,6 +290,8 @@ def _open(source: Source) -> pq.ParquetFile:
 
 
 def _check_schema(found: pa.Schema, wanted: pa.Schema) -> None:
+    if found.equals(wanted):
+        return
     if found.names != wanted.names:
         raise Corrupt("a part has the wrong columns", found=found.names, wanted=wanted.names)
     for field in wanted:

@@ -60,15 +60,13 @@ class PartReader:
         # The cores are busy with other tasks: only waiting for a store is worth a thread.
         settings = ONE_BY_ONE if is_near(self.store) else self.settings
         for ref, batches in parts_ahead(source, refs, wanted, settings, threads=False):
-            for batch in batches:
-                yield self.shape(batch, ref.key)
+            for rows in batches:
+                later = self.as_of is not None and ref.t_high > self.as_of  # else nothing is copied
+                past = rows.filter(pc.less_equal(rows.column(T), self.as_of)) if later else rows
+                yield self.shape(past, ref.key)
 
     def shape(self, batch: pa.RecordBatch, key: str) -> pa.RecordBatch:
-        """Return updates as readers see them."""
-        if self.as_of is not None and batch.num_rows:
-            times = batch.column(T)
-            if pc.max(times).as_py() > self.as_of:  # else nothing is copied
-                batch = batch.filter(pc.less_equal(times, self.as_of))
+        """Return updates, none later than `as_of`, as readers see them."""
         time = batch.column(T)
         if self.as_of is not None:
             time = pa.repeat(pa.scalar(self.as_of, pa.int64()), batch.num_rows)

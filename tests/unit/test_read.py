@@ -13,7 +13,7 @@ from strata.fetch import BlobFile, load_manifest_of, part_batches, source_of
 from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.read import is_monotonic, plan_read, read_updates, scan, scan_schema
+from strata.read import plan_read, read_updates, scan, scan_schema
 from strata.state.transitions import advance_since
 from strata.store.memory import MemoryBlob
 from strata.store.open import Stores
@@ -307,4 +307,4 @@ def test_a_read_without_retractions_is_monotonic(diff: int, monotonic: bool) -> 
     create(stores, relation)
     state = append(stores, "shard", 0, 1, [table(relation, [("a", 0, 1), ("b", 0, diff)])])
 
-    assert is_monotonic(plan_read(stores, state)) == monotonic
+    assert plan_read(stores, state).monotonic == monotonic

@@ -1,0 +1,181 @@
+"""What a read will fetch, as planned: runs of parts, and figures of what is left out.
+
+Plans are made of millions of parts, so parts stay rows of a manifest: figures come from columns,
+and an object is made only of a part that somebody looks at.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, overload
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.format.manifest import PartRef, part_refs
+from strata.state.state import Batch
+
+AT_ONCE: Final = 1024  # parts that become objects together
+
+
+class Parts(Sequence[PartRef]):
+    """Some rows of a manifest as a sequence of parts."""
+
+    def __init__(self, table: pa.Table) -> None:
+        """Take rows with the columns of `strata.format.manifest.SCHEMA`; nothing is copied."""
+        self._table = table
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    @overload
+    def __getitem__(self, index: int) -> PartRef: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Parts": ...
+    def __getitem__(self, index: int | slice) -> "PartRef | Parts":
+        rows = range(len(self))[index]
+        if isinstance(rows, int):
+            return part_refs(self._table.slice(rows, 1))[0]
+        return Parts(self._table.take(pa.array(rows, pa.int64())))
+
+    def __iter__(self) -> Iterator[PartRef]:
+        for start in range(0, len(self), AT_ONCE):
+            yield from part_refs(self._table.slice(start, AT_ONCE))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Parts) and bool(self._table.equals(other._table))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the stored bytes of all."""
+        return _sum(self._table["size_bytes"])
+
+    @property
+    def retractions(self) -> bool:
+        """Return whether one of them holds a negative diff."""
+        return bool(pc.any(self._table["retractions"]).as_py())
+
+    def chosen(self, wanted: Sequence[bool]) -> "Parts":
+        """Return those at whose place `wanted` is true."""
+        return Parts(self._table.filter(pa.array(wanted, pa.bool_())))
+
+
+def _sum(column: pa.ChunkedArray) -> int:
+    return int(np.sum(column.to_numpy(), dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """The parts of one run that are fetched, in the order of the run."""
+
+    lower: int  # of its batch
+    upper: int
+    since: int
+    run: int  # its index in the batch
+    parts: "Parts"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Parts of one piece of a manifest that a read leaves out: millions, so only in figures."""
+
+    parts: int
+    size_bytes: int
+    refs: Callable[[], list[PartRef]]  # reads the manifest again
+
+
+@dataclass(frozen=True)
+class ReadPlan:
+    """What a read fetches and what it leaves out."""
+
+    shard: str
+    as_of: int
+    mode: str  # as applied: the shard's, unless the caller or the kill switch said otherwise
+    runs: tuple[PlannedRun, ...] = ()
+    audited: frozenset[str] = frozenset()  # keys of fetched parts that would have been skipped
+    left_out: tuple[LeftOut, ...] = ()  # parts left out by themselves
+    dropped: tuple[Batch, ...] = ()  # batches left out whole; their manifests were not opened
+    # Parts that each conjunct of the filter ruled out, audited ones included; () if none was asked.
+    proofs: tuple[int, ...] = ()
+    # Row groups to read, by part; all of a part that is not in it. See `strata.groups`.
+    groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def fetched(self) -> list[PartRef]:
+        """Return the parts that are fetched, run by run, in the order of each run."""
+        return [ref for run in self.runs for ref in run.parts]
+
+    @cached_property
+    def skipped(self) -> list[PartRef]:
+        """Return the parts that are left out by themselves; those of `dropped` come on top.
+
+        Cost: reads their manifests again.
+        """
+        return [ref for some in self.left_out for ref in some.refs()]
+
+    @property
+    def parts_fetched(self) -> int:
+        """Return how many parts are fetched."""
+        return sum(len(run.parts) for run in self.runs)
+
+    def groups_of(self, ref: PartRef) -> tuple[int, ...]:
+        """Return the row groups of a fetched part that are read."""
+        return self.groups.get(ref.key, tuple(range(len(ref.splits))))
+
+    @property
+    def groups_fetched(self) -> int:
+        """Return how many row groups are read."""
+        return sum(len(self.groups_of(ref)) for ref in self.fetched)
+
+    @property
+    def parts_skipped(self) -> int:
+        """Return how many parts are left out, dropped batches included."""
+        parts = sum(some.parts for some in self.left_out)
+        return parts + sum(batch.parts for batch in self.dropped)
+
+    @property
+    def parts_total(self) -> int:
+        """Return how many parts hold updates at or before `as_of`."""
+        return self.parts_fetched + self.parts_skipped
+
+    @property
+    def bytes_fetched(self) -> int:
+        """Return the stored bytes of the parts that are fetched."""
+        return sum(run.parts.size_bytes for run in self.runs)
+
+    @property
+    def bytes_read(self) -> int:
+        """Return about how many stored bytes of the fetched parts lie in row groups that are read.
+
+        Errs: takes the row groups of a part for equally large.
+        """
+        if not self.groups:
+            return self.bytes_fetched
+        return sum(
+            ref.size_bytes * len(self.groups_of(ref)) // max(len(ref.splits), 1)
+            if ref.key in self.groups
+            else ref.size_bytes
+            for ref in self.fetched
+        )
+
+    @property
+    def monotonic(self) -> bool:
+        """Return whether no count can be negative: no part that is read holds a retraction.
+
+        Errs: may say no of rows whose retractions all meet what they retract.
+        """
+        return not any(run.parts.retractions for run in self.runs)
+
+    @property
+    def bytes_skipped(self) -> int:
+        """Return the stored bytes of the parts that are left out."""
+        by_part = sum(some.size_bytes for some in self.left_out)
+        return by_part + sum(batch.size_bytes for batch in self.dropped)
+
+    @property
+    def bytes_total(self) -> int:
+        """Return the stored bytes of `parts_total`."""
+        return self.bytes_fetched + self.bytes_skipped

@@ -169,13 +169,21 @@ def survey(
     judge = Judge(machine, found, settings.gc, settings.usage, now_ms, small)
     counts: dict[Fate, tuple[int, int]] = {}
     dead, others = [], []
-    for one in map(judge.judge, _listed(blob, shard_prefix(head.name))):
+    alive = alive_bytes = 0  # nearly all blobs of a large shard: nothing is made of them
+    for info in _listed(blob, shard_prefix(head.name)):
+        if info.key in found.live and not every:
+            alive, alive_bytes = alive + 1, alive_bytes + info.size_bytes
+            continue
+        one = judge.judge(info)
         blobs, size = counts.get(one.fate, (0, 0))
         counts[one.fate] = (blobs + 1, size + one.size_bytes)
         if one.fate is Fate.DEAD:
             dead.append(one)
         elif every or one.fate is Fate.UNKNOWN:
             others.append(one)
+    if alive:
+        blobs, size = counts.get(Fate.LIVE, (0, 0))
+        counts[Fate.LIVE] = (blobs + alive, size + alive_bytes)
     return replace(report, counts=counts, dead=tuple(dead), others=tuple(others)), found
 
 

@@ -185,19 +185,19 @@ def _walk(folder: Path, at: str, prefix: str) -> Iterator[BlobInfo]:
     vanishes meanwhile is left out.
     """
     try:
-        with os.scandir(folder) as entries:
-            found = sorted((e.name + "/" * e.is_dir(), e) for e in entries)
+        with os.scandir(folder) as entries:  # names alone: there may be a million of them
+            found = sorted(e.name + "/" * e.is_dir() for e in entries)
     except (FileNotFoundError, NotADirectoryError):
         return
-    for name, entry in found:
+    for name in found:
         key = at + name
         if name.startswith(".") or not (key.startswith(prefix) or prefix.startswith(key)):
             continue
         if name.endswith("/"):
-            yield from _walk(Path(entry.path), key, prefix)
+            yield from _walk(folder / name, key, prefix)
         elif key.startswith(prefix):
             with suppress(FileNotFoundError):
-                info = entry.stat()
+                info = os.stat(f"{folder}/{name}")  # noqa: PTH116  a million times
                 yield BlobInfo(key, info.st_size, info.st_mtime_ns // 1_000_000)
 
 

@@ -50,6 +50,9 @@ class Kind(StrEnum):
     STAGED = "staged"
 
 
+_KINDS: Final = frozenset(Kind)
+
+
 @dataclass(frozen=True, slots=True)
 class BlobKey:
     """A parsed blob key; `str()` gives the key back."""
@@ -256,7 +259,7 @@ def parse_key(key: str) -> BlobKey:
     root, _, rest = key.partition("/")
     shard, _, rest = rest.partition("/")
     kind, _, name = rest.partition("/")
-    if root != _ROOT or kind not in set(Kind) or not name:
+    if root != _ROOT or kind not in _KINDS or not name:
         raise InvalidRequest("not a blob key of a shard", key=key)
     return BlobKey(check_name(shard), Kind(kind), name)
 

@@ -7,26 +7,33 @@ needs nobody, and it does not matter whether Airflow is up.
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from typing import Final
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from strata.audit.parts import PartTask, check_part
-from strata.audit.soft import Evaluator, Skipped, decide_all, judge, quarantine_of, sample
+from strata.audit.batches import Looked, look, readable, verdicts_of
+from strata.audit.compare import ColumnCount, total
+from strata.audit.format import check_parts, forget
+from strata.audit.soft import (
+    Decisions,
+    Evaluator,
+    Skipped,
+    decide_all,
+    judge,
+    quarantine_of,
+    sample,
+)
 from strata.audit.verdict import FORMAT_CHECK, Summary, Verdict, count, verdict_table
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
-from strata.format.manifest import part_refs, stats_rows
 from strata.machine import Machine
 from strata.model.runner import Runner
 from strata.model.settings import RolloutSettings
 from strata.model.time import format_time
-from strata.plan import load_manifest
 from strata.rollout.evidence import Counts
 from strata.rollout.ladder import SKIPPING, record
 from strata.state.state import State
@@ -55,6 +62,7 @@ class ValidationReport:
     mode_before: str
     mode_after: str
     verdict_key: str | None  # the blob that holds the verdicts; None when nothing was checked
+    columns: tuple[ColumnCount, ...] = ()  # what the format check compared
 
     @property
     def mismatches(self) -> tuple[Verdict, ...]:
@@ -75,6 +83,7 @@ class Scope:
     percent: int | None = None  # share of the would-be-skipped parts that is fetched; see `share`
     parts: frozenset[str] | None = None  # only these part keys, to replay a finding; None: all
     check_format: bool = True
+    format_percent: int = 100  # share of all parts whose format is checked; manifests always are
     gates: RolloutSettings = DEFAULT_GATES
 
     def share(self, state: State) -> int:
@@ -102,29 +111,28 @@ def validate_shard(
     """
     machine = Machine(stores)
     state = machine.load(name)
-    _require(state, stores, scope)
-    found = [_soft(stores, state, check, evaluate, scope) for check in checks]
+    looked = look(stores, state)
+    _require(state, looked, scope)
+    whole = readable(state, looked)
+    found = [_soft(stores, whole, check, evaluate, scope) for check in checks]
+    columns: tuple[ColumnCount, ...] = ()
     if scope.check_format:
-        found.append(_format(stores, state, runner, scope))
+        summary, some, columns = _format(stores, state, looked, runner, scope)
+        found.append((summary, some))
+    elif bad := [v for v in verdicts_of(state, looked, scope.run) if v.outcome != "clean"]:
+        found.append((_format_summary(scope, state, looked, [], bad, 0.0), bad))
     verdicts = [verdict for _, some in found for verdict in some]
     after, key = _record(machine, stores, state, scope, verdicts)
+    forget(stores, name, scope.run)
     return ValidationReport(
         name, scope.run, tuple(summary for summary, _ in found), tuple(verdicts),
-        state.rollout.mode, after.rollout.mode, key,
+        state.rollout.mode, after.rollout.mode, key, columns,
     )  # fmt: skip
 
 
-def _manifests(state: State, stores: Stores) -> Iterator[pa.Table]:
-    for batch in state.batches:
-        if batch.manifest is not None:
-            yield load_manifest(stores, state, batch)
-
-
-def _require(state: State, stores: Stores, scope: Scope) -> None:
-    if scope.parts is None:
-        return
-    known = {ref.key for manifest in _manifests(state, stores) for ref in part_refs(manifest)}
-    for part in scope.parts - known:
+def _require(state: State, looked: Sequence[Looked], scope: Scope) -> None:
+    known = {ref.key for one in looked for ref in one.refs}
+    for part in (scope.parts or frozenset()) - known:
         raise InvalidRequest(
             "the shard has no such part (any more)",
             shard=state.name, part=part, cure="compaction may have replaced it",
@@ -137,62 +145,94 @@ def _soft(
     started = time.monotonic()
     filter = check.filter
     decisions = decide_all(stores, state, filter)
-    least = scope.gates.sample_parts if scope.percent is None else 0
-    chosen: list[Skipped] = sample(decisions.skipped, scope.share(state), scope.run, least)
-    if scope.parts is not None:
-        chosen = [s for s in decisions.skipped if s.ref.key in scope.parts]
-    results = evaluate(filter, [s.ref for s in chosen]) if chosen else []
-    by_part = {result.part: result for result in results}
-    pairs = [(skipped, by_part.get(skipped.ref.key)) for skipped in chosen]
+    chosen = _chosen(state, decisions.skipped, scope)
+    tightened = _chosen(state, decisions.tightened, scope)
+    came = {r.part: r for r in evaluate(filter, [s.ref for s in chosen])} if chosen else {}
+    if tightened:
+        groups = {s.ref.key: s.groups for s in tightened}
+        came |= {r.part: r for r in evaluate(filter, [s.ref for s in tightened], groups)}
+    pairs = [(one, came.get(one.ref.key)) for one in (*chosen, *tightened)]
     verdicts = judge(stores, state, filter, pairs, run=scope.run, check=check.name)
-    summary = Summary(
+    return _soft_summary(state, check, decisions, scope, verdicts, started), verdicts
+
+
+def _chosen(state: State, skipped: Sequence[Skipped], scope: Scope) -> list[Skipped]:
+    if scope.parts is not None:
+        return [s for s in skipped if s.ref.key in scope.parts]
+    least = scope.gates.sample_parts if scope.percent is None else 0
+    return sample(skipped, scope.share(state), scope.run, least)
+
+
+def _soft_summary(
+    state: State,
+    check: Check,
+    decisions: Decisions,
+    scope: Scope,
+    verdicts: Sequence[Verdict],
+    started: float,
+) -> Summary:
+    filter = check.filter
+    return Summary(
         scope.run, state.name, check.name, filter.sql,
         now=format_time(filter.now_low // 1000),
         parts_total=decisions.parts_total, bytes_total=decisions.bytes_total,
         parts_skipped=len(decisions.skipped),
         bytes_skipped=sum(s.ref.size_bytes for s in decisions.skipped),
-        checked_parts=len(chosen), parts_without_stats=decisions.parts_without_stats,
-        seconds=round(time.monotonic() - started, 3), **_counts(verdicts),
+        parts_tightened=len(decisions.tightened),
+        bytes_tightened=sum(s.size_bytes for s in decisions.tightened),
+        checked_parts=len(verdicts), parts_without_stats=decisions.parts_without_stats,
+        percent=scope.share(state), seconds=round(time.monotonic() - started, 3),
+        **_counts(verdicts),
     )  # fmt: skip
-    return summary, verdicts
 
 
 def _format(
-    stores: Stores, state: State, runner: Runner, scope: Scope
-) -> tuple[Summary, list[Verdict]]:
+    stores: Stores, state: State, looked: Sequence[Looked], runner: Runner, scope: Scope
+) -> tuple[Summary, list[Verdict], tuple[ColumnCount, ...]]:
     started = time.monotonic()
-    tasks = [
-        PartTask(scope.run, state.name, stores.settings, ref, state.relations, _row_bytes(row))
-        for manifest in _manifests(state, stores)
-        for ref, row in zip(part_refs(manifest), stats_rows(manifest), strict=True)
-        if scope.parts is None or ref.key in scope.parts
-    ]
-    verdicts = list(runner(check_part, tasks))
-    summary = Summary(
-        scope.run, state.name, FORMAT_CHECK, sql="", now="",
-        parts_total=len(tasks), bytes_total=sum(t.ref.size_bytes for t in tasks),
-        parts_skipped=0, bytes_skipped=0, checked_parts=len(tasks),
-        parts_without_stats=sum(t.stats is None for t in tasks),
-        seconds=round(time.monotonic() - started, 3), **_counts(verdicts),
+    checked = check_parts(
+        stores, state, looked, runner,
+        run=scope.run, percent=scope.format_percent, parts=scope.parts,
     )  # fmt: skip
-    return summary, verdicts
+    manifests = verdicts_of(state, looked, scope.run)
+    if scope.parts is not None:
+        manifests = [v for v in manifests if v.outcome != "clean"]
+    parts = [one.verdict for one in checked]
+    counts = total([column for one in checked for column in one.columns])
+    took = time.monotonic() - started
+    summary = _format_summary(scope, state, looked, parts, manifests, took)
+    return summary, [*manifests, *parts], counts
 
 
-def _row_bytes(row: pa.RecordBatch | None) -> bytes | None:
-    if row is None:
-        return None
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, row.schema) as writer:
-        writer.write_batch(row)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+def _format_summary(
+    scope: Scope,
+    state: State,
+    looked: Sequence[Looked],
+    parts: Sequence[Verdict],
+    manifests: Sequence[Verdict],
+    took: float,
+) -> Summary:
+    """Return the counts of a format check: parts are counted, faults of manifests as well."""
+    refs = [ref for one in looked for ref in one.refs]
+    counts = _counts(parts)
+    counts["mismatches"] += count(manifests, "mismatch")
+    return Summary(
+        scope.run, state.name, FORMAT_CHECK, sql="", now="",
+        parts_total=len(refs), bytes_total=sum(ref.size_bytes for ref in refs),
+        parts_skipped=0, bytes_skipped=0, parts_tightened=0, bytes_tightened=0,
+        checked_parts=len(parts),
+        parts_without_stats=sum(ref.stats_version is None for ref in refs),
+        percent=scope.format_percent, seconds=round(took, 3), **counts,
+    )  # fmt: skip
 
 
 def _counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
     """Return the counts of a summary; an audited part was judged, whatever the judgement."""
+    judged = [v for v in verdicts if v.outcome in ("clean", "mismatch")]
     return {
-        "audited_parts": count(verdicts, "clean") + count(verdicts, "mismatch"),
-        "rows": sum(verdict.rows for verdict in verdicts),
+        "audited_parts": len(judged),
+        "audited_bytes": sum(v.size_bytes for v in judged),
+        "rows": sum(v.rows for v in verdicts),
         "mismatches": count(verdicts, "mismatch"),
         "errors": count(verdicts, "failed"),
         "missing": count(verdicts, "missing"),

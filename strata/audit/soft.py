@@ -7,10 +7,10 @@ mismatch. The evaluator is a parameter, so that the engine does not know Spark.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,9 @@ from strata.errors import Corrupt, Unavailable
 from strata.expr.calendar import DAY_US
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr
+from strata.expr.spec import Flags
 from strata.format.manifest import PartRef, part_refs
+from strata.groups import row_groups, wants_groups
 from strata.plan import batch_stats, load_manifest, may_matter, part_stats, suspects
 from strata.prune import decide
 from strata.prune.decide import split
@@ -32,6 +34,7 @@ from strata.stats.collect import collect
 from strata.stats.wire import column_name
 from strata.store.open import Stores
 
+NO_GROUPS: Final[Mapping[str, tuple[int, ...]]] = {}
 INSTANTS: Final = 4  # steps in which the span of a clock is judged; each reads the parts again
 
 
@@ -47,7 +50,17 @@ class Evaluated:
     corrupt: bool = False  # the stored bytes contradict the state
 
 
-Evaluator = Callable[[Filter, Sequence[PartRef]], list[Evaluated]]
+Groups = Mapping[str, tuple[int, ...]]  # row groups by part; all of a part that is not in it
+
+
+class Evaluator(Protocol):
+    """Runs a filter on the rows of parts, or of some row groups of them."""
+
+    def __call__(
+        self, filter: Filter, refs: Sequence[PartRef], groups: Groups = NO_GROUPS, /
+    ) -> list[Evaluated]:
+        """Return what each part gave; a part that is missing in it did not come back."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +71,20 @@ class Skipped:
     batch: Batch
     by_batch: bool  # the union in the state already drops the whole batch
     stats: pa.RecordBatch  # one row of the manifest's statistics
+    groups: tuple[int, ...] = ()  # the row groups that are left out of a part that is kept
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows are left out."""
+        if not self.groups:
+            return self.ref.rows
+        ends = [*(split.row for split in self.ref.splits[1:]), self.ref.rows]
+        return sum(ends[i] - self.ref.splits[i].row for i in self.groups)
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the stored bytes of these rows, about."""
+        return self.ref.size_bytes * self.rows // max(self.ref.rows, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +95,7 @@ class Decisions:
     bytes_total: int
     skipped: tuple[Skipped, ...]
     parts_without_stats: int
+    tightened: tuple[Skipped, ...] = ()  # kept parts of which row groups are left out
 
 
 def instants(filter: Filter) -> list[int]:
@@ -90,6 +118,7 @@ def decide_all(stores: Stores, state: State, filter: Filter) -> Decisions:
     Cost: reads every manifest.
     """
     skipped: list[Skipped] = []
+    tightened: list[Skipped] = []
     total = size = without = 0
     quarantine = state.rollout.quarantine
     for batch in state.batches:
@@ -102,12 +131,32 @@ def decide_all(stores: Stores, state: State, filter: Filter) -> Decisions:
         size += sum(ref.size_bytes for ref in refs)
         without += sum(ref.stats_version is None for ref in refs)
         keep = decide(filter, statistics, state.relation, quarantine=quarantine).keep
-        keep |= suspects(state, manifest)  # a read fetches them: there is no skip to judge
+        suspect = suspects(state, manifest)
+        keep |= suspect  # a read fetches them: there is no skip to judge
         by_batch = not may_matter(state, batch, filter)
         for index in range(len(refs)) if by_batch else np.flatnonzero(~keep):
             row = statistics.slice(int(index), 1).combine_chunks().to_batches()[0]
             skipped.append(Skipped(refs[int(index)], batch, by_batch, row))
-    return Decisions(total, size, tuple(skipped), without)
+        if not by_batch:
+            known = keep & ~suspect
+            tightened += _tightened(state, filter, batch, manifest, statistics, known)
+    return Decisions(total, size, tuple(skipped), without, tuple(tightened))
+
+
+def _tightened(
+    state: State, filter: Filter, batch: Batch, manifest: pa.Table, stats: pa.Table, keep: Flags
+) -> Iterator[Skipped]:
+    """Yield the kept parts of which a read leaves out row groups, as `strata.plan` does."""
+    if not keep.any() or not wants_groups(filter, state.relation):
+        return
+    rows = pa.array(np.flatnonzero(keep))
+    some, known = manifest.take(rows), stats.take(rows)
+    chosen = row_groups(filter, some, known, state.relations, state.rollout.quarantine)
+    for index, ref in enumerate(part_refs(some)) if chosen else ():
+        if ref.key in chosen:
+            left = tuple(i for i in range(len(ref.splits)) if i not in chosen[ref.key])
+            row = known.slice(index, 1).combine_chunks().to_batches()[0]
+            yield Skipped(ref, batch, by_batch=False, stats=row, groups=left)
 
 
 def sample(skipped: Sequence[Skipped], percent: int, salt: str, least: int = 0) -> list[Skipped]:
@@ -150,8 +199,8 @@ def _blank(state: State, filter: Filter, skipped: Skipped, run: str, check: str)
     """Return the verdict on a part of which nothing came back."""
     ref = skipped.ref
     return Verdict(
-        run, state.name, check, filter.sql, ref.key, "missing", 0, 0, ref.size_bytes, ref.layout,
-        stats_version=ref.stats_version or 0, code_version=__version__,
+        run, state.name, check, filter.sql, ref.key, "missing", 0, 0, skipped.size_bytes,
+        layout=ref.layout, stats_version=ref.stats_version or 0, code_version=__version__,
         stratum=f"{stratum(filter.expr, ref.layout)} × {kind_of(filter.expr, skipped)}",
         error="no result came back",
         replay=replay_command(state.name, filter, ref.key),
@@ -177,15 +226,20 @@ def _verdict(
             suspects=skipped.ref.key,
         )  # fmt: skip
     if not result.accepted and not result.error:
-        if result.rows == skipped.ref.rows:
+        if result.rows == skipped.rows:
             return replace(read, outcome="clean")
-        return replace(read, error=f"{result.rows} of {skipped.ref.rows} rows came back")
+        return replace(read, error=f"{result.rows} of {skipped.rows} rows came back")
     lies = explain_mismatch(stores, state, filter, skipped)
     if lies:
         words = sorted({str(lie.column_id) for lie in lies})
         return replace(
             read, outcome="mismatch", column=lies[0].column, bound="; ".join(map(str, lies)),
             suspects=" ".join(words),
+        )  # fmt: skip
+    if skipped.groups:
+        return replace(
+            read, outcome="mismatch", column="splits", suspects=skipped.ref.key,
+            bound=f"row groups {skipped.groups} were left out by their recorded keys",
         )  # fmt: skip
     guilty = proving(state, filter, skipped)
     column, bound = blame_rule(guilty)
@@ -273,11 +327,11 @@ def stratum(expr: Expr, layout: str) -> str:
 def kind_of(expr: Expr, skipped: Skipped) -> str:
     """Return what the statistics were that a part would be skipped by: for the stratum.
 
-    `union`: those of its batch; `partial`: some column of the filter has none; `shortened`: some
-    bound is looser than the data; else `exact`.
+    `union`: those of its batch; `row groups`: the keys at which these begin; `partial`: some
+    column of the filter has none; `shortened`: some bound is looser than the data; else `exact`.
     """
-    if skipped.by_batch:
-        return "union"
+    if skipped.by_batch or skipped.groups:
+        return "union" if skipped.by_batch else "row groups"
     prefixes = {column_name(i) for i in columns_of(expr)}
     used = [n for n in skipped.stats.schema.names if n.split("$")[0].split("/")[0] in prefixes]
     values = [v for n in used if (v := skipped.stats.column(n)[0].as_py()) is not None]

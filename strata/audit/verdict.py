@@ -69,8 +69,12 @@ class Summary:
     bytes_total: int
     parts_skipped: int  # would be skipped
     bytes_skipped: int
+    parts_tightened: int  # kept, but some of their row groups would be skipped
+    bytes_tightened: int  # of these row groups
+    percent: int  # share of the skipped parts, or of all for the format, that was to be fetched
     checked_parts: int  # planned for fetching
     audited_parts: int  # fetched and judged: clean or mismatch
+    audited_bytes: int  # stored bytes of these
     rows: int
     mismatches: int
     errors: int  # checks that failed: neither match nor mismatch

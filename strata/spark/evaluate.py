@@ -6,13 +6,14 @@ to the parts that raise it and the others still get their verdict.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from strata.audit.run import Check, Scope, ValidationReport, validate_shard
-from strata.audit.soft import Evaluated, Evaluator, instants
+from strata.audit.soft import NO_GROUPS, Evaluated, Evaluator, Groups, instants
 from strata.errors import Corrupt, StrataError
 from strata.expr.filter import Filter
 from strata.filters import RegisteredFilter
@@ -20,6 +21,7 @@ from strata.format.manifest import PartRef
 from strata.machine import Machine
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
+from strata.receipts import keep_receipt
 from strata.spark.catalyst import referenced
 from strata.spark.failures import engine_error
 from strata.spark.registered import analysed
@@ -37,27 +39,32 @@ def spark_evaluator(
 ) -> Evaluator:
     """Return the evaluator that runs filters in this session."""
 
-    def evaluate(filter: Filter, refs: Sequence[PartRef]) -> list[Evaluated]:
-        return _evaluate(spark, store, relations, filter, list(refs))
+    def evaluate(
+        filter: Filter, refs: Sequence[PartRef], groups: Groups = NO_GROUPS, /
+    ) -> list[Evaluated]:
+        return _evaluate(_Judge(spark, store, tuple(relations), filter, groups), list(refs))
 
     return evaluate
 
 
-def _evaluate(
-    spark: SparkSession,
-    store: StoreSettings,
-    relations: Sequence[Relation],
-    filter: Filter,
-    refs: list[PartRef],
-) -> list[Evaluated]:
+@dataclass(frozen=True)
+class _Judge:
+    """A filter, and what reading rows for it takes."""
+
+    spark: SparkSession
+    store: StoreSettings
+    relations: tuple[Relation, ...]
+    filter: Filter
+    groups: Groups
+
+
+def _evaluate(judge: _Judge, refs: list[PartRef]) -> list[Evaluated]:
     try:
-        found = _count(spark, store, relations, filter, refs)
+        found = _count(judge, refs)
     except Exception as error:
         if len(refs) > 1:
             half = len(refs) // 2
-            return _evaluate(spark, store, relations, filter, refs[:half]) + _evaluate(
-                spark, store, relations, filter, refs[half:]
-            )
+            return _evaluate(judge, refs[:half]) + _evaluate(judge, refs[half:])
         return [_failure(refs[0], error)]
     rows = {row[PART]: row for row in found}
     return [
@@ -68,20 +75,17 @@ def _evaluate(
     ]
 
 
-def _count(
-    spark: SparkSession,
-    store: StoreSettings,
-    relations: Sequence[Relation],
-    filter: Filter,
-    refs: Sequence[PartRef],
-) -> list[Mapping[str, Any]]:
+def _count(judge: _Judge, refs: Sequence[PartRef]) -> list[Mapping[str, Any]]:
     """Return rows and accepted rows of each part that has any; one query."""
-    relation = relations[-1]
-    names = [relation.by_id[i].name for i in referenced(spark, relation, filter.sql)]
-    rows = part_rows(spark, store, relations, refs, names, part_column=PART)
+    relation, filter = judge.relations[-1], judge.filter
+    names = [relation.by_id[i].name for i in referenced(judge.spark, relation, filter.sql)]
+    rows = part_rows(
+        judge.spark, judge.store, judge.relations, refs, names, part_column=PART,
+        groups=judge.groups,
+    )  # fmt: skip
     counted = rows.groupBy(PART).agg(F.count("*").alias("rows"), F.lit(0).alias("accepted"))
     for now in instants(filter):
-        accepted = row_filter(spark, rows, filter.sql, now).groupBy(PART)
+        accepted = row_filter(judge.spark, rows, filter.sql, now).groupBy(PART)
         counted = counted.unionByName(
             accepted.agg(F.lit(0).alias("rows"), F.count("*").alias("accepted"))
         )
@@ -110,10 +114,15 @@ def validate(
 ) -> ValidationReport:
     """Validate one shard on Spark: these filters softly, and the format of its parts.
 
+    What each filter would skip is kept as a receipt, for `strata replay --shard`.
     Units: `now` in milliseconds: what now() means instead of what the filters say of it.
     Raises: InvalidRequest for a filter that Spark cannot analyse.
     """
     state = Machine(stores).load(name)
     checks = [Check(f.name, analysed(spark, state.relation, f, now)) for f in filters]
     evaluator = spark_evaluator(spark, stores.settings, state.relations)
-    return validate_shard(stores, name, checks, evaluator, spark_runner(spark), scope)
+    report = validate_shard(stores, name, checks, evaluator, spark_runner(spark), scope)
+    if scope.parts is None:  # a replay of single parts decides nothing anew
+        for check in checks:
+            keep_receipt(stores, state, check.filter)
+    return report

@@ -202,5 +202,6 @@ def test_a_damaged_and_a_lost_part_are_found(world: World, tmp_path: Path) -> No
 
     report = validate_shard(world.stores, NAME, [], world.judge, serial, Scope("run 1"))
 
-    assert {v.part for v in report.mismatches} == {damaged.key, lost.key}
-    assert all(verdict.error for verdict in report.mismatches)
+    found = {v.part: v.error for v in report.mismatches if v.layout != "manifest"}
+    assert found.keys() == {damaged.key, lost.key}
+    assert all(found.values())

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -28,15 +28,20 @@ from strata.state.state import (
     Batch,
     Commit,
     Consumed,
+    Evidence,
+    Happened,
     Hold,
     Merge,
     Progress,
+    Request,
     Rollout,
+    RolloutEntry,
     RunSummary,
     Segment,
     Spine,
     SpineBatch,
     State,
+    Stratum,
     Tombstone,
     Writer,
 )  # fmt: skip
@@ -102,11 +107,25 @@ MERGES = st.builds(
     COUNT, COUNT, st.floats(0, 1e6),
 )  # fmt: skip
 COMMITS = st.builds(Commit, TEXT, COUNT, I64, I64, COUNT, COUNT, COUNT, COUNT)
+MODE = st.sampled_from(MODES)
+EVIDENCE = st.builds(
+    Evidence, TEXT, *[COUNT] * 5, I64, *[COUNT] * 5, tuples(st.builds(Stratum, TEXT, COUNT))
+)
+ROLLOUTS = st.builds(
+    Rollout, MODE, COUNT, COUNT, TEXT, TEXT, tuples(TEXT), TEXT,
+    st.none() | st.builds(Request, MODE, COUNT, TEXT, TEXT, I64, I64, tuples(TEXT)), EVIDENCE,
+    tuples(
+        st.builds(
+            RolloutEntry, I64, st.sampled_from(get_args(Happened)), MODE, MODE, COUNT, TEXT, TEXT,
+            TEXT, *[COUNT] * 8, TEXT,
+        )
+    ),
+)  # fmt: skip
 STATES = st.builds(
     State, COUNT, COUNT, SPECS, st.lists(RELATIONS, min_size=1, max_size=2).map(tuple), I64, I64,
     st.builds(Spine, tuples(st.builds(SpineBatch, COUNT, COUNT, COUNT, tuples(BATCHES))), COUNT),
     tuples(st.builds(Hold, TEXT, I64, st.none() | I64, TEXT, COUNT)),
-    st.builds(Rollout, st.sampled_from(MODES), COUNT, COUNT, TEXT, TEXT, tuples(TEXT)),
+    ROLLOUTS,
     tuples(COMMITS), tuples(TEXT), tuples(TEXT), COUNT, COUNT, COUNT, COUNT,
     tuples(st.builds(Writer, TEXT, COUNT, I64, TEXT)),
     st.none() | st.builds(Tombstone, I64, TEXT, TEXT), tuples(MERGES),
@@ -146,7 +165,7 @@ def test_every_field_is_written() -> None:
 def test_no_field_is_left_out_of_the_strategies() -> None:
     """`st.builds` would leave a new field at its default, and not test it."""
     counts = {kind.__name__: len(fields(kind)) for kind in (State, Batch, ShardSpec, Rollout, Hold)}
-    assert counts == {"State": 22, "Batch": 16, "ShardSpec": 12, "Rollout": 6, "Hold": 5}
+    assert counts == {"State": 22, "Batch": 16, "ShardSpec": 12, "Rollout": 10, "Hold": 5}
 
 
 def test_every_type_in_the_state_is_covered_by_this_test() -> None:
@@ -165,7 +184,7 @@ def test_every_type_in_the_state_is_covered_by_this_test() -> None:
     assert {kind.__name__ for kind in seen} == {
         "State", "ShardSpec", "ColumnSpec", "SourceSpec", "TimeSpec", "StatsSpec", "RolloutSpec",
         "Relation", "Column", "ColumnType", "Field", "Spine", "SpineBatch", "Batch", "RunSummary",
-        "Hold", "Rollout", "Commit", "Writer", "Tombstone", "Merge", "Progress",
+        "Stratum", "Evidence", "Request", "RolloutEntry", "Hold", "Rollout", "Commit", "Writer", "Tombstone", "Merge", "Progress",
     }  # fmt: skip
 
 

@@ -1,0 +1,225 @@
+"""What is recorded of one part against what its bytes hold, statement by statement.
+
+Every figure of the manifest is computed anew from the decoded rows; the row codec and the columns
+are decoded apart and compared; statistics are collected anew. Nothing here knows a filter.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from strata.audit.blame import find_lies
+from strata.crossing import migrated
+from strata.errors import Corrupt
+from strata.format.columns import D, T
+from strata.format.digest import content_digest
+from strata.format.manifest import PartRef
+from strata.format.part import read_footer, read_part, validate_part
+from strata.model.schema import Relation
+from strata.stats.collect import collect
+from strata.stats.trim import kept_names
+from strata.stats.wire import parse_name
+from strata.updates.order import encode_keys, is_sorted
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One disagreement."""
+
+    what: str  # the column or property at fault
+    statement: str  # recorded against found
+    suspect: str = ""  # the id of the column whose statistics lied; empty: the part itself
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnCount:
+    """What was compared of one column, and what was wrong; adds up over parts."""
+
+    column: str
+    parts: int = 0
+    values: int = 0  # row codec against columns
+    differing: int = 0  # of these
+    statistics: int = 0  # recorded places of the column: itself and what is inside it
+    lies: int = 0  # statements of these that do not enclose the rows
+    kept_missing: int = 0  # places that the shard's keep list protects, and that are not there
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """All about one part."""
+
+    rows: int
+    findings: tuple[Finding, ...]
+    columns: tuple[ColumnCount, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What is said of a part: the reference, its statistics, and what the shard wants kept."""
+
+    ref: PartRef
+    stats: pa.RecordBatch | None  # one row; None: it has none
+    relations: tuple[Relation, ...]
+    keep: tuple[str, ...]
+
+
+def compare_part(recorded: Recorded, data: bytes) -> Checked:
+    """Return every disagreement between what is recorded of a part and its bytes.
+
+    Raises: Corrupt for bytes that cannot be read.
+    """
+    ref, footer = recorded.ref, read_footer(data)
+    relation = _written(recorded, footer.relation_version)
+    batches = list(read_part(data, relation, relations=recorded.relations))
+    updates = pa.Table.from_batches(batches) if batches else None
+    if updates is None or not updates.num_rows:
+        return Checked(0, () if ref.rows == 0 else (_said("rows", ref.rows, 0),), ())
+    said = (("layout", ref.layout, footer.layout),
+            ("relation_version", ref.relation_version, footer.relation_version),
+            *_figures(ref, updates, relation, len(data)))  # fmt: skip
+    findings = [_said(*one) for one in said if one[1] != one[2]]
+    findings += _order(ref, updates, relation)
+    findings += _splits(ref, updates, relation, data)
+    counts = {column.id: Counter(parts=1) for column in relation.columns}
+    if footer.layout == "both":
+        findings += _halves(recorded, data, relation, counts)
+    if recorded.stats is not None:
+        findings += _statistics(recorded, recorded.stats, updates, relation, counts)
+    names = {c.id: c.name for r in recorded.relations for c in r.columns}
+    columns = tuple(ColumnCount(names[i], **count) for i, count in counts.items())
+    return Checked(updates.num_rows, tuple(findings), columns)
+
+
+def _written(recorded: Recorded, version: int) -> Relation:
+    for relation in recorded.relations:
+        if relation.version == version:
+            return relation
+    raise Corrupt("a part is of a relation version that the shard does not have", version=version)
+
+
+def _said(what: str, recorded: object, found: object) -> Finding:
+    return Finding(what, f"{what} recorded {recorded}, the part has {found}")
+
+
+def _figures(
+    ref: PartRef, updates: pa.Table, relation: Relation, size: int
+) -> Iterator[tuple[str, object, object]]:
+    yield "size_bytes", ref.size_bytes, size
+    yield "rows", ref.rows, updates.num_rows
+    yield "diffs_sum", ref.diffs_sum, pc.sum(updates[D]).as_py() or 0
+    yield "digest", ref.digest, content_digest(updates, relation)
+    yield "retractions", ref.retractions, bool(pc.any(pc.less(updates[D], 0)).as_py())
+    times = pc.min_max(updates[T]).as_py()
+    yield "t_low", ref.t_low, times["min"]
+    yield "t_high", ref.t_high, times["max"]
+
+
+def _order(ref: PartRef, updates: pa.Table, relation: Relation) -> Iterator[Finding]:
+    if ref.order != relation.sort_ids:
+        return
+    if not is_sorted(updates, relation):
+        yield Finding("order", "the rows are not sorted as recorded")
+        return
+    first, last = _keys(updates, [0, updates.num_rows - 1], relation)
+    if ref.key_low > first:
+        yield Finding("key_low", "key_low lies above the first row")
+    if ref.key_high is not None and ref.key_high < last:
+        yield Finding("key_high", "key_high lies below the last row")
+
+
+def _splits(ref: PartRef, updates: pa.Table, relation: Relation, data: bytes) -> Iterator[Finding]:
+    """Yield where row groups do not begin at the row, or with the key, that is recorded.
+
+    A key may be cut, so it has to begin the row's own. Else a reader would look for rows of a
+    group between bounds that are not its.
+    """
+    if not ref.splits:
+        return
+    meta = pq.ParquetFile(pa.BufferReader(data)).metadata
+    starts = [0]
+    for i in range(meta.num_row_groups - 1):
+        starts.append(starts[-1] + meta.row_group(i).num_rows)
+    recorded = [split.row for split in ref.splits]
+    if recorded != starts:
+        yield _said("splits", f"row groups at {recorded}", starts)
+        return
+    if ref.order != relation.sort_ids:
+        return
+    keys = _keys(updates, starts, relation)
+    wrong = [i for i, split in enumerate(ref.splits) if not keys[i].startswith(split.key)]
+    if wrong:
+        yield Finding("splits", f"row group {wrong[0]} does not begin with the recorded key")
+
+
+def _keys(updates: pa.Table, rows: Sequence[int], relation: Relation) -> list[bytes]:
+    found: list[bytes] = encode_keys(updates.take(rows).combine_chunks(), relation).to_pylist()
+    return found
+
+
+def _halves(
+    recorded: Recorded, data: bytes, relation: Relation, counts: dict[int, Counter[str]]
+) -> Iterator[Finding]:
+    check = validate_part(data, relation, relations=recorded.relations)
+    for number, wrong in check.invalid.items():
+        counts[number]["values"] += check.valid.get(number, 0) + wrong
+        counts[number]["differing"] += wrong
+        if wrong:
+            name = relation.by_id[number].name
+            yield Finding(name, f"{name}: row codec and columns differ in {wrong} rows")
+    for number in check.valid.keys() - check.invalid.keys():
+        counts[number]["values"] += check.valid[number]
+
+
+def _statistics(
+    recorded: Recorded,
+    stats: pa.RecordBatch,
+    updates: pa.Table,
+    written: Relation,
+    counts: dict[int, Counter[str]],
+) -> Iterator[Finding]:
+    """Yield what recorded statistics say that the rows do not, also of columns added later."""
+    newest = recorded.relations[-1]
+    younger = tuple(c for c in newest.columns if c.id not in written.by_id)
+    judged = [(updates, written)]
+    if younger:
+        only = Relation(newest.version, younger, (), ())
+        judged.append((migrated(updates, written, newest), only))
+    there = {n for n in stats.schema.names if stats.column(n)[0].is_valid}
+    for rows, relation in judged:
+        truth = collect(rows, relation)
+        _count(counts, relation, there, truth, recorded.keep)
+        for lie in find_lies(stats, truth, relation):
+            counts.setdefault(lie.column_id, Counter(parts=1))["lies"] += 1
+            yield Finding(lie.column, str(lie), str(lie.column_id))
+
+
+def _count(
+    counts: dict[int, Counter[str]],
+    relation: Relation,
+    there: set[str],
+    truth: pa.RecordBatch,
+    keep: Sequence[str],
+) -> None:
+    for name in there:
+        parsed = parse_name(name)
+        if parsed is not None and parsed[0] in relation.by_id:
+            counts.setdefault(parsed[0], Counter(parts=1))["statistics"] += 1
+    possible = [n for n in truth.schema.names if truth.column(n)[0].is_valid]
+    for name in kept_names(possible, relation, keep) - there:
+        parsed = parse_name(name)
+        if parsed is not None:
+            counts.setdefault(parsed[0], Counter(parts=1))["kept_missing"] += 1
+
+
+def total(columns: Sequence[ColumnCount]) -> tuple[ColumnCount, ...]:
+    """Return the counts of each column added up, in the order of first appearance."""
+    sums: dict[str, Counter[str]] = {}
+    for one in columns:
+        known = sums.setdefault(one.column, Counter())
+        for name in ("parts", "values", "differing", "statistics", "lies", "kept_missing"):
+            known[name] += getattr(one, name)
+    return tuple(ColumnCount(name, **count) for name, count in sums.items())

@@ -1,0 +1,145 @@
+"""The format check of a shard: parts in chunks, each kept as it is done, so that a run goes on.
+
+A run that was killed and starts again under its name does not look at a part twice: what a chunk
+found is kept beside the verdicts until the run is recorded. Only clean verdicts are taken over,
+and only if everything that is recorded of the part is the same.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from functools import partial
+from hashlib import blake2b
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+
+from strata.audit.batches import Looked
+from strata.audit.compare import ColumnCount
+from strata.audit.parts import PartTask, PartVerdict, check_part, missing
+from strata.audit.verdict import Verdict
+from strata.errors import InvalidRequest
+from strata.format.manifest import stats_rows
+from strata.model.runner import Runner
+from strata.rollout.basis import basis_of
+from strata.state.state import State
+from strata.store import keys
+from strata.store.open import Stores
+from strata.store.retry import retry
+
+CHUNK_BYTES: Final = 256 * 1024 * 1024  # of parts that are checked between two notes
+CHUNK_PARTS: Final = 1000
+Known = dict[str, PartVerdict]  # by the fingerprint of what was checked
+
+
+def check_parts(  # noqa: PLR0913 - options, by name
+    stores: Stores,
+    state: State,
+    looked: Sequence[Looked],
+    runner: Runner,
+    *,
+    run: str,
+    percent: int = 100,
+    parts: frozenset[str] | None = None,
+) -> list[PartVerdict]:
+    """Return the verdicts on the chosen parts, in the order of the manifests.
+
+    `percent`: a reproducible share of them; `parts`: only these.
+    Cost: reads each chosen part once, all columns.
+    """
+    tasks = [t for t in _tasks(stores, state, looked, run)
+             if (t.ref.key in parts if parts is not None else _sampled(t, percent))]  # fmt: skip
+    basis = basis_of(state)
+    names = [_fingerprint(task, basis) for task in tasks]
+    known = _taken_up(stores, state.name, run)
+    left = [task for task, name in zip(tasks, names, strict=True) if name not in known]
+    for chunk in _chunks(left):
+        found = zip(chunk, runner(check_part, chunk), strict=False)
+        done = {_fingerprint(task, basis): verdict for task, verdict in found}
+        known |= done
+        _keep(stores, state.name, run, done)
+    return [known.get(n) or missing(t) for t, n in zip(tasks, names, strict=True)]
+
+
+def forget(stores: Stores, shard: str, run: str) -> None:
+    """Drop the notes of a run that is recorded; what is left is dropped with old verdicts."""
+    for info in retry(lambda: list(stores.blob.list(_prefix(shard, run)))):
+        stores.blob.delete(info.key)
+
+
+def _tasks(stores: Stores, state: State, looked: Sequence[Looked], run: str) -> Iterator[PartTask]:
+    keep = state.spec.stats.keep
+    for one in looked:
+        rows = [] if one.manifest is None else stats_rows(one.manifest)
+        for ref, row in zip(one.refs, rows, strict=True):
+            yield PartTask(
+                run, state.name, stores.settings, ref, state.relations, _row_bytes(row), keep
+            )
+
+
+def _row_bytes(row: pa.RecordBatch | None) -> bytes | None:
+    if row is None:
+        return None
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, row.schema) as writer:
+        writer.write_batch(row)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def _sampled(task: PartTask, percent: int) -> bool:
+    if percent >= 100:
+        return True
+    digest = blake2b(f"{task.run}\0{task.ref.key}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") * 100 < percent << 64
+
+
+def _fingerprint(task: PartTask, basis: str) -> str:
+    """Return what a verdict is about: the part and all that is recorded of it, and the code."""
+    said = f"{basis}\0{task.ref!r}\0{task.keep}\0{[r.version for r in task.relations]}".encode()
+    return blake2b(said + (task.stats or b""), digest_size=16).hexdigest()
+
+
+def _chunks(tasks: Sequence[PartTask]) -> Iterator[list[PartTask]]:
+    chunk: list[PartTask] = []
+    size = 0
+    for task in tasks:
+        if chunk and (size >= CHUNK_BYTES or len(chunk) >= CHUNK_PARTS):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(task)
+        size += task.ref.size_bytes
+    if chunk:
+        yield chunk
+
+
+def _prefix(shard: str, run: str) -> str:
+    return keys.check_notes_prefix(shard, blake2b(run.encode(), digest_size=10).hexdigest())
+
+
+def _keep(stores: Stores, shard: str, run: str, done: Known) -> None:
+    clean = [
+        {"of": name, "verdict": asdict(one.verdict), "columns": [asdict(c) for c in one.columns]}
+        for name, one in done.items()
+        if one.verdict.outcome == "clean"
+    ]
+    if clean:
+        data = orjson.dumps(clean)
+        key = f"{_prefix(shard, run)}{keys.content_hash(data)}.json"
+        with suppress(InvalidRequest):  # write-once, and the same bytes are there
+            retry(partial(stores.blob.set, key, data))
+
+
+def _taken_up(stores: Stores, shard: str, run: str) -> Known:
+    known: Known = {}
+    for info in retry(lambda: list(stores.blob.list(_prefix(shard, run)))):
+        data = retry(partial(stores.blob.get, info.key))
+        with suppress(ValueError, TypeError, KeyError):  # notes are worth no failure
+            known |= {item["of"]: _decoded(item) for item in orjson.loads(data or b"[]")}
+    return known
+
+
+def _decoded(item: dict[str, Any]) -> PartVerdict:
+    columns = tuple(ColumnCount(**column) for column in item["columns"])
+    return PartVerdict(Verdict(**item["verdict"]), columns)

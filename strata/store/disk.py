@@ -197,7 +197,7 @@ def _walk(folder: Path, at: str, prefix: str) -> Iterator[BlobInfo]:
             yield from _walk(folder / name, key, prefix)
         elif key.startswith(prefix):
             with suppress(FileNotFoundError):
-                info = os.stat(f"{folder}/{name}")  # noqa: PTH116  a million times
+                info = os.stat(f"{folder}/{name}")
                 yield BlobInfo(key, info.st_size, info.st_mtime_ns // 1_000_000)
 
 

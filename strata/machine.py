@@ -193,6 +193,7 @@ class Machine:
         upper: int,
         batch: Batch | None = None,
         rejected: int = 0,
+        rejects: str | None = None,
         writer: str | None = None,
         basis: Basis | None = None,
     ) -> Appended:
@@ -203,8 +204,8 @@ class Machine:
         """
         move = partial(
             transitions.append,
-            token=token, lower=lower, upper=upper, batch=batch, rejected=rejected, writer=writer,
-            basis=basis,
+            token=token, lower=lower, upper=upper, batch=batch, rejected=rejected,
+            rejects=rejects, writer=writer, basis=basis,
         )  # fmt: skip
         try:
             return self.apply(name, move)

@@ -9,7 +9,18 @@ from collections.abc import Sequence
 import typer
 from rich.console import Console
 
-from strata.cli import collections, doctor, filters, gc, maintain, reading, rollout, schema, shards
+from strata.cli import (
+    collections,
+    doctor,
+    filters,
+    gc,
+    maintain,
+    quarantine,
+    reading,
+    rollout,
+    schema,
+    shards,
+)
 from strata.errors import StrataError
 
 app = typer.Typer(
@@ -28,6 +39,7 @@ schema.register(app)
 collections.register(app)
 gc.register(app)
 rollout.register(app)
+quarantine.register(app)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -6,6 +6,7 @@ from typing import Final
 
 from strata.errors import Conflict, InvalidRequest
 from strata.ingest.ledger import Ledger
+from strata.ingest.quarantine import catch_up, write_index
 from strata.ingest.steps import bounds
 from strata.ingest.task import NAMES_MAX, IngestReport, TaskResult, Work
 from strata.machine import Machine
@@ -38,19 +39,28 @@ class Committer:
         parts = [part for result in results for part in result.parts]
         blob, name = self.machine.stores.blob, self.state.name
         batch = write_batch(blob, name, parts, lower, upper, MIN_TIME)
+        found = [result.quarantine for result in results if result.quarantine is not None]
+        index = write_index(blob, name, work.step.token or "", found)
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                done = self._append(work, results, batch, upper_of_basis)
+                done = self._append(work, results, batch, index, upper_of_basis)
             except Conflict:
                 if attempt == ATTEMPTS or not self._still_new(work, upper_of_basis):
                     raise
                 continue
+            if index is not None:
+                catch_up(self.machine.stores, self.machine.load(name))
             report = report_of(name, done.commit, already_committed=done.already_committed)
             return counted(report, work, results)
         raise AssertionError("the last attempt returns or raises")
 
     def _append(
-        self, work: Work, results: Sequence[TaskResult], batch: Batch, upper_of_basis: int | None
+        self,
+        work: Work,
+        results: Sequence[TaskResult],
+        batch: Batch,
+        index: str | None,
+        upper_of_basis: int | None,
     ) -> Appended:
         step, name = work.step, self.state.name
         lower, upper = bounds(step)
@@ -62,8 +72,8 @@ class Committer:
         try:
             return self.machine.append(
                 name, token=step.token, lower=lower, upper=upper, batch=batch,
-                rejected=sum(result.rejected for result in results), writer=self.writer,
-                basis=replace(basis, upper=upper_of_basis),
+                rejected=sum(result.rejected for result in results), rejects=index,
+                writer=self.writer, basis=replace(basis, upper=upper_of_basis),
             )  # fmt: skip
         except InvalidRequest as error:
             known = self.machine.committed(name, step.token, upper)

@@ -16,27 +16,26 @@ from itertools import islice
 from typing import Final
 
 from strata.errors import Conflict, InvalidRequest
-from strata.ingest.changes import check_stage, resolve_task, resolve_tasks, stage_task
+from strata.ingest.changes import check_stage, stage_task
 from strata.ingest.commit import Committer, preview_of, report_of, report_of_known
 from strata.ingest.files import files_at
 from strata.ingest.ledger import Ledger
 from strata.ingest.plan import tasks
-from strata.ingest.rejects import details
+from strata.ingest.quarantine import catch_up
 from strata.ingest.run import check_task, run_task
+from strata.ingest.settle import Settler, check_rejected
 from strata.ingest.steps import again_token, files_token, interval_token, plan_steps
 from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult, Work
 from strata.ingest.updates import check_spec
 from strata.lease import Lease, held
 from strata.machine import Machine
 from strata.model.runner import Runner, serial
-from strata.model.settings import IngestSettings, Settings
+from strata.model.settings import Settings
 from strata.model.spec import LAYOUTS, ORDERED, ShardSpec, check_name
 from strata.store.open import Stores
 
 __all__ = ["files_token", "ingest", "ingest_steps", "interval_token"]
 
-FEW: Final = 10  # so many rejected rows do not fail a run, if they are at most half of it
-WHOLE_BYTES: Final = 1 << 62  # a task of so many bytes holds all files of a batch
 TRIES: Final = 5  # of an ingest without interval that other writers overtake
 
 
@@ -65,17 +64,17 @@ def ingest(  # noqa: PLR0913  the choices of one request
     and for an interval that is already written otherwise; then nothing is committed.
     """
     files = None if paths is None else tuple(files_at(settings.store.landing, paths))
+    step = Step(lower, upper, token, files, again=again)
     if again and not files:
         raise InvalidRequest("only named files are taken in again", shard=name, cure="give files")
-    one_batch = partial(_one, stores, settings, name, write_format=write_format, runner=runner)
     if lower is not None and upper is not None:
-        return one_batch(Step(lower, upper, token, files, again=again))
+        return _one(stores, settings, name, step, write_format=write_format, runner=runner)
     if files is None or lower is not None or upper is not None:
         raise InvalidRequest(
             "nothing says what to ingest",
             shard=name, cure="give files, or an interval with both lower and upper, or all",
         )  # fmt: skip
-    return _ingest_now(stores, name, Step(None, None, token, files, again=again), one_batch)
+    return ingest_now(stores, settings, name, step, write_format=write_format, runner=runner)
 
 
 def ingest_steps(  # noqa: PLR0913  the same
@@ -102,6 +101,8 @@ def ingest_steps(  # noqa: PLR0913  the same
     state = machine.load(name)
     check_spec(state.spec, state.relation)
     _check_layout(write_format)
+    if not dry_run:
+        catch_up(stores, state)
     ledger = Ledger(stores.blob, state)
     works = plan_steps(machine, settings, state, ledger, steps)
     open_works = [work for work in works if work.commit is None and not work.nothing]
@@ -116,13 +117,13 @@ def ingest_steps(  # noqa: PLR0913  the same
         worker = _worker(stores, runner, state.spec, dry_run)
         results = runner(worker, [task for group in groups for task in group])
         committer = Committer(machine, state, ledger, writer)
-        settle = partial(_settle, stores, placed, runner, committer, write_format)
+        finish: Callable[[Work, Sequence[TaskResult]], IngestReport]
         if dry_run:
-            finish: Callable[[Work, Sequence[TaskResult]], IngestReport] = partial(
-                preview_of, state
-            )
+            finish = partial(preview_of, state)
+        elif state.spec.source.envelope in ORDERED:
+            finish = Settler(stores, placed, runner, committer, write_format).settle
         else:
-            finish = settle if state.spec.source.envelope in ORDERED else committer.commit
+            finish = committer.commit
         ready = iter(groups)
         with _stopped(results):
             for work in works:
@@ -130,7 +131,7 @@ def ingest_steps(  # noqa: PLR0913  the same
                     yield report_of_known(state, work)
                 else:
                     found = list(islice(results, len(next(ready))))
-                    _check_rejected(state.spec, found)
+                    check_rejected(state.spec, work.step, found)
                     yield finish(work, found)
 
 
@@ -149,10 +150,16 @@ def _one(
     return report
 
 
-def _ingest_now(
-    stores: Stores, name: str, step: Step, one_batch: Callable[[Step], IngestReport]
+def ingest_now(
+    stores: Stores,
+    settings: Settings,
+    name: str,
+    step: Step,
+    *,
+    write_format: str | None = None,
+    runner: Runner = serial,
 ) -> IngestReport:
-    """Ingest files under the time of now, again when another writer took that time.
+    """Ingest the files of a step under the time of now, again when another writer took that time.
 
     Where rows bring their own time, the interval begins at the shard's upper, so that all times
     up to now are taken as they are.
@@ -168,7 +175,8 @@ def _ingest_now(
         now = max(state.upper, stores.clock())
         lower = now if state.spec.time.origin == "interval" else state.upper
         try:
-            return one_batch(replace(step, lower=lower, upper=now + 1, token=token, empty=False))
+            placed = replace(step, lower=lower, upper=now + 1, token=token, empty=False)
+            return _one(stores, settings, name, placed, write_format=write_format, runner=runner)
         except (Conflict, InvalidRequest):
             if machine.load(name).upper <= lower or attempt == TRIES:
                 raise
@@ -200,34 +208,6 @@ def _worker(
     return partial(stage_task if ordered else run_task, blob=blob)
 
 
-def _settle(
-    stores: Stores,
-    settings: Settings,
-    runner: Runner,
-    committer: Committer,
-    write_format: str | None,
-    work: Work,
-    found: Sequence[TaskResult],
-) -> IngestReport:
-    """Apply the changes of one batch to the shard as it is now, and commit what they come to."""
-    state = committer.machine.load(committer.state.name)
-    results = list(found)
-    if state.relation != committer.state.relation:
-        raise Conflict(
-            "the columns changed while files were read, nothing was committed",
-            shard=state.name, cure="run again",
-        )  # fmt: skip
-    staged = [result.staged for result in found if result.staged is not None]
-    if staged:
-        together = replace(settings, ingest=IngestSettings(WHOLE_BYTES))
-        [task] = tasks(together, state, work.step, layout=write_format)
-        pieces = resolve_tasks(task, state, staged, settings.ingest.task_bytes)
-        opened = stores if runner is serial else None
-        results += runner(partial(resolve_task, stores=opened), pieces)
-        _check_rejected(state.spec, results)
-    return committer.commit(work, results, upper_of_basis=state.upper)
-
-
 @contextmanager
 def _stopped(results: Iterator[TaskResult]) -> Iterator[None]:
     """Let the runner stop what it still has under way, however this ends."""
@@ -236,22 +216,3 @@ def _stopped(results: Iterator[TaskResult]) -> Iterator[None]:
     finally:
         if isinstance(results, Generator):
             results.close()
-
-
-def _check_rejected(spec: ShardSpec, results: Sequence[TaskResult]) -> None:
-    """Refuse a run that lost too many of its rows.
-
-    Raises: InvalidRequest, naming the first of them.
-    """
-    rows = sum(result.rows for result in results)
-    rejected = sum(result.rejected for result in results)
-    share = spec.source.max_rejected
-    allowed = max(share * rows, min(FEW, rows / 2)) if share > 0 else 0
-    if rejected > allowed:
-        first = next(r.first_reject for r in results if r.first_reject is not None)
-        stored = [r.quarantine for r in results if r.quarantine is not None]
-        raise InvalidRequest(
-            "too many rows are unreadable, nothing was committed",
-            **details(first), rejected=rejected, rows=rows, quarantine=stored,
-            cure="correct the files, or raise source.max_rejected",
-        )  # fmt: skip

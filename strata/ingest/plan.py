@@ -3,6 +3,7 @@
 import re
 from calendar import monthrange
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import Final
@@ -71,12 +72,15 @@ def tasks(
     assert step.lower is not None
     assert step.upper is not None
     assert step.token is not None
+    spec = state.spec
+    if step.format is not None:
+        spec = replace(spec, source=replace(spec.source, format=step.format))
     groups = pack(step.files or (), settings.ingest.task_bytes)
     starts = [0, *accumulate(len(group) for group in groups)]
     return [
         IngestTask(
             store=settings.store,
-            spec=state.spec,
+            spec=spec,
             relation=state.relation,
             layout=layout or state.spec.write_format,
             files=files,

@@ -9,6 +9,8 @@ Arrow parses; `line_starts` finds the line of a row again, and only when a row i
 
 import csv
 from collections.abc import Collection, Sequence
+from dataclasses import replace
+from io import StringIO
 from typing import Final
 
 import numpy as np
@@ -48,7 +50,11 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
     skipped = [row.number - 1 for row in invalid]  # among the records after the header
     total = table.num_rows + len(skipped)
     lines = _located(data, skipped, total)
-    malformed = [_malformed(source, row, where) for row, where in zip(invalid, lines, strict=True)]
+    line = _one_line(header)
+    malformed = [
+        replace(_malformed(source, row, where), header=line)
+        for row, where in zip(invalid, lines, strict=True)
+    ]
     if not table.num_rows and len(malformed) >= WRONG_SHAPE_ROWS:
         raise InvalidRequest(
             "no row of the file fits its header",
@@ -70,7 +76,14 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
         shown=_shown,
         locate=locate,
         malformed=malformed,
+        header=line,
     )
+
+
+def _one_line(header: Sequence[str]) -> str:
+    text = StringIO()
+    csv.writer(text, lineterminator="").writerow(header)
+    return text.getvalue()
 
 
 def line_starts(data: bytes) -> Starts:

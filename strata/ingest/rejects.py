@@ -19,12 +19,13 @@ class Reject:
     value: str | None  # the column's text; None where there is no column or the value is null
     reason: str
     raw: str  # the row as it stands in the file; for Parquet its columns as JSON
+    header: str | None = None  # of a CSV file, in one line
 
 
 def encode_rejects(rejects: Sequence[Reject]) -> bytes:
     """Return a quarantine file: JSON lines in the order given.
 
-    Shape: {"file", "line", "column", "value", "reason", "raw"} each.
+    Shape: {"file", "line", "column", "value", "reason", "raw", "header"} each.
     """
     return b"".join(orjson.dumps(asdict(r), option=orjson.OPT_APPEND_NEWLINE) for r in rejects)
 

@@ -46,6 +46,7 @@ class RawFile:
     locate: Callable[[Rows], list[Located]]  # of rows by number, ascending
     malformed: Sequence[Reject] = ()  # rows that are no rows
     lacking: Mapping[str, Sequence[bool]] = field(default_factory=dict)  # rows without a column
+    header: str | None = None  # of a CSV file, in one line
     ops: npt.NDArray[np.uint8] | None = None  # of change streams: see `strata.ingest.change`
     same: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)  # value as it was
     passed: int = 0  # messages that are no changes: tombstones, transactions, schema changes
@@ -129,7 +130,7 @@ def _note(
 def _reject(raw: RawFile, row: int, column: str, reason: str, located: Located) -> Reject:
     line, text = located
     shown = raw.shown(raw.columns[column], row) if column in raw.columns else None
-    return Reject(raw.file, line, column, shown, reason, text)
+    return Reject(raw.file, line, column, shown, reason, text, raw.header)
 
 
 def check_columns(

@@ -70,6 +70,7 @@ class Step:
     token: str | None = None  # None: from the interval, else from the files
     files: tuple[SourceFile, ...] | None = None
     empty: bool = True  # it is committed although there is no file to take in
+    format: str | None = None  # of rows of the quarantine that are read again
     again: bool = False  # files are taken in although they are in the shard already
 
 

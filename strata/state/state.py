@@ -87,6 +87,7 @@ class Commit:
     parts: int
     size_bytes: int
     rejected: int
+    rejects: str | None = None  # blob key: where the rejected rows of the batch are
 
 
 @dataclass(frozen=True, slots=True)

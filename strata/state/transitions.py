@@ -73,6 +73,7 @@ def append(  # noqa: PLR0913  these are the fields of one request
     upper: int,
     batch: Batch | None = None,
     rejected: int = 0,
+    rejects: str | None = None,
     writer: str | None = None,
     basis: Basis | None = None,
 ) -> tuple[State, Appended]:
@@ -101,8 +102,9 @@ def append(  # noqa: PLR0913  these are the fields of one request
         )  # fmt: skip
     new = batch or Batch(lower, upper, MIN_TIME)
     commit = Commit(
-        token, state.seqno + 1, lower, upper, new.updates, new.parts, new.size_bytes, rejected
-    )
+        token, state.seqno + 1, lower, upper, new.updates, new.parts, new.size_bytes, rejected,
+        rejects,
+    )  # fmt: skip
     spine = state.spine
     if upper > state.upper:
         spine = spines.insert(spine, replace(new, lower=state.upper, upper=upper))

@@ -202,7 +202,7 @@ def test_history_and_shards_tell_what_happened(cli: Cli) -> None:
         (("read", "events", "--columns", "nope"), "nope"),
         (("read", "events", "--pushdown", "maybe"), "maybe"),
         (("ingest", "events", "--from", "missing.jsonl"), "missing.jsonl"),
-        (("ingest", "events", "--lower", "0", "--upper", "5"), "interval"),
+        (("ingest", "events", "--lower", "0", "--upper", "5"), "source.paths"),
     ],
 )
 def test_a_bad_request_is_two_and_names_what_is_wrong(

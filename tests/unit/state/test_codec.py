@@ -106,7 +106,9 @@ MERGES = st.builds(
     Merge, COUNT, I64, I64, I64, I64, TEXT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT,
     COUNT, COUNT, st.floats(0, 1e6),
 )  # fmt: skip
-COMMITS = st.builds(Commit, TEXT, COUNT, I64, I64, COUNT, COUNT, COUNT, COUNT)
+COMMITS = st.builds(
+    Commit, TEXT, COUNT, I64, I64, COUNT, COUNT, COUNT, COUNT, st.none() | TEXT
+)
 MODE = st.sampled_from(MODES)
 EVIDENCE = st.builds(
     Evidence, TEXT, *[COUNT] * 5, I64, *[COUNT] * 5, tuples(st.builds(Stratum, TEXT, COUNT))
@@ -182,9 +184,11 @@ def test_every_type_in_the_state_is_covered_by_this_test() -> None:
 
     visit(State)
     assert {kind.__name__ for kind in seen} == {
-        "State", "ShardSpec", "ColumnSpec", "SourceSpec", "TimeSpec", "StatsSpec", "RolloutSpec",
+        "State", "Consumed", "Segment",
+        "ShardSpec", "ColumnSpec", "SourceSpec", "TimeSpec", "StatsSpec", "RolloutSpec",
         "Relation", "Column", "ColumnType", "Field", "Spine", "SpineBatch", "Batch", "RunSummary",
-        "Stratum", "Evidence", "Request", "RolloutEntry", "Hold", "Rollout", "Commit", "Writer", "Tombstone", "Merge", "Progress",
+        "Stratum", "Evidence", "Request", "RolloutEntry", "Hold", "Rollout", "Commit", "Writer",
+        "Tombstone", "Merge", "Progress",
     }  # fmt: skip
 
 

@@ -1,0 +1,58 @@
+"""Commands about rejected rows: quarantine show, quarantine retry."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from strata.cli.context import ConfigOption, Context, JsonOption, ShardArgument, answer, rows
+from strata.ingest.quarantine import rejected
+from strata.ingest.retry import retry_rejected
+
+Token = Annotated[
+    str | None, typer.Option("--token", help="Only rows that are missing from this batch.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the application."""
+    group = typer.Typer(help="Rows that could not be taken in.", no_args_is_help=True)
+    group.command("show")(show)
+    group.command("retry")(retry)
+    app.add_typer(group, name="quarantine")
+
+
+def show(
+    shard: ShardArgument,
+    token: Token = None,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="How many rows.")] = 20,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the rejected rows of a shard: where each stands, what is wrong with it, its text."""
+    context = Context(config)
+    found = rejected(context.stores, shard, token)
+    shown = [
+        {**row, "raw": row["raw"].decode(errors="backslashreplace")}
+        for one in found
+        for row in one.rows
+    ]
+    columns = ("token", "file", "line", "column_name", "value", "reason", "raw")
+    total = len(shown)
+    document = {"shard": shard, "rows": total, "rejected": shown[:limit]}
+    title = f"{shard}: {min(limit, total)} of {total} rejected rows"
+    answer(document, json, rows(title, shown[:limit], columns))
+
+
+def retry(
+    shard: ShardArgument,
+    token: Token = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Read rejected rows again, and take in those that can be read now."""
+    context = Context(config)
+    found = retry_rejected(context.stores, context.settings, shard, token)
+    documents = [asdict(one) for one in found]
+    columns = ("token", "rows", "taken", "reason")
+    answer({"shard": shard, "batches": documents}, json, rows(shard, documents, columns))

@@ -1,0 +1,198 @@
+"""Rejected rows as a shard of their own: `NAME.rejected`, beside the shard NAME.
+
+What a run rejects stands in blobs before its batch is committed; the commit names them
+(`Commit.rejects`), and only then are they appended to the shard of rejected rows, under a token
+made of the batch's. Whoever is killed in between leaves that to the next run (`catch_up`).
+
+`retry` gives the rows of one batch to the reader again, as a file that the ledger knows by its
+rows: doing it twice takes them in once. Then those that were read are retracted here.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+
+from strata.errors import Corrupt, InvalidRequest
+from strata.format.columns import D, T, updates_schema
+from strata.format.part import Description
+from strata.machine import Machine
+from strata.model.spec import ShardSpec, parse_spec
+from strata.model.time import MIN_TIME
+from strata.read import plan_read, scan
+from strata.state.state import Commit, State
+from strata.store import keys
+from strata.store.interface import Blob
+from strata.store.open import Stores
+from strata.store.retry import retry
+from strata.updates.order import sort_updates
+from strata.write import write_batch, write_parts
+
+SUFFIX: Final = ".rejected"
+RETRY: Final = "retry-"  # tokens of batches that bring rows of the quarantine
+TRIES: Final = 20  # of an append that other writers overtake
+COLUMNS: Final = {
+    "token": "string",  # of the batch that the row is missing from
+    "number": "int64",  # of the row among those of its batch, from 0
+    "file": "string",
+    "line": "int64",
+    "column_name": "string",
+    "value": "string",
+    "reason": "string",
+    "raw": "bytes",
+    "header": "string",  # of a CSV file: without it the row could not be read again
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Rows of the quarantine that came from one batch, and can be read as one file, by number."""
+
+    token: str
+    rows: tuple[dict[str, Any], ...]
+
+
+def rejected_shard(name: str) -> str:
+    """Return the name of the shard of rejected rows."""
+    return f"{name}{SUFFIX}"
+
+
+def write_index(blob: Blob, name: str, token: str, found: Sequence[str]) -> str | None:
+    """Store which blobs hold the rejected rows of a batch; None if there are none."""
+    if not found:
+        return None
+    data = orjson.dumps(list(found))
+    key = keys.quarantine_key(name, f"{token}/index-{keys.content_hash(data)}")
+    retry(partial(blob.set, key, data))
+    return key
+
+
+def rows_of_index(blob: Blob, index: str) -> list[dict[str, Any]]:
+    """Return the rejected rows of a batch in the order in which they were found."""
+    keys_of_rows = orjson.loads(_get(blob, index))
+    lines = [line for key in keys_of_rows for line in _get(blob, key).splitlines()]
+    return [orjson.loads(line) for line in lines]
+
+
+def _get(blob: Blob, key: str) -> bytes:
+    data = retry(partial(blob.get, key))
+    if data is None:
+        raise Corrupt("rejected rows are missing", key=key)
+    return data
+
+
+def catch_up(stores: Stores, state: State) -> int:
+    """Append rejected rows of committed batches that are not in the quarantine yet; count them.
+
+    Cost: one state if some batch has rejected rows.
+    """
+    commits = [c for c in state.commits if c.rejects and not c.token.startswith(RETRY)]
+    if not commits:
+        return 0
+    machine, name = Machine(stores), rejected_shard(state.name)
+    machine.create(_spec(name))
+    known = {commit.token for commit in machine.load(name).commits}
+    added = 0
+    for commit in commits:
+        token = _token("in", commit.token)
+        if token not in known and machine.committed(name, token) is None:
+            rows = rows_of_index(stores.blob, commit.rejects or "")
+            numbered = [_row(commit, n, row) for n, row in enumerate(rows)]
+            _append(stores, name, token, numbered, 1)
+            added += len(rows)
+    return added
+
+
+def rejected(stores: Stores, name: str, token: str | None = None) -> list[Rejected]:
+    """Return the rows in the quarantine of a shard, batch by batch.
+
+    Raises: InvalidRequest for an unknown shard. Cost: reads the quarantine.
+    """
+    machine = Machine(stores)
+    catch_up(stores, machine.load(name))
+    if rejected_shard(name) not in machine.names():
+        return []
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in _rows(stores, machine.load(rejected_shard(name))):
+        groups.setdefault((row["token"], row["header"] or ""), []).append(row)
+    return [
+        Rejected(found, tuple(sorted(rows, key=lambda row: int(row["number"]))))
+        for (found, _), rows in sorted(groups.items())
+        if token in (None, found)
+    ]
+
+
+def release(stores: Stores, name: str, token: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Retract rows that were read at last; `token` is that of the batch that has them."""
+    if rows:
+        _append(stores, rejected_shard(name), _token("out", token), rows, -1)
+
+
+def _rows(stores: Stores, state: State) -> Iterator[dict[str, Any]]:
+    plan = plan_read(stores, state)
+    for batch in scan(stores, state, plan, consolidate=True):
+        yield from batch.to_pylist()
+
+
+def _row(commit: Commit, number: int, row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "token": commit.token,
+        "number": number,
+        "file": row["file"],
+        "line": row["line"],
+        "column_name": row["column"],
+        "value": row["value"],
+        "reason": row["reason"],
+        "raw": row["raw"].encode("utf-8", "surrogatepass"),
+        "header": row.get("header"),
+    }
+
+
+def _append(
+    stores: Stores, name: str, token: str, rows: Sequence[dict[str, Any]], diff: int
+) -> None:
+    """Append rows at the quarantine's upper, once."""
+    machine = Machine(stores)
+    for attempt in range(1, TRIES + 1):
+        state = machine.load(name)
+        if machine.committed(name, token) is not None:
+            return
+        lower = max(state.upper, stores.clock())
+        prefix, table = keys.part_prefix(name, state.generation), _table(state, rows, lower, diff)
+        parts = write_parts(
+            stores.blob, prefix, [table], state.relation, layout="structured",
+            description=Description(lower, lower + 1, MIN_TIME),
+            part_bytes=state.spec.part_bytes, row_group_bytes=state.spec.row_group_bytes,
+            stats_spec=state.spec.stats,
+        )  # fmt: skip
+        batch = write_batch(stores.blob, name, parts, lower, lower + 1, MIN_TIME)
+        try:
+            machine.append(name, token=token, lower=lower, upper=lower + 1, batch=batch)
+        except InvalidRequest:  # somebody took this time
+            if machine.load(name).upper <= lower or attempt == TRIES:
+                raise
+        else:
+            return
+
+
+def _table(state: State, rows: Sequence[dict[str, Any]], time: int, diff: int) -> pa.Table:
+    schema = updates_schema(state.relation)
+    columns = [[row[column.name] for row in rows] for column in state.relation.columns]
+    times = [[time] * len(rows), [diff] * len(rows)]
+    arrays = [pa.array(c, f.type) for c, f in zip([*columns, *times], schema, strict=True)]
+    table = pa.Table.from_arrays(arrays, schema=schema)
+    assert schema.names[-2:] == [T, D]
+    return sort_updates(table, state.relation)
+
+
+def _spec(name: str) -> ShardSpec:
+    columns = [{"name": column, "type": kind} for column, kind in COLUMNS.items()]
+    spec = parse_spec({"name": name, "columns": columns, "key": ["token", "number"]})
+    return replace(spec, write_format="structured")
+
+
+def _token(way: str, token: str) -> str:
+    return f"{way}-{token}"

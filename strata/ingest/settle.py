@@ -1,0 +1,72 @@
+"""Changes of a batch meet the shard as it is; how many rows of a batch may be rejected."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from strata.errors import Conflict, InvalidRequest
+from strata.ingest.changes import resolve_task, resolve_tasks
+from strata.ingest.commit import Committer
+from strata.ingest.plan import tasks
+from strata.ingest.rejects import details
+from strata.ingest.task import IngestReport, Step, TaskResult, Work
+from strata.model.runner import Runner, serial
+from strata.model.settings import IngestSettings, Settings
+from strata.model.spec import ShardSpec
+from strata.store.open import Stores
+
+FEW: Final = 10  # so many rejected rows do not fail a run, if they are at most half of it
+WHOLE_BYTES: Final = 1 << 62  # a task of so many bytes holds all files of a batch
+
+
+@dataclass(frozen=True)
+class Settler:
+    """Resolves and commits the batches of a change stream, one after the other."""
+
+    stores: Stores
+    settings: Settings
+    runner: Runner
+    committer: Committer
+    write_format: str | None
+
+    def settle(self, work: Work, found: Sequence[TaskResult]) -> IngestReport:
+        """Apply the changes of one batch to the shard as it is now, and commit the updates.
+
+        Raises: Conflict when the shard went on, or its columns changed, in the meantime.
+        """
+        state = self.committer.machine.load(self.committer.state.name)
+        if state.relation != self.committer.state.relation:
+            raise Conflict(
+                "the columns changed while files were read, nothing was committed",
+                shard=state.name, cure="run again",
+            )  # fmt: skip
+        results = list(found)
+        staged = [result.staged for result in found if result.staged is not None]
+        if staged:
+            together = replace(self.settings, ingest=IngestSettings(WHOLE_BYTES))
+            [task] = tasks(together, state, work.step, layout=self.write_format)
+            pieces = resolve_tasks(task, state, staged, self.settings.ingest.task_bytes)
+            opened = self.stores if self.runner is serial else None
+            results += self.runner(partial(resolve_task, stores=opened), pieces)
+            check_rejected(state.spec, work.step, results)
+        return self.committer.commit(work, results, upper_of_basis=state.upper)
+
+
+def check_rejected(spec: ShardSpec, step: Step, results: Sequence[TaskResult]) -> None:
+    """Refuse a run that lost too many of its rows.
+
+    Raises: InvalidRequest, naming the first of them.
+    """
+    rows = sum(result.rows for result in results)
+    rejected = sum(result.rejected for result in results)
+    share = spec.source.max_rejected if step.format is None else 1.0
+    allowed = max(share * rows, min(FEW, rows / 2)) if share > 0 else 0
+    if rejected > allowed:
+        first = next(r.first_reject for r in results if r.first_reject is not None)
+        stored = [r.quarantine for r in results if r.quarantine is not None]
+        raise InvalidRequest(
+            "too many rows are unreadable, nothing was committed",
+            **details(first), rejected=rejected, rows=rows, quarantine=stored,
+            cure="correct the files, or raise source.max_rejected",
+        )  # fmt: skip

@@ -1,0 +1,120 @@
+"""Rejected rows are a shard of their own: each is there once, and leaves when it is read."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strata.errors import InvalidRequest, Unavailable
+from strata.ingest import commit, retry
+from strata.ingest.quarantine import catch_up, rejected, rejected_shard
+from strata.ingest.retry import retry_rejected
+from strata.model.types import ColumnType, Kind
+from strata.schema import change_schema
+from strata.state.schema import WidenColumn
+from tests.unit.ingest.test_changes import event, put, run, table_at, world_of
+from tests.unit.ingest.test_engine import DAY, World
+
+COLUMNS = [{"name": "id", "type": "int16", "nullable": False}, {"name": "name", "type": "string"}]
+COLUMN_TYPE = ColumnType(Kind.INT64)
+ROWS = 'id,name\n1,a\n70000,"b\nb"\nx,c\n2,d\n70001,e\n3,f\n'
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path, columns=COLUMNS)
+
+
+def ids(world: World) -> list[int]:
+    return sorted(row[0] for row in world.rows())
+
+
+def test_rejected_rows_are_found_with_their_place_and_text(world: World) -> None:
+    report = world.ingest(world.put("a.csv", ROWS), lower=0, upper=10)
+
+    [found] = rejected(world.stores, "s")
+
+    assert found.token == report["token"]
+    assert [(r["file"], r["line"], r["value"], r["raw"]) for r in found.rows] == [
+        ("a.csv", 3, "70000", b'70000,"b\nb"'), ("a.csv", 5, "x", b"x,c"),
+        ("a.csv", 7, "70001", b"70001,e"),
+    ]  # fmt: skip
+    assert {r["header"] for r in found.rows} == {"id,name"}
+    assert rejected(world.stores, "s", "another-token") == []
+
+
+def test_a_run_that_fails_commits_no_rejected_row(world: World) -> None:
+    with pytest.raises(InvalidRequest, match="too many rows"):
+        world.ingest(world.put("a.csv", "id,name\n1,a\nx,b\ny,c\n"), lower=0, upper=10)
+
+    assert rejected(world.stores, "s") == []
+
+
+def test_who_is_killed_before_the_quarantine_leaves_it_to_the_next(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: Any) -> int:
+        raise Unavailable("killed", certain=False)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(commit, "catch_up", killed)
+        with pytest.raises(Unavailable):
+            world.ingest(world.put("a.csv", ROWS), lower=0, upper=10)
+    assert rejected_shard("s") not in world.machine.names()
+
+    world.ingest(world.put("b.csv", "id,name\n9,z\n"), lower=10, upper=20)
+
+    [found] = rejected(world.stores, "s")
+    assert len(found.rows) == 3
+    assert catch_up(world.stores, world.state) == 0
+
+
+def test_rows_that_can_be_read_now_are_taken_once(world: World) -> None:
+    world.ingest(world.put("a.csv", ROWS), lower=0, upper=10)
+    change_schema(world.machine, "s", WidenColumn("id", COLUMN_TYPE))
+
+    [first] = retry_rejected(world.stores, world.settings, "s")
+    [second] = retry_rejected(world.stores, world.settings, "s")
+
+    assert (first.rows, first.taken, first.reason) == (3, 2, "not readable as int64")
+    assert (second.rows, second.taken) == (1, 0)
+    assert ids(world) == [1, 2, 3, 70000, 70001]
+    [left] = rejected(world.stores, "s")
+    assert [row["raw"] for row in left.rows] == [b"x,c"]
+
+
+def test_a_retry_that_is_killed_in_between_takes_nothing_twice(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.ingest(world.put("a.csv", ROWS), lower=0, upper=10)
+    change_schema(world.machine, "s", WidenColumn("id", COLUMN_TYPE))
+
+    def killed(*_: Any) -> None:
+        raise Unavailable("killed", certain=False)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(retry, "release", killed)
+        with pytest.raises(Unavailable):
+            retry_rejected(world.stores, world.settings, "s")
+    assert ids(world) == [1, 2, 3, 70000, 70001]
+
+    [again] = retry_rejected(world.stores, world.settings, "s")
+
+    assert again.taken == 2
+    assert sum(world.rows().values()) == 5
+    assert len(rejected(world.stores, "s")[0].rows) == 1
+
+
+def test_contradictions_can_be_tried_again(tmp_path: Path) -> None:
+    world = world_of(tmp_path, "debezium", contradictions="quarantine", max_rejected=1.0)
+    put(world, 1, [event("u", 2, ("late", None), 5), event("d", 3, t=6)])
+    run(world, 1, 1)
+    put(world, 2, [event("c", 2, ("there", None), DAY + 1)])
+    run(world, 2, 2)
+    world.now = 5 * DAY
+
+    [report] = retry_rejected(world.stores, world.settings, "s")
+
+    assert (report.rows, report.taken) == (2, 1)
+    assert report.reason == "deleted, and the key is not there"
+    assert table_at(world, world.state.upper - 1) == {2: ("late", None)}

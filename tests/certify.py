@@ -1,8 +1,11 @@
 """Check every function against Spark and write `docs/certificates/`.
 
     python -m tests.certify [--parts 200] [--seed 1] [--only NAME ...] [--keep FILE]
+    python -m tests.certify --answers FILE [--only NAME ...]
 
-Takes a few minutes; `--keep` writes down what Spark answered, for `tests/mutate.py`.
+Takes a few minutes; `--keep` writes down what Spark answered, for `tests/mutate.py`, and for
+`--answers`, which judges the rules as they are now by what Spark answered then: enough as long as
+only rules have changed, not the front end. What FILE has no answer to is told.
 A function with one escape gets no certificate, and the program fails.
 """
 
@@ -136,6 +139,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--answers", type=Path)
     options = parser.parse_args(argv)
     chosen = {
         name: texts
@@ -146,16 +150,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     tallies: dict[str, Tally] = {}
     # Of the code that runs: files may change while Spark works.
     sources = {name: fingerprint(entry) for name, entry in REGISTRY.items()}
-    settings = SparkSettings(master="local[2]", driver_memory_mib=1536, shuffle_partitions=2)
-    # Nothing runs long enough for the second compiler to pay: half of the time was its.
-    extra = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-    with spark_session("certify", settings, extra) as spark:
-        parts = [random_parts(options.seed + n, options.parts) for n in range(len(MODES))]
-        seen = [observe(spark, mode, some, texts) for mode, some in zip(MODES, parts, strict=True)]
-    if options.keep:
-        options.keep.parent.mkdir(parents=True, exist_ok=True)
-        plain = [[(o.text, o.expr, o.answers) for o in found] for found in seen]
-        options.keep.write_bytes(pickle.dumps((options.seed, options.parts, plain)))
+    if options.answers:
+        parts, seen = _recalled(options, set(texts))
+    else:
+        parts, seen = _asked(options, texts)
     wrong = [
         line
         for found, some in zip(seen, parts, strict=True)
@@ -171,6 +169,38 @@ def main(argv: Sequence[str] | None = None) -> int:
     missing = set(REGISTRY) - set(tallies)
     sys.stdout.write(f"{len(tallies)} functions tried, not tried: {sorted(missing)}\n")
     return 1 if wrong else 0
+
+
+def _asked(
+    options: argparse.Namespace, texts: Sequence[str]
+) -> tuple[list[Parts], list[list[Observation]]]:
+    """Ask Spark, in every mode; write the answers down if that is wanted."""
+    settings = SparkSettings(master="local[2]", driver_memory_mib=1536, shuffle_partitions=2)
+    # Nothing runs long enough for the second compiler to pay: half of the time was its.
+    extra = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    with spark_session("certify", settings, extra) as spark:
+        parts = [random_parts(options.seed + n, options.parts) for n in range(len(MODES))]
+        seen = [observe(spark, mode, some, texts) for mode, some in zip(MODES, parts, strict=True)]
+    if options.keep:
+        options.keep.parent.mkdir(parents=True, exist_ok=True)
+        plain = [[(o.text, o.expr, o.answers) for o in found] for found in seen]
+        options.keep.write_bytes(pickle.dumps((options.seed, options.parts, plain)))
+    return parts, seen
+
+
+def _recalled(
+    options: argparse.Namespace, texts: set[str]
+) -> tuple[list[Parts], list[list[Observation]]]:
+    """Return the parts and what Spark answered, as `--keep` wrote it down."""
+    options.seed, options.parts, plain = pickle.loads(options.answers.read_bytes())
+    parts = [random_parts(options.seed + n, options.parts) for n in range(len(MODES))]
+    seen = [
+        [Observation(mode, *one) for one in found if one[0] in texts]
+        for mode, found in zip(MODES, plain, strict=True)
+    ]
+    unanswered = sorted(texts - {one.text for one in seen[0]})
+    sys.stdout.write("".join(f"not answered: {text}\n" for text in unanswered))
+    return parts, seen
 
 
 def _write(name: str, source: str, tally: Tally, options: argparse.Namespace) -> None:

@@ -93,6 +93,25 @@ Arguments, in order (Catalyst class where the name differs). `...` repeats.
     sha2                                     (bytes, bits)
     string_instr, find_in_set, levenshtein   (left, right)
     murmur3_hash, xx_hash64                  (x, ...)
+    make_dt_interval                         (days, hours, minutes, seconds)  MakeDTInterval
+    make_ym_interval                         (years, months)           MakeYMInterval
+    multiply_dt_interval, multiply_ym_interval   (interval, number)
+    interval_hours, interval_minutes, interval_seconds, interval_years, interval_months
+                                             (interval)        ExtractANSIIntervalHours and so on
+    width_bucket                             (x, low, high, count)
+    tan, cot, sec, csc, asin, acos, sinh, cosh, asinh, acosh, atanh   (x)
+    atan2                                    (y, x)
+    split_part                               (text, delimiter, number)
+    string_split                             (text, expression, limit); checked
+    reg_exp_extract, reg_exp_extract_all, reg_exp_in_str   (text, expression, group); checked
+    reg_exp_replace                          (text, expression, replacement, start); checked
+    string_locate                            (part, text, start)
+    string_repeat                            (text, count)
+    string_space                             (count)
+    chr, bit_length                          (x)
+    overlay                                  (text, part, start, length)
+    concat_ws                                (separator, x, ...)
+    json_object_keys                         (json text)
     get_array_item                           (list, index from 0); ansi
     element_at                               (list, index from 1; or map, key); ansi; no default
     get_map_value                            (map, key)
@@ -125,10 +144,12 @@ from strata.expr.functions import (
     conditional,
     dates,
     formats,
+    intervals,
     json,
     lists,
     logic,
     maths,
+    pieces,
     rounding,
     structs,
     text,
@@ -148,8 +169,10 @@ SUBJECTS: Final = (
     casts,
     dates,
     timestamps,
+    intervals,
     formats,
     text,
+    pieces,
     total,
     json,
     variants,

@@ -56,8 +56,14 @@ def _fields(translator: Translator, node: Node) -> Expr:
 
 
 def _element_at(translator: Translator, node: Node) -> Expr:
-    if node.fields.get("defaultValueOutOfBound"):  # of split_part
-        return opaque(node)
+    source = node.children[0]
+    if node.fields.get("defaultValueOutOfBound"):
+        if source.name != "StringSplitSQL":
+            return opaque(node)
+        args = (*(translator.expr(child) for child in source.children),
+                translator.expr(node.children[1]))  # fmt: skip
+        collated = any("collate" in arg.type for arg in args)
+        return opaque(node) if collated else Call("split_part", args, "string")
     return translator.call(node, "element_at", plain_type(node.type))
 
 

@@ -91,6 +91,43 @@ def _regular(translator: Translator, node: Node) -> Expr:
     return replace(call, options=(("checked", "java"),))
 
 
+def _matches(translator: Translator, node: Node) -> Expr:
+    """Return a function of matches, marked where its constant arguments are right."""
+    name = {
+        "StringSplit": "string_split",
+        "RegExpExtract": "reg_exp_extract",
+        "RegExpExtractAll": "reg_exp_extract_all",
+        "RegExpInStr": "reg_exp_in_str",
+        "RegExpReplace": "reg_exp_replace",
+    }[node.name]
+    call = translator.call(node, name, plain_type(node.type))
+    if not isinstance(call, Call) or not all(isinstance(arg, Literal) for arg in call.args[1:]):
+        return call
+    pattern, *others = (arg.value for arg in call.args[1:] if isinstance(arg, Literal))
+    try:
+        regex = translator.spark._jvm.java.util.regex  # type: ignore[union-attr]
+        groups = regex.Pattern.compile(pattern).matcher("").groupCount()
+    except (Py4JError, PySparkException):
+        return call
+    if name == "reg_exp_replace":  # it may name groups of the match
+        right = isinstance(others[0], str) and not set("$\\") & set(others[0])
+    else:
+        right = name == "string_split" or (isinstance(others[0], int) and 0 <= others[0] <= groups)
+    return replace(call, options=(("checked", "java"),)) if right else call
+
+
+def _seconds(translator: Translator, node: Node) -> Expr:
+    """Return seconds since 1970; of text, those of the timestamp that the pattern reads."""
+    found = translator.call(node, "unix_timestamp", "long")
+    policy = translator.spark.conf.get("spark.sql.legacy.timeParserPolicy")
+    if not isinstance(found, Call) or found.args[0].type != "string":
+        return found
+    if str(policy).upper() != "CORRECTED":
+        return opaque(node)
+    parsed = Call("get_timestamp", found.args, "timestamp", found.options)
+    return Call("unix_timestamp", (parsed, found.args[1]), "long", found.options)
+
+
 def _parsed(translator: Translator, node: Node) -> Expr:
     """Return text read by a pattern; only as Spark's newest parser reads it."""
     policy = translator.spark.conf.get("spark.sql.legacy.timeParserPolicy")
@@ -159,6 +196,8 @@ def _static_invoke(translator: Translator, node: Node) -> Expr:
         return translator.call(node, "is_variant_null", "boolean")
     if str(owner).endswith("JsonExpressionUtils") and name == "lengthOfJsonArray":
         return translator.call(node, "json_array_length", "integer")
+    if str(owner).endswith("JsonExpressionUtils") and name == "jsonObjectKeys":
+        return translator.call(node, "json_object_keys", plain_type(node.type))
     if owner == _VARIANTS and name == "parseJson":
         flags = [child.fields.get("value") for child in node.children[1:3]]
         if len(flags) == 2 and flags[0] == "false":  # a repeated key is an error
@@ -193,6 +232,13 @@ REWRITES: Final[Mapping[str, Rule]] = MappingProxyType(
         "NotLikeAny": _several_patterns,
         "NotLikeAll": _several_patterns,
         "GetTimestamp": _parsed,
+        "UnixTimestamp": _seconds,
+        "ToUnixTimestamp": _seconds,
+        "StringSplit": _matches,
+        "RegExpExtract": _matches,
+        "RegExpExtractAll": _matches,
+        "RegExpInStr": _matches,
+        "RegExpReplace": _matches,
         "objects.StaticInvoke": _static_invoke,
         "variant.VariantGet": _variant_get,
         "JsonToStructs": _from_json,

@@ -69,12 +69,7 @@ def outside(value: Any, spec: Spec, part: int, kind: pa.DataType) -> list[str]:
         return [] if at(spec.null, part) else ["null"]
     match spec.values:
         case Record() as record:
-            found = [] if not at(record.empty, part) else ["a struct"]
-            for ordinal, field in enumerate(kind):
-                inner = record.child(ordinal)
-                if inner is not None:
-                    found += outside(value[field.name], inner, part, field.type)
-            return found
+            return _outside_record(value, record, part, kind)
         case Elements() | Entries() as many:
             return _outside_many(value, many, part, kind)
         case Bools() as bools:
@@ -90,6 +85,15 @@ def outside(value: Any, spec: Spec, part: int, kind: pa.DataType) -> list[str]:
             return [] if not at(other.empty, part) else [str(value)]
         case Json():
             return []
+
+
+def _outside_record(value: Any, record: Record, part: int, kind: pa.DataType) -> list[str]:
+    found = [] if not at(record.empty, part) else ["a struct"]
+    for ordinal, field in enumerate(kind):
+        inner = record.child(ordinal)
+        if inner is not None:
+            found += outside(value[field.name], inner, part, field.type)
+    return found
 
 
 def _outside_many(value: Any, spec: Elements | Entries, part: int, kind: pa.DataType) -> list[str]:

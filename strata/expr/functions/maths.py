@@ -137,6 +137,31 @@ def _any_double(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     return strict(args, Outcome(everything(call.type), NO, NO))
 
 
+def _width_bucket(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    """Return the bucket of x among equal ones between two edges; null for NaN."""
+    edges = [constant.value if (constant := literal(call, n)) else None for n in (1, 2, 3)]
+    first, last, count = edges
+    known = isinstance(first, float) and isinstance(last, float) and isinstance(count, int)
+    if not known or call.args[0].type != "double":
+        return opened(call, args, fail=False)
+    assert isinstance(first, float)
+    assert isinstance(last, float)
+    assert isinstance(count, int)
+    if not (-np.inf < first < last < np.inf and 0 < count < 2**31):
+        return opened(call, args, fail=False)
+    a = numbers(args[0], "double")
+    ends = (np.clip(x, first, last) - first for x in (a.low, a.high))
+    with np.errstate(all="ignore"):
+        low, high = (np.floor(count * (end / (last - first))) for end in ends)
+    # A bucket to spare on each side: divisions are rounded.
+    low, high = (np.nan_to_num(x, posinf=0.0).astype(np.int64) for x in (low, high))
+    low = np.where(a.low < first, 0, np.clip(low, 0, count + 1))
+    high = np.where(a.high < first, 0, np.clip(high + 2, 0, count + 1))
+    wide = not np.isfinite(last - first)
+    low, high = (np.where(wide, edge, x) for edge, x in ((0, low), (count + 1, high)))
+    return strict(args, Outcome(Numbers(low, high, a.empty), a.nan))
+
+
 _ONE, _TWO = (1, 1), (2, 2)
 _RISES, _LOG = "monotone", "monotone; null for what has no logarithm"
 ENTRIES: Final = (
@@ -157,6 +182,26 @@ ENTRIES: Final = (
     Entry("pow", "x, exponent", _TWO, _pow, "monotone where x ≥ 0 and the exponent is constant"),
     Entry("sin", "x", _ONE, _any_double, "any number; never fails"),
     Entry("cos", "x", _ONE, _any_double, "any number; never fails"),
+    *(
+        Entry(name, "x", _ONE, _any_double, "any number; never fails")
+        for name in (
+            "tan",
+            "cot",
+            "sec",
+            "csc",
+            "asin",
+            "acos",
+            "sinh",
+            "cosh",
+            "asinh",
+            "acosh",
+            "atanh",
+        )
+    ),
+    Entry("atan2", "y, x", _TWO, _any_double, "any number; never fails"),
+    Entry(
+        "width_bucket", "x, low, high, count", (4, 4), _width_bucket, "monotone for constant edges"
+    ),
     Entry("hypot", "left, right", _TWO, _any_double, "any number; never fails"),
     Entry("nanvl", "x, otherwise", _TWO, _nanvl, "x; the second where x is NaN"),
     Entry("bround", "x, scale", _TWO, _half_even, "monotone for a constant scale"),

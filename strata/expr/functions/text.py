@@ -182,7 +182,7 @@ def _length(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 # A Java expression whose groups are not repeated needs no deep stack, so it cannot fail.
-_REPEATED_GROUP: Final = re.compile(r"\)[*+?{]")
+REPEATED_GROUP: Final = re.compile(r"\)[*+?{]")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9 _/:@#%&=~,;<>!\"'-]|[^\x00-\x7f]")
 
 
@@ -208,7 +208,7 @@ def _rlike(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         return opened(call, args)
     if call.args[0].type != "string":
         return opened(call, args)
-    fail = np.array([bool(_REPEATED_GROUP.search(constant.value))])
+    fail = np.array([bool(REPEATED_GROUP.search(constant.value))])
     prefix = _fixed_start(constant.value)
     if not prefix:
         return strict(args, Outcome(Bools(YES, YES), fail=fail))
@@ -223,8 +223,6 @@ ENTRIES: Final = (
     Entry("contains", "text, part", (2, 2), _any_answer, "true or false; never fails"),
     Entry("substring", "text, start, length", (3, 3), _substring, "monotone from the start"),
     Entry("concat", "text, ...", (1, None), _concat, "a constant start; what follows if last"),
-    Entry("upper", "text", (1, 1), _any_text, "any text; never fails"),
-    Entry("lower", "text", (1, 1), _any_text, "any text; never fails"),
     Entry("string_trim", "text, [characters]", (1, 2), _any_text, "any text; never fails"),
     Entry("rlike", "text, pattern", (2, 2), _rlike, "the fixed start behind a ^"),
     Entry("length", "text", (1, 1), _length, "not negative; never fails"),

@@ -150,11 +150,13 @@ def _timestamp_add(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _timestamp_diff(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return whole units from start to end, toward zero; months are not bounded."""
+    """Return whole units from start to end, toward zero."""
     unit = call.option("unit").lower()
+    start, end = sides(call, args)
+    if unit in _UNITS_MONTHS:
+        return _months_apart(call, args, start, end, _UNITS_MONTHS[unit])
     if unit not in _UNITS_US:
         return opened(call, args)
-    start, end = sides(call, args)
     low, under = exact.subtract(end.low, start.high)
     high, over = exact.subtract(end.high, start.low)
     if foreign(call):
@@ -164,6 +166,20 @@ def _timestamp_diff(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     over = under | over
     low, high = np.where(over, _LOWEST, low), np.where(over, _HIGHEST, high)
     return instants(args, low, high, start.empty | end.empty, over)
+
+
+def _months_apart(
+    call: Call, args: Sequence[Spec], start: Numbers, end: Numbers, size: int
+) -> Spec:
+    """Return whole months, or units of several: at most one less than the calendar's numbers."""
+    ends = [widened(x.low, x.high) if foreign(call) else (x.low, x.high) for x in (start, end)]
+    (begin, late), (early, last) = (tuple(calendar.months(x // DAY_US) for x in p) for p in ends)
+    low, high = early - late, last - begin
+    low, high = low - (low > 0), high + (high < 0)
+    low, high = (exact.truncating(x, size) for x in (low, high))
+    empty = start.empty | end.empty
+    far = [(x < _LOWEST + _MARGIN_US) | (x > _HIGHEST - _MARGIN_US) for p in ends for x in p]
+    return strict(args, Outcome(Numbers(low, high, empty), fail=reduce(np.logical_or, far)))
 
 
 def _subtract_timestamps(call: Call, args: Sequence[Spec], context: Context) -> Spec:
@@ -317,7 +333,13 @@ ENTRIES: Final = (
         "bounded by whole days: not monotone at the end of months",
     ),
     Entry("timestamp_add", "quantity, timestamp", _TWO, _timestamp_add, "as the interval"),
-    Entry("timestamp_diff", "start, end", _TWO, _timestamp_diff, "monotone up to weeks, in UTC"),
+    Entry(
+        "timestamp_diff",
+        "start, end",
+        _TWO,
+        _timestamp_diff,
+        "monotone, in UTC; of months less than one off",
+    ),
     Entry("subtract_timestamps", "left, right", _TWO, _subtract_timestamps, "monotone in UTC"),
     Entry("hour", "timestamp", (1, 1), _clock_field(3600 * SECOND_US, DAY_US, 23), "in one day"),
     Entry(

@@ -77,7 +77,6 @@ ENTRIES: Final = (
     Entry("reverse", "text", _ONE, _anything, _ANY),
     Entry("string_replace", "text, search, replacement", _THREE, _anything, _ANY),
     Entry("string_translate", "text, matching, replacement", _THREE, _anything, _ANY),
-    Entry("substring_index", "text, delimiter, count", _THREE, _anything, _ANY),
     Entry("string_lpad", "text, length, pad", _THREE, _padded, "any text; length constant"),
     Entry("string_rpad", "text, length, pad", _THREE, _padded, "any text; length constant"),
     Entry("hex", "x", _ONE, _anything, _ANY),

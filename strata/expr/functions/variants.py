@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from strata.expr import bounds as exact
+from strata.expr.elements import Elements
 from strata.expr.entry import Context, Entry, Outcome, literal, opened, strict
 from strata.expr.functions.json import parse_path
 from strata.expr.functions.parse import decimals_around
@@ -161,6 +162,11 @@ def _is_variant_null(call: Call, args: Sequence[Spec], context: Context) -> Spec
     return Spec(Bools(YES if inside is None else inside.null, YES), NO, args[0].fail)
 
 
+def _json_object_keys(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    """Return the keys of an object as a list; null for other JSON and for what is none."""
+    return strict(args, Outcome(Elements(NO, lambda: Spec(everything("string"))), null=YES))
+
+
 def _json_array_length(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     kind = spark_type(call.type)
     values = Numbers(integers(0, kind), integers(kind.high, kind))
@@ -252,4 +258,5 @@ ENTRIES: Final = (
     Entry("is_variant_null", "variant", (1, 1), _is_variant_null, "where a JSON null may be"),
     Entry("from_json", "json, schema", _TWO, _from_json, "fields: the statistics of their paths"),
     Entry("json_array_length", "json", (1, 1), _json_array_length, "not negative; never fails"),
+    Entry("json_object_keys", "json", (1, 1), _json_object_keys, "any texts; never fails"),
 )

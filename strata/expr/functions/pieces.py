@@ -1,0 +1,249 @@
+"""Pieces of texts: what starts as the text does is bounded by it; letters in another case.
+
+The start that all texts of a range share is known, and so is its other case. Regular expressions
+are those that Java can compile, as the front end found out.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.expr.elements import Elements
+from strata.expr.entry import Context, Entry, Outcome, Transfer, literal, opened, strict, texts
+from strata.expr.functions.patterns import as_binary, as_chars
+from strata.expr.functions.text import REPEATED_GROUP
+from strata.expr.nodes import Call
+from strata.expr.spec import NO, Numbers, Spec, TextBound, Texts, text_compare, text_where
+
+_SHOWN: Final = 24  # bytes of a shared start that are looked at
+_LONGEST: Final = 100_000  # characters: a constant length below it fits into memory
+
+
+def _cased(upper: bool) -> Transfer:
+    """Return the transfer of upper or lower: of a shared start of ASCII it is known.
+
+    Languages disagree about the case of an i, and Java may follow one of them: with a dot or
+    without. What follows of ASCII does not change what stands before.
+    """
+    first, last = (b"a", b"z") if upper else (b"A", b"Z")
+    mapped = np.arange(256)
+    mapped[first[0] : last[0] + 1] ^= 32
+    behind_i = ("\u0131" if upper else "\u0132").encode()  # sorts right behind its odd form
+
+    def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+        values = texts(args[0])
+        if values.low is None or values.high is None or call.type != "string":
+            return opened(call, args, null=False, fail=False)
+        return strict(args, Outcome(_started(values, mapped, behind_i)))
+
+    return transfer
+
+
+_KNOWN: Final = np.array([0 < byte < 128 and chr(byte) not in "iI" for byte in range(256)])
+
+
+def _started(values: Texts, mapped: np.ndarray[Any, Any], behind_i: bytes) -> Texts:
+    """Return the texts that start as the mapped start which a range's texts share."""
+    low, high = np.broadcast_arrays(
+        *(np.pad(as_chars(x, _SHOWN), ((0, 0), (0, 2))) for x in (values.low, values.high))
+    )
+    same = np.logical_and.accumulate(low == high, axis=1)
+    shared = np.logical_and.accumulate(same & _KNOWN[low], axis=1)
+    one, length = _single(values, low), shared.sum(axis=1)
+    dotted = same[np.arange(len(low)), length] & (low[np.arange(len(low)), length] & 0xDF == 0x49)
+    chars = np.where(np.where(one[:, None], low > 0, shared), mapped[low], 0).astype(np.uint8)
+    behind = chars.copy()
+    rows = np.flatnonzero((length > 0) & ~one & ~dotted)
+    behind[rows, length[rows] - 1] += 1  # ASCII: never the last byte
+    rows = np.flatnonzero(dotted & ~one)
+    chars[rows, length[rows]] = mapped[low[rows, length[rows]]]
+    behind[rows, length[rows]], behind[rows, length[rows] + 1] = behind_i
+    some = (length > 0) | one | dotted
+    first, last = (text_where(some, _unpadded(x), None) for x in (chars, behind))
+    if len(low) == 1:  # of one element, which stands for all parts
+        first, last = (x if x is None else x[0] for x in (first, last))
+    return Texts(first, last, values.empty)
+
+
+def _single(values: Texts, low: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return where all texts are one of ASCII, whose case no language disputes."""
+    same = text_compare("equal", values.low, values.high, unknown=False)
+    length = pc.binary_length(values.low)
+    sizes = np.asarray(length.as_py() if isinstance(length, pa.Scalar) else length.fill_null(-1))
+    plain = (low < 128).all(axis=1) & ((low > 0).sum(axis=1) == sizes)
+    return np.asarray(same & plain)
+
+
+def _unpadded(chars: np.ndarray[Any, Any]) -> pa.Array:
+    """Return texts without the zeros that fill their rows."""
+    return pc.utf8_rtrim(as_binary(chars).cast(pa.string()), characters="\0").cast(pa.binary())
+
+
+def _first_piece(args: Sequence[Spec], delimiter: str) -> Texts:
+    """Return what stands in front of the first delimiter: a start of the text.
+
+    It does not sort behind the text. It sorts before the least text only where a delimiter may
+    follow instead of a letter that sorts no higher: there the bound ends.
+    """
+    values = texts(args[0])
+    low: TextBound = pa.scalar(b"", pa.binary())
+    first = delimiter[0]
+    if values.low is not None and 0 < ord(first) < 128:
+        pattern = f"(?s)[\\x00-\\x{ord(first):02x}].*"
+        text = pc.coalesce(pc.cast(values.low, pa.string()), pa.scalar(""))
+        low = pc.cast(pc.replace_substring_regex(text, pattern, ""), pa.binary())
+    return Texts(low, values.high)
+
+
+def _substring_index(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    """Return what is in front of a delimiter; of the first one, bounded by the text."""
+    delimiter, count = literal(call, 1), literal(call, 2)
+    text = delimiter.value if delimiter is not None else None
+    if not isinstance(text, str) or not text or count is None or count.value != 1:
+        return opened(call, args, null=False, fail=False)
+    return strict(args, Outcome(_first_piece(args, text)))
+
+
+def _split_part(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    """Return a piece of a text, empty where there is none; the piece 0 fails."""
+    delimiter, number = literal(call, 1), literal(call, 2)
+    place = number.value if number is not None else None
+    text = delimiter.value if delimiter is not None else None
+    if place == 1 and isinstance(text, str) and text:
+        return strict(args, Outcome(_first_piece(args, text)))
+    return opened(call, args, null=False, fail=not isinstance(place, int) or place == 0)
+
+
+def _split(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    """Return a list of texts, which has one at least."""
+    fail = _may_overflow(call)
+    limit = literal(call, 2)
+    least = 1 if limit is not None and isinstance(limit.value, int) else 0
+    found = Elements(NO, lambda: Spec(Texts(None, None)), np.array([least]))
+    return strict(args, Outcome(found, fail=np.array([fail])))
+
+
+def _may_overflow(call: Call) -> bool:
+    """Return whether matching may fail: the expression is not known, or repeats a group."""
+    pattern = literal(call, 1)
+    text = pattern.value if pattern is not None else ""
+    if text is None:
+        return False
+    return not call.option("checked") or bool(REPEATED_GROUP.search(str(text)))
+
+
+def _matched(result: Callable[[Call, Sequence[Spec]], Spec]) -> Transfer:
+    """Return the transfer of a function of matches, which fails for other expressions only."""
+
+    def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+        if _may_overflow(call):
+            return opened(call, args)
+        return result(call, args)
+
+    return transfer
+
+
+def _any_text(call: Call, args: Sequence[Spec]) -> Spec:
+    return opened(call, args, null=False, fail=False)
+
+
+def _any_texts(call: Call, args: Sequence[Spec]) -> Spec:
+    return strict(args, Outcome(Elements(NO, lambda: Spec(Texts(None, None)))))
+
+
+def _place(call: Call, args: Sequence[Spec]) -> Spec:
+    return strict(args, Outcome(_LENGTH))
+
+
+def _locate(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    """Return a place, or 0; 0 also where the start is null."""
+    found = strict(args[:2], Outcome(_LENGTH))
+    return Spec(found.values, found.null, found.fail | args[2].fail)
+
+
+def _repeated(position: int) -> Transfer:
+    """Return the transfer of a text that is repeated: a count that varies may be too long."""
+
+    def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+        count = literal(call, position)
+        value = count.value if count is not None else _LONGEST + 1
+        known = value is None or (isinstance(value, int) and value <= _LONGEST)
+        return opened(call, args, null=False, fail=not known)
+
+    return transfer
+
+
+def _total(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    return opened(call, args, null=False, fail=False)
+
+
+def _concat_ws(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    """Return any text: null only where the separator is, since nulls are left out."""
+    found = opened(call, args[:1], null=False, fail=False)
+    fail = found.fail
+    for arg in args[1:]:
+        fail = fail | arg.fail
+    return Spec(found.values, found.null, fail)
+
+
+_LENGTH: Final = Numbers(np.array([0]), np.array([2**31 - 1]))
+_ONE, _TWO, _THREE = (1, 1), (2, 2), (3, 3)
+_ANY: Final = "any text; never fails"
+_CHECKED: Final = "for a constant that Java can compile"
+ENTRIES: Final = (
+    Entry("upper", "text", _ONE, _cased(True), "the start that texts share"),
+    Entry("lower", "text", _ONE, _cased(False), "the start that texts share"),
+    Entry(
+        "substring_index",
+        "text, delimiter, count",
+        _THREE,
+        _substring_index,
+        "bounded in front of the first delimiter",
+    ),
+    Entry(
+        "split_part",
+        "text, delimiter, number",
+        _THREE,
+        _split_part,
+        "bounded in front of the first delimiter",
+    ),
+    Entry("string_split", "text, expression, limit", _THREE, _split, f"a list; {_CHECKED}"),
+    Entry(
+        "reg_exp_extract",
+        "text, expression, group",
+        _THREE,
+        _matched(_any_text),
+        f"any text, {_CHECKED}",
+    ),
+    Entry(
+        "reg_exp_extract_all",
+        "text, expression, group",
+        _THREE,
+        _matched(_any_texts),
+        f"any texts, {_CHECKED}",
+    ),
+    Entry(
+        "reg_exp_replace",
+        "text, expression, replacement, start",
+        (4, 4),
+        _matched(_any_text),
+        f"any text, {_CHECKED}",
+    ),
+    Entry(
+        "reg_exp_in_str",
+        "text, expression, group",
+        _THREE,
+        _matched(_place),
+        f"not negative, {_CHECKED}",
+    ),
+    Entry("string_locate", "part, text, start", _THREE, _locate, "not negative; never fails"),
+    Entry("string_repeat", "text, count", _TWO, _repeated(1), "any text; count constant"),
+    Entry("string_space", "count", _ONE, _repeated(0), "any text; count constant"),
+    Entry("chr", "number", _ONE, _total, _ANY),
+    Entry("bit_length", "text", _ONE, _total, "any number; never fails"),
+    Entry("overlay", "text, part, start, length", (4, 4), _total, _ANY),
+    Entry("concat_ws", "separator, x, ...", (1, None), _concat_ws, "any text; nulls are left out"),
+)

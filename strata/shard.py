@@ -173,6 +173,10 @@ def describe(state: State) -> dict[str, Any]:
         "bytes": sum(batch.size_bytes for batch in state.batches),
         "updates": sum(batch.updates for batch in state.batches),
         "formats": formats,
+        "holds": [
+            {"name": h.name, "since": h.since, "state": h.seqno, "expires_ms": h.expires_ms}
+            for h in state.holds
+        ],
         "stats": {
             "parts_with": sum(batch.stats_parts for batch in state.batches),
             "bytes": sum(batch.stats_bytes for batch in state.batches),

@@ -48,6 +48,7 @@ class ReadSettings:
 
     fetchers: int = 4  # parts fetched and decoded at the same time, by each task; 1: one by one
     ahead_bytes: int = 64 * 1024 * 1024  # stored bytes of the parts that are under way
+    hold_ms: int = 4 * 3_600_000  # what a read through Spark planned stays stored so long; 0: no
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
     spark.read.format("strata").option("shard", "flights").load().where("carrier = 'UA'")
 
-Options: `shard`; `config`, a settings file; `as_of`, milliseconds or ISO 8601; `pushdown`, "on"
-or "off" against the shard's rollout mode; `consolidate`, "true" for each row once; `where`, see
-below. A schema given by the user names the columns to decode, `t` and `d` among them or not.
+Options: `shard`; `config`, a settings file; `as_of`, milliseconds or ISO 8601; `pushdown`, "on" or
+"off" against the shard's rollout mode; `consolidate`, "true" for each row once; `where`, see below;
+`collection`, one of a shard that holds many. A schema given by the user names the columns to
+decode, `t` and `d` among them or not.
 
 Spark runs a Python data source in processes without a JVM, so it cannot analyse SQL there. The
 simple comparisons of a `.where(...)` reach it as objects when the session says
@@ -31,16 +32,18 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from strata import usage
+from strata.collections import column_of, narrowed
 from strata.errors import InvalidRequest
 from strata.expr.exprjson import dump_filter, load_filter
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call
 from strata.format.columns import D, T
 from strata.format.manifest import PartRef
+from strata.hold import held_state
 from strata.machine import Machine
 from strata.model.settings import Settings
 from strata.model.time import parse_time
-from strata.read import plan_read
+from strata.plan import ReadPlan, plan_read
 from strata.settings import load_settings
 from strata.spark.catalyst import Now, analyse
 from strata.spark.pushed import pushed_filter
@@ -57,7 +60,9 @@ from strata.state.state import State
 from strata.store.open import Stores, open_stores
 
 NAME: Final = "strata"
-OPTIONS: Final = ("shard", "config", "as_of", "where", "pushdown", "consolidate", "start", "path")
+OPTIONS: Final = (
+    "shard", "config", "as_of", "where", "pushdown", "consolidate", "collection", "start", "path",
+)  # fmt: skip
 OF_STREAMS: Final = ("shard", "config", "start", "path")
 TASKS: Final = 16  # partitions of a small read; the reader is not told how many cores there are
 
@@ -90,6 +95,7 @@ class Request:
     pushdown: str | None
     consolidate: bool
     start: int | None  # only of streams
+    collection: str | None = None
 
     def settings(self) -> Settings:
         """Return the settings of this process, under the option `config`."""
@@ -99,6 +105,12 @@ class Request:
         """Return the stores and the newest state of the shard."""
         stores = open_stores(self.settings().store)
         return stores, Machine(stores).load(self.shard)
+
+    def hold(self) -> tuple[Stores, State]:
+        """Return the stores, and the newest state held for readers; see `strata.hold`."""
+        settings = self.settings()
+        stores = open_stores(settings.store)
+        return stores, held_state(stores, self.shard, settings.read)
 
 
 @dataclass
@@ -182,20 +194,21 @@ class StrataReader(DataSourceReader):
 
         Raises: InvalidRequest for an `as_of` that cannot be read or a column that there is not.
         """
-        stores, state = self.asked.open()
+        stores, state = self.asked.hold()
         columns = wanted_columns(state.relation, self._names())
         filter, settings = self._filter(state), self.asked.settings()
         plan = plan_read(
             stores, state, as_of=self.asked.as_of, filter=filter,
             mode=self.asked.pushdown, kill=settings.rollout.kill,
         )  # fmt: skip
+        plan, only = self._collection(stores, state, plan, kill=settings.rollout.kill)
         usage.record(stores, state, plan, filter, settings.usage)
         if self.asked.consolidate:
-            return list(map(Merged, slice_readers(stores, state, plan, columns, TASKS)))
+            return list(map(Merged, slice_readers(stores, state, plan, columns, TASKS, only)))
         reader = PartReader(
             stores.settings, state.relations, columns,
             as_of=plan.as_of, read_format=state.spec.read_format, groups=plan.groups,
-            settings=settings.read,
+            settings=settings.read, only=only,
         )  # fmt: skip
         # An empty list would become one partition of None.
         groups = group_parts(plan.fetched, TASKS) or ((),)
@@ -212,6 +225,17 @@ class StrataReader(DataSourceReader):
         for batch in batches:
             arrays = [batch.column(field.name).cast(field.type) for field in schema]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _collection(
+        self, stores: Stores, state: State, plan: ReadPlan, *, kill: bool
+    ) -> tuple[ReadPlan, tuple[int, str] | None]:
+        """Return what is left of a plan for the collection, and whose rows to show."""
+        name = self.asked.collection
+        if name is None:
+            return plan, None
+        column = column_of(stores, state, name)
+        narrow = plan if kill else narrowed(state, plan, column, name)
+        return narrow, (state.relation.column(column).id, name)
 
     def _names(self) -> list[str]:
         return [name for name in self.schema.fieldNames() if name not in (T, D)]
@@ -250,6 +274,7 @@ def request(options: dict[str, str]) -> Request:
         check_pushdown(given.get("pushdown")),
         consolidate == "true",
         parse_time(given["start"]) if "start" in given else None,
+        given.get("collection"),
     )
 
 

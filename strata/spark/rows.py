@@ -43,6 +43,7 @@ class PartReader:
     read_format: str = "structured"
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # as in a plan
     settings: ReadSettings = ReadSettings()  # noqa: RUF009 - frozen
+    only: tuple[int, str] | None = None  # rows that have this text in the column of this id
 
     def read(self, parts: Iterable[PartRef]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the parts, columns by name, then t and d.
@@ -54,6 +55,8 @@ class PartReader:
             return
         blob = open_stores(self.store).blob
         ids = frozenset(column.id for column in self.columns)
+        if self.only is not None:
+            ids |= {self.only[0]}
         whole = len(ids) == len(self.relations[-1].columns)
         source = Source(blob, parse_key(refs[0].key).shard, self.relations, self.read_format)
         wanted = Wanted(None if whole else ids, self.groups)
@@ -67,6 +70,9 @@ class PartReader:
 
     def shape(self, batch: pa.RecordBatch, key: str) -> pa.RecordBatch:
         """Return updates, none later than `as_of`, as readers see them."""
+        if self.only is not None:
+            number, text = self.only
+            batch = batch.filter(pc.equal(batch.column(child(number)), text))
         time = batch.column(T)
         if self.as_of is not None:
             time = pa.repeat(pa.scalar(self.as_of, pa.int64()), batch.num_rows)

@@ -63,14 +63,20 @@ class _Tasks:
 
 
 def slice_readers(
-    stores: Stores, state: State, plan: ReadPlan, columns: tuple[Column, ...], tasks: int
+    stores: Stores,
+    state: State,
+    plan: ReadPlan,
+    columns: tuple[Column, ...],
+    tasks: int,
+    only: tuple[int, str] | None = None,
 ) -> tuple[SliceReader, ...]:
     """Return the slices of a consolidated read, about `tasks` of equal size, more of a large one.
 
+    `only` is that of `PartReader`.
     Shape: at least one; in the order of the relation.
     """
     shown = PartReader(
-        stores.settings, state.relations, columns, read_format=state.spec.read_format
+        stores.settings, state.relations, columns, read_format=state.spec.read_format, only=only
     )
     size = min(max(plan.bytes_read // max(tasks, 1), LEAST_BYTES), TASK_BYTES)
     readers = []

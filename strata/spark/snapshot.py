@@ -16,7 +16,7 @@ from strata.collections import column_of, narrowed
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.columns import D, T
-from strata.machine import Machine
+from strata.hold import held_state
 from strata.model.schema import Relation
 from strata.model.settings import ReadSettings, Settings
 from strata.read import DEFAULTS, ReadPlan, plan_read
@@ -53,11 +53,12 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
 
     Units: `as_of` in milliseconds, `now` (what now() means in `where`) in microseconds.
     Raises: InvalidRequest for an unknown shard, column or time, or a `where` Spark refuses.
-    Cost: state and manifests are read at once; parts when an action runs.
+    Cost: state and manifests are read at once; parts when an action runs: for `[read] hold_ms`
+    after the call nothing removes them, see `strata.hold`.
     """
     settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
     stores = open_stores(settings.store)
-    state = Machine(stores).load(shard)
+    state = held_state(stores, shard, settings.read)
     column = None if collection is None else column_of(stores, state, collection)
     if column is not None:
         mine = f"{quoted(column)} = '{collection}'"  # a name holds no quotes

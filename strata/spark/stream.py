@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 
 from strata.changes import Stretch, plan_changes
 from strata.format.columns import D, T
+from strata.hold import held_state
 from strata.machine import Machine
 from strata.model.settings import Settings
 from strata.model.time import MIN_TIME
@@ -64,7 +65,7 @@ class StrataStreamReader(DataSourceStreamReader):
         Raises: InvalidRequest when compaction has overtaken the query, or a column is gone.
         """
         stores = open_stores(self.settings.store)
-        state = Machine(stores).load(self.shard)
+        state = held_state(stores, self.shard, self.settings.read)
         names = [name for name in self.schema.fieldNames() if name not in (T, D)]
         reader = PartReader(
             stores.settings, state.relations, wanted_columns(state.relation, names),

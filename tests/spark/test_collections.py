@@ -51,5 +51,15 @@ def test_a_collection_is_read_by_name(spark: SparkSession, tmp_path: Path) -> No
     }
     assert sorted(r.id for r in some.collect()) == [0, 1, 2, 3, 4, 103]
     assert [(r.tenant, r.id) for r in by_column.collect()] == [("c", 129)]
+    config = tmp_path / "strata.toml"
+    config.write_text(f'[store]\nblob = "{store.blob}"\nconsensus = "{store.consensus}"\n')
+    source = spark.read.format("strata").options(shard="shard", config=str(config))
+    for consolidate in ("false", "true"):
+        chosen = source.options(collection="b", consolidate=consolidate)
+        assert {(r.tenant, r.id) for r in chosen.load().collect()} == {
+            ("b", 100 * day + i) for day in range(2) for i in range(30)
+        }
+        ids = chosen.schema("id bigint").load().where("id < 3").collect()
+        assert sorted(r.id for r in ids) == [0, 1, 2]
     with pytest.raises(InvalidRequest, match="no such collection"):
         snapshot(spark, "shard", collection="nope", config=settings)

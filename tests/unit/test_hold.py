@@ -1,0 +1,98 @@
+"""What a long read planned stays stored for its lease; readers share holds, and these end."""
+
+from dataclasses import replace
+
+import pytest
+
+from strata.errors import Unavailable
+from strata.hold import PREFIX, SHARES, held_state
+from strata.model.settings import ReadSettings
+from strata.shard import describe
+from strata.store.interface import Consensus
+from strata.store.open import Stores
+from tests.garbage import HOUR, World
+
+LEASE: int = 24 * HOUR
+SETTINGS = ReadSettings(hold_ms=LEASE)
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.append(1, 3)
+    world.append(2, 4)  # between those: a merge keeps neither part as it is
+    return world
+
+
+def test_what_was_planned_stays_until_the_lease_has_ended(world: World) -> None:
+    planned = held_state(world.stores, "s", SETTINGS)
+    world.compact()
+
+    for _ in range(LEASE // HOUR - 1):
+        world.sweep()
+        assert world.read(planned) == [1, 2, 3, 4]
+
+    gone = world.sweep(hours=LEASE / HOUR / SHARES + 2).deleted + world.settle()
+    assert gone == 4
+    world.check()
+
+
+def test_who_comes_late_in_a_share_has_a_whole_lease_too(world: World) -> None:
+    held_state(world.stores, "s", SETTINGS)
+    world.now_ms += LEASE // SHARES - 1
+    before = world.state
+    planned = held_state(world.stores, "s", SETTINGS)
+    assert world.state == before, "the hold of this share was there: nothing is written"
+    world.compact()
+
+    for _ in range(LEASE // HOUR - 1):
+        world.sweep()
+
+    assert world.read(planned) == [1, 2, 3, 4]
+
+
+def test_without_a_hold_it_goes_when_the_grace_ends(world: World) -> None:
+    held_state(world.stores, "s", ReadSettings(hold_ms=0))
+    assert not world.state.holds
+    world.compact()
+
+    assert world.settle() == 4
+
+
+def test_holds_are_few_however_many_readers_there_are(world: World) -> None:
+    commits = world.state.seqno
+    for _ in range(500):
+        world.now_ms += LEASE // 100
+        held_state(world.stores, "s", SETTINGS)
+
+    assert len(world.state.holds) <= 2 * SHARES + 3
+    assert world.state.seqno - commits <= 5 * (SHARES + 1)
+    assert all(hold.name.startswith(PREFIX) for hold in world.state.holds)
+    shown = describe(world.state)["holds"]
+    assert [hold["name"] for hold in shown] == [hold.name for hold in world.state.holds]
+
+
+def test_a_hold_of_readers_keeps_no_history(world: World) -> None:
+    upper = world.state.upper
+    held_state(world.stores, "s", SETTINGS)
+
+    assert [hold.since for hold in world.state.holds] == [upper]
+
+
+class ReadOnly:
+    """States that a role may read and not write."""
+
+    def __init__(self, inner: Consensus) -> None:
+        self.head, self.scan, self.list = inner.head, inner.scan, inner.list
+
+    def compare_and_set(self, *_: object) -> bool:
+        raise Unavailable("permission denied", certain=True)
+
+    truncate = compare_and_set
+
+
+def test_who_may_only_read_reads_without_a_hold(world: World) -> None:
+    stores: Stores = replace(world.inner, consensus=ReadOnly(world.inner.consensus))  # type: ignore[arg-type]
+
+    assert held_state(stores, "s", SETTINGS) == world.state
+    assert not world.state.holds

@@ -64,7 +64,7 @@ def _server() -> str:
             str(x) for x in (programs / "postgres", "-D", folder / "data", f"-k{folder}", *flags)
         ]
         with (folder / "log").open("wb") as log:
-            options = {"stdout": log, "stderr": log, "preexec_fn": _die_with_parent, **user}
+            options = {"stdout": log, "stderr": log, "preexec_fn": die_with_parent, **user}
             process = subprocess.Popen(command, cwd="/", **options)
         atexit.register(_stop, process, folder, os.getpid())
         address = f"postgresql+psycopg://strata@127.0.0.1:{port}/postgres"
@@ -138,7 +138,7 @@ def _answers(address: str, process: subprocess.Popen[bytes]) -> bool:
     return False
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Ask Linux to end the server with us, also when we are killed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGINT)  # PR_SET_PDEATHSIG

@@ -1,6 +1,6 @@
 """Open the stores that the settings name: the only module that knows which stores exist.
 
-    blob        file:///abs/folder | file://relative/folder | memory://name
+    blob        file:///abs/folder | file://relative/folder | s3://bucket/prefix | memory://name
     consensus   sqlite:////abs/file.db | sqlite:///relative/file.db | postgresql://... | memory://name
 
 Relative paths start at the current directory of the process that opens them.
@@ -15,6 +15,8 @@ from strata.model.settings import StoreSettings
 from strata.store.disk import DiskBlob
 from strata.store.interface import Blob, Consensus
 from strata.store.memory import memory_blob, memory_consensus
+from strata.store.s3 import S3Blob
+from strata.store.s3_client import S3Address
 from strata.store.sql import SqlConsensus
 
 Clock = Callable[[], int]  # milliseconds since 1970
@@ -73,9 +75,7 @@ def _open_blob(url: str) -> Blob:
     if found and rest and scheme == "memory":
         return memory_blob(rest)
     if scheme == "s3":
-        raise InvalidRequest(
-            "blobs on S3 are not built yet", setting="store.blob", cure="file:///folder"
-        )
+        return S3Blob(S3Address.parse(url))
     raise InvalidRequest(
         "not an address of a blob store",
         setting="store.blob", value=url, cure="file:///folder, s3://bucket/prefix or memory://name",

@@ -1,0 +1,358 @@
+"""Blob on S3, or on a server that speaks its protocol.
+
+    s3://bucket/prefix[?endpoint=http://127.0.0.1:8333&region=eu-central-1&parallel=8]
+
+    prefix/shards/flights/parts/00ff.parquet     live blobs, at their key
+    prefix/.deleted/shards/...                   deleted, can be restored until purged
+
+Write-once is the server's promise, by the header `If-None-Match: *` on PUT and on the completion
+of a multipart upload: a writer that is told "it is there" (412) compares, so that a repetition
+after a lost reply succeeds and other bytes are refused. Bodies carry checksums both ways.
+
+An object cannot be moved: `delete` copies it aside and then removes it, so that at each moment
+one of the two is there.
+"""
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeVar
+
+from strata.errors import InvalidRequest, Unavailable
+from strata.store.interface import BlobInfo
+from strata.store.keys import check_key, check_prefix, check_range
+from strata.store.retry import Policy
+from strata.store.s3_client import (
+    BEYOND,
+    CONFLICT,
+    MISSING,
+    THERE,
+    S3Address,
+    boto_errors,
+    client_error,
+    code_of,
+    new_client,
+    outside,
+)
+
+T = TypeVar("T")
+
+ASIDE: Final = ".deleted/"
+PIECE: Final = 16 * 1024 * 1024  # bytes of a ranged read or of a part of an upload
+SINGLE: Final = 64 * 1024 * 1024  # bytes that are written in one request at most
+PAGE: Final = 1_000  # keys in one listing, and in one DeleteObjects
+_CONFLICTS: Final = Policy(attempts=8, first_ms=50, ceiling_ms=3_000)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class S3Blob:
+    """Write-once bytes as objects below a prefix of a bucket. Safe to share between threads."""
+
+    def __init__(self, address: S3Address) -> None:
+        """Nothing is asked of the server yet."""
+        self.address = address
+        self.requests: Counter[str] = Counter()  # by operation, and bytes_in, bytes_out: the bill
+        self._lock = threading.Lock()
+        self._client: Any = None
+        self._pid = 0
+
+    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
+        """See `Blob.get`. Long ranges come in pieces, several at once."""
+        check_range(start, length)
+        name = self._live(key)
+        if length == 0:
+            return None if self._size(name) is None else b""
+        first = PIECE if length is None else min(length, PIECE)
+        with outside(self.address, key):
+            try:
+                reply = self._call("get_object", Key=name, Range=_span(start, first))
+                data = self._body(reply)
+            except client_error() as error:
+                if code_of(error) in MISSING:
+                    return None
+                if code_of(error) in BEYOND:  # the blob is there and ends before `start`
+                    return b""
+                raise
+            whole = _total(reply, start, len(data))
+            end = whole if length is None else min(whole, start + length)
+            if start + len(data) >= end:
+                return data
+            return b"".join([data, *self._rest(name, reply["ETag"], start + len(data), end)])
+
+    def set(self, key: str, data: bytes) -> None:
+        """See `Blob.set`."""
+        name = self._live(key)
+        with outside(self.address, key, certain=False):
+            there = not self._settled(lambda: self._write(name, data))
+        if there:
+            self._check_same(key, name, data)
+
+    def list(self, prefix: str) -> Iterator[BlobInfo]:
+        """See `Blob.list`."""
+        check_prefix(prefix)
+        with outside(self.address, prefix):
+            for info in self._list(self.address.prefix + prefix):
+                key = info.key.removeprefix(self.address.prefix)
+                if not key.startswith(ASIDE) and not key.endswith("/"):  # "a/": an empty folder
+                    yield BlobInfo(key, info.size_bytes, info.modified_ms)
+
+    def delete(self, key: str) -> int | None:
+        """See `Blob.delete`. The bytes are copied aside until `purge`."""
+        name = self._live(key)
+        with outside(self.address, key, certain=False):
+            size = self._size(name)
+            if size is None:
+                return None
+            try:
+                self._copy(name, self._aside(key))
+            except client_error() as error:
+                if code_of(error) in MISSING:  # another was faster
+                    return None
+                raise
+            self._call("delete_object", Key=name)
+        return size
+
+    def restore(self, key: str) -> None:
+        """See `Blob.restore`."""
+        name = self._live(key)
+        with outside(self.address, key, certain=False):
+            if self._size(name) is not None:
+                return
+            data = self._whole(self._aside(key))
+            if data is None:
+                if self._size(name) is not None:
+                    return
+                raise InvalidRequest("nothing is left to restore", key=key)
+            self._settled(lambda: self._write(name, data))  # if there again meanwhile, it stays
+            self._call("delete_object", Key=self._aside(key))
+
+    def purge(self, before_ms: int) -> int:
+        """Remove for good what was deleted before `before_ms`; return the bytes set free.
+
+        Uploads that were begun before and never completed go as well.
+        """
+        freed, names = 0, []
+        with outside(self.address, ASIDE, certain=False):
+            for info in self._list(self.address.prefix + ASIDE):
+                if info.modified_ms < before_ms:
+                    names.append(info.key)
+                    freed += info.size_bytes
+            for at in range(0, len(names), PAGE):
+                self._delete_batch(names[at : at + PAGE])
+            self._abort_uploads(before_ms)
+        return freed
+
+    # ------------------------------------------------------------------ inside
+
+    def _live(self, key: str) -> str:
+        return self.address.prefix + check_key(key)
+
+    def _aside(self, key: str) -> str:
+        return self.address.prefix + ASIDE + check_key(key)
+
+    def _call(self, operation: str, **arguments: Any) -> Any:
+        self._count(operation, 1)
+        return getattr(self._connected(), operation)(Bucket=self.address.bucket, **arguments)
+
+    def _count(self, what: str, number: int) -> None:
+        with self._lock:
+            self.requests[what] += number
+
+    def _connected(self) -> Any:
+        """Return the client of this process: connections must not be shared with a fork."""
+        if self._client is None or self._pid != os.getpid():
+            with self._lock:
+                if self._client is None or self._pid != os.getpid():
+                    self._client, self._pid = new_client(self.address), os.getpid()
+        return self._client
+
+    def _body(self, reply: Any) -> bytes:
+        data: bytes = reply["Body"].read()
+        self._count("bytes_in", len(data))
+        return data
+
+    def _rest(self, name: str, etag: str, start: int, end: int) -> Sequence[bytes]:
+        """Return [start, end) of the object with this tag, in pieces."""
+
+        def piece(at: int) -> bytes:
+            span = _span(at, min(PIECE, end - at))
+            return self._body(self._call("get_object", Key=name, Range=span, IfMatch=etag))
+
+        return self._together(piece, range(start, end, PIECE))
+
+    def _together(self, work: Callable[[int], T], numbers: Sequence[int]) -> Sequence[T]:
+        """Return `work` of each number, `parallel` at a time; the first error ends it."""
+        with ThreadPoolExecutor(min(self.address.parallel, len(numbers))) as pool:
+            futures = [pool.submit(work, number) for number in numbers]
+            try:
+                return [future.result() for future in futures]
+            finally:
+                for future in futures:
+                    future.cancel()
+
+    def _write(self, name: str, data: bytes) -> bool:
+        """Store data under a name that is free; False if it is not."""
+        try:
+            if len(data) <= SINGLE:
+                self._call("put_object", Key=name, Body=data, IfNoneMatch="*")
+                self._count("bytes_out", len(data))
+            else:
+                self._upload(name, data)
+        except client_error() as error:
+            if code_of(error) in THERE:
+                return False
+            raise
+        return True
+
+    def _upload(self, name: str, data: bytes) -> None:
+        """Store data in parts. Nothing is seen before all of them are there."""
+        upload = self._call("create_multipart_upload", Key=name, ChecksumAlgorithm="CRC32")
+        which = {"Key": name, "UploadId": upload["UploadId"]}
+        view = memoryview(data)
+
+        def part(number: int) -> dict[str, Any]:
+            body = bytes(view[(number - 1) * PIECE : number * PIECE])
+            reply = self._call(
+                "upload_part", **which, PartNumber=number, Body=body, ChecksumAlgorithm="CRC32"
+            )
+            self._count("bytes_out", len(body))
+            told = {k: reply[k] for k in ("ETag", "ChecksumCRC32") if k in reply}
+            return {"PartNumber": number, **told}
+
+        try:
+            count = -(-len(data) // PIECE)
+            parts = self._together(part, range(1, count + 1))
+            self._call(
+                "complete_multipart_upload", **which, IfNoneMatch="*",
+                MultipartUpload={"Parts": parts},
+            )  # fmt: skip
+        except BaseException:
+            self._abort(which)
+            raise
+
+    def _abort(self, which: dict[str, str]) -> None:
+        """Give an upload up; what cannot be given up now goes with `purge`."""
+        try:
+            self._call("abort_multipart_upload", **which)
+        except client_error():
+            pass
+        except boto_errors():
+            pass
+
+    def _settled(self, write: Callable[[], bool]) -> bool:
+        """Return `write()`, tried again after a conflict (409): writers met, and none was told."""
+        for attempt in range(_CONFLICTS.attempts - 1):
+            try:
+                return write()
+            except client_error() as error:
+                if code_of(error) not in CONFLICT:
+                    raise
+            time.sleep(_CONFLICTS.pause_s(attempt))
+        return write()
+
+    def _check_same(self, key: str, name: str, data: bytes) -> None:
+        with outside(self.address, key):
+            size = self._size(name)
+            same = size == len(data) and self._whole(name) == data
+        if size is None:
+            raise Unavailable(
+                "the blob vanished while it was written", certain=True, key=key, cure="try again"
+            )
+        if not same:
+            raise InvalidRequest("a blob is write-once and this key holds other bytes", key=key)
+
+    def _whole(self, name: str) -> bytes | None:
+        key = name.removeprefix(self.address.prefix)
+        if not key.startswith(ASIDE):
+            return self.get(key)
+        try:
+            return self._body(self._call("get_object", Key=name))
+        except client_error() as error:
+            if code_of(error) in MISSING:
+                return None
+            raise
+
+    def _size(self, name: str) -> int | None:
+        try:
+            return int(self._call("head_object", Key=name)["ContentLength"])
+        except client_error() as error:
+            if code_of(error) in MISSING:
+                return None
+            raise
+
+    def _copy(self, source: str, target: str) -> None:
+        where = {"Bucket": self.address.bucket, "Key": source}
+        self._call("copy_object", Key=target, CopySource=where)
+
+    def _delete_batch(self, names: Sequence[str]) -> None:
+        wanted = {"Objects": [{"Key": name} for name in names], "Quiet": True}
+        failed = self._call("delete_objects", Delete=wanted).get("Errors", [])
+        if failed:
+            raise Unavailable(
+                "the server did not remove some objects",
+                certain=False, count=len(failed), first=failed[0].get("Key"),
+                reason=failed[0].get("Code"),
+            )  # fmt: skip
+
+    def _abort_uploads(self, before_ms: int) -> None:
+        before = _EPOCH + timedelta(milliseconds=before_ms)
+        arguments: dict[str, Any] = {"Prefix": self.address.prefix}
+        while True:
+            page = self._call("list_multipart_uploads", **arguments)
+            for upload in page.get("Uploads", []):
+                if upload["Initiated"] < before:
+                    self._abort({"Key": upload["Key"], "UploadId": upload["UploadId"]})
+            if not page.get("IsTruncated"):
+                return
+            arguments |= {
+                "KeyMarker": page["NextKeyMarker"],
+                "UploadIdMarker": page["NextUploadIdMarker"],
+            }
+
+    def _list(self, name: str) -> Iterator[BlobInfo]:
+        """Yield the objects whose name starts so, in key order.
+
+        AWS promises that order. Others go folder by folder ("a/b" before "a-b/c"), so that each
+        folder is sorted here; ours are few and flat, which makes that no more requests.
+        """
+        if self.address.endpoint is None:
+            for page in self._pages(name):
+                yield from map(_info, page.get("Contents", []))
+            return
+        found: dict[str, BlobInfo | None] = {}
+        for page in self._pages(name, Delimiter="/"):
+            found |= {one["Prefix"]: None for one in page.get("CommonPrefixes", [])}
+            found |= {one["Key"]: _info(one) for one in page.get("Contents", [])}
+        for key, info in sorted(found.items()):
+            if info is not None:
+                yield info
+            else:
+                yield from self._list(key)
+
+    def _pages(self, name: str, **arguments: Any) -> Iterator[Any]:
+        arguments |= {"Prefix": name, "MaxKeys": PAGE}
+        while True:
+            page = self._call("list_objects_v2", **arguments)
+            yield page
+            if not page.get("IsTruncated"):
+                return
+            arguments["ContinuationToken"] = page["NextContinuationToken"]
+
+
+def _info(found: Any) -> BlobInfo:
+    modified_ms = (found["LastModified"] - _EPOCH) // timedelta(milliseconds=1)
+    return BlobInfo(found["Key"], int(found["Size"]), modified_ms)
+
+
+def _span(start: int, length: int) -> str:
+    return f"bytes={start}-{start + length - 1}"
+
+
+def _total(reply: Any, start: int, read: int) -> int:
+    """Return the size of the whole object, which a ranged reply tells."""
+    _, _, total = str(reply.get("ContentRange", "")).rpartition("/")
+    return int(total) if total.isdigit() else start + read

@@ -1,0 +1,143 @@
+"""The client of S3: where it is, how it is asked, and what its refusals mean.
+
+Credentials come by the ordinary chain of AWS; nothing here reads, keeps or shows them.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
+
+from strata.errors import InvalidRequest, Unavailable
+from strata.store.keys import check_key
+
+MISSING: Final = frozenset({"NoSuchKey", "404", "NotFound"})
+THERE: Final = frozenset({"PreconditionFailed", "412"})
+CONFLICT: Final = frozenset({"ConditionalRequestConflict", "OperationAborted", "409"})
+BEYOND: Final = frozenset({"InvalidRange", "416"})
+_CURES: Final = {
+    "NoSuchBucket": "make the bucket, or correct the address in store.blob",
+    "AccessDenied": "give this identity s3:GetObject, PutObject, DeleteObject and ListBucket here",
+    "403": "give this identity s3:GetObject, PutObject, DeleteObject and ListBucket here",
+    "InvalidAccessKeyId": "check the credentials that AWS's ordinary chain finds",
+    "SignatureDoesNotMatch": "check the credentials that AWS's ordinary chain finds",
+    "ExpiredToken": "renew the credentials that AWS's ordinary chain finds",
+    "PermanentRedirect": "name the bucket's region: s3://bucket/prefix?region=...",
+    "AuthorizationHeaderMalformed": "name the bucket's region: s3://bucket/prefix?region=...",
+    "SlowDown": "fewer requests at once, or more prefixes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class S3Address:
+    """Where blobs are, as the address in the settings says it."""
+
+    bucket: str
+    prefix: str  # "" or ends with "/"
+    endpoint: str | None = None
+    region: str | None = None
+    parallel: int = 8  # requests of one call at the same time
+    attempts: int = 6  # tries of one request, throttling included
+
+    @classmethod
+    def parse(cls, url: str) -> "S3Address":
+        """Return the address in `s3://bucket/prefix?option=value`. Raises: InvalidRequest."""
+        parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        unknown = sorted(options.keys() - {"endpoint", "region", "parallel", "attempts"})
+        if parts.scheme != "s3" or not parts.hostname or "@" in parts.netloc or unknown:
+            raise InvalidRequest(
+                "not an address of blobs on S3",
+                setting="store.blob", unknown=unknown or None,
+                cure="s3://bucket/prefix?endpoint=…&region=…&parallel=8&attempts=6, no credentials",
+            )  # fmt: skip
+        prefix = parts.path.strip("/")
+        if prefix:
+            check_key(prefix)
+        return cls(
+            parts.netloc,
+            f"{prefix}/" if prefix else "",
+            options.get("endpoint") or None,
+            options.get("region") or None,
+            _number(options, "parallel", 8),
+            _number(options, "attempts", 6),
+        )
+
+
+def new_client(address: S3Address) -> Any:
+    """Return a client of this process. Retries with jitter are boto3's own."""
+    import boto3
+    from botocore.config import Config
+
+    config = Config(
+        retries={"mode": "standard", "total_max_attempts": address.attempts},
+        max_pool_connections=max(10, 2 * address.parallel),
+        connect_timeout=10,
+        read_timeout=60,
+        tcp_keepalive=True,
+        s3={"addressing_style": "path"} if address.endpoint else None,
+    )
+    session = boto3.session.Session()  # of its own: the default one is not safe between threads
+    return session.client(
+        "s3", endpoint_url=address.endpoint, region_name=address.region, config=config
+    )
+
+
+def client_error() -> Any:
+    """Return the class of what the server refused."""
+    from botocore.exceptions import ClientError
+
+    return ClientError
+
+
+def boto_errors() -> tuple[type[Exception], ...]:
+    """Return the classes of what did not reach the server, or not whole."""
+    from botocore.exceptions import BotoCoreError, HTTPClientError
+    from urllib3.exceptions import HTTPError
+
+    return BotoCoreError, HTTPClientError, HTTPError
+
+
+def code_of(error: Any) -> str:
+    """Return what the server called its refusal; for a HEAD, the status."""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def _status(error: Any) -> int:
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+@contextmanager
+def outside(address: S3Address, key: str, *, certain: bool = True) -> Iterator[None]:
+    """Turn what boto3 raises into the kind of error that a caller can act on.
+
+    Raises: Unavailable.
+    """
+    where = f"s3://{address.bucket}/{address.prefix}{key}"
+    try:
+        yield
+    except client_error() as error:
+        code = code_of(error)
+        raise Unavailable(
+            f"S3 refused a request: {code}",
+            certain=certain or _status(error) in (400, 401, 403, 404),
+            blob=where, reason=error.response.get("Error", {}).get("Message"),
+            cure=_CURES.get(code),
+        ) from error  # fmt: skip
+    except boto_errors() as error:
+        raise Unavailable(
+            "S3 cannot be reached",
+            certain=certain, blob=where, reason=str(error),
+            cure="check the endpoint, the network, and that AWS's ordinary chain has credentials",
+        ) from error  # fmt: skip
+
+
+def _number(options: dict[str, str], name: str, default: int) -> int:
+    text = options.get(name, str(default))
+    if not text.isdigit() or not 1 <= int(text) <= 256:
+        raise InvalidRequest(
+            "this option of the address does not fit",
+            setting="store.blob", option=name, value=text, cure="a whole number from 1 to 256",
+        )  # fmt: skip
+    return int(text)

@@ -20,6 +20,7 @@ from typing import Final
 
 from strata.errors import InvalidRequest, StrataError
 from strata.model.settings import StoreSettings
+from strata.store.interface import Blob
 
 PYTHON_FLOOR: Final = (3, 11)
 JAVA_FLOOR: Final = 17
@@ -164,23 +165,43 @@ def check_distribution(name: str, *, floor: int = 0, below: int | None = None) -
 
 
 def check_stores(settings: StoreSettings) -> Check:
-    """Check that both stores answer, and that a blob can be written, read and deleted."""
+    """Check that both stores answer, and that a blob is written once, read and deleted."""
     # Imported here: the guard at the head of a job must not need a database driver.
     from strata.store.open import open_stores
 
-    where = f"{settings.blob}, {settings.consensus}"
+    where = f"{settings.blob}, {_without_password(settings.consensus)}"
     cure = "see [store] in the settings file"
     try:
         stores = open_stores(settings)
         shards = sum(1 for _ in stores.consensus.list())
-        stores.blob.set(PROBE_KEY, b"probe")
-        same = stores.blob.get(PROBE_KEY) == b"probe"
-        stores.blob.delete(PROBE_KEY)
+        wrong = _wrong_with(stores.blob)
     except (StrataError, OSError) as error:
         return Check("stores", False, f"{where}: {error}", cure)
-    if not same:
-        return Check("stores", False, f"{where}: a blob reads back as something else", cure)
+    if wrong:
+        return Check("stores", False, f"{where}: {wrong}", cure)
     return Check("stores", True, f"{where}: {shards} shards")
+
+
+def _wrong_with(blob: Blob) -> str:
+    """Return why a store must not be used, "" if nothing speaks against it."""
+    blob.set(PROBE_KEY, b"probe")
+    try:
+        if blob.get(PROBE_KEY) != b"probe":
+            return "a blob reads back as something else"
+        try:
+            blob.set(PROBE_KEY, b"another")
+        except InvalidRequest:
+            return ""
+        return (
+            "a blob was overwritten: this server ignores the condition of a write (If-None-Match)"
+        )
+    finally:
+        blob.delete(PROBE_KEY)
+
+
+def _without_password(url: str) -> str:
+    """Return the address of a database with its password, if any, left out."""
+    return re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:***@", url)
 
 
 def check_consensus(settings: StoreSettings) -> Check:

@@ -17,6 +17,7 @@ from strata.environment import (
     require_matching_pyspark,
 )
 from strata.model.settings import StoreSettings
+from strata.store.memory import MemoryBlob
 from strata.store.open import open_stores
 
 WHOLE = PysparkFacts(module="4.3.0", distribution="4.3.0", jar="4.3.0", client=None)
@@ -131,6 +132,23 @@ def test_stores_that_answer_pass_and_leave_nothing_behind(tmp_path: Path) -> Non
 
     assert check_stores(settings).ok
     assert list(open_stores(settings).blob.list("")) == []
+
+
+def test_a_store_that_overwrites_is_not_to_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    def overwrite(self: MemoryBlob, key: str, data: bytes) -> None:
+        self.live.pop(key, None)
+        right(self, key, data)
+
+    right = MemoryBlob.set
+    monkeypatch.setattr(MemoryBlob, "set", overwrite)
+    check = check_stores(StoreSettings("memory://doctor", "memory://doctor"))
+    assert not check.ok
+    assert "If-None-Match" in check.found
+
+
+def test_the_doctor_tells_no_password(tmp_path: Path) -> None:
+    settings = StoreSettings(f"file://{tmp_path}", "postgresql://me:secret@127.0.0.1:9/strata")
+    assert "secret" not in check_stores(settings).found
 
 
 def test_a_store_that_cannot_be_opened_is_reported_not_raised(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """Commands about shards as a whole: shards, create, inspect, history, drop."""
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import yaml
@@ -15,12 +16,14 @@ from strata.cli.context import (
     WhoOption,
     answer,
     pairs,
+    progress,
     read_text,
     rows,
     who,
 )
 from strata.errors import InvalidRequest
 from strata.gc.drop import deleted_from, loss
+from strata.ingest.infer import infer as infer_spec
 from strata.model.spec import parse_spec
 
 
@@ -43,28 +46,65 @@ def list_shards(config: ConfigOption = None, json: JsonOption = False) -> None:
 
 def create(
     name: Annotated[str, typer.Argument(help="Name of the shard; must equal the file's.")],
-    spec: Annotated[Path, typer.Option("--spec", help="Declaration of the shard (YAML).")],
-    revive: Annotated[
-        bool, typer.Option("--revive", help="Begin anew, empty, under the name of a dropped shard.")
-    ] = False,
+    spec: Annotated[
+        Path | None, typer.Option("--spec", help="Declaration of the shard (YAML).")
+    ] = None,
+    infer: Annotated[
+        str | None, typer.Option("--infer", help="File or folder to propose a declaration from.")
+    ] = None,
+    key: Annotated[str | None, typer.Option("--key", help="Key columns, with commas.")] = None,
+    format: Annotated[
+        str | None, typer.Option("--format", help="Else by the files' names.")
+    ] = None,
+    envelope: Annotated[str, typer.Option("--envelope", help="What a row means.")] = "append",
+    out: Annotated[Path | None, typer.Option("--out", help="Write the proposal here.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Create what was inferred.")] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Create a shard from its declaration; the same declaration again changes nothing."""
+    """Create a shard from its declaration; the same declaration again changes nothing.
+
+    With --infer a declaration is proposed and shown; --yes approves it.
+    """
+    context = Context(config)
+    if infer is not None:
+        keys = [column.strip() for column in key.split(",")] if key else []
+        found = infer_spec(
+            context.settings, name, infer, key=keys, format=format, envelope=envelope
+        )
+        text = yaml.safe_dump(found.declaration, sort_keys=False, default_flow_style=None)
+        if out is not None:
+            out.write_text(text, encoding="utf-8")
+        told = {"files": found.files, "rows": found.rows, "created": yes}
+        if not json:
+            sys.stdout.write(text)
+        if not yes:
+            progress.print("nothing was created: correct the proposal, or approve it with --yes")
+            if json:
+                answer({**told, "declaration": found.declaration}, json)
+            return
+        raw: Any = found.declaration
+    elif spec is not None:
+        raw = _loaded(spec)
+    else:
+        raise InvalidRequest("nothing declares the shard", cure="--spec FILE, or --infer PATH")
+    declared = parse_spec({"name": name, **raw})
+    if declared.name != name:
+        raise InvalidRequest(
+            "the declaration names another shard", file=str(spec), name=declared.name, asked=name
+        )
+    context.machine.create(declared)
+    answer(context.shard(name).inspect(), json)
+
+
+def _loaded(spec: Path) -> dict[str, Any]:
     try:
         raw = yaml.safe_load(read_text(spec))
     except yaml.YAMLError as error:
         raise InvalidRequest("not YAML", file=str(spec), reason=str(error)) from error
     if not isinstance(raw, dict):
         raise InvalidRequest("a declaration is a mapping", file=str(spec))
-    declared = parse_spec({"name": name, **raw})
-    if declared.name != name:
-        raise InvalidRequest(
-            "the declaration names another shard", file=str(spec), name=declared.name, asked=name
-        )
-    context = Context(config)
-    context.machine.create(declared, revive=revive)
-    answer(context.shard(name).inspect(), json)
+    return raw
 
 
 def inspect(shard: ShardArgument, config: ConfigOption = None, json: JsonOption = False) -> None:

@@ -9,6 +9,7 @@ Files whose name begins with `_` or `.` are markers of other tools and are passe
 are folders called so.
 """
 
+import lzma
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,9 @@ import pyarrow as pa
 
 from strata.errors import InvalidRequest, Unavailable
 
+PACKINGS: Final = {
+    ".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4",
+}  # fmt: skip
 CHUNK_BYTES: Final = 1 << 20
 GLOB: Final = "*?["
 
@@ -174,15 +178,18 @@ def open_file(file: SourceFile) -> pa.NativeFile:
 
 
 def read_bytes(file: SourceFile) -> bytes:
-    """Return the file's bytes, unpacked as its suffix says (.gz, .bz2, .zst, .lz4).
+    """Return the file's bytes, unpacked as its suffix says (.gz, .bz2, .zst, .lz4, .xz).
 
     Raises: InvalidRequest when it cannot be opened or unpacked.
     """
     try:
+        if PurePosixPath(file.path).suffix.lower() == ".xz":
+            with open_file(file) as stored:
+                return lzma.decompress(stored.read())
         with open_file(file) as stored, pa.input_stream(stored, compression=_packing(file)) as data:
             content: bytes = data.read()
             return content
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, lzma.LZMAError, pa.ArrowException) as error:
         raise InvalidRequest(
             "the source file cannot be read",
             file=file.name, reason=str(error), cure="check that it is whole and its suffix is true",
@@ -190,8 +197,7 @@ def read_bytes(file: SourceFile) -> bytes:
 
 
 def _packing(file: SourceFile) -> str | None:
-    suffixes = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
-    return suffixes.get(PurePosixPath(file.path).suffix.lower())
+    return PACKINGS.get(PurePosixPath(file.path).suffix.lower())
 
 
 def _timed(base: Path, declared: str) -> Iterator[tuple[Path, int]]:

@@ -4,19 +4,22 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from strata.ingest.files import SourceFile
+from strata.ingest.read_avro import read_avro
 from strata.ingest.read_csv import read_csv
 from strata.ingest.read_debezium import read_debezium, read_records
 from strata.ingest.read_jsonl import read_json, read_jsonl
-from strata.ingest.read_parquet import read_parquet
+from strata.ingest.read_parquet import read_orc, read_parquet
 from strata.ingest.source import RawFile
 from strata.ingest.updates import source_names
 from strata.model.schema import Relation
 from strata.model.spec import ShardSpec
 
 READERS: Final[dict[str, Callable[[SourceFile, Sequence[str], Collection[str]], RawFile]]] = {
+    "avro": read_avro,
     "csv": read_csv,
     "json": read_json,
     "jsonl": read_jsonl,
+    "orc": read_orc,
     "parquet": read_parquet,
 }
 

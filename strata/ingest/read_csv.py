@@ -86,6 +86,17 @@ def _one_line(header: Sequence[str]) -> str:
     return text.getvalue()
 
 
+def csv_texts(source: SourceFile) -> pa.Table:
+    """Return all columns of a file as text, null where nothing stands; rows that fit its header.
+
+    Raises: InvalidRequest for a file without header.
+    """
+    data = read_bytes(source).removeprefix(b"\xef\xbb\xbf")
+    header, body = _header(source, data)
+    table, _ = _parse(source, data[body:], header)
+    return table
+
+
 def line_starts(data: bytes) -> Starts:
     """Return where each record that is not blank begins, in bytes; the header is the first.
 

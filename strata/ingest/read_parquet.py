@@ -1,9 +1,10 @@
-"""Read Parquet files: columns by name, cast without loss; there are no lines, only rows."""
+"""Read Parquet and ORC files: columns by name, cast without loss; there are no lines, only rows."""
 
 from collections.abc import Collection, Sequence
 
 import orjson
 import pyarrow as pa
+import pyarrow.orc as po
 import pyarrow.parquet as pq
 
 from strata.errors import InvalidRequest
@@ -32,6 +33,27 @@ def read_parquet(
             "not a readable Parquet file",
             file=source.name, reason=str(error), cure="check source.format",
         ) from error  # fmt: skip
+
+    return raw_table(source, table, names)
+
+
+def read_orc(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
+    """Return the columns `names`; otherwise as `read_parquet`."""
+    try:
+        with open_file(source) as stream:
+            file = po.ORCFile(stream)
+            check_columns(source.name, file.schema.names, names, optional=optional)
+            table = file.read()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InvalidRequest(
+            "not a readable ORC file",
+            file=source.name, reason=str(error), cure="check source.format",
+        ) from error  # fmt: skip
+    return raw_table(source, table, names)
+
+
+def raw_table(source: SourceFile, table: pa.Table, names: Sequence[str]) -> RawFile:
+    """Return the rows of a table as those of a file."""
 
     def locate(rows: Rows) -> list[Located]:
         taken = table.take(pa.array(rows)).to_pylist()

@@ -1,0 +1,155 @@
+"""Read Avro object container files: columns by name, values as their logical types say."""
+
+import io
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final
+
+import fastavro
+import orjson
+import pyarrow as pa
+
+from strata.errors import InvalidRequest
+from strata.ingest.cast import Cast, Rows, from_arrow, from_objects
+from strata.ingest.files import SourceFile, read_bytes
+from strata.ingest.source import Located, Raw, RawFile, check_columns
+from strata.model.types import ColumnType
+
+_PLAIN: Final[dict[str, pa.DataType]] = {
+    "null": pa.null(), "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(),
+    "float": pa.float32(), "double": pa.float64(), "bytes": pa.binary(), "string": pa.string(),
+    "enum": pa.string(), "fixed": pa.binary(),
+}  # fmt: skip
+_LOGICAL: Final[dict[str, pa.DataType]] = {
+    "date": pa.date32(), "time-millis": pa.time64("us"), "time-micros": pa.time64("us"),
+    "timestamp-millis": pa.timestamp("us", "UTC"), "timestamp-micros": pa.timestamp("us", "UTC"),
+    "local-timestamp-millis": pa.timestamp("us"), "local-timestamp-micros": pa.timestamp("us"),
+    "uuid": pa.string(),
+}  # fmt: skip
+
+
+def read_avro(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
+    """Return the columns `names`; `locate` counts records from 1 in place of lines.
+
+    Those that are `optional` may be missing.
+
+    Raises: InvalidRequest for a file that is no Avro or whose fields are not the declared.
+    Cost: the whole file in memory, as Python objects.
+    """
+    schema, records = avro_records(source)
+    fields = {field["name"]: field["type"] for field in schema["fields"]}
+    check_columns(source.name, list(fields), names, optional=optional)
+    columns = {
+        name: _column([record[name] for record in records], fields[name])
+        for name in names
+        if name in fields
+    }
+
+    def locate(rows: Rows) -> list[Located]:
+        return [(int(row) + 1, _text(records[row])) for row in rows]
+
+    return RawFile(
+        file=source.name,
+        count=len(records),
+        columns=columns,
+        convert=_convert,
+        shown=_shown,
+        locate=locate,
+    )
+
+
+def avro_records(source: SourceFile) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the writer's schema, names resolved, and the records of a file.
+
+    Raises: InvalidRequest for a file that is no Avro, or not of records.
+    """
+    data = read_bytes(source)
+    try:
+        reader = fastavro.reader(io.BytesIO(data))
+        schema: Any = reader.writer_schema
+        records: Any = list(reader)
+    except (ValueError, EOFError, OSError, KeyError, IndexError, TypeError) as error:
+        raise _unreadable(source, str(error)) from error
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        raise _unreadable(source, "its schema is no record")
+    return schema, records
+
+
+def _unreadable(source: SourceFile, reason: str) -> InvalidRequest:
+    return InvalidRequest(
+        "not a readable Avro file", file=source.name, reason=reason, cure="check source.format"
+    )
+
+
+def arrow_of(schema: Any) -> pa.DataType | None:
+    """Return the Arrow type of an Avro schema; None for unions of several types and names."""
+    if isinstance(schema, list):
+        others = [one for one in schema if one != "null"]
+        return arrow_of(others[0]) if len(others) == 1 else None
+    if isinstance(schema, str):
+        return _PLAIN.get(schema)
+    kind, logical = schema["type"], schema.get("logicalType")
+    if logical == "decimal":
+        return pa.decimal128(schema["precision"], schema.get("scale", 0))
+    if logical in _LOGICAL:
+        return _LOGICAL[logical]
+    makers: dict[str, Callable[[], pa.DataType | None]] = {
+        "array": lambda: _nested(pa.list_, schema["items"]),
+        "map": lambda: _nested(lambda values: pa.map_(pa.string(), values), schema["values"]),
+        "record": lambda: _record(schema["fields"]),
+    }
+    if isinstance(kind, str) and kind in makers:
+        return makers[kind]()
+    return arrow_of(kind) if not isinstance(kind, str) else _PLAIN.get(kind)
+
+
+def _nested(make: Callable[[pa.DataType], pa.DataType], inner: Any) -> pa.DataType | None:
+    kind = arrow_of(inner)
+    return None if kind is None else make(kind)
+
+
+def _record(fields: Sequence[dict[str, Any]]) -> pa.DataType | None:
+    kinds = [(field["name"], arrow_of(field["type"])) for field in fields]
+    return None if any(kind is None for _, kind in kinds) else pa.struct(kinds)
+
+
+def _column(values: list[Any], schema: Any) -> Raw:
+    """Return a column as an Arrow array, or as objects where Avro's type has no such array."""
+    kind = arrow_of(schema)
+    if kind is not None:
+        try:
+            return pa.array([_arrow_value(value, kind) for value in values], kind)
+        except (pa.ArrowException, TypeError, OverflowError):
+            pass
+    return [orjson.loads(_text(value)) for value in values]
+
+
+def _arrow_value(value: Any, kind: pa.DataType) -> Any:
+    """Return a value as Arrow takes it: maps as pairs, uuids as text."""
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return [(key, _arrow_value(item, kind.item_type)) for key, item in value.items()]
+    if pa.types.is_list(kind):
+        return [_arrow_value(item, kind.value_type) for item in value]
+    if pa.types.is_struct(kind):
+        return {field.name: _arrow_value(value[field.name], field.type) for field in kind}
+    return str(value) if pa.types.is_string(kind) else value
+
+
+def _convert(values: Raw, target: ColumnType) -> Cast:
+    if isinstance(values, list):
+        return from_objects(values, target)
+    return from_arrow(values, target)
+
+
+def _text(value: Any) -> str:
+    return orjson.dumps(value, default=_plain).decode()
+
+
+def _plain(value: Any) -> str:
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _shown(values: Raw, row: int) -> str | None:
+    value = values[row] if isinstance(values, list) else values[row].as_py()
+    return None if value is None else str(value)

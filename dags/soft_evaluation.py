@@ -48,6 +48,7 @@ def soft_evaluation() -> None:
             "--shard": "{{ params.shards | join(' ') }}",
             "--filter": "{{ params.filters | join(' ') }}",
             "--now": "{{ now(params, dag_run) }}",
+            "--run": "{{ run_id }}",  # a retry goes on where the try before it was killed
         },
         outlets=[VERDICTS],
     )

@@ -17,7 +17,9 @@ from typing import Any
 from jobs.entry import run_job
 from jobs.validate.outcome import document, exit_code, lines
 from jobs.validate.report import build_report
+from strata.audit import table
 from strata.audit.run import Scope, ValidationReport
+from strata.audit.used import used_filters
 from strata.errors import InvalidRequest
 from strata.filters import RegisteredFilter, load_filters
 from strata.machine import Machine
@@ -25,7 +27,7 @@ from strata.model.settings import Settings
 from strata.model.time import parse_time
 from strata.settings import load_settings
 from strata.spark.session import spark_session
-from strata.store.open import open_stores
+from strata.store.open import Stores, open_stores
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--now", help="what now() means where a filter does not say")
     parser.add_argument("--run", help="name of this run in verdicts and report")
     parser.add_argument("--percent", type=int, help="share of skipped parts to fetch")
+    parser.add_argument("--format", type=int, help="share of the parts whose format is checked")
     parser.add_argument("--config", help="settings file")
     parser.add_argument("--result", help="where to write the result as JSON")
     args = parser.parse_args(argv)
@@ -50,16 +53,33 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     stores = open_stores(settings.store)
     run = args.run or f"validate {datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
     now = parse_time(args.now) if args.now else None
-    names = args.shard or Machine(stores).names()
+    names = args.shard or [n for n in Machine(stores).names() if n != table.SHARD]
     reports: list[ValidationReport] = []
     with spark_session("strata validate", settings.spark) as spark:
         for name in names:
             filters = _chosen(settings, name, args.filter)
-            scope = Scope(run, args.percent, gates=settings.rollout)
-            report = validate(spark, stores, name, filters, scope, now=now)
+            used = [] if args.filter else _used(settings, stores, name, filters)
+            report = validate(
+                spark, stores, name, filters, _scope(args, settings, run), now=now, used=used
+            )
             reports.append(report)
             print("\n".join(lines(report)), flush=True)  # noqa: T201 - the task's log
-    return _report(settings, run, reports), exit_code(reports)
+    table.publish(stores, run, [verdict for one in reports for verdict in one.verdicts])
+    return _report(settings, stores, run, reports), exit_code(reports)
+
+
+def _scope(args: argparse.Namespace, settings: Settings, run: str) -> Scope:
+    share = settings.validate.format_percent if args.format is None else args.format
+    return Scope(
+        run, args.percent, check_format=share > 0, format_percent=share, gates=settings.rollout
+    )
+
+
+def _used(
+    settings: Settings, stores: Stores, name: str, known: Sequence[RegisteredFilter]
+) -> list[RegisteredFilter]:
+    most = settings.validate.used_filters
+    return used_filters(stores, name, settings.usage, known, most)
 
 
 def _chosen(settings: Settings, shard: str, names: Sequence[str]) -> list[RegisteredFilter]:
@@ -71,12 +91,15 @@ def _chosen(settings: Settings, shard: str, names: Sequence[str]) -> list[Regist
     return [f for f in filters if f.shard == shard and (not names or f.name in names)]
 
 
-def _report(settings: Settings, run: str, reports: Sequence[ValidationReport]) -> Mapping[str, Any]:
+def _report(
+    settings: Settings, stores: Stores, run: str, reports: Sequence[ValidationReport]
+) -> Mapping[str, Any]:
+    machine = Machine(stores)
     report = build_report(
         Path(settings.validate.report_dir),
         run,
-        [verdict for one in reports for verdict in one.verdicts],
-        [summary for one in reports for summary in one.summaries],
+        reports,
+        {one.shard: machine.load(one.shard).merges for one in reports},
         max_failed_rows=settings.validate.max_failed_rows,
     )
     result = document(reports, report)

@@ -32,6 +32,9 @@ def _shard(report: ValidationReport) -> dict[str, Any]:
         "verdicts": report.verdict_key,
         "filters": filters,
         "format": [asdict(summary) for summary in report.summaries if not summary.sql],
+        "columns": [asdict(column) for column in report.columns],
+        "unusable_filters": list(report.unusable),
+        "shards_lowered": list(report.lowered),
     }
 
 
@@ -68,7 +71,7 @@ def lines(report: ValidationReport) -> Iterator[str]:
             f"  {s.check}: {s.parts_skipped} of {s.parts_total} parts and {s.bytes_skipped} of"
             f" {s.bytes_total} bytes would be skipped, {s.audited_parts} of {s.checked_parts}"
             f" audited, {s.rows} rows, {s.mismatches} mismatches, {s.errors} errors,"
-            f" {s.missing} missing, {s.seconds:.1f} s"
+            f" {s.missing} missing, {s.percent} % = {s.audited_bytes} bytes in {s.seconds:.1f} s"
         )
     for verdict in report.mismatches:
         yield (
@@ -76,3 +79,5 @@ def lines(report: ValidationReport) -> Iterator[str]:
             f" filter={verdict.sql or verdict.check!r} bound: {verdict.bound}"
             f" replay: {verdict.replay}"
         )
+    if report.lowered:
+        yield f"  a rule is at fault, so these went back to soft: {', '.join(report.lowered)}"

@@ -7,7 +7,7 @@ made to open with the network off.
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
@@ -15,10 +15,18 @@ from typing import Any, Final
 import pandas as pd
 
 from jobs.validate.offline import make_offline
+from strata.audit.compare import ColumnCount
+from strata.audit.run import ValidationReport
 from strata.audit.verdict import FORMAT_CHECK, SCHEMA, Summary, Verdict
+from strata.state.state import Merge
 
 SITE: Final = "strata"
 NAMED: Final = ["shard", "part", "check", "column", "bound", "error", "replay"]
+_INDEX: Final = {  # what names a failed line of a suite
+    "summary": ["shard", "check"],
+    "statistics": ["shard", "column"],
+    "compaction": ["shard", "seqno"],
+}
 RESULTS_SHOWN: Final = 200  # validation results on the index page; older ones stay on disk
 
 
@@ -34,12 +42,12 @@ class Report:
 def build_report(
     directory: Path,
     run: str,
-    verdicts: Sequence[Verdict],
-    summaries: Sequence[Summary],
+    reports: Sequence[ValidationReport],
+    merges: Mapping[str, Sequence[Merge]],
     *,
     max_failed_rows: int,
 ) -> Report:
-    """Validate the tables of one run and bring the site up to date.
+    """Validate the tables of one run and bring the site up to date; `merges` by shard.
 
     Raises: Corrupt when a page would load something from outside.
     """
@@ -47,14 +55,14 @@ def build_report(
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     directory.mkdir(parents=True, exist_ok=True)
     context = _context(directory)
-    frame = _frame(verdicts, max_failed_rows)
+    frame = _frame([v for one in reports for v in one.verdicts], max_failed_rows)
     is_format = frame["check"] == FORMAT_CHECK
     tables = {
         "soft_evaluation": frame[~is_format],
         "format": frame[is_format],
-        "summary": pd.DataFrame(
-            [asdict(s) for s in summaries], columns=[f.name for f in fields(Summary)]
-        ),
+        "summary": _table(Summary, ((one.shard, s) for one in reports for s in one.summaries)),
+        "statistics": _table(ColumnCount, ((one.shard, c) for one in reports for c in one.columns)),
+        "compaction": _table(Merge, ((name, m) for name, some in merges.items() for m in some)),
     }
     failed: list[str] = []
     for name, table in tables.items():
@@ -63,6 +71,12 @@ def build_report(
     site = directory / "site"
     make_offline(site)
     return Report(site / "index.html", not failed, tuple(failed))
+
+
+def _table(kind: Any, rows: Iterable[tuple[str, Any]]) -> pd.DataFrame:
+    """Return values of one kind as a frame, each with the shard that it is about."""
+    names = ["shard", *(f.name for f in fields(kind) if f.name != "shard")]
+    return pd.DataFrame([{"shard": name, **asdict(row)} for name, row in rows], columns=names)
 
 
 def _frame(verdicts: Sequence[Verdict], max_failed_rows: int) -> pd.DataFrame:
@@ -106,7 +120,7 @@ def _validate(context: Any, name: str, table: pd.DataFrame, run: str) -> list[st
     definition = context.validation_definitions.add_or_update(
         gx.ValidationDefinition(name=name, data=batch, suite=context.suites.add_or_update(suite))
     )
-    columns = [c for c in NAMED if c in table.columns] if name != "summary" else ["shard", "check"]
+    columns = _INDEX.get(name) or [c for c in NAMED if c in table.columns]
     checkpoint = context.checkpoints.add_or_update(
         gx.Checkpoint(
             name=name,
@@ -135,6 +149,17 @@ def _expectations(name: str) -> list[Any]:
             ),
             _expect("mismatches", 0, "No check of any shard found a mismatch."),
             _expect("errors", 0, "Every part could be read and judged."),
+        ]
+    if name == "statistics":
+        return [
+            _expect("differing", 0, "Row codec and columns hold the same values."),
+            _expect("lies", 0, "Every statement of the statistics is true of the rows."),
+            _expect("kept_missing", 0, "What the keep list protects is there in every part."),
+        ]
+    if name == "compaction":
+        return [
+            _expect_at_least("updates_in", "updates_out", "No merge made updates."),
+            _expect_at_least("parts_out", "parts_kept", "A part that was kept is in the result."),
         ]
     judged = [
         _expect("outcome", "clean", "Every planned check came back and was clean."),
@@ -165,6 +190,17 @@ def _expect_equal(left: str, right: str, description: str) -> Any:
     return ExpectColumnPairValuesToBeEqual(
         column_A=left, column_B=right, description=description, severity=_severity()
     )
+
+
+def _expect_at_least(large: str, small: str, description: str) -> Any:
+    from great_expectations.expectations.core import (
+        expect_column_pair_values_a_to_be_greater_than_b as core,
+    )
+
+    return core.ExpectColumnPairValuesAToBeGreaterThanB(
+        column_A=large, column_B=small, or_equal=True, description=description,
+        severity=_severity(),
+    )  # fmt: skip
 
 
 def _severity() -> Any:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from strata.audit.batches import Looked, look, readable, verdicts_of
 from strata.audit.compare import ColumnCount, total
+from strata.audit.contain import contain
 from strata.audit.format import check_parts, forget
 from strata.audit.soft import (
     Decisions,
@@ -63,6 +64,8 @@ class ValidationReport:
     mode_after: str
     verdict_key: str | None  # the blob that holds the verdicts; None when nothing was checked
     columns: tuple[ColumnCount, ...] = ()  # what the format check compared
+    unusable: tuple[str, ...] = ()  # filters of readers that cannot be evaluated any more
+    lowered: tuple[str, ...] = ()  # other shards that skip no longer, as a rule is wrong
 
     @property
     def mismatches(self) -> tuple[Verdict, ...]:
@@ -124,9 +127,10 @@ def validate_shard(
     verdicts = [verdict for _, some in found for verdict in some]
     after, key = _record(machine, stores, state, scope, verdicts)
     forget(stores, name, scope.run)
+    lowered = contain(machine, name, verdicts)
     return ValidationReport(
         name, scope.run, tuple(summary for summary, _ in found), tuple(verdicts),
-        state.rollout.mode, after.rollout.mode, key, columns,
+        state.rollout.mode, after.rollout.mode, key, columns, lowered=tuple(lowered),
     )  # fmt: skip
 
 

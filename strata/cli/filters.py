@@ -1,6 +1,7 @@
 """Commands about filters: explain what one would skip, validate that skipping is right."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -8,7 +9,9 @@ from typing import Annotated, Any, Final
 import typer
 from rich.table import Table
 
+from strata.audit import table
 from strata.audit.run import Scope
+from strata.audit.used import used_filters
 from strata.cli.context import (
     ConfigOption,
     Context,
@@ -34,6 +37,8 @@ from strata.receipts import (
 )
 from strata.receipts import replay as replay_receipt
 
+COST = ("check", "percent", "parts_skipped", "audited_parts", "audited_bytes", "seconds")
+COLUMNS = ("column", "parts", "values", "differing", "statistics", "lies", "kept_missing")
 MISMATCH = 3  # exit code
 FAILED = 1
 
@@ -162,13 +167,23 @@ def validate(
         chosen = [RegisteredFilter(shard, f"filter {n}", sql) for n, sql in enumerate(filters, 1)]
     else:
         chosen = load_filters(context.settings.filters_dir, shard)
+    settings = context.settings
+    used = [] if filters or part else used_filters(
+        context.stores, shard, settings.usage, chosen, settings.validate.used_filters
+    )  # fmt: skip
     run = f"cli {datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
-    scope = Scope(run, percent, frozenset(part) if part else None, gates=context.settings.rollout)
+    scope = Scope(
+        run, percent, frozenset(part) if part else None, gates=settings.rollout,
+        format_percent=settings.validate.format_percent,
+        check_format=settings.validate.format_percent > 0 or bool(part),
+    )  # fmt: skip
     with session(context) as spark:
         report = validate_on_spark(
             spark, context.stores, shard, chosen, scope,
-            now=None if now is None else parse_time(now),
+            now=None if now is None else parse_time(now), used=used,
         )  # fmt: skip
+    if not part:
+        table.publish(context.stores, run, report.verdicts)
     findings = [
         {"part": v.part, "check": v.check, "column": v.column, "bound": v.bound, "error": v.error}
         for v in report.verdicts
@@ -182,7 +197,17 @@ def validate(
         "findings": findings,
     }
     columns = ("check", "column", "bound", "error", "part")
-    answer(document, json, pairs(shard, document), rows("findings", findings, columns))
+    cost = [{name: getattr(s, name) for name in COST} for s in report.summaries]
+    counts = [asdict(column) for column in report.columns]
+    document |= {
+        "columns": counts,
+        "unusable_filters": list(report.unusable),
+        "cost": cost,
+    }
+    answer(
+        document, json, pairs(shard, document), rows("findings", findings, columns),
+        rows("cost", cost, COST), rows("columns", counts, COLUMNS),
+    )  # fmt: skip
     if report.mismatches:
         raise typer.Exit(MISMATCH)
     if document["errors"] or document["missing"]:

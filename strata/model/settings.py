@@ -57,6 +57,8 @@ class ValidateSettings:
 
     report_dir: str = ".strata/report"  # Data Docs site and summary files
     max_failed_rows: int = 20  # failed lines shown in the report; all are in the verdict table
+    used_filters: int = 20  # filters of readers that are evaluated beside the registered ones
+    format_percent: int = 100  # share of the parts whose format a run checks
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ to the parts that raise it and the others still get their verdict.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from strata.audit.run import Check, Scope, ValidationReport, validate_shard
 from strata.audit.soft import NO_GROUPS, Evaluated, Evaluator, Groups, instants
-from strata.errors import Corrupt, StrataError
+from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.expr.filter import Filter
 from strata.filters import RegisteredFilter
 from strata.format.manifest import PartRef
@@ -103,7 +103,7 @@ def _failure(ref: PartRef, error: Exception) -> Evaluated:
     return Evaluated(ref.key, 0, 0, error=str(error).strip().split("\n")[0][:ERROR_CHARS])
 
 
-def validate(
+def validate(  # noqa: PLR0913 - options, by name
     spark: SparkSession,
     stores: Stores,
     name: str,
@@ -111,18 +111,27 @@ def validate(
     scope: Scope,
     *,
     now: int | None = None,
+    used: Sequence[RegisteredFilter] = (),
 ) -> ValidationReport:
     """Validate one shard on Spark: these filters softly, and the format of its parts.
 
+    `used` are filters of readers: one that Spark refuses now, as a column is gone, is told in the
+    report and is no error.
     What each filter would skip is kept as a receipt, for `strata replay --shard`.
     Units: `now` in milliseconds: what now() means instead of what the filters say of it.
     Raises: InvalidRequest for a filter that Spark cannot analyse.
     """
     state = Machine(stores).load(name)
     checks = [Check(f.name, analysed(spark, state.relation, f, now)) for f in filters]
+    unusable = []
+    for one in used:
+        try:
+            checks.append(Check(one.name, analysed(spark, state.relation, one)))
+        except InvalidRequest:
+            unusable.append(one.where)
     evaluator = spark_evaluator(spark, stores.settings, state.relations)
     report = validate_shard(stores, name, checks, evaluator, spark_runner(spark), scope)
     if scope.parts is None:  # a replay of single parts decides nothing anew
         for check in checks:
             keep_receipt(stores, state, check.filter)
-    return report
+    return replace(report, unusable=tuple(unusable))

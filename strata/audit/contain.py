@@ -1,0 +1,36 @@
+"""What a mismatch in one shard means for the others: a wrong rule is wrong everywhere."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from strata.audit.verdict import Verdict
+from strata.errors import StrataError
+from strata.machine import Machine
+from strata.rollout.ladder import SKIPPING, step_down
+
+
+def guilty_functions(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
+    """Return the functions that mismatches are blamed on: what is neither a column nor a part."""
+    words = {w for v in verdicts if v.outcome == "mismatch" for w in v.suspects.split()}
+    return tuple(sorted(w for w in words if not w.isdigit() and "/" not in w))
+
+
+def contain(machine: Machine, origin: str, verdicts: Iterable[Verdict]) -> list[str]:
+    """Take every other shard that skips back to `soft` if a rule is at fault; return their names.
+
+    A statistic that lied concerns its shard alone. A shard that cannot be changed now is left to
+    its own soft evaluation, which meets the same rule.
+    """
+    functions = guilty_functions(verdicts)
+    if not functions:
+        return []
+    reason = f"a rule was wrong in {origin}, one of: {', '.join(functions)}"
+    lowered = []
+    for name in machine.names():
+        try:
+            if name != origin and machine.load(name).rollout.mode in SKIPPING:
+                machine.apply(name, partial(step_down, to="soft", who="validate", reason=reason))
+                lowered.append(name)
+        except StrataError:
+            continue
+    return lowered

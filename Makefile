@@ -95,6 +95,10 @@ test-long: .venv/.dev ## The laws with thousands of examples, and the long tests
 certify: .venv/.dev ## Check every function against Spark and write docs/certificates
 	.venv/bin/python -m tests.certify --seed 41 --keep .strata/observed.pickle
 
+.PHONY: ranges
+ranges: .venv/.dev ## Write docs/ranges.md, what each rule yields, after `make certify`
+	.venv/bin/python -m tests.ranges .strata/observed.pickle
+
 .PHONY: mutate
 mutate: .venv/.dev ## Flip every rule of every function after `make certify`; write docs/mutations.md
 	.venv/bin/python -m tests.mutate .strata/observed.pickle

@@ -1,25 +1,29 @@
 """Writing sorted updates: parts cut by encoded bytes, then the manifest and its batch.
 
+A part is written row group by row group while its rows arrive, so that memory holds a row group
+and what is encoded already, whatever the part would be in memory. Statistics and digest are
+collected of each row group beside that, while it is in the processor's cache.
+
 A part's key is its prefix and the hash of its bytes, so the same work done twice writes the
 same blobs and nothing else. Where a run is cut depends on its rows alone, never on how the
 caller chunked them.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.format.columns import D, T
 from strata.format.digest import content_digest
 from strata.format.manifest import PartRef, Split, encode_manifest, manifest_table
-from strata.format.part import Description, EncodedPart, encode_part
-from strata.format.part_write import plain_bytes
+from strata.format.part import Description
+from strata.format.part_write import PartWriter
+from strata.format.weigh import fitting, plain_bytes
 from strata.model.schema import Relation
 from strata.model.spec import StatsSpec
 from strata.state.state import Batch, RunSummary
@@ -29,11 +33,11 @@ from strata.store.interface import Blob
 from strata.store.retry import retry
 from strata.updates.order import encode_keys, high_key
 
-SAMPLE_ROWS: Final = 4096  # encoded once to learn how many bytes a row of this run takes
-TAIL: Final = 1.25  # a rest up to this many parts long is written as one part
-OVERSHOOT: Final = 1.5  # an encoded part longer than this many `part_bytes` is cut again
-BUFFER_FACTOR: Final = 16  # rows waiting for a part may take this many `part_bytes` in memory
-BUFFER_BYTES: Final = 1 << 30  # but never more than this: texts in one Arrow array end at 2 GiB
+FULL: Final = 7 / 8  # a part with this much of `part_bytes` takes no more rows
+TAIL: Final = 1 / 4  # but for the rest of the run, if it is no more than this much
+OVERSHOOT: Final = 1.5  # rows that would make a part longer than this many `part_bytes` begin one
+GROUPS: Final = 2  # row groups a part is to have at least, by their bytes before encoding
+RATIOS: Final = (0.01, 4.0)  # least and most bytes that a byte of rows is believed to become
 KEY_BYTES: Final = 64  # length of key bounds and split points in manifests
 
 
@@ -60,26 +64,112 @@ class _Target:
     run: int
 
 
-@dataclass
-class _Buffer:
+class _Waiting:
     """Rows of the run that are in no part yet."""
 
-    chunks: list[pa.Table] = field(default_factory=list)
-    rows: int = 0
-    size_bytes: int = 0
+    def __init__(self, updates: Iterator[pa.Table]) -> None:
+        """Begin before the first row; nothing is read yet."""
+        self._updates = updates
+        self._rows: pa.Table | None = None
+        self.size_bytes = 0
+        self.ended = False
 
-    def push(self, chunk: pa.Table) -> None:
-        """Append a chunk."""
-        self.chunks.append(chunk)
-        self.rows += chunk.num_rows
-        self.size_bytes += chunk.nbytes
+    def fill(self, limit_bytes: int) -> bool:
+        """Read until more than `limit_bytes` wait; return whether any row does."""
+        while not self.ended and self.size_bytes <= limit_bytes:
+            chunk = next(self._updates, None)
+            if chunk is None:
+                self.ended = True
+            elif chunk.num_rows:
+                self._put(chunk if self._rows is None else pa.concat_tables([self._rows, chunk]))
+        return self._rows is not None
 
-    def take(self, rows: int) -> pa.Table:
-        """Remove and return the first `rows` rows, as one chunk."""
-        whole = pa.concat_tables(self.chunks)
-        rest = whole.slice(rows)
-        self.chunks, self.rows, self.size_bytes = [rest], rest.num_rows, rest.nbytes
-        return whole.slice(0, rows).combine_chunks()
+    def take(self, limit_bytes: int) -> pa.Table:
+        """Remove and return as many first rows as are no bigger, at least one, as one chunk."""
+        assert self._rows is not None
+        count = fitting(self._rows, limit_bytes)
+        taken = self._rows.slice(0, count).combine_chunks()
+        self._put(self._rows.slice(count))
+        return taken
+
+    def _put(self, rows: pa.Table) -> None:
+        self._rows = rows if rows.num_rows else None
+        self.size_bytes = plain_bytes(rows)
+
+
+class _Part:
+    """A part that is being written, and what its reference will say."""
+
+    def __init__(self, target: _Target, first: pa.Table, rows: int) -> None:
+        """Choose the settings from the first row group; about `rows` rows will come."""
+        self.target = target
+        self.writer = PartWriter(target.relation, target.layout, target.description, first, rows)
+        self.rows = self.digest = self.diffs_sum = 0
+        self.retractions = False
+        self.times: list[int] = []
+        self.splits: list[Split] = []
+        self.last_key = b""
+        self.stats: list[pa.RecordBatch] = []
+        self.counts: list[int] = []
+
+    def add(self, group: pa.Table, beside: ThreadPoolExecutor) -> float:
+        """Write a row group, and return how many bytes each of its bytes became."""
+        before, size = self.writer.size_bytes, plain_bytes(group)
+        seen = beside.submit(self._see, group)
+        self.writer.write(self.writer.prepare(group))
+        seen.result()
+        ratio = (self.writer.size_bytes - before) / max(size, 1)
+        return min(max(ratio, RATIOS[0]), RATIOS[1])
+
+    def _see(self, group: pa.Table) -> None:
+        relation = self.target.relation
+        low, high = encode_keys(group.take([0, group.num_rows - 1]), relation).to_pylist()
+        times, diffs = pc.min_max(group[T]), group[D]
+        self.splits.append(Split(self.rows, low[:KEY_BYTES]))
+        self.last_key = high
+        self.rows += group.num_rows
+        self.counts.append(group.num_rows)
+        self.times += [times["min"].as_py(), times["max"].as_py()]
+        self.diffs_sum += pc.sum(diffs).as_py()
+        self.retractions |= pc.min(diffs).as_py() < 0
+        self.digest = (self.digest + content_digest(group, relation)) % 2**64
+        if self.target.layout != "row":
+            self.stats.append(collect(group, relation))
+
+    def store(self) -> WrittenPart:
+        """Store the part and return its reference and statistics."""
+        target, data = self.target, self.writer.close().data
+        key = keys.part_key(target.prefix, keys.content_hash(data))
+        retry(partial(target.blob.set, key, data))
+        stats = self._statistics()
+        ref = PartRef(
+            key=key,
+            size_bytes=len(data),
+            rows=self.rows,
+            run=target.run,
+            layout=target.layout,
+            relation_version=target.relation.version,
+            order=target.relation.sort_ids,
+            t_low=min(self.times),
+            t_high=max(self.times),
+            diffs_sum=self.diffs_sum,
+            digest=self.digest,
+            retractions=self.retractions,
+            key_low=self.splits[0].key,
+            key_high=high_key(self.last_key, KEY_BYTES),
+            splits=tuple(self.splits),
+            stats_version=None if stats is None else STATS_VERSION,
+            stats_bytes=0 if stats is None else encoded_size(stats),
+        )
+        return WrittenPart(ref, stats)
+
+    def _statistics(self) -> pa.RecordBatch | None:
+        """Return trimmed statistics; None for the row layout, which never had any."""
+        if not self.stats:
+            return None
+        spec, relation = self.target.stats_spec, self.target.relation
+        whole = self.stats[0] if len(self.stats) == 1 else union(concat(self.stats, self.counts))
+        return None if whole is None else trim(whole, relation, spec.budget_bytes, spec.keep)[0]
 
 
 def write_parts(  # noqa: PLR0913  what one run is and how it is cut
@@ -99,7 +189,7 @@ def write_parts(  # noqa: PLR0913  what one run is and how it is cut
 
     Shape: `updates` are tables of `updates_schema(relation)`, together sorted by
     `relation.sort_ids` then t and consolidated; empty ones are allowed.
-    Cost: one blob a part; encodes a sample besides; holds about one part in memory.
+    Cost: one blob a part; holds the encoded part, and of rows a few row groups and one chunk.
     """
     target = _Target(
         blob, prefix, relation, layout, description, part_bytes, row_group_bytes, stats_spec, run
@@ -154,110 +244,43 @@ def write_batch(  # noqa: PLR0913, PLR0917  these are the fields of one batch
 
 
 def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart]:
-    """Yield the parts of a run, cutting where the encoded bytes are expected to suffice."""
-    buffer = _Buffer()
-    more = _fill(buffer, updates, SAMPLE_ROWS, target)
-    if not buffer.rows:
-        return
-    bytes_per_row = _sample(buffer, target) if more else target.part_bytes / buffer.rows
-    while buffer.rows:
-        wanted = max(1, round(target.part_bytes / bytes_per_row))
-        more = more and _fill(buffer, updates, int(wanted * TAIL) + 1, target)
-        whole = not more and buffer.rows <= wanted * TAIL
-        rows = buffer.take(buffer.rows if whole else min(wanted, buffer.rows))
-        for piece, encoded in _encode(rows, target):
-            bytes_per_row = max(1.0, len(encoded.data) / piece.num_rows)
-            yield _store(piece, encoded, target)
+    """Yield the parts of a run, each ended where its encoded bytes suffice."""
+    waiting, ratio = _Waiting(updates), 1.0
+    part: _Part | None = None
+    with ThreadPoolExecutor(1, thread_name_prefix="strata-stats") as beside:
+        while waiting.fill(limit := _group_bytes(part, ratio, target)):
+            size = 0 if part is None else part.writer.size_bytes
+            tail = waiting.ended and waiting.size_bytes <= limit
+            if part is not None and size >= FULL * target.part_bytes and not tail:
+                yield part.store()
+                part = None
+                continue
+            group = waiting.take(limit)
+            grown = size + plain_bytes(group) * ratio
+            if part is not None and grown > OVERSHOOT * target.part_bytes:
+                yield part.store()
+                part = None
+            if part is None:
+                more = waiting.fill(0)
+                part = _Part(target, group, _rows_of_part(group, ratio, target, more))
+            ratio = part.add(group, beside)
+        if part is not None:
+            yield part.store()
 
 
-def _fill(buffer: _Buffer, updates: Iterator[pa.Table], rows: int, target: _Target) -> bool:
-    """Read until `rows` are buffered; return False when the run has ended."""
-    limit = min(BUFFER_FACTOR * target.part_bytes, BUFFER_BYTES)
-    while buffer.rows < rows and buffer.size_bytes < limit:
-        chunk = next(updates, None)
-        if chunk is None:
-            return False
-        if chunk.num_rows:
-            buffer.push(chunk)
-    return True
+def _group_bytes(part: _Part | None, ratio: float, target: _Target) -> int:
+    """Return how big the next row group may be: of those that a part has, and has room for."""
+    size = 0 if part is None else part.writer.size_bytes
+    room = max(target.part_bytes - size, TAIL * target.part_bytes) / ratio
+    return max(1, int(min(target.row_group_bytes, target.part_bytes / GROUPS, room)))
 
 
-def _sample(buffer: _Buffer, target: _Target) -> float:
-    """Return the encoded bytes a row takes, from the first rows of the run."""
-    rows = pa.concat_tables(buffer.chunks).slice(0, SAMPLE_ROWS).combine_chunks()
-    count: int = rows.num_rows
-    return max(1.0, len(_encode_one(rows, target).data) / count)
-
-
-def _encode(rows: pa.Table, target: _Target) -> Iterator[tuple[pa.Table, EncodedPart]]:
-    """Yield `rows` encoded, cut in half (by bytes) for as long as they come out much too long."""
-    encoded = _encode_one(rows, target)
-    if len(encoded.data) <= OVERSHOOT * target.part_bytes or rows.num_rows == 1:
-        yield rows, encoded
-        return
-    half = _middle(rows)
-    yield from _encode(rows.slice(0, half), target)
-    yield from _encode(rows.slice(half), target)
-
-
-def _middle(rows: pa.Table) -> int:
-    """Return how many of two or more rows hold half of the bytes, so that big rows stand alone."""
-    half = plain_bytes(rows) / 2
-    ends = range(1, rows.num_rows)
-    return ends[
-        min(bisect_left(ends, half, key=lambda n: plain_bytes(rows.slice(0, n))), len(ends) - 1)
-    ]
-
-
-def _encode_one(rows: pa.Table, target: _Target) -> EncodedPart:
-    return encode_part(
-        rows,
-        target.relation,
-        target.layout,
-        description=target.description,
-        row_group_bytes=target.row_group_bytes,
-    )
-
-
-def _store(rows: pa.Table, encoded: EncodedPart, target: _Target) -> WrittenPart:
-    """Store one encoded part and return its reference and statistics."""
-    key = keys.part_key(target.prefix, keys.content_hash(encoded.data))
-    retry(partial(target.blob.set, key, encoded.data))
-    stats = _statistics(rows, target)
-    starts = np.cumsum([0, *encoded.row_groups[:-1]]).tolist()
-    bounds = encode_keys(rows.take([*starts, rows.num_rows - 1]), target.relation).to_pylist()
-    times, diffs = pc.min_max(rows[T]), rows[D]
-    ref = PartRef(
-        key=key,
-        size_bytes=len(encoded.data),
-        rows=rows.num_rows,
-        run=target.run,
-        layout=target.layout,
-        relation_version=target.relation.version,
-        order=target.relation.sort_ids,
-        t_low=times["min"].as_py(),
-        t_high=times["max"].as_py(),
-        diffs_sum=pc.sum(diffs).as_py(),
-        digest=content_digest(rows, target.relation),
-        retractions=pc.min(diffs).as_py() < 0,
-        key_low=bounds[0][:KEY_BYTES],
-        key_high=high_key(bounds[-1], KEY_BYTES),
-        splits=tuple(
-            Split(row, low[:KEY_BYTES]) for row, low in zip(starts, bounds[:-1], strict=True)
-        ),
-        stats_version=None if stats is None else STATS_VERSION,
-        stats_bytes=0 if stats is None else encoded_size(stats),
-    )
-    return WrittenPart(ref, stats)
-
-
-def _statistics(rows: pa.Table, target: _Target) -> pa.RecordBatch | None:
-    """Return trimmed statistics; None for the row layout, which never had any."""
-    if target.layout == "row":
-        return None
-    spec = target.stats_spec
-    row, _ = trim(collect(rows, target.relation), target.relation, spec.budget_bytes, spec.keep)
-    return row
+def _rows_of_part(group: pa.Table, ratio: float, target: _Target, more: bool) -> int:
+    """Return how many rows the part that begins with a row group will have, about."""
+    count: int = group.num_rows
+    if not more:
+        return count
+    return max(count, round(target.part_bytes / ratio * count / max(plain_bytes(group), 1)))
 
 
 def _run_summaries(refs: Sequence[PartRef]) -> tuple[RunSummary, ...]:

@@ -13,18 +13,19 @@ from itertools import accumulate
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from strata.errors import InvalidRequest
 from strata.format.columns import K_S, V_S, D, K, T, V, child, updates_schema
 from strata.format.layout import Description, Footer, check_layout, part_schema, struct_type
-from strata.format.nested import is_listed, items, purged
+from strata.format.nested import purged
 from strata.format.part_settings import sample_of, writer_settings
 from strata.format.rowcodec import encode_batches, encode_rows
+from strata.format.weigh import fitting
 from strata.model.schema import Column, Relation
 
-MEASURE_ROWS: Final = 4_096  # row groups are cut at multiples of this many rows
+ROWS_KEY: Final = "strata.rows"
+CHUNK_BYTES: Final = 150  # what a footer says of one column of one row group, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,68 @@ class EncodedPart:
 
     data: bytes
     row_groups: list[int]  # rows of each row group, in order; empty for a part without rows
+
+
+class PartWriter:
+    """A part that is written row group by row group; holds what is encoded, and no rows."""
+
+    def __init__(
+        self,
+        relation: Relation,
+        layout: str,
+        description: Description,
+        sample: pa.Table,
+        rows: int,
+        *,
+        exact: bool = False,
+    ) -> None:
+        """Choose the settings from a `sample` of the updates, about or `exact`ly `rows` in all.
+
+        Raises: InvalidRequest for another schema, an empty interval, or an unknown layout.
+        """
+        _check(sample, relation, description)
+        self.footer = Footer(check_layout(layout), relation.version, description, rows)
+        self._relation = relation
+        self._exact = exact
+        schema = part_schema(relation, self.footer)
+        self.schema = schema if exact else _uncounted(schema)
+        names = [name for name in self.schema.names if name not in (K, V)]
+        columns = _columns(sample_of(sample), relation, self.schema, names)
+        self._sink = io.BytesIO()  # grows, and gives its bytes away, with fewer copies than Arrow's
+        settings = writer_settings(columns, rows, layout)
+        self._writer = pq.ParquetWriter(self._sink, self.schema, **settings)
+        self._groups: list[int] = []
+        self._chunks = len(settings["write_statistics"])  # of a row group, one a Parquet column
+        self._schema_bytes = self.schema.serialize().size * 4 // 3  # it is stored as base64
+
+    @property
+    def size_bytes(self) -> int:
+        """How long the part would be by now, about: its footer is a guess."""
+        if not self._groups:
+            return 0
+        footer = self._schema_bytes + CHUNK_BYTES * self._chunks * len(self._groups)
+        return int(self._sink.tell() + footer)
+
+    def prepare(self, group: pa.Table) -> pa.Table:
+        """Return the updates of a row group in the columns of the file.
+
+        Raises: InvalidRequest for another schema, or nulls in t or d.
+        """
+        _check(group, self._relation, self.footer.description)
+        whole = _without_hidden(group.combine_chunks())
+        return _columns(whole, self._relation, self.schema, self.schema.names)
+
+    def write(self, prepared: pa.Table) -> None:
+        """Write a row group."""
+        self._writer.write_table(prepared, row_group_size=max(prepared.num_rows, 1))
+        self._groups.append(prepared.num_rows)
+
+    def close(self) -> EncodedPart:
+        """Return the whole part."""
+        if not self._exact:
+            self._writer.add_key_value_metadata({ROWS_KEY: str(sum(self._groups))})
+        self._writer.close()
+        return EncodedPart(self._sink.getvalue(), self._groups)
 
 
 def encode_part(
@@ -49,67 +112,32 @@ def encode_part(
     Raises: InvalidRequest for another schema, nulls in t or d, an empty interval, or an unknown
     layout.
     """
+    part = PartWriter(relation, layout, description, updates, updates.num_rows, exact=True)
     _check(updates, relation, description)
-    footer = Footer(check_layout(layout), relation.version, description, updates.num_rows)
-    schema = part_schema(relation, footer)
     groups = row_groups(updates, row_group_bytes)
-    sink = io.BytesIO()  # grows, and gives its bytes away, with fewer copies than Arrow's own
-    columns = [name for name in schema.names if name not in (K, V)]
-    sample = _columns(sample_of(updates), relation, schema, columns)
-    settings = writer_settings(sample, updates.num_rows, footer.layout)
-    starts = accumulate(groups, initial=0)
     steps = [
-        partial(_row_group, updates, start, rows, relation, schema)
-        for start, rows in zip(starts, groups, strict=False)
+        partial(part.prepare, updates.slice(start, rows))
+        for start, rows in zip(accumulate(groups, initial=0), groups, strict=False)
     ]
-    with pq.ParquetWriter(sink, schema, **settings) as writer:
-        for table in _ahead(steps, footer.has_rows):
-            writer.write_table(table, row_group_size=table.num_rows)
-    return EncodedPart(sink.getvalue(), groups)
+    for prepared in _ahead(steps, part.footer.has_rows):
+        part.write(prepared)
+    return part.close()
 
 
 def row_groups(updates: pa.Table, limit_bytes: int) -> list[int]:
-    """Return how many rows each row group gets, so that each is about `limit_bytes` big.
-
-    Cut at multiples of MEASURE_ROWS, or finer where fewer rows than that are too big.
-    """
+    """Return how many rows each row group gets: as many as fit `limit_bytes` (`weigh.fitting`)."""
     groups: list[int] = []
-    rows, size = 0, 0
-    for start in range(0, updates.num_rows, MEASURE_ROWS):
-        block = updates.slice(start, MEASURE_ROWS)
-        block_bytes = plain_bytes(block)
-        if rows and size + block_bytes > limit_bytes:
-            groups.append(rows)
-            rows, size = 0, 0
-        while block_bytes > limit_bytes and block.num_rows > 1:
-            rows_now = max(1, block.num_rows * limit_bytes // block_bytes)
-            groups.append(rows_now)
-            block = block.slice(rows_now)
-            block_bytes = plain_bytes(block)
-        rows, size = rows + block.num_rows, size + block_bytes
-    return [*groups, rows] if rows else groups
+    rest = updates
+    while rest.num_rows:
+        groups.append(fitting(rest, limit_bytes))
+        rest = rest.slice(groups[-1])
+    return groups
 
 
-def plain_bytes(updates: pa.Table) -> int:
-    """Return how many bytes these values take in Arrow memory, laid out anew.
-
-    `Table.nbytes` is no measure to cut by: it counts a chunk's bits and offsets from where a slice
-    happens to begin, so that equal rows could be cut differently.
-    """
-    bits = sum(_bits(chunk) for column in updates.columns for chunk in column.chunks)
-    return bits // 8
-
-
-def _bits(array: pa.Array) -> int:
-    """Return how many bits a column's values take: each a bit of validity and what it holds."""
-    kind, size = array.type, len(array)
-    if pa.types.is_struct(kind):
-        return size + sum(_bits(child) for child in array.flatten())
-    if is_listed(kind):
-        return 33 * size + _bits(items(array)[1])
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return 33 * size + 8 * (pc.sum(pc.binary_length(array)).as_py() or 0)
-    return size * (1 + int(kind.bit_width))
+def _uncounted(schema: pa.Schema) -> pa.Schema:
+    """Return a part's schema without the number of rows, which is known when all are written."""
+    known = {key: value for key, value in schema.metadata.items() if key != ROWS_KEY.encode()}
+    return schema.with_metadata(known)
 
 
 def _ahead(steps: Sequence[Callable[[], pa.Table]], beside: bool) -> Iterator[pa.Table]:
@@ -127,13 +155,6 @@ def _ahead(steps: Sequence[Callable[[], pa.Table]], beside: bool) -> Iterator[pa
             table, following = following.result(), pool.submit(step)
             yield table
         yield following.result()
-
-
-def _row_group(
-    updates: pa.Table, start: int, rows: int, relation: Relation, schema: pa.Schema
-) -> pa.Table:
-    group = _without_hidden(updates.slice(start, rows).combine_chunks())
-    return _columns(group, relation, schema, schema.names)
 
 
 def _without_hidden(group: pa.Table) -> pa.Table:

@@ -7,7 +7,7 @@ import pytest
 
 from strata.format.check import differs
 from strata.format.nested import items, leaves, purged
-from strata.format.part_write import plain_bytes
+from strata.format.weigh import plain_bytes
 from strata.model.schema import Column
 from tests.formats import every_type
 

@@ -5,7 +5,7 @@ trimmed or never collected; a bound that is not exact was shortened; a path with
 texts fails a cast whatever its ranges are. What is left is honest overlap.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from strata.expr.nodes import Call, Column, Expr
 from strata.expr.render import render
-from strata.expr.spec import Json, Spec, occupied
+from strata.expr.spec import Spec
 from strata.format.encodings import encoding
 from strata.model.schema import Relation
 from strata.model.types import ColumnType, Kind
@@ -31,9 +31,21 @@ _SAFE: Final[Mapping[str, str]] = {
         name: f"write try_{name}: it gives null instead of an error"
         for name in ("add", "subtract", "multiply", "divide")
     },
-    "remainder": "write try_mod: it gives null instead of an error",
-    "element_at": "write try_element_at: it gives null instead of an error",
-}
+    **{
+        name: f"write {instead}: it gives null instead of an error"
+        for name, instead in {
+            "remainder": "try_mod", "element_at": "try_element_at", "get_array_item": "get",
+            "get_timestamp": "try_to_timestamp", "make_timestamp": "try_make_timestamp",
+            "parse_json": "try_parse_json", "variant_get": "try_variant_get",
+        }.items()
+    },
+    **{
+        name: "write nullif(divisor, 0): a quotient of null is null, not an error"
+        for name in ("integral_divide", "pmod")
+    },
+}  # fmt: skip
+_KINDS: Final = {"bools": "booleans", "numbers": "numbers", "strings": "texts",
+                 "lists": "lists", "maps": "maps"}  # fmt: skip
 
 
 class Cause(StrEnum):
@@ -97,10 +109,22 @@ class Known:
         flags = {n: v.as_py() for n, v in value.items() if n in _EXACT or n == "complete"}
         return {n: v.is_valid for n, v in value.items()} | flags
 
+    def kinds(self, name: str) -> list[str]:
+        """Return the kinds of JSON that the values of a path are of."""
+        if name not in self.names:
+            return []
+        value = self.stats.column(name)[self.row]
+        if not value.is_valid or not isinstance(value, pa.StructScalar):
+            return []
+        counted = dict(value.items())
+        return [
+            shown for kind, shown in _KINDS.items() if kind in counted and counted[kind].as_py()
+        ]
+
 
 def leaves(expr: Expr) -> Iterator[Expr]:
     """Yield what statistics or the clock speak of: columns and their fields, JSON paths, clocks."""
-    path = isinstance(expr, Call) and expr.function in READS
+    path = isinstance(expr, Call) and expr.function in (*READS, "variant_get", "parse_json")
     if isinstance(expr, Column) or path or (isinstance(expr, Call) and not expr.args):
         yield expr
     elif isinstance(expr, Call):
@@ -155,7 +179,7 @@ def _of_leaf(leaf: Expr, stopped: Stopped, known: Known) -> tuple[Cause, str] | 
     fields = known.fields(own)
     if fields is None:
         return _missing(column.name, column.type, names, known)
-    mixed = _mixed(shown, leaf, stopped)
+    mixed = _mixed(shown, known.kinds(own), stopped)
     if mixed is not None:
         return mixed
     if _is_loose(fields):
@@ -190,24 +214,14 @@ def _keeps_statistics(declared: ColumnType) -> bool:
     )  # fmt: skip
 
 
-def _mixed(shown: str, leaf: Expr, stopped: Stopped) -> tuple[Cause, str] | None:
+def _mixed(shown: str, kinds: Sequence[str], stopped: Stopped) -> tuple[Cause, str] | None:
     """Return the cause where a JSON path holds values of several kinds."""
-    spec = stopped.trace.get(id(leaf))
-    if spec is None or not isinstance(spec.values, Json) or spec.values.quoted:
+    if len(kinds) < 2:
         return None
-    values = spec.values
-    kinds = {
-        "booleans": values.true | values.false,
-        "numbers": occupied(values.numbers),
-        "texts": ~values.strings.empty,
-        "lists": values.lists,
-        "maps": values.maps,
-    }
-    present = [name for name, flags in kinds.items() if flags[0]]
-    if len(present) < 2:
-        return None
-    help = f"{shown} holds {' and '.join(present)}"
-    return Cause.MIXED, help + (": use try_cast, or write one kind" if stopped.fails else "")
+    help = f"{shown} holds {' and '.join(kinds)}"
+    name = stopped.expr.function if isinstance(stopped.expr, Call) else ""
+    safe = "try_variant_get" if name == "variant_get" else "try_cast"
+    return Cause.MIXED, help + (f": use {safe}, or write one kind" if stopped.fails else "")
 
 
 def _is_loose(fields: Mapping[str, Any]) -> bool:

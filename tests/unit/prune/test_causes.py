@@ -1,5 +1,7 @@
 """For each kept part: what stopped the proof, and what would help, as the statistics show it."""
 
+import importlib
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from strata.expr.filter import Filter
+from strata.expr.registry import REGISTRY
 from strata.prune import Reason, reasons
-from strata.prune.causes import Cause
+from strata.prune.causes import _SAFE, Cause
 from strata.stats import STATS_VERSION
 from strata.stats.wire import JSON_PATH, path_name
 from tests.spec.language import RELATION, E, call, col, constant, path
@@ -112,6 +115,29 @@ def test_json_of_several_kinds_is_told() -> None:
     assert found.cause is Cause.MIXED
     assert "numbers and texts" in found.help
     assert "try_cast" in found.help
+
+
+def test_a_variant_path_of_several_kinds_is_told() -> None:
+    kinds = COUNTS | {
+        "present": 10, "numbers": 5, "integers": 5, "strings": 5, "complete": True,
+        "num_low": 1.0, "num_high": 2.0, "str_low": "a", "str_high": "b",
+    }  # fmt: skip
+    stats = _stats(path_name(8, ("a",)), JSON_PATH, kinds)
+    variant = call("parse_json", col("js"), kind="variant", ansi="try")
+    number = call("variant_get", variant, constant("$.a", "string"), kind="integer", ansi="ansi")
+    found = _reason(call("greater_than", number, constant(5, "integer")), stats)
+
+    assert found.cause is Cause.MIXED
+    assert "numbers and texts" in found.help
+    assert "try_variant_get" in found.help
+
+
+def test_safe_forms_that_are_advised_are_functions_of_spark() -> None:
+    functions = importlib.import_module("pyspark.sql.functions")
+    for name, help in _SAFE.items():
+        (advised,) = re.findall(r"write (\w+)", help)
+        assert hasattr(functions, advised) or advised == "try_cast", name
+        assert name in REGISTRY
 
 
 def test_quarantine_is_told() -> None:

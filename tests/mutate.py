@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from strata.expr import interpret
+from strata.expr.elements import Elements, Entries
 from strata.expr.entry import Entry
 from strata.expr.registry import REGISTRY
 from strata.expr.spec import Json, Numbers, Spec, Texts, occupied
@@ -121,6 +122,12 @@ def same(a: Spec, b: Spec) -> bool:
     if type(a.values) is not type(b.values):
         return False
     pairs = [(a.null, b.null), (a.fail, b.fail)]
+    if isinstance(a.values, Elements) and isinstance(b.values, Elements):
+        return all(_alike(x, y) for x, y in pairs) and _same_lists(a.values, b.values)
+    if isinstance(a.values, Entries) and isinstance(b.values, Entries):
+        lists = ((a.values.keys, b.values.keys), (a.values.values, b.values.values))
+        pairs += [(a.values.empty, b.values.empty)]
+        return all(_alike(x, y) for x, y in pairs) and all(_same_lists(x, y) for x, y in lists)
     if isinstance(a.values, Json):
         pairs += [(occupied(a.values), occupied(b.values))]
     elif isinstance(a.values, Numbers) and isinstance(b.values, Numbers):
@@ -138,6 +145,15 @@ def same(a: Spec, b: Spec) -> bool:
         names = [f.name for f in fields(a.values) if f.name not in ("child", "inside")]
         pairs += [(getattr(a.values, name), getattr(b.values, name)) for name in names]
     return all(_alike(x, y) for x, y in pairs)
+
+
+def _same_lists(a: Elements, b: Elements) -> bool:
+    """Return whether two lists say the same of their lengths and their elements."""
+    lanes = [(a.empty, b.empty), (a.shortest, b.shortest), (a.longest, b.longest)]
+    x, y = a.element(), b.element()
+    if x is None or y is None:
+        return x is y and all(_alike(p, q) for p, q in lanes)
+    return all(_alike(p, q) for p, q in lanes) and same(x, y)
 
 
 def _bounds(values: Texts, of: Spec) -> list[tuple[bytes | None, bytes | None] | None]:

@@ -19,7 +19,7 @@ from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.model.spec import ShardSpec
 from strata.model.time import MIN_TIME
 from strata.state import tombstone, transitions
-from strata.state.codec import decode_state, encode_state
+from strata.state.codec import decode_state, encode_state, remember_state
 from strata.state.difference import check_same
 from strata.state.holds import readable_from
 from strata.state.schema import Change, Evolved, check_defaults, evolve
@@ -167,7 +167,9 @@ class Machine:
                 return result
             assert following.seqno == state.seqno + 1, "a transition must use `step`"
             following = commits.spilled(self.stores.blob, following, self._sleep)
-            if self._commit(name, state.seqno, following):
+            # Declarations came from outside: what JSON makes of a new one, only decoding tells.
+            plain = following.spec is state.spec and following.relations is state.relations
+            if self._commit(name, state.seqno, following, plain=plain):
                 self._forget_sometimes(following)
                 return result
             self._sleep(_PAUSES.pause_s(attempt))
@@ -232,9 +234,12 @@ class Machine:
         head = self._retry(partial(self.stores.consensus.head, state_key(name)))
         return None if head is None else _decode(name, head)
 
-    def _commit(self, name: str, expected: int | None, state: State) -> bool:
+    def _commit(
+        self, name: str, expected: int | None, state: State, *, plain: bool = False
+    ) -> bool:
         """Return whether `state` is now, or was for a while, the newest.
 
+        `plain`: decoding would give the same, so that it need not be done.
         Raises: Unavailable when even that cannot be found out.
         """
         key, new = state_key(name), Versioned(state.seqno, encode_state(state))
@@ -252,7 +257,7 @@ class Machine:
             return lost and consensus.scan(key, state.seqno, 1) == [new]
 
         try:
-            return self._retry(propose)
+            done = self._retry(propose)
         except Unavailable as error:
             if not lost:
                 raise
@@ -261,6 +266,9 @@ class Machine:
                 certain=False, shard=name, seqno=state.seqno, reason=error.message,
                 cure="run again: a change that was made is recognised",
             ) from error  # fmt: skip
+        if done and plain:
+            remember_state(new.data, state)
+        return done
 
     def _retry(self, call: Callable[[], R]) -> R:
         return retry(call, sleep=self._sleep)

@@ -11,8 +11,9 @@ from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache, lru_cache
+from functools import cache
 from itertools import cycle
+from threading import Lock
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -26,6 +27,13 @@ from strata.state.state import Commit, State
 T = TypeVar("T")
 
 FORMAT: Final = 1
+
+# States are immutable and mostly read again unchanged: one who plans, writes and plans again.
+_KNOWN_MAX: Final = 8
+_KNOWN: Final[dict[bytes, State]] = {}  # newest last
+_FRAGMENTS: Final[dict[int, tuple[object, orjson.Fragment]]] = {}
+_FRAGMENTS_MAX: Final = 64
+_LOCK: Final = Lock()
 
 
 class _MismatchError(Exception):
@@ -42,7 +50,7 @@ def encode_state(state: State) -> bytes:
     Raises: InvalidRequest for a value that JSON cannot hold.
     """
     # orjson knows dataclasses and tuples; only these two hold column types, which it would split.
-    slow = {name: _plain(getattr(state, name)) for name in ("spec", "relations")}
+    slow = {name: _fragment(getattr(state, name)) for name in ("spec", "relations")}
     fast = {f.name: getattr(state, f.name) for f in fields(state) if f.name not in slow}
     return _dump({"by": __version__, "format": FORMAT, "state": slow | fast})
 
@@ -53,14 +61,26 @@ def decode_state(data: bytes) -> State:
     Raises: Corrupt, naming the format or the field that is wrong; InvalidRequest for a state that
     a newer version of Strata wrote.
     """
-    return _decode_state(bytes(data))
+    data = bytes(data)
+    with _LOCK:
+        known = _KNOWN.get(data)
+    if known is None:
+        known = _load(data, "state", State)
+        remember_state(data, known)
+    return known
 
 
-# States are immutable and mostly read again unchanged: one who plans, writes and plans again.
-@lru_cache(maxsize=8)
-def _decode_state(data: bytes) -> State:
-    state: State = _load(data, "state", State)
-    return state
+def remember_state(data: bytes, state: State) -> None:
+    """Keep what `decode_state(data)` gives for the next who asks: mostly who has committed it.
+
+    `state` must be equal to what the bytes say; where it holds values that a caller made up, and
+    that JSON may give back otherwise, only decoding tells.
+    """
+    with _LOCK:
+        _KNOWN.pop(data, None)
+        _KNOWN[data] = state
+        while len(_KNOWN) > _KNOWN_MAX:
+            del _KNOWN[next(iter(_KNOWN))]
 
 
 def encode_commits(commits: tuple[Commit, ...]) -> bytes:
@@ -91,7 +111,7 @@ def decode_nodes(data: bytes) -> tuple[str, ...]:
     return keys
 
 
-def _dump(document: dict[str, Any]) -> bytes:
+def _dump(document: Any) -> bytes:
     try:
         return orjson.dumps(document, default=_plain, option=orjson.OPT_SORT_KEYS)
     except TypeError as error:
@@ -118,6 +138,18 @@ def _load(data: bytes, name: str, kind: Any) -> Any:
         raise Corrupt(f"a stored {name} cannot be understood", at=f"{name}{error}") from error
     except StrataError as error:
         raise Corrupt(f"a stored {name} contradicts itself", reason=str(error)) from error
+
+
+def _fragment(value: object) -> orjson.Fragment:
+    """Return a value as JSON that is ready; states that follow one another share most of them."""
+    with _LOCK:
+        known = _FRAGMENTS.get(id(value))
+        if known is None:
+            if len(_FRAGMENTS) >= _FRAGMENTS_MAX:
+                _FRAGMENTS.clear()
+            # The value is kept beside it, so that no other one gets its id meanwhile.
+            known = _FRAGMENTS[id(value)] = (value, orjson.Fragment(_dump(_plain(value))))
+    return known[1]
 
 
 def _newer(name: str, document: dict[str, Any], **details: object) -> InvalidRequest:

@@ -44,6 +44,17 @@ _TABLE: Final = sa.Table(
 )
 _C: Final = _TABLE.c
 
+# Statements are made once: to build one takes longer than to run it.
+_KEY: Final = _C.key == sa.bindparam("_key", type_=sa.Text)
+_VERSIONS: Final = sa.select(_C.seqno, _C.data).where(_KEY)
+_HEAD: Final = _VERSIONS.order_by(_C.seqno.desc()).limit(1)
+_PAGE: Final = (
+    _VERSIONS.where(_C.seqno >= sa.bindparam("_from", type_=sa.BigInteger))
+    .order_by(_C.seqno)
+    .limit(sa.bindparam("_limit", type_=sa.Integer))
+)
+_NEWEST: Final = sa.select(sa.func.max(_C.seqno)).where(_KEY).scalar_subquery()
+
 
 class SqlConsensus:
     """Versioned heads in a table; safe for threads, for processes and over a fork."""
@@ -59,27 +70,18 @@ class SqlConsensus:
 
     def head(self, key: str) -> Versioned | None:
         """See `Consensus.head`."""
-        query = _versions(key).order_by(_C.seqno.desc()).limit(1)
-        rows = self._run(lambda c: _read(c, query))
+        rows = self._run(lambda c: _read(c, _HEAD, _key=key))
         return rows[0] if rows else None
 
     def compare_and_set(self, key: str, expected: int | None, new: Versioned) -> bool:
         """See `Consensus.compare_and_set`."""
         check_step(key, expected, new)
-        newest = _newest(key)
-        unchanged = newest.is_(None) if expected is None else newest == expected
-        row = sa.select(
-            sa.literal(key),
-            sa.literal(new.seqno, sa.BigInteger),
-            sa.literal(new.data, sa.LargeBinary),
-        )
-        statement = _TABLE.insert().from_select(["key", "seqno", "data"], row.where(unchanged))
-        # Not every driver's count of inserted rows outlives the statement.
-        statement = statement.execution_options(preserve_rowcount=True)
+        statement = _BEGIN if expected is None else _FOLLOW
+        values = {"_key": key, "_seqno": new.seqno, "_data": new.data, "_expected": expected}
 
         def insert(connection: sa.Connection) -> bool:
             try:
-                return connection.execute(statement).rowcount == 1
+                return connection.execute(statement, values).rowcount == 1
             except IntegrityError:
                 return False  # this number is taken: somebody was faster
 
@@ -87,8 +89,8 @@ class SqlConsensus:
 
     def scan(self, key: str, from_seqno: int, limit: int) -> list[Versioned]:
         """See `Consensus.scan`."""
-        query = _versions(key).where(_C.seqno >= from_seqno).order_by(_C.seqno)
-        return self._run(lambda c: _read(c, query.limit(max(limit, 0))))
+        page = {"_key": key, "_from": from_seqno, "_limit": max(limit, 0)}
+        return self._run(lambda c: _read(c, _PAGE, **page))
 
     def truncate(self, key: str, seqno: int) -> int:
         """See `Consensus.truncate`."""
@@ -96,7 +98,8 @@ class SqlConsensus:
 
         def drop(connection: sa.Connection) -> int:
             # The head only ever grows, so what holds here holds at the delete as well.
-            check_truncation(key, connection.execute(sa.select(_newest(key))).scalar(), seqno)
+            head = connection.execute(sa.select(_NEWEST), {"_key": key}).scalar()
+            check_truncation(key, head, seqno)
             return int(connection.execute(statement).rowcount)
 
         return self._run(drop, writes=True)
@@ -177,6 +180,22 @@ def _describe(connection: sa.Connection) -> tuple[str, str]:
     return server, ""
 
 
+def _insert(unchanged: sa.ColumnElement[bool]) -> sa.Insert:
+    """Return the insertion of a version that happens only while the condition holds."""
+    row = sa.select(
+        sa.bindparam("_key", type_=sa.Text),
+        sa.bindparam("_seqno", type_=sa.BigInteger),
+        sa.bindparam("_data", type_=sa.LargeBinary),
+    )
+    statement = _TABLE.insert().from_select(["key", "seqno", "data"], row.where(unchanged))
+    # Not every driver's count of inserted rows outlives the statement.
+    return statement.execution_options(preserve_rowcount=True)
+
+
+_BEGIN: Final = _insert(_NEWEST.is_(None))
+_FOLLOW: Final = _insert(sa.bindparam("_expected", type_=sa.BigInteger) == _NEWEST)
+
+
 def _parse(url: str) -> sa.URL:
     try:
         parsed = sa.make_url(url)
@@ -241,16 +260,10 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     cursor.close()
 
 
-def _versions(key: str) -> sa.Select[int, bytes]:
-    return sa.select(_C.seqno, _C.data).where(_C.key == key)
-
-
-def _newest(key: str) -> sa.ScalarSelect[int]:
-    return sa.select(sa.func.max(_C.seqno)).where(_C.key == key).scalar_subquery()
-
-
-def _read(connection: sa.Connection, query: sa.Select[int, bytes]) -> list[Versioned]:
-    return [Versioned(seqno, bytes(data)) for seqno, data in connection.execute(query)]
+def _read(
+    connection: sa.Connection, query: sa.Select[int, bytes], **values: object
+) -> list[Versioned]:
+    return [Versioned(seqno, bytes(data)) for seqno, data in connection.execute(query, values)]
 
 
 def _busy(error: DBAPIError) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 import strata.store.sql
 from strata.errors import Corrupt, InvalidRequest, Unavailable
@@ -138,15 +139,11 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 
 def test_a_lost_connection_leaves_the_outcome_open(
-    consensus: SqlConsensus, monkeypatch: pytest.MonkeyPatch
+    consensus: SqlConsensus,
 ) -> None:
     """A failure while a write runs that is none of those known to be harmless."""
     consensus.compare_and_set("a", None, Versioned(1, b"1"))
-    monkeypatch.setattr(
-        strata.store.sql, "_TABLE", strata.store.sql._TABLE.to_metadata(
-            strata.store.sql.sa.MetaData(), name="a_table_that_is_not_there"
-        ),
-    )  # fmt: skip
+    consensus._run(lambda c: c.execute(sa.text("ALTER TABLE strata_consensus RENAME TO gone")))
     with pytest.raises(Unavailable) as caught:
         consensus.compare_and_set("a", 1, Versioned(2, b"2"))
     assert not caught.value.certain

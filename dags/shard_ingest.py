@@ -7,8 +7,11 @@ other interval.
 
 | Question | Answer |
 |---|---|
-| May I run it again, or clear it? | Yes. An interval that is in is left alone, and the log says so. |
-| An unreadable row? | It goes to the shard's quarantine with its reason, file and line, and is counted. |
+| May I run it again, or clear it? | Yes. What is in is left alone, and the log says so. |
+| A file came late? | The next run takes it and says so; running its old interval takes it at once. |
+| A past interval by hand? | It takes what is not in yet. |
+| A file was renamed, or changed after it was taken in? | It is not taken; the log and the result name it. |
+| An unreadable row? | It goes to the shard `NAME.rejected` with its reason, file and line, and is counted. |
 | A file of the wrong shape? | The run fails at once, names file, column and value; nothing is committed. |
 | It failed otherwise? | It is tried twice more. A try that was killed leaves nothing that is visible. |
 

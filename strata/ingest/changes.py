@@ -6,7 +6,7 @@
    rows that the shard holds for their keys, and become one sorted run of the batch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -73,13 +73,18 @@ def stage_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
     Cost: reads the files whole; memory is about three times their decoded size.
     """
     store = open_stores(task.store).blob if blob is None else blob
-    result, found = _read(task)
+    result = stage_rows(store, task, _raw_files(task))
+    return replace(result, taken=tuple(taken(file) for file in task.files))
+
+
+def stage_rows(store: Blob, task: IngestTask, raws: Iterable[RawFile]) -> TaskResult:
+    """Put the changes in raw rows aside; rejected rows go to the quarantine."""
+    result, found = _read(task, raws)
     rejected = [reject for _, bad in found for reject in bad]
     changes = combined([file.changes for file, _ in found], task.relation)
     truncations = tuple(place for file, _ in found for place in file.truncations)
     return replace(
         result,
-        taken=tuple(taken(file) for file in task.files),
         quarantine=put_aside(store, task, rejected) if rejected else None,
         staged=_stage(store, task, changes, truncations),
     )
@@ -87,14 +92,20 @@ def stage_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
 
 def check_stage(task: IngestTask) -> TaskResult:
     """Read the changes of a task's files and return how many there are; nothing is written."""
-    return _read(task)[0]
+    return _read(task, _raw_files(task))[0]
 
 
-def _read(task: IngestTask) -> tuple[TaskResult, list[tuple[FileChanges, list[Reject]]]]:
+def _raw_files(task: IngestTask) -> Iterator[RawFile]:
+    for file in task.files:
+        yield read_file(file, task.spec, task.relation)
+
+
+def _read(
+    task: IngestTask, raws: Iterable[RawFile]
+) -> tuple[TaskResult, list[tuple[FileChanges, list[Reject]]]]:
     found = []
     total = TaskResult(task.batch, task.number, (), 0, 0, 0, None, None)
-    for number, file in enumerate(task.files, task.first_file):
-        raw = read_file(file, task.spec, task.relation)
+    for number, raw in enumerate(raws, task.first_file):
         changes, bad, counts = _file_changes(raw, task, number)
         found.append((changes, bad))
         total = replace(
@@ -269,7 +280,8 @@ def _wrong(rows: pa.Table, task: IngestTask) -> list[Reject]:
             for name, c in names.items()
             if f"{SAME}{c.id}" not in rows.column_names or not rows[f"{SAME}{c.id}"][n].as_py()
         }
-        file = task.files[at >> 32].name
+        number = at >> 32
+        file = task.files[number].name if number < len(task.files) else f"rows/{number}"
         raw = _dump(_as_event(op, row, time, task))
         found.append(Reject(file, (at & 0xFFFFFFFF) + 1, None, None, REASONS[op], raw))
     return found

@@ -69,31 +69,38 @@ def tasks(
     settings: Settings, state: State, step: Step, *, layout: str | None = None, batch: int = 0
 ) -> list[IngestTask]:
     """Return the tasks of a step whose interval, token and files are known."""
+    groups = pack(step.files or (), settings.ingest.task_bytes)
+    starts = [0, *accumulate(len(group) for group in groups)]
+    whole = whole_task(settings, state, step, layout=layout)
+    return [
+        replace(whole, files=files, batch=batch, number=number, first_file=starts[number])
+        for number, files in enumerate(groups)
+    ]
+
+
+def whole_task(
+    settings: Settings, state: State, step: Step, *, layout: str | None = None
+) -> IngestTask:
+    """Return one task for all files of a step whose interval, token and files are known."""
     assert step.lower is not None
     assert step.upper is not None
     assert step.token is not None
     spec = state.spec
     if step.format is not None:
         spec = replace(spec, source=replace(spec.source, format=step.format))
-    groups = pack(step.files or (), settings.ingest.task_bytes)
-    starts = [0, *accumulate(len(group) for group in groups)]
-    return [
-        IngestTask(
-            store=settings.store,
-            spec=spec,
-            relation=state.relation,
-            layout=layout or state.spec.write_format,
-            files=files,
-            lower=step.lower,
-            upper=step.upper,
-            token=step.token,
-            batch=batch,
-            number=number,
-            generation=state.generation,
-            first_file=starts[number],
-        )
-        for number, files in enumerate(groups)
-    ]
+    return IngestTask(
+        store=settings.store,
+        spec=spec,
+        relation=state.relation,
+        layout=layout or state.spec.write_format,
+        files=step.files or (),
+        lower=step.lower,
+        upper=step.upper,
+        token=step.token,
+        batch=0,
+        number=0,
+        generation=state.generation,
+    )
 
 
 def pack(files: Sequence[SourceFile], task_bytes: int) -> list[tuple[SourceFile, ...]]:

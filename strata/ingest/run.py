@@ -32,12 +32,16 @@ def run_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
     Cost: reads the files whole; memory is about three times their decoded size.
     """
     store = open_stores(task.store).blob if blob is None else blob
-    files = _read(task)
+    result = run_rows(store, task, _read(task))
+    return replace(result, taken=tuple(taken(file) for file in task.files))
+
+
+def run_rows(store: Blob, task: IngestTask, files: Sequence[FileUpdates]) -> TaskResult:
+    """Write updates as one run, and the rejected rows to the quarantine."""
     rejected = [reject for file in files for reject in file.rejected]
     return replace(
         _counts(task, files),
         parts=tuple(write_run(store, task, [file.updates for file in files])),
-        taken=tuple(taken(file) for file in task.files),
         quarantine=put_aside(store, task, rejected) if rejected else None,
     )
 

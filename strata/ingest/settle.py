@@ -8,16 +8,15 @@ from typing import Final
 from strata.errors import Conflict, InvalidRequest
 from strata.ingest.changes import resolve_task, resolve_tasks
 from strata.ingest.commit import Committer
-from strata.ingest.plan import tasks
+from strata.ingest.plan import whole_task
 from strata.ingest.rejects import details
 from strata.ingest.task import IngestReport, Step, TaskResult, Work
 from strata.model.runner import Runner, serial
-from strata.model.settings import IngestSettings, Settings
+from strata.model.settings import Settings
 from strata.model.spec import ShardSpec
 from strata.store.open import Stores
 
 FEW: Final = 10  # so many rejected rows do not fail a run, if they are at most half of it
-WHOLE_BYTES: Final = 1 << 62  # a task of so many bytes holds all files of a batch
 
 
 @dataclass(frozen=True)
@@ -29,6 +28,7 @@ class Settler:
     runner: Runner
     committer: Committer
     write_format: str | None
+    spec: ShardSpec | None = None  # of this request; None: the shard's
 
     def settle(self, work: Work, found: Sequence[TaskResult]) -> IngestReport:
         """Apply the changes of one batch to the shard as it is now, and commit the updates.
@@ -41,11 +41,11 @@ class Settler:
                 "the columns changed while files were read, nothing was committed",
                 shard=state.name, cure="run again",
             )  # fmt: skip
+        state = replace(state, spec=self.spec or state.spec)
         results = list(found)
         staged = [result.staged for result in found if result.staged is not None]
         if staged:
-            together = replace(self.settings, ingest=IngestSettings(WHOLE_BYTES))
-            [task] = tasks(together, state, work.step, layout=self.write_format)
+            task = whole_task(self.settings, state, work.step, layout=self.write_format)
             pieces = resolve_tasks(task, state, staged, self.settings.ingest.task_bytes)
             opened = self.stores if self.runner is serial else None
             results += self.runner(partial(resolve_task, stores=opened), pieces)

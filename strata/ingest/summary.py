@@ -18,6 +18,13 @@ def summarise(shard: str, reports: Sequence[IngestReport], seconds: float) -> di
         "updates": sum(report.updates for report in new),
         "rejected": sum(report.rejected for report in new),
         "late": sum(report.late for report in new),
+        "early": sum(report.early for report in new),
+        "late_files": sum(report.late_files for report in new),
+        "contradictions": sum(report.contradictions for report in new),
+        "passed": sum(report.passed for report in new),
+        "changed": sorted({name for report in reports for name in report.changed}),
+        "copies": sorted({name for report in reports for name, _ in report.copies}),
+        "undeclared": sorted({name for report in new for name in report.undeclared}),
         "parts": sum(report.parts for report in new),
         "bytes": sum(report.size_bytes for report in new),
         "lower": reports[0].lower if reports else None,
@@ -32,9 +39,27 @@ def line(report: IngestReport, number: int, of: int) -> str:
     """Return one line of progress: which batch, and what became of it."""
     where = f"{report.shard} {number}/{of} {format_time(report.lower)}"
     if report.already_committed:
-        return f"{where}: already committed, left alone"
-    told = f"{where}: {report.updates:,} updates in {report.parts} parts from {report.files} files"
-    return f"{told}, {report.rejected:,} rows rejected" if report.rejected else told
+        told = "already committed, left alone"
+    else:
+        told = f"{report.updates:,} updates in {report.parts} parts from {report.files} files"
+    return ", ".join([f"{where}: {told}", *_remarkable(report)])
+
+
+def _remarkable(report: IngestReport) -> list[str]:
+    """Return what an operator should know of a batch beside its size."""
+    counts = (
+        (report.rejected, "rows rejected"),
+        (report.late, "rows late"),
+        (report.early, "rows early"),
+        (report.late_files, "files late"),
+        (report.contradictions, "contradictions"),
+        (len(report.changed), "files have changed since they were taken in"),
+        (len(report.copies), "files not taken, as their bytes are in under another name"),
+        (len(report.undeclared), "undeclared columns"),
+    )
+    if report.already_committed:
+        counts = counts[5:7]  # of the files, not of the batch
+    return [f"{count:,} {what}" for count, what in counts if count]
 
 
 def table(summaries: Sequence[dict[str, Any]]) -> str:

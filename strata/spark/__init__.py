@@ -8,5 +8,6 @@ from strata.spark.datasource import where_option  # noqa: E402
 from strata.spark.runner import spark_runner  # noqa: E402
 from strata.spark.session import spark_session  # noqa: E402
 from strata.spark.snapshot import snapshot  # noqa: E402
+from strata.spark.write import write  # noqa: E402
 
-__all__ = ["snapshot", "spark_runner", "spark_session", "where_option"]
+__all__ = ["snapshot", "spark_runner", "spark_session", "where_option", "write"]

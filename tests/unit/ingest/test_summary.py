@@ -4,7 +4,7 @@ from strata.ingest.summary import line, summarise, table
 from strata.ingest.task import IngestReport
 
 NEW = IngestReport("s", 3, 0, 10, 7, 2, 900, 1, False, files=4, late=2, quarantine=("key",))
-OLD = IngestReport("s", 2, -10, 0, 5, 1, 100, 0, True)
+OLD = IngestReport("s", 2, -10, 0, 5, 1, 100, 0, True, copies=(("x.csv", "a.csv"),))
 
 
 def test_only_new_batches_are_counted() -> None:
@@ -12,7 +12,8 @@ def test_only_new_batches_are_counted() -> None:
 
     assert summary == {
         "shard": "s", "batches": 1, "already_committed": 1, "files": 4, "updates": 7,
-        "rejected": 1, "late": 2, "parts": 2, "bytes": 900, "lower": -10, "upper": 10, "seqno": 3,
+        "rejected": 1, "late": 2, "early": 0, "late_files": 0, "contradictions": 0, "passed": 0,
+        "changed": [], "copies": ["x.csv"], "undeclared": [], "parts": 2, "bytes": 900, "lower": -10, "upper": 10, "seqno": 3,
         "seconds": 1.235, "quarantine": ["key"],
     }  # fmt: skip
 
@@ -22,9 +23,12 @@ def test_a_job_without_steps_has_a_summary() -> None:
 
 
 def test_lines_say_what_became_of_a_batch() -> None:
-    assert line(OLD, 1, 2).endswith("already committed, left alone")
+    assert line(OLD, 1, 2).endswith(
+        "already committed, left alone, 1 files not taken, as their bytes are in under another name"
+    )
     assert line(NEW, 2, 2) == (
-        "s 2/2 1970-01-01T00:00:00Z: 7 updates in 2 parts from 4 files, 1 rows rejected"
+        "s 2/2 1970-01-01T00:00:00Z: 7 updates in 2 parts from 4 files, 1 rows rejected, "
+        "2 rows late"
     )
 
 

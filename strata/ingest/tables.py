@@ -1,0 +1,177 @@
+"""Rows that a program has in hand, as one batch: the same judgement and the same commit as files.
+
+`table_task` is done by whoever has the rows, table by table; `commit_tables` ends the batch.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from strata.errors import InvalidRequest
+from strata.ingest.changes import stage_rows
+from strata.ingest.commit import Committer, report_of
+from strata.ingest.files import SourceFile
+from strata.ingest.ledger import Ledger
+from strata.ingest.plan import whole_task
+from strata.ingest.quarantine import catch_up
+from strata.ingest.read_parquet import raw_table
+from strata.ingest.run import run_rows
+from strata.ingest.settle import Settler, check_rejected
+from strata.ingest.source import check_columns
+from strata.ingest.steps import interval_token
+from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult, Work
+from strata.ingest.updates import check_spec, file_updates, source_names
+from strata.machine import Machine
+from strata.model.runner import Runner, serial
+from strata.model.settings import Settings
+from strata.model.spec import ORDERED, ShardSpec, TimeSpec, check_name
+from strata.state.state import State
+from strata.store.interface import Blob
+from strata.store.open import Stores, open_stores
+
+NUMBERS = 1 << 16  # tables of one partition; the number of a table tells its place
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How the rows of one batch are to be understood."""
+
+    lower: int
+    upper: int
+    token: str | None = None  # None: from the interval
+    envelope: str = "append"  # append | diff | upsert
+    time_column: str | None = None  # None: all rows get lower
+    diff_column: str | None = None
+    deleted_column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A batch that is under way."""
+
+    state: State  # with what this batch declares
+    task: IngestTask  # picklable: goes to whoever has rows
+    work: Work
+    report: IngestReport | None = None  # the batch is in already
+
+
+def open_batch(stores: Stores, settings: Settings, name: str, rows: Rows) -> Opened:
+    """Return a batch to put rows into.
+
+    Raises: InvalidRequest for an interval that is written under another token, and for an envelope
+    that rows cannot have.
+    """
+    machine = Machine(stores)
+    state = machine.load(name)
+    catch_up(stores, state)
+    state = replace(state, spec=_spec(state.spec, rows))
+    check_spec(state.spec, state.relation)
+    token = check_name(rows.token or interval_token(name, rows.lower, rows.upper))
+    step = Step(rows.lower, rows.upper, token, ())
+    task = whole_task(replace(settings, store=stores.settings), state, step)
+    work = Work(step, step)
+    known = machine.committed(name, token, rows.upper)
+    if known is not None and (known.lower, known.upper) != (rows.lower, rows.upper):
+        raise InvalidRequest(
+            "this token was used for another interval", shard=name, token=token,
+            first_lower=known.lower, first_upper=known.upper, cure="another token, or none",
+        )  # fmt: skip
+    if known is None and (rows.lower < state.upper or rows.lower >= rows.upper):
+        raise InvalidRequest(
+            "this interval is already written, or is empty",
+            shard=name, lower=rows.lower, upper=rows.upper, shard_upper=state.upper,
+            cure="start at the shard's upper, or repeat with the token of the first time",
+        )  # fmt: skip
+    report = None if known is None else report_of(name, known, already_committed=True)
+    return Opened(state, task, work, report)
+
+
+def _spec(spec: ShardSpec, rows: Rows) -> ShardSpec:
+    if rows.envelope not in ("append", "diff", "upsert"):
+        raise InvalidRequest(
+            "rows have no such envelope", value=rows.envelope, cure="append, diff or upsert"
+        )
+    source = replace(
+        spec.source,
+        format="parquet",
+        envelope=rows.envelope,
+        diff_column=rows.diff_column or spec.source.diff_column,
+        deleted_column=rows.deleted_column or "",
+    )
+    time = TimeSpec() if rows.time_column is None else replace(
+        spec.time, origin="column", column=rows.time_column
+    )  # fmt: skip
+    return replace(spec, source=source, time=time)
+
+
+def table_task(
+    task: IngestTask,
+    tables: Iterable[pa.Table | pa.RecordBatch],
+    partition: int,
+    table_bytes: int,
+    blob: Blob | None = None,
+) -> Iterator[TaskResult]:
+    """Write rows as runs of about `table_bytes` of Arrow memory each; yield what each holds.
+
+    Raises: InvalidRequest for rows that lack a declared column or have another one.
+    """
+    store = open_stores(task.store).blob if blob is None else blob
+    for number, table in enumerate(_together(tables, table_bytes)):
+        place = partition * NUMBERS + number
+        yield _one(store, replace(task, number=place, first_file=place), table)
+
+
+def _one(store: Blob, task: IngestTask, table: pa.Table) -> TaskResult:
+    source = SourceFile("", f"rows/{task.number}", table.nbytes)
+    names = source_names(task.spec, task.relation)
+    optional = [column.name for column in task.relation.columns if column.default is not None]
+    check_columns(source.name, table.column_names, names, optional=optional)
+    raw = raw_table(source, table, names)
+    if task.spec.source.envelope in ORDERED:
+        return stage_rows(store, task, [raw])
+    return run_rows(store, task, [file_updates(raw, task)])
+
+
+def _together(tables: Iterable[pa.Table | pa.RecordBatch], table_bytes: int) -> Iterator[pa.Table]:
+    waiting: list[pa.Table] = []
+    size = 0
+    for table in tables:
+        if not table.num_rows:
+            continue
+        whole = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
+        waiting.append(whole)
+        size += whole.nbytes
+        if size >= table_bytes:
+            yield pa.concat_tables(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def commit_tables(
+    stores: Stores,
+    settings: Settings,
+    opened: Opened,
+    results: Sequence[TaskResult],
+    runner: Runner = serial,
+) -> IngestReport:
+    """Commit what `table_task` has written as the one batch.
+
+    Raises: InvalidRequest for too many rejected rows; Conflict when the shard went on meanwhile.
+    """
+    machine, name = Machine(stores), opened.state.name
+    check_rejected(opened.state.spec, opened.work.step, results)
+    committer = Committer(machine, opened.state, Ledger(stores.blob, machine.load(name)))
+    if opened.state.spec.source.envelope in ORDERED:
+        placed = replace(settings, store=stores.settings)
+        settler = Settler(stores, placed, runner, committer, None, opened.state.spec)
+        return settler.settle(opened.work, results)
+    renumbered = [
+        replace(
+            result,
+            parts=tuple(replace(part, ref=replace(part.ref, run=number)) for part in result.parts),
+        )
+        for number, result in enumerate(results)
+    ]
+    return committer.commit(opened.work, renumbered)

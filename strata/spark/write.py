@@ -1,0 +1,86 @@
+"""The rows of a DataFrame as one batch of a shard.
+
+    write(df, "visits", lower=..., upper=...)
+
+Executors judge, sort, encode and store the rows where they are, as they do with files; the driver
+only commits. Rows that cannot be taken in go to the quarantine of the shard.
+"""
+
+import os
+import pickle
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from strata.errors import StrataError
+from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
+from strata.ingest.task import IngestReport, IngestTask, TaskResult
+from strata.model.settings import Settings
+from strata.settings import load_settings
+from strata.spark.runner import spark_runner
+from strata.store.open import open_stores
+
+
+def write(  # noqa: PLR0913  the questions of a write; all but the interval have an answer
+    rows: DataFrame,
+    shard: str,
+    *,
+    lower: int,
+    upper: int,
+    token: str | None = None,
+    envelope: str = "append",
+    time_column: str | None = None,
+    diff_column: str | None = None,
+    deleted_column: str | None = None,
+    config: str | Settings | None = None,
+) -> IngestReport:
+    """Append the rows of a DataFrame as the batch [lower, upper), exactly once.
+
+    The columns are the declared ones by name, in the form that readers see. `token` names the
+    write: a repeat changes nothing and says so; None makes it of the interval. `envelope`:
+    "append", "diff" (with `diff_column`) or "upsert" (with `deleted_column` for tombstones; of
+    several rows of a key the last one in the DataFrame counts last). Times are `lower`, or come
+    from `time_column`, with the late and early policy that the shard declares. `config` is a
+    settings file, None: as the environment says.
+
+    Units: milliseconds since 1970.
+    Raises: InvalidRequest for other columns than the declared, an interval that is written
+    otherwise, too many rejected rows; Conflict when the shard went on meanwhile: write again.
+    Cost: runs the DataFrame once; a run for each `ingest.task_bytes` of a partition.
+    """
+    settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
+    stores = open_stores(settings.store)
+    wanted = Rows(lower, upper, token, envelope, time_column, diff_column, deleted_column)
+    opened = open_batch(stores, settings, shard, wanted)
+    if opened.report is not None:
+        return opened.report
+    task, table_bytes = opened.task, settings.ingest.task_bytes
+
+    def stored(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        partition = 0 if context is None else context.partitionId()
+        found = _attempt(task, batches, partition, table_bytes)
+        yield pa.record_batch([pa.array(found, pa.binary())], ["result"])
+
+    rows_of_results = rows.mapInArrow(stored, "result binary").collect()
+    results: list[TaskResult] = []
+    for row in rows_of_results:
+        result = pickle.loads(row["result"])
+        if isinstance(result, StrataError):
+            raise result
+        results.append(result)
+    results.sort(key=lambda result: result.number)
+    runner = spark_runner(rows.sparkSession)
+    return commit_tables(stores, settings, opened, results, runner)
+
+
+def _attempt(
+    task: IngestTask, batches: Iterable[pa.RecordBatch], partition: int, table_bytes: int
+) -> list[bytes]:
+    """Return the results, or the engine's error: Spark would wrap it in a page of Java."""
+    try:
+        return [pickle.dumps(r) for r in table_task(task, batches, partition, table_bytes)]
+    except StrataError as error:
+        return [pickle.dumps(error)]

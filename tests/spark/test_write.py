@@ -1,0 +1,46 @@
+"""A DataFrame of user code becomes a batch: what Spark reads back is what it had."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
+
+from strata.errors import InvalidRequest
+from strata.machine import Machine
+from strata.model.settings import IngestSettings, Settings, StoreSettings
+from strata.model.spec import parse_spec
+from strata.spark import snapshot, write
+from strata.store.open import open_stores
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_dataframe_is_written_once_and_replaced_by_key(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    store = StoreSettings(f"file://{tmp_path}/blob", f"sqlite:///{tmp_path}/consensus.db")
+    settings = Settings(store=store, ingest=IngestSettings(task_bytes=32_768))
+    columns = [
+        {"name": "id", "type": "int64"}, {"name": "name", "type": "string"},
+        {"name": "at", "type": "timestamptz"}, {"name": "price", "type": "numeric(10,2)"},
+    ]  # fmt: skip
+    Machine(open_stores(store)).create(parse_spec({"name": "s", "columns": columns, "key": ["id"]}))
+    rows = spark.range(0, 1000, 1, 2).select(
+        "id", fn.concat(fn.lit("n"), "id").alias("name"),
+        fn.timestamp_seconds("id").alias("at"),
+        (fn.col("id") / 4).cast("decimal(10,2)").alias("price"),
+    )  # fmt: skip
+
+    first = write(rows, "s", lower=0, upper=10, config=settings)
+    again = write(rows, "s", lower=0, upper=10, config=settings)
+    changed = rows.where("id % 100 = 0").withColumn("name", fn.lit("new"))
+    write(changed, "s", lower=10, upper=20, envelope="upsert", config=settings)
+
+    assert (first.updates, again.already_committed) == (1000, True)
+    after = snapshot(spark, "s", consolidate=True, config=settings).drop("t", "d")
+    assert sorted(after.collect()) == sorted(
+        [*rows.where("id % 100 != 0").collect(), *changed.collect()]
+    )
+    with pytest.raises(InvalidRequest, match="does not declare"):
+        write(rows.withColumn("x", fn.lit(1)), "s", lower=20, upper=30, config=settings)

@@ -1,0 +1,82 @@
+"""Rows that a program has in hand become one batch, once."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from strata.errors import InvalidRequest
+from strata.ingest.quarantine import rejected
+from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
+from strata.ingest.task import IngestReport
+from tests.unit.ingest.test_engine import World
+
+
+def write(world: World, rows: Rows, *tables: pa.Table, table_bytes: int = 1 << 20) -> IngestReport:
+    opened = open_batch(world.stores, world.settings, "s", rows)
+    if opened.report is not None:
+        return opened.report
+    results = [
+        result
+        for number, table in enumerate(tables)
+        for result in table_task(opened.task, [table], number, table_bytes, world.stores.blob)
+    ]
+    return commit_tables(world.stores, world.settings, opened, results)
+
+
+def table(*rows: Any, names: str = "id name") -> pa.Table:
+    return pa.table(dict(zip(names.split(), zip(*rows, strict=True), strict=True)))
+
+
+def test_tables_become_one_batch_once(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    first, second = table((2, "b"), (1, "a")), table((3, None))
+
+    report = write(world, Rows(5, 9), first, second)
+    again = write(world, Rows(5, 9), first)
+
+    assert world.rows() == {(1, "a", 5): 1, (2, "b", 5): 1, (3, None, 5): 1}
+    assert (report.updates, report.already_committed, again.already_committed) == (3, False, True)
+    assert len(world.state.batches[-1].runs) == 2
+    with pytest.raises(InvalidRequest, match="already written"):
+        write(world, Rows(6, 12), first)
+    with pytest.raises(InvalidRequest, match="another interval"):
+        write(world, Rows(9, 12, report.token), first)
+
+
+def test_rows_bring_their_time_and_their_diff(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    names = "id name n at"
+
+    write(
+        world, Rows(0, 10, envelope="diff", time_column="at", diff_column="n"),
+        table((1, "a", 2, 3), (2, "b", -1, 4), names=names),
+    )  # fmt: skip
+
+    assert world.rows() == {(1, "a", 3): 2, (2, "b", 4): -1}
+
+
+def test_tables_may_replace_rows_by_key(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    write(world, Rows(0, 10), table((1, "a"), (2, "b")))
+
+    rows = table((1, None, True), (2, "c", False), (2, "d", None), names="id name gone")
+    write(world, Rows(10, 20, envelope="upsert", deleted_column="gone"), rows)
+
+    assert world.rows() == {
+        (1, "a", 0): 1, (2, "b", 0): 1, (1, "a", 10): -1, (2, "b", 10): -1, (2, "d", 10): 1,
+    }  # fmt: skip
+
+
+def test_bad_rows_go_to_the_quarantine_and_bad_tables_are_refused(tmp_path: Path) -> None:
+    world = World(tmp_path)
+
+    report = write(world, Rows(0, 10), table((1, "a"), (None, "b")))
+
+    assert report.rejected == 1
+    assert rejected(world.stores, "s")[0].rows[0]["raw"] == b'{"id":null,"name":"b"}'
+    with pytest.raises(InvalidRequest, match="lacks a declared column"):
+        write(world, Rows(10, 20), table((1,), names="id"))
+    with pytest.raises(InvalidRequest, match="no such envelope"):
+        write(world, Rows(10, 20, envelope="debezium"), table((1, "a")))

@@ -24,6 +24,7 @@ from airflow.sdk import BaseHook, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from strata_airflow import results
+from strata_airflow.notify import StrataNotifier
 from strata_airflow.places import JOBS, PROJECT, config_file, results_dir
 
 CONNECTION: Final = "strata_spark"
@@ -37,6 +38,7 @@ DEFAULT_ARGS: Final[dict[str, Any]] = {
     "retries": 2,  # of failures that may pass; see StrataJobOperator for those that do not
     "retry_delay": timedelta(seconds=30),
     "execution_timeout": timedelta(hours=6),
+    "on_failure_callback": [StrataNotifier()],  # tells nobody unless STRATA_NOTIFY says whom
 }
 
 

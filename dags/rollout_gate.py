@@ -1,0 +1,127 @@
+"""Let a shard take the next step of the rollout, if a second person agrees.
+
+`off → soft → audit → on`: a run asks for the next step (or takes up the request that
+`strata rollout request` left), shows the evidence under *Required Actions*, and waits. Nobody
+answers in three days: it is rejected. Approving needs a reason, and somebody other than who asked.
+The evidence is looked at again when the step is taken. Steps down need no DAG: soft evaluation
+takes them by itself.
+
+| Question | Answer |
+|---|---|
+| It failed with *not enough evidence*: what now? | The message names each gate. Let soft evaluation run on; `strata rollout show` tells how far it is. |
+| May I run it again, or clear it? | Yes. A request is taken up again; an answer that was given is not asked for twice. |
+| It was approved, but failed with *who asks cannot approve*? | Let somebody else answer the next run. |
+
+A waiting run holds no worker and no slot of a pool.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+import pendulum
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import Param, dag, get_current_context, task
+
+from strata_airflow import approval
+from strata_airflow.commands import run_strata
+from strata_airflow.forms import HOW, WHAT
+from strata_airflow.places import declared_shards
+from strata_airflow.spark import DEFAULT_ARGS
+
+WAIT = timedelta(days=3)
+NOBODY = "nobody, in time"
+
+
+@dag(
+    dag_display_name="Rollout: the next step, with approval",
+    schedule=None,
+    start_date=pendulum.datetime(2013, 1, 1, tz="UTC"),
+    catchup=False,
+    max_active_runs=16,  # a run that waits is active, and others must not wait behind it
+    default_args=DEFAULT_ARGS,
+    tags=["strata", "rollout"],
+    doc_md=__doc__,
+    params={
+        "shard": Param(
+            (declared_shards() or [""])[0],
+            type="string",
+            enum=declared_shards() or [""],
+            title="Shard",
+            description="The shard that is to take its next step.",
+            section=WHAT,
+        ),
+        "reason": Param(
+            "the evidence is complete",
+            type="string",
+            minLength=3,
+            title="Reason",
+            description="Why now. It stays in the shard's history.",
+            section=WHAT,
+        ),
+        "asked_by": Param(
+            None,
+            type=["null", "string"],
+            title="Asked by",
+            description="Empty: who triggers this run.",
+            section=HOW,
+        ),
+        "percent": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            maximum=100,
+            title="Share to audit, in percent",
+            description="Of the parts that are skipped afterwards. Empty: 10 in audit, 1 in on.",
+            section=HOW,
+        ),
+    },
+)
+def rollout_gate() -> None:
+    """Wire the three tasks: ask, wait, answer."""
+
+    @task
+    def ask(params: dict[str, Any], dag_run: Any) -> dict[str, str]:
+        """Ask for the step, or take up the open request; return what the approver is shown."""
+        shown = run_strata("rollout", "show", params["shard"])
+        if shown["request"] is None:
+            who = params["asked_by"] or getattr(dag_run, "triggering_user_name", None) or "airflow"
+            share = ["--percent", str(params["percent"])] if params["percent"] else []
+            shown = run_strata(
+                "rollout", "request", params["shard"], "--by", who, "--reason", params["reason"],
+                *share,
+            )  # fmt: skip
+        return {"subject": approval.subject(shown), "body": approval.body(shown)}
+
+    @task
+    def answer(params: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+        """Approve or reject in the name of who answered; no answer is a rejection."""
+        approved = given["chosen_options"] == [approval.APPROVE]
+        user = given.get("responded_by_user") or {}
+        who = user.get("name") or user.get("id") or NOBODY
+        reason = (given.get("params_input") or {}).get("reason") or "no reason was given"
+        word = "approve" if approved and user else "reject"
+        shown = run_strata(
+            "rollout", word, params["shard"], "--by", str(who), "--reason", str(reason)
+        )
+        get_current_context()["ti"].log.info("%s is now %s", params["shard"], shown["mode"])
+        return {"mode": shown["mode"], "by": who, "reason": reason, "answer": word}
+
+    asked = ask()
+    question = HITLOperator(
+        task_id="question",
+        subject="{{ ti.xcom_pull(task_ids='ask')['subject'] }}",
+        body="{{ ti.xcom_pull(task_ids='ask')['body'] }}",
+        options=[approval.APPROVE, approval.REJECT],
+        defaults=approval.REJECT,
+        params={
+            "reason": Param(
+                "", type="string", title="Reason", description="What you looked at, and why."
+            )
+        },
+        response_timeout=WAIT,
+        execution_timeout=None,
+    )
+    asked >> question >> answer(given=question.output)
+
+
+rollout_gate()

@@ -1,0 +1,72 @@
+"""What an approver is shown, made from `strata rollout show --json`: Markdown, and nothing else."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+APPROVE: Final = "Approve"
+REJECT: Final = "Reject"
+CHANGES: Final = {
+    "soft": "Nothing for readers: they fetch every part. Evidence begins to be collected.",
+    "audit": "Readers skip parts that a filter rules out, but for a sample of them.",
+    "on": "Readers skip parts that a filter rules out. A small sample stays audited, for ever.",
+}
+
+
+def subject(shown: Mapping[str, Any]) -> str:
+    """Return the headline of the question."""
+    asked = shown["request"]
+    return f"{shown['shard']}: from {shown['mode']} to {asked['to']}?"
+
+
+def body(shown: Mapping[str, Any]) -> str:
+    """Return the evidence as Markdown: who asks and why, the gates, what changes, the way back."""
+    asked, seen = shown["request"], shown["evidence"]
+    facts = [
+        ("Asked by", asked["by"]),
+        ("Reason", asked["reason"]),
+        ("Step", f"{shown['mode']} → {asked['to']}, {asked['audit_percent']} % audited"),
+        ("Released from quarantine", " ".join(asked["clear"]) or "nothing"),
+        ("Still in quarantine", _left(shown["quarantine"], asked["clear"])),
+        ("Runs, days", f"{seen['runs']}, {seen['days']}"),
+        ("Parts, rows, bytes audited",
+         f"{seen['parts']:,}, {seen['rows']:,}, {seen['size_bytes']:,}"),
+        ("Failed, missing checks", f"{seen['failed']}, {seen['missing']}"),
+        ("Mismatches", "0: a mismatch begins anew"),
+        ("Bound", seen["bound"]),
+        ("Code", seen["basis"] or "no audit yet"),
+    ]  # fmt: skip
+    thin = sorted(seen["strata"], key=lambda stratum: stratum["parts"])[:10]
+    return "\n\n".join([
+        table(("", ""), facts),
+        "**Gates**",
+        table(("Gate", "Wanted", "Found", ""), [
+            (g["name"], g["wanted"], g["found"], "passed" if g["passed"] else "NOT PASSED")
+            for g in shown["gates"]
+        ]),
+        "**Thinnest strata**",
+        table(("Stratum", "Audited parts"), [(s["name"], s["parts"]) for s in thin]),
+        f"**What changes:** {CHANGES[asked['to']]}",
+        "**The way back:** by itself, in the commit that records a mismatch; by hand"
+        f" `strata rollout step-down {shown['shard']} --reason ...`; for all shards at once"
+        " `strata rollout kill --reason ...`.",
+    ])  # fmt: skip
+
+
+def _left(quarantine: Sequence[str], clear: Sequence[str]) -> str:
+    return " ".join(word for word in quarantine if word not in clear) or "nothing"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    r"""Return a Markdown table.
+
+    >>> print(table(("a", "b"), [(1, "x|y")]))
+    | a | b |
+    |---|---|
+    | 1 | x\|y |
+    """
+    lines = [head, ["---"] * len(head), *rows]
+    cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in lines]
+    return "\n".join(
+        "|" + "|".join(row) + "|" if n == 1 else "| " + " | ".join(row) + " |"
+        for n, row in enumerate(cells)
+    )

@@ -1,0 +1,129 @@
+"""The approval in Airflow: what is asked, what is shown, and that no answer is a rejection."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk.exceptions import AirflowFailException
+from typer.testing import CliRunner
+
+from strata.cli.app import app
+from strata_airflow import approval
+from strata_airflow.commands import run_strata
+
+pytestmark = pytest.mark.dags
+
+
+@pytest.fixture(scope="module")
+def gate(project: Path) -> Any:
+    bag = DagBag(str(project / "dags" / "rollout_gate.py"))
+    assert bag.import_errors == {}
+    return bag.dags["rollout_gate"]
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the settings of a store with one new shard."""
+    file = tmp_path / "strata.toml"
+    file.write_text(
+        f'[store]\nblob = "file://{tmp_path}/blob"\nconsensus = "sqlite:///{tmp_path}/c.db"\n'
+    )
+    spec = tmp_path / "s.yaml"
+    spec.write_text(json.dumps({"columns": [{"name": "id", "type": "int64"}]}))
+    made = CliRunner().invoke(app, ["create", "s", "--spec", str(spec), "--config", str(file)])
+    assert made.exit_code == 0, made.output
+    monkeypatch.setenv("STRATA_CONFIG", str(file))
+    return file
+
+
+def test_the_question_rejects_by_itself_and_needs_no_worker(gate: Any) -> None:
+    question = gate.get_task("question")
+    assert isinstance(question, HITLOperator)
+    assert question.options == [approval.APPROVE, approval.REJECT]
+    assert question.defaults == [approval.REJECT]
+    assert question.response_timeout.days == 3
+    assert question.execution_timeout is None
+    assert "reason" in question.params
+    assert [t.task_id for t in gate.topological_sort()] == ["ask", "question", "answer"]
+    assert "May I run it again, or clear it?" in gate.doc_md
+    assert gate.max_active_runs > 1
+
+
+def in_process(*words: str) -> dict[str, Any]:
+    """Run the command line as `run_strata` does, without a process of its own."""
+    done = CliRunner().invoke(app, [*words, "--json"])
+    if done.exception is not None:
+        raise AirflowFailException(str(done.exception)) from done.exception
+    document: dict[str, Any] = json.loads(done.output)
+    return document
+
+
+@pytest.fixture
+def tasks(gate: Any, config: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Return how a task of the DAG is called, as a worker does, without Airflow around it."""
+    quiet = {"ti": type("TI", (), {"log": __import__("logging").getLogger("gate")})()}
+    for name in ("ask", "answer"):
+        monkeypatch.setitem(
+            gate.get_task(name).python_callable.__globals__, "run_strata", in_process
+        )
+    monkeypatch.setitem(
+        gate.get_task("answer").python_callable.__globals__, "get_current_context", lambda: quiet
+    )
+
+    def call(name: str, *words: Any) -> Any:
+        return gate.get_task(name).python_callable(*words)
+
+    return call
+
+
+PARAMS = {"shard": "s", "reason": "it is time", "asked_by": "ann", "percent": None}
+
+
+def given(option: str, user: dict[str, str] | None) -> dict[str, Any]:
+    return {
+        "chosen_options": [option], "params_input": {"reason": "I looked"},
+        "responded_by_user": user,
+    }  # fmt: skip
+
+
+def test_ask_approve_and_what_is_shown(tasks: Callable[..., Any]) -> None:
+    asked = tasks("ask", PARAMS, None)
+    assert asked["subject"] == "s: from off to soft?"
+    assert "| Asked by | ann |" in asked["body"]
+    assert tasks("ask", PARAMS, None) == asked  # cleared: the request is taken up again
+    with pytest.raises(AirflowFailException, match="cannot approve"):
+        tasks("answer", PARAMS, given(approval.APPROVE, {"id": "1", "name": "ann"}))
+
+    done = tasks("answer", PARAMS, given(approval.APPROVE, {"id": "2", "name": "bob"}))
+
+    assert (done["mode"], done["by"], done["answer"]) == ("soft", "bob", "approve")
+    assert in_process("rollout", "show", "s")["changed_by"] == "bob"
+
+
+@pytest.mark.parametrize("option", [approval.APPROVE, approval.REJECT])
+def test_no_answer_in_time_is_a_rejection(tasks: Callable[..., Any], option: str) -> None:
+    tasks("ask", PARAMS, None)
+    done = tasks("answer", PARAMS, given(option, None))
+    shown = in_process("rollout", "show", "s")
+    assert (done["mode"], done["answer"]) == ("off", "reject")
+    assert (shown["mode"], shown["request"]) == ("off", None)
+    assert [line["what"] for line in shown["history"]] == ["rejected", "requested"]
+
+
+def test_a_step_without_evidence_fails_for_good_and_names_what_is_lacking(
+    tasks: Callable[..., Any],
+) -> None:
+    tasks("ask", PARAMS, None)
+    tasks("answer", PARAMS, given(approval.APPROVE, {"id": "2", "name": "bob"}))
+    with pytest.raises(AirflowFailException, match="audited parts: 0, wanted at least 3000"):
+        tasks("ask", PARAMS, None)
+
+
+def test_the_command_line_answers_a_task_and_its_bad_requests_are_final(config: Path) -> None:
+    assert run_strata("rollout", "show", "s", config=str(config))["mode"] == "off"
+    with pytest.raises(AirflowFailException, match="InvalidRequest: no such shard"):
+        run_strata("rollout", "show", "nobody")

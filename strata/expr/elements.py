@@ -39,11 +39,13 @@ class Elements(Anything):
 
     `element`: what an element may be, null where it may be null; None where nothing is known.
     `shortest`, `longest`: bounds of the lengths of lists that are not null.
+    `members`: of a list that is written out, each element apart.
     """
 
     element: Callable[[], Spec | None] = _unknown
     shortest: Bounds = field(default_factory=no_element)
     longest: Bounds = field(default_factory=many)
+    members: tuple[Spec, ...] = ()
 
     @property
     def some(self) -> Flags:

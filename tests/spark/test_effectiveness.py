@@ -36,6 +36,8 @@ TYPES = {
     "small": "int16", "wide": "uint16", "flag": "bool", "gap": "int32", "raw": "bytes",
     "payload": "jsonb",
     "st": "record<i: int32, at: timestamptz, in: record<d: float64, s: string>>",
+    "tags": "list<string>", "scores": "list<float64>", "attrs": "map<int32>",
+    "legs": "list<record<at: timestamptz, stop: string>>",
 }  # fmt: skip
 RELATION = Relation(
     0,
@@ -157,6 +159,69 @@ CASES: list[tuple[str, int]] = [
     ("st.in.s like 's09%'", 10),
     ("coalesce(st.i, 0) > 97", 2),
     ("date_trunc('day', st.at) = timestamp'2013-01-03 00:00:00'", 1),
+    # Elements of lists: part p holds the tags t{p} and t{p+1}, one more from part 50 on.
+    ("array_contains(tags, 't042')", 2),
+    ("tags[0] = 't042'", 2),  # an element may stand anywhere
+    ("element_at(tags, 1) in ('t000', 't099')", 3),
+    ("element_at(tags, -1) > 't098'", 2),
+    ("try_element_at(tags, 3) is not null", 50),
+    ("get(tags, 2) = 't055'", 2),
+    ("size(tags) > 2", 50),
+    ("array_size(tags) = 2 and array_contains(tags, 't051')", 0),
+    ("exists(tags, t -> t like 't09%')", 11),
+    ("exists(tags, t -> upper(t) = 'T010')", 19),  # known of upper is the start that tags share
+    ("forall(tags, t -> t < 't003')", 3),
+    ("size(filter(tags, t -> t >= 't098')) > 0", 3),
+    ("array_max(tags) = 't100'", 1),
+    ("array_min(tags) < 't001'", 1),
+    ("arrays_overlap(tags, array('t000', 't097'))", 3),
+    ("array_position(tags, 't042') > 0", 2),
+    ("array_contains(transform(tags, t -> substring(t, 1, 3)), 't07')", 11),
+    ("element_at(array_distinct(tags), 1) = 't042'", 2),
+    ("sort_array(tags)[0] = 't042'", 2),
+    ("exists(scores, x -> isnan(x))", 1),
+    ("array_max(scores) > 98", 3),  # NaN is the greatest
+    ("scores[0] + 1 > 99.5", 3),
+    ("exists(scores, x -> x is null)", 1),
+    ("array_max(transform(scores, (x, n) -> x + n)) > 99.5", 4),
+    # Maps: the keys are k{p / 10} and n, the values p and 1.
+    ("attrs['k3'] is not null", 40),  # n sorts behind all k
+    ("attrs['n'] = 1 and attrs['k0'] > 0", 10),
+    ("attrs['k9'] > 97", 2),
+    ("element_at(attrs, 'k9') > 97", 2),
+    ("try_element_at(attrs, 'a') = 1", 0),
+    ("map_contains_key(attrs, 'k0')", 10),
+    ("array_contains(map_keys(attrs), 'k0')", 10),
+    ("array_contains(map_values(attrs), 99)", 1),
+    ("exists(map_values(attrs), v -> v > 97)", 2),
+    ("exists(map_entries(attrs), e -> e.value > 97 and e.key like 'k%')", 2),
+    ("cardinality(attrs) > 2", 0),
+    # Fields of records in lists.
+    ("legs[0].stop = 's042'", 1),
+    ("array_contains(legs.stop, 's042')", 1),
+    ("exists(legs, l -> l.at >= timestamp'2013-04-09 00:00:00')", 2),
+    ("exists(legs.stop, s -> s > 's097')", 2),
+    # Pieces of texts.
+    ("lower(carrier) = 'b55'", 1),
+    ("upper(carrier) = 'B55'", 1),
+    ("carrier ilike 'b%'", 10),
+    ("lower(carrier) like 'i%'", 10),
+    ("substring_index(st.in.s, '-', 1) = 's042'", 1),
+    ("split_part(st.in.s, '-', 1) between 's041' and 's042'", 2),
+    ("regexp_replace(carrier, '[0-9]', '') = 'A' and id < 20", 2),
+    ("locate('A', carrier) > 0 and id < 20", 2),
+    ("split(carrier, '-')[0] = 'A00' and id < 20", 2),
+    ("concat_ws('-', carrier, st.in.s) > 'A' and id < 20", 2),
+    # Intervals, buckets, and differences in months.
+    ("at + make_dt_interval(1) < timestamp'2013-01-04 00:00:00'", 2),
+    ("day + make_ym_interval(0, 1) >= date'2013-05-05'", 6),
+    ("at > timestamp'2013-04-01 00:00:00' + interval '1' day * 5", 5),
+    ("timestamp'2013-01-01 00:00:00' + interval '1' day * small > at", 0),
+    ("extract(hour from (at - timestamp'2013-01-01 00:00:00')) > 18", 0),
+    ("array_contains(array(id, id + 1), 500L)", 2),
+    ("timestampdiff(month, timestamp'2013-01-01 00:00:00', at) >= 3", 10),
+    ("timestampdiff(year, at, timestamp'2020-01-01 00:00:00') < 5", 0),
+    ("width_bucket(ratio, 0D, 25D, 5) = 5", 20),
     # Several conjuncts, each of which rules out some.
     ("id >= 100 and at < timestamp'2013-01-21 00:00:00' and not flag", 10),
     ("cast(carrier as int) > 5 and id < 0", 100),  # the cast fails before id is looked at
@@ -179,6 +244,10 @@ def _row(p: int, r: int) -> tuple[Any, ...]:
         p >= 60 or (p, r) == (30, 0), None if p < 20 else p, bytes([p]),
         json.dumps(document, sort_keys=True, separators=(",", ":")),
         {"i": p, "at": at, "in": {"d": p / 4, "s": f"s{p:03}"}},
+        [f"t{p:03}", f"t{p + 1:03}", f"t{p:03}"][: 3 if p >= 50 else 2],
+        [p + r / 10, float("nan") if (p, r) == (5, 0) else p, None if (p, r) == (6, 0) else p],
+        [(f"k{p // 10}", p), ("n", 1)],
+        [{"at": at, "stop": f"s{p:03}"}, {"at": at, "stop": None}],
     )  # fmt: skip
 
 

@@ -5,6 +5,8 @@ statistics say of lengths tells whether an index can miss, and whether a list ca
 """
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -104,8 +106,9 @@ def _contains(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     """Return whether a value is in a list: null if it is not, but a null element is."""
     elements, kind = as_list(args[0].values), element_type(call.args[0].type)
     element = _inner(elements, kind)
-    same, differ = _compared(call, kind, element, args[1])
-    false = either(uniform(elements.bare), differ)
+    _, differ = _compared(call, kind, element, args[1])
+    found = (_compared(call, kind, one, args[1])[0] for one in elements.members or (element,))
+    same, false = reduce(either, found), either(uniform(elements.bare), differ)
     return strict(args, Outcome(Bools(same, false), element.null))
 
 
@@ -126,13 +129,13 @@ def _position(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _overlap(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    one, other = (
-        _inner(as_list(spec.values), element_type(arg.type))
-        for spec, arg in zip(args, call.args, strict=True)
-    )
-    alike = _alike(*(element_type(arg.type) for arg in call.args))
-    some = both(occupied(one.values), occupied(other.values))
-    true = may_be_equal(one, other) if alike else some
+    lists = [as_list(spec.values) for spec in args]
+    kinds = [element_type(arg.type) for arg in call.args]
+    one, other = (_inner(known, kind) for known, kind in zip(lists, kinds, strict=True))
+    true = both(occupied(one.values), occupied(other.values))
+    if _alike(*kinds):
+        pairs = product(lists[0].members or (one,), lists[1].members or (other,))
+        true = reduce(either, (may_be_equal(*pair) for pair in pairs))
     return strict(args, Outcome(Bools(true, YES), either(one.null, other.null)))
 
 
@@ -157,13 +160,12 @@ def _extreme(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 def _constructed(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     """Return a list of the arguments."""
     length = np.array([len(args)])
-    element: Spec | None = Spec(none_of(everything(element_type(call.type))))
-    fail = NO
-    for number, arg in enumerate(args):
-        plain = Spec(arg.values, arg.null)
-        element = union(element, plain) if number else plain
-        fail = either(fail, arg.fail)
-    return Spec(Elements(NO, lambda: element, length, length), NO, fail)
+    members = tuple(Spec(arg.values, arg.null) for arg in args)
+    nothing = Spec(none_of(everything(element_type(call.type))))
+    first: Spec | None = members[0] if members else nothing
+    element = reduce(union, members[1:], first)
+    fail = reduce(either, (arg.fail for arg in args), NO)
+    return Spec(Elements(NO, lambda: element, length, length, members), NO, fail)
 
 
 def _map_part(part: Callable[[Entries], Elements]) -> Callable[..., Spec]:

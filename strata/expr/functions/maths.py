@@ -147,18 +147,18 @@ def _width_bucket(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     assert isinstance(first, float)
     assert isinstance(last, float)
     assert isinstance(count, int)
-    if not (-np.inf < first < last < np.inf and 0 < count < 2**31):
+    # Beyond, an intermediate product of Spark's is infinite.
+    if not (first < last and 0 < count < 2**31 and first > -1e290 and last < 1e290):
         return opened(call, args, fail=False)
     a = numbers(args[0], "double")
     ends = (np.clip(x, first, last) - first for x in (a.low, a.high))
     with np.errstate(all="ignore"):
-        low, high = (np.floor(count * (end / (last - first))) for end in ends)
-    # A bucket to spare on each side: divisions are rounded.
-    low, high = (np.nan_to_num(x, posinf=0.0).astype(np.int64) for x in (low, high))
+        places = [count * (end / (last - first)) for end in ends]
+        low, high = (np.floor(x + x * by) for x, by in zip(places, (-_ROOM, _ROOM), strict=True))
+    low, high = (np.nan_to_num(x, posinf=0.0).astype(np.int64) + 1 for x in (low, high))
     low = np.where(a.low < first, 0, np.clip(low, 0, count + 1))
-    high = np.where(a.high < first, 0, np.clip(high + 2, 0, count + 1))
-    wide = not np.isfinite(last - first)
-    low, high = (np.where(wide, edge, x) for edge, x in ((0, low), (count + 1, high)))
+    high = np.where(a.high < first, 0, np.clip(high, 0, count + 1))
+    high = np.where(a.high >= last, count + 1, high)
     return strict(args, Outcome(Numbers(low, high, a.empty), a.nan))
 
 

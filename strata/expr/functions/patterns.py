@@ -116,13 +116,22 @@ def as_binary(chars: np.ndarray[Any, Any]) -> pa.Array:
 
 
 def as_chars(bound: Any, width: int) -> np.ndarray[Any, Any]:
-    """Return the first bytes of binary values as a matrix, filled with zeros."""
+    """Return the first bytes of binary values as a matrix, filled with zeros; null is empty."""
     values = pa.array([bound.as_py()], pa.binary()) if isinstance(bound, pa.Scalar) else bound
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    raw = np.array(values.fill_null(b"").to_numpy(zero_copy_only=False), dtype=object)
-    fixed = raw.astype(f"S{width}") if len(raw) else np.zeros(0, f"S{width}")
-    return fixed.view(np.uint8).reshape(len(raw), width)
+    if values.null_count:
+        values = values.fill_null(b"")
+    _, ends, data = values.buffers()
+    chars = np.zeros((len(values), width), np.uint8)
+    if data is None or not data.size:
+        return chars
+    offsets = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1]
+    flat, starts = np.frombuffer(data, np.uint8), offsets[:-1]
+    for place in range(int(min(width, np.diff(offsets).max(initial=0)))):  # a few, not a row each
+        inside = starts + place < offsets[1:]
+        chars[inside, place] = flat[starts[inside] + place]
+    return chars
 
 
 def read(pattern: Pattern, chars: np.ndarray[Any, Any], *, upward: bool) -> Bounds:

@@ -29,7 +29,7 @@ def _cased(upper: bool) -> Transfer:
     without. What follows of ASCII does not change what stands before.
     """
     first, last = (b"a", b"z") if upper else (b"A", b"Z")
-    mapped = np.arange(256)
+    mapped = np.arange(256).astype(np.uint8)
     mapped[first[0] : last[0] + 1] ^= 32
     behind_i = ("\u0131" if upper else "\u0132").encode()  # sorts right behind its odd form
 
@@ -47,14 +47,16 @@ _KNOWN: Final = np.array([0 < byte < 128 and chr(byte) not in "iI" for byte in r
 
 def _started(values: Texts, mapped: np.ndarray[Any, Any], behind_i: bytes) -> Texts:
     """Return the texts that start as the mapped start which a range's texts share."""
-    low, high = np.broadcast_arrays(
-        *(np.pad(as_chars(x, _SHOWN), ((0, 0), (0, 2))) for x in (values.low, values.high))
-    )
+    sizes = pc.binary_length(values.low)
+    width = min(_SHOWN, (sizes if isinstance(sizes, pa.Scalar) else pc.max(sizes)).as_py() or 0)
+    low, high = np.broadcast_arrays(*(as_chars(x, width + 2) for x in (values.low, values.high)))
     same = np.logical_and.accumulate(low == high, axis=1)
     shared = np.logical_and.accumulate(same & _KNOWN[low], axis=1)
-    one, length = _single(values, low), shared.sum(axis=1)
-    dotted = same[np.arange(len(low)), length] & (low[np.arange(len(low)), length] & 0xDF == 0x49)
-    chars = np.where(np.where(one[:, None], low > 0, shared), mapped[low], 0).astype(np.uint8)
+    shared[:, width:] = False  # room for an odd letter
+    one, length = _single(values, low, sizes), np.count_nonzero(shared, axis=1)
+    row = np.arange(len(low))
+    dotted = same[row, length] & (low[row, length] & 0xDF == ord("I"))
+    chars = np.where(shared | (one[:, None] & (low > 0)), mapped[low], np.uint8(0))
     behind = chars.copy()
     rows = np.flatnonzero((length > 0) & ~one & ~dotted)
     behind[rows, length[rows] - 1] += 1  # ASCII: never the last byte
@@ -68,13 +70,12 @@ def _started(values: Texts, mapped: np.ndarray[Any, Any], behind_i: bytes) -> Te
     return Texts(first, last, values.empty)
 
 
-def _single(values: Texts, low: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _single(values: Texts, low: np.ndarray[Any, Any], sizes: Any) -> np.ndarray[Any, Any]:
     """Return where all texts are one of ASCII, whose case no language disputes."""
     same = text_compare("equal", values.low, values.high, unknown=False)
-    length = pc.binary_length(values.low)
-    sizes = np.asarray(length.as_py() if isinstance(length, pa.Scalar) else length.fill_null(-1))
-    plain = (low < 128).all(axis=1) & ((low > 0).sum(axis=1) == sizes)
-    return np.asarray(same & plain)
+    length = np.asarray(sizes.as_py() if isinstance(sizes, pa.Scalar) else sizes.fill_null(-1))
+    plain = low.max(axis=1) < 128
+    return np.asarray(same & plain & (np.count_nonzero(low, axis=1) == length))
 
 
 def _unpadded(chars: np.ndarray[Any, Any]) -> pa.Array:

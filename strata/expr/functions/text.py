@@ -156,10 +156,9 @@ def _concat(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     low = _scalar(prefix)
     if following.low is not None:  # an open bound: after the start there may be nothing
         low = pc.fill_null(_joined(prefix, following.low), low)
+    high = _scalar(after_prefix(prefix))
     if position == len(args) - 1 and following.high is not None:
-        high = _joined(prefix, following.high)
-    else:
-        high = _scalar(after_prefix(prefix))
+        high = pc.coalesce(_joined(prefix, following.high), high)
     return strict(args, Outcome(Texts(low, high)))
 
 

@@ -16,7 +16,7 @@ from strata.ahead import Wanted, parts_ahead
 from strata.errors import InvalidRequest
 from strata.fetch import source_of
 from strata.format.columns import D, T, child
-from strata.format.manifest import PartRef, part_refs
+from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.format.view import to_view
 from strata.machine import Machine
 from strata.model.settings import ReadSettings
@@ -56,13 +56,14 @@ def plan_changes(
     """
     upper = state.upper if upper is None else upper
     _check(state, lower, upper)
-    parts = [
-        ref
-        for batch in state.batches
-        if batch.manifest is not None and batch.upper > lower and batch.lower < upper
-        for ref in part_refs(load_manifest(stores, state, batch))
-        if ref.t_high >= lower and ref.t_low < upper
-    ]
+    parts: list[PartRef] = []
+    for batch in state.batches:
+        if batch.manifest is not None and batch.upper > lower and batch.lower < upper:
+            listed = load_manifest(stores, state, batch, SCHEMA.names)
+            inside = pc.and_(
+                pc.greater_equal(listed["t_high"], lower), pc.less(listed["t_low"], upper)
+            )
+            parts += part_refs(listed.filter(inside))
     return Stretch(lower, upper, tuple(parts))
 
 

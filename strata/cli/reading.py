@@ -144,6 +144,7 @@ def _document(plan: ReadPlan, rows: int, out: Path | None) -> dict[str, object]:
         "bytes_skipped": plan.bytes_skipped,
         "as_of": plan.as_of,
         "mode": plan.mode,
+        "monotonic": plan.monotonic,
         "out": None if out is None else str(out),
     }
 

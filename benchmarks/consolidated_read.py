@@ -1,0 +1,150 @@
+"""What consolidation on read costs and gives, without Spark: benchmarks/consolidated_read.py.
+
+A shard of batches that overlap in their keys; each takes back a part of what the one before it
+wrote. It is read as stored, as a plain scan (equal neighbours of a part add up) and consolidated,
+before and after compaction, whole and with a filter on the key. CPU seconds of all threads, medians
+of interleaved rounds; the first rows; the most Arrow bytes seen held when a batch is given out.
+"""
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from strata.compact import compact_shard
+from strata.expr.filter import Filter
+from strata.expr.nodes import Call, Column, Literal
+from strata.format.columns import D, T
+from strata.format.layout import Description
+from strata.machine import Machine
+from strata.model.settings import Settings, StoreSettings
+from strata.model.spec import parse_spec
+from strata.model.time import MIN_TIME
+from strata.plan import ReadPlan, plan_read
+from strata.read import scan
+from strata.state.state import State
+from strata.store import keys
+from strata.store.open import Stores, open_stores
+from strata.updates.consolidate import consolidate
+from strata.updates.order import sort_updates
+from strata.write import write_batch, write_parts
+
+SPEC = parse_spec({
+    "name": "rows",
+    "columns": [
+        {"name": "id", "type": "int64"}, {"name": "host", "type": "string"},
+        {"name": "value", "type": "float64"},
+    ],
+    "key": ["id"],
+})  # fmt: skip
+TAKEN_BACK = 0.4  # of the rows of the batch before
+
+
+def updates(number: int, rows: int, before: pa.Table | None) -> pa.Table:
+    """Return the updates of one batch: new rows, and some of `before` with the diff -1."""
+    random = np.random.default_rng(number)
+    ids = random.integers(0, 4 * rows, rows)
+    hosts = pa.array([f"host{n:03d}" for n in range(200)])
+    ones = np.ones(rows, np.int64)
+    new = pa.table({
+        "1": pa.array(ids), "2": hosts.take(pa.array(random.integers(0, 200, rows))),
+        "3": pa.array(random.random(rows)), T: pa.array(number * ones), D: pa.array(ones),
+    })  # fmt: skip
+    if before is None:
+        return new
+    kept = before.filter(pa.array(before[D].to_numpy() > 0))
+    gone = kept.slice(0, int(TAKEN_BACK * kept.num_rows))
+    back = gone.set_column(3, T, pa.array(number * np.ones(len(gone), np.int64)))
+    back = back.set_column(4, D, pa.array(-np.ones(len(gone), np.int64)))
+    return pa.concat_tables([new, back])
+
+
+def build(stores: Stores, batches: int, rows: int) -> None:
+    """Write the shard."""
+    state = Machine(stores).create(SPEC)
+    before: pa.Table | None = None
+    for number in range(batches):
+        before = updates(number, rows, before)
+        run = consolidate(sort_updates(before, state.relation), state.relation)
+        parts = write_parts(
+            stores.blob, keys.part_prefix("rows"), [run], state.relation,
+            layout="structured", description=Description(number, number + 1, MIN_TIME),
+            part_bytes=4 << 20, row_group_bytes=1 << 20, stats_spec=SPEC.stats,
+        )  # fmt: skip
+        batch = write_batch(stores.blob, "rows", parts, number, number + 1, MIN_TIME)
+        Machine(stores).append(
+            "rows", token=str(number), lower=number, upper=number + 1, batch=batch
+        )
+
+
+@dataclass
+class Figures:
+    """What one way of reading cost and gave."""
+
+    rows: int
+    cpu: float
+    first: float  # CPU seconds until the first rows came
+    held: int
+
+
+def measure(batches: Iterator[pa.RecordBatch]) -> Figures:
+    """Read everything once."""
+    rows, held, first = 0, 0, 0.0
+    start, base = time.process_time(), pa.total_allocated_bytes()
+    for batch in batches:
+        first = first or time.process_time() - start
+        rows += batch.num_rows
+        held = max(held, pa.total_allocated_bytes() - base)
+    return Figures(rows, time.process_time() - start, first, held)
+
+
+def compare(title: str, stores: Stores, state: State, plan: ReadPlan, rounds: int) -> None:
+    """Read in both ways, in turn, and print."""
+    found: dict[bool, list[Figures]] = {False: [], True: []}
+    for _ in range(rounds + 1):
+        for full, figures in found.items():
+            figures.append(measure(scan(stores, state, plan, consolidate=full)))
+    stored = sum(ref.rows for ref in plan.fetched)
+    print(f"{title}: {stored:,} updates in {plan.parts_fetched} parts, {len(plan.runs)} runs")
+    for full, figures in found.items():
+        cpu, first = (statistics.median(f) for f in zip(*((f.cpu, f.first) for f in figures[1:]),
+                                                        strict=True))  # fmt: skip
+        held = max(f.held for f in figures[1:]) / 2**20
+        name = "consolidated" if full else "plain"
+        print(
+            f"  {name:13} {figures[-1].rows:>10,} rows  CPU {cpu:6.2f} s  first rows {first:6.3f} s"
+            f"  held {held:6.1f} MiB"
+        )
+
+
+def main() -> None:
+    """Build, read, compact, read again."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--batches", type=int, default=8)
+    parser.add_argument("--rows", type=int, default=250_000, help="new ones of a batch")
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    settings = Settings(StoreSettings("memory://consolidated", "memory://consolidated"))
+    stores = open_stores(settings.store)
+    build(stores, options.batches, options.rows)
+    last = Literal(int(3.96 * options.rows), "long")
+    filter = Filter(
+        Call("greater_than_or_equal", (Column(1, "id", "long", True), last), "boolean"), "", 0, 0
+    )
+    for step in ("as ingested", "compacted"):
+        if step == "compacted":
+            compact_shard(stores, "rows", settings, full=True)
+        state = Machine(stores).load("rows")
+        compare(step, stores, state, plan_read(stores, state), options.rounds)
+        few = plan_read(stores, state, filter=filter, mode="on")
+        compare(f"{step}, the last 1 % of keys", stores, state, few, options.rounds)
+    print(f"load {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -38,7 +38,10 @@ def _lost(site: Site, draw: Random) -> Injected | None:
 
 
 def _exchanged(site: Site, draw: Random) -> Injected | None:
-    a, b = site.places(draw)[:2]
+    places = site.places(draw)
+    if len(places) < 2:
+        return None
+    a, b = places[:2]
     one, other = site.data(a.ref.key), site.data(b.ref.key)
     site.overwrite(a.ref.key, other)
     site.overwrite(b.ref.key, one)

@@ -32,6 +32,8 @@ from strata.store.open import Stores
 
 PART = "__part"  # no column of a shard can be called so: names are checked at declaration
 ERROR_CHARS = 500
+# Rows are read in Python and judged in the JVM: what fails there is no answer of the filter.
+_PYTHON = ("PYTHON_EXCEPTION", "Python worker exited", "PythonException")
 
 
 def spark_evaluator(
@@ -100,6 +102,8 @@ def _failure(ref: PartRef, error: Exception) -> Evaluated:
     found = error if isinstance(error, StrataError) else engine_error(str(error))
     if found is not None:
         return Evaluated(ref.key, 0, 0, failed=str(found), corrupt=isinstance(found, Corrupt))
+    if any(sign in str(error) for sign in _PYTHON):
+        return Evaluated(ref.key, 0, 0, failed=str(error).strip().split("\n")[0][:ERROR_CHARS])
     return Evaluated(ref.key, 0, 0, error=str(error).strip().split("\n")[0][:ERROR_CHARS])
 
 

@@ -30,6 +30,8 @@ RELATION = Relation(
         Declared(2, "amount", parse_type("float64")),
         Declared(3, "payload", parse_type("jsonb")),
         Declared(4, "customer", parse_type("string")),
+        Declared(5, "sizes", parse_type("list<int32>")),
+        Declared(6, "attrs", parse_type("map<int32>")),
     ),
     (1,),
     (1,),
@@ -44,6 +46,9 @@ def statistics_of(parts: int, seed: int = 7) -> pa.Table:
     zeros, rows = np.zeros(parts, np.int64), np.full(parts, 10_000, np.int64)
     customer = pa.array([f"c{i:07d}" for i in rng.integers(0, 10**7, parts)])
     timestamp = pa.timestamp("us", "UTC")
+    size = rng.integers(0, 10**6, parts).astype(np.int32)
+    lengths = {"shortest": zeros + 1, "longest": zeros + 5}
+    inside = {"count": 3 * rows, "nulls": zeros}
     return pa.table({
         "rows": rows,
         "s.1": _struct(nulls=zeros, low=pa.array(ts).cast(timestamp),
@@ -53,6 +58,11 @@ def statistics_of(parts: int, seed: int = 7) -> pa.Table:
         "s.3$": _path(rows, maps=rows),
         "s.3$.a": _path(rows, numbers=rows, num_low=number, num_high=number + 10),
         "s.4": _struct(nulls=zeros, low=customer, high=customer),
+        "s.5": _struct(nulls=zeros, **lengths),
+        "s.5/[]": _struct(**inside, low=size, high=size + 50),
+        "s.6": _struct(nulls=zeros, **lengths),
+        "s.6/{k}": _struct(**inside, low=customer, high=customer),
+        "s.6/{v}": _struct(**inside, low=size, high=size + 50),
     })  # fmt: skip
 
 
@@ -103,6 +113,28 @@ def filters() -> dict[str, Expr]:
         "thirty leaves": _call("or", "boolean", *(_wide(ts, amount, n) for n in range(10))),
         "text prefix": _call("starts_with", "boolean", customer, Literal("c0001", "string")),
         "text equality": _call("equal_to", "boolean", customer, Literal("c0001234", "string")),
+        "upper case": _call(
+            "equal_to", "boolean", _call("upper", "string", customer), Literal("C01", "string")
+        ),
+        **_nested(),
+    }
+
+
+def _nested() -> dict[str, Expr]:
+    """Return filters on what is inside a list and a map."""
+    sizes, attrs = Column(5, "sizes", "array<int>"), Column(6, "attrs", "map<string,int>")
+    many, key = Literal(999_990, "integer"), Literal("c0001234", "string")
+    any_size = _call("element", "integer", sizes)
+    first = _call("get_array_item", "integer", sizes, Literal(0, "integer"))
+    return {
+        "list contains": _call("array_contains", "boolean", sizes, Literal(500, "integer")),
+        "lambda": _call(
+            "exists", "boolean", sizes, _call("greater_than", "boolean", any_size, many)
+        ),
+        "first element": _call("greater_than", "boolean", first, many),
+        "map value": _call(
+            "greater_than", "boolean", _call("get_map_value", "integer", attrs, key), many
+        ),
     }
 
 

@@ -47,18 +47,19 @@ def line(report: IngestReport, number: int, of: int) -> str:
 
 def _remarkable(report: IngestReport) -> list[str]:
     """Return what an operator should know of a batch beside its size."""
-    counts = (
+    batch = [
         (report.rejected, "rows rejected"),
         (report.late, "rows late"),
         (report.early, "rows early"),
         (report.late_files, "files late"),
         (report.contradictions, "contradictions"),
+        (len(report.undeclared), "undeclared columns"),
+    ]
+    files = [
         (len(report.changed), "files have changed since they were taken in"),
         (len(report.copies), "files not taken, as their bytes are in under another name"),
-        (len(report.undeclared), "undeclared columns"),
-    )
-    if report.already_committed:
-        counts = counts[5:7]  # of the files, not of the batch
+    ]
+    counts = files if report.already_committed else batch + files
     return [f"{count:,} {what}" for count, what in counts if count]
 
 

@@ -13,8 +13,9 @@ def test_only_new_batches_are_counted() -> None:
     assert summary == {
         "shard": "s", "batches": 1, "already_committed": 1, "files": 4, "updates": 7,
         "rejected": 1, "late": 2, "early": 0, "late_files": 0, "contradictions": 0, "passed": 0,
-        "changed": [], "copies": ["x.csv"], "undeclared": [], "parts": 2, "bytes": 900, "lower": -10, "upper": 10, "seqno": 3,
-        "seconds": 1.235, "quarantine": ["key"],
+        "changed": [], "copies": ["x.csv"], "undeclared": [], "parts": 2,
+        "bytes": 900, "lower": -10, "upper": 10, "seqno": 3, "seconds": 1.235,
+        "quarantine": ["key"],
     }  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from typing import Any, Final
 from strata.errors import InvalidRequest, StrataError
 from strata.expr.exprjson import dump_filter, load_filter
 from strata.expr.filter import Filter
+from strata.metrics import Metrics
 from strata.model.settings import UsageSettings
 from strata.plan import ReadPlan
 from strata.prune import credit
@@ -91,6 +92,7 @@ def record(
     `written`; `known`: the slot is taken, most often by the same filter; `off`; `failed`. Never
     raises, tries once. Cost: one small write at most, none for a repetition in this process.
     """
+    tell(settings, state.name, plan)
     outcome = "off"
     if settings.log and filter is not None:
         try:
@@ -99,6 +101,23 @@ def record(
             outcome = "failed"
     outcomes[outcome] += 1
     return outcome
+
+
+def tell(settings: UsageSettings, shard: str, plan: ReadPlan) -> None:
+    """Send the figures of a planned read to monitoring; never raises, waits for nothing."""
+    if not settings.statsd:
+        return
+    metrics = Metrics(settings.statsd)
+    tags = {"shard": shard, "mode": plan.mode}
+    for name, value in (
+        ("reads", 1),
+        ("parts_fetched", plan.parts_fetched),
+        ("parts_skipped", plan.parts_skipped),
+        ("parts_audited", len(plan.audited)),
+        ("bytes_fetched", plan.bytes_fetched),
+        ("bytes_skipped", plan.bytes_skipped),
+    ):
+        metrics.count(f"read.{name}", value, tags)
 
 
 def _record(stores: Stores, state: State, plan: ReadPlan, filter: Filter) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobs.compact.sweep import sweep_all
-from jobs.entry import run_job
+from jobs.entry import Noted, run_job
 from jobs.session import spark_session
 from strata.compact import CompactReport, compact_shard, preview
 from strata.lease import Lease
@@ -38,7 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--config", help="settings file")
     parser.add_argument("--result", help="where to write the result as JSON")
     args = parser.parse_args(argv)
-    return run_job(args.result, lambda: sweep_all(args) if args.sweep else compact_all(args))
+    what = "sweep" if args.sweep else "compact"
+    noted = None if args.plan else Noted(what, args.config, args.shard)
+    work = sweep_all if args.sweep else compact_all
+    return run_job(args.result, lambda: work(args), noted)
 
 
 def compact_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobs.entry import run_job
+from jobs.entry import Noted, run_job
 from jobs.session import spark_session
 from strata.ingest.declared import ensure_shards
 from strata.ingest.engine import ingest_steps
@@ -41,7 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--config", help="settings file")
     parser.add_argument("--result", help="where to write the result as JSON")
     args = parser.parse_args(argv)
-    return run_job(args.result, lambda: ingest_all(args))
+    noted = None if args.dry_run else Noted("ingest", args.config, args.shard)
+    return run_job(args.result, lambda: ingest_all(args), noted)
 
 
 def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from jobs.entry import run_job
+from jobs.entry import Noted, run_job
 from jobs.session import spark_session
 from strata import usage
 from strata.backfill import BackfillReport, backfill_shard
@@ -32,7 +32,8 @@ from strata.trimming import TrimShardReport, trim_shard
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the arguments say and return the exit code."""
     args = arguments().parse_args(argv)
-    return run_job(args.result, lambda: run(args))
+    noted = None if args.dry_run else Noted(args.action, args.config, args.shard)
+    return run_job(args.result, lambda: run(args), noted)
 
 
 def arguments() -> argparse.ArgumentParser:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jobs.entry import run_job
+from jobs.entry import Noted, run_job
 from jobs.validate.outcome import document, exit_code, lines
 from jobs.validate.report import build_report
 from strata.audit import table
@@ -22,6 +22,7 @@ from strata.audit.run import Scope, ValidationReport
 from strata.audit.used import used_filters
 from strata.errors import InvalidRequest
 from strata.filters import RegisteredFilter, load_filters
+from strata.journal import is_journal
 from strata.machine import Machine
 from strata.model.settings import Settings
 from strata.model.time import parse_time
@@ -42,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--config", help="settings file")
     parser.add_argument("--result", help="where to write the result as JSON")
     args = parser.parse_args(argv)
-    return run_job(args.result, lambda: validate_all(args))
+    noted = Noted("validate", args.config, args.shard)
+    return run_job(args.result, lambda: validate_all(args), noted)
 
 
 def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
@@ -53,7 +55,7 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     stores = open_stores(settings.store)
     run = args.run or f"validate {datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
     now = parse_time(args.now) if args.now else None
-    names = args.shard or [n for n in Machine(stores).names() if n != table.SHARD]
+    names = args.shard or [n for n in Machine(stores).names() if not is_journal(n)]
     reports: list[ValidationReport] = []
     with spark_session("strata validate", settings.spark) as spark:
         for name in names:

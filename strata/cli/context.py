@@ -8,7 +8,7 @@ import getpass
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -20,11 +20,13 @@ from rich.table import Table
 
 from strata.errors import InvalidRequest
 from strata.machine import Machine
+from strata.metrics import Metrics
 from strata.model.settings import Settings
 from strata.model.time import MIN_TIME, format_time
+from strata.operations import note
 from strata.settings import load_settings
 from strata.shard import Shard
-from strata.store.open import Stores, open_stores
+from strata.store.open import Stores, open_stores, wall_clock
 
 ConfigOption = Annotated[
     str | None,
@@ -47,6 +49,7 @@ class Context:
     """The settings of one invocation and what they open."""
 
     config: str | None
+    began_ms: int = field(default_factory=wall_clock)
 
     @cached_property
     def settings(self) -> Settings:
@@ -62,6 +65,11 @@ class Context:
     def machine(self) -> Machine:
         """Return the machine on these stores."""
         return Machine(self.stores)
+
+    def done(self, what: str, document: Mapping[str, Any], code: int = 0) -> None:
+        """Note in the history what this command has done to the shard of its answer."""
+        metrics = Metrics(self.settings.metrics.statsd)
+        note(self.stores, metrics, what, self.began_ms, document, code)
 
     def shard(self, name: str) -> Shard:
         """Return the shard called `name`; raises InvalidRequest when there is none."""

@@ -204,6 +204,8 @@ def validate(
         "unusable_filters": list(report.unusable),
         "cost": cost,
     }
+    code = FAILED if document["errors"] or document["missing"] else 0
+    context.done("validate", {**document, "shard": shard}, MISMATCH if report.mismatches else code)
     answer(
         document, json, pairs(shard, document), rows("findings", findings, columns),
         rows("cost", cost, COST), rows("columns", counts, COLUMNS),

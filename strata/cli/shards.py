@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
+from strata import operations
 from strata.cli.context import (
     ConfigOption,
     Context,
@@ -25,6 +26,7 @@ from strata.errors import InvalidRequest
 from strata.gc.drop import deleted_from, loss
 from strata.ingest.infer import infer as infer_spec
 from strata.model.spec import parse_spec
+from strata.model.time import format_time
 
 
 def register(app: typer.Typer) -> None:
@@ -124,10 +126,17 @@ def history(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the last states of a shard: what each commit changed."""
-    entries = Context(config).shard(shard).history(limit)
+    """Show the last operations on a shard, and the last states: what each commit changed."""
+    context = Context(config)
+    entries = context.shard(shard).history(limit)
+    done = [asdict(one) for one in operations.recent(context.stores, shard, limit)]
+    shown = [{**one, "at": format_time(one["at_ms"])} for one in done]
     columns = ("seqno", "at", "since", "upper", "batches", "parts", "updates", "mode", "commit")
-    answer({"shard": shard, "history": entries}, json, rows(shard, entries, columns))
+    answer(
+        {"shard": shard, "history": entries, "operations": done}, json,
+        rows("operations", shown, ("at", "what", "who", "outcome", "rows", "bytes", "seconds")),
+        rows("states", entries, columns),
+    )  # fmt: skip
 
 
 def drop(

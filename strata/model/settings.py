@@ -67,6 +67,7 @@ class UsageSettings:
 
     log: bool = True  # False: readers write nothing
     days: int = 30  # so long is a filter remembered
+    statsd: str = ""  # host:port that gets the figures of each read with a filter; empty: nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,13 @@ class GcSettings:
     aside_days: int = 7  # so long can a deleted blob be restored
     reject_days: int = 30  # rows that could not be read, of runs that never committed
     verdict_days: int = 400  # verdict tables that the state no longer names
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsSettings:
+    """Where figures for monitoring go; docs/operations.md names them."""
+
+    statsd: str = ""  # host:port of a StatsD receiver; empty: nowhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,5 +117,6 @@ class Settings:
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     usage: UsageSettings = field(default_factory=UsageSettings)
     gc: GcSettings = field(default_factory=GcSettings)
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
     shards_dir: str = "config/shards"  # shard declarations, one YAML file each
     filters_dir: str = "config/filters"  # registered filters, one YAML file each

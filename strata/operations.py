@@ -1,0 +1,133 @@
+"""The history of operations: one row for each that worked on a shard, and figures for monitoring.
+
+A job or a command notes what it did when it ends, well or badly: who, when, what, how much, how
+long, how it ended. The rows are the journal `strata_operations`; `strata history` shows those of
+a shard. The same figures go to StatsD, if `[metrics] statsd` names a place: see docs/operations.md
+for their names. Neither may fail the operation that it tells of.
+"""
+
+import getpass
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import orjson
+
+from strata.errors import StrataError
+from strata.journal import append_rows, is_journal, journal_spec
+from strata.machine import Machine
+from strata.metrics import Metrics
+from strata.model.spec import ShardSpec
+from strata.plan import plan_read
+from strata.read import scan
+from strata.store import keys
+from strata.store.open import Stores
+
+SHARD: Final = "strata_operations"
+OUTCOMES: Final = {0: "done", 2: "bad request", 3: "mismatch", 4: "fenced"}
+_ROWS: Final = ("rows", "updates", "updates_in")
+_BYTES: Final = ("bytes", "bytes_in", "audited_bytes", "bytes_selected")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that was done to one shard."""
+
+    shard: str
+    what: str  # ingest, compact, sweep, backfill, trim, validate
+    at_ms: int  # when it began
+    seconds: float
+    who: str
+    outcome: str  # done | failed | bad request | mismatch | fenced
+    rows: int
+    bytes: int
+    details: str  # its other counts, as JSON
+
+
+def note(
+    stores: Stores, metrics: Metrics, what: str, began_ms: int, document: Mapping[str, Any],
+    code: int,
+) -> int:  # fmt: skip
+    """Write down what an operation did to each shard of its result; return how many rows that was.
+
+    `document` is the result of a job, or of a command about one shard. Never raises: an operation
+    that is done is not undone by what is told of it.
+    """
+    found = [_operation(what, began_ms, stores.clock(), one, code) for one in _shards(document)]
+    for operation in found:
+        _tell(metrics, operation)
+    rows = [asdict(operation) for operation in found if not is_journal(operation.shard)]
+    try:
+        token = f"operations-{keys.content_hash(orjson.dumps(rows))}"
+        return append_rows(stores, spec(), rows, token)
+    except (StrataError, OSError, ValueError):
+        return 0
+
+
+def recent(stores: Stores, shard: str, limit: int) -> list[Operation]:
+    """Return the last operations on a shard, newest first.
+
+    Cost: reads the journal.
+    """
+    if SHARD not in Machine(stores).names():
+        return []
+    state = Machine(stores).load(SHARD)
+    rows = [row for batch in scan(stores, state, plan_read(stores, state))
+            for row in batch.to_pylist() if row["shard"] == shard]  # fmt: skip
+    rows.sort(key=lambda row: (-row["at_ms"], row["what"]))
+    names = list(Operation.__dataclass_fields__)
+    return [Operation(**{name: row[name] for name in names}) for row in rows[:limit]]
+
+
+def spec() -> ShardSpec:
+    """Return the declaration of the journal."""
+    return journal_spec(SHARD, Operation, ("shard", "at_ms", "what"))
+
+
+def _shards(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the result of each shard, whether a job wrote a list, a mapping, or about one."""
+    shards = document.get("shards")
+    if isinstance(shards, Mapping):
+        yield from ({"shard": name, **one} for name, one in shards.items())
+    elif isinstance(shards, list):
+        yield from (one for one in shards if isinstance(one, Mapping) and "shard" in one)
+    elif "shard" in document:
+        yield document
+
+
+def _operation(
+    what: str, began_ms: int, ended_ms: int, one: Mapping[str, Any], code: int
+) -> Operation:
+    counts = {k: v for k, v in one.items() if isinstance(v, int) and not isinstance(v, bool)}
+    mine = code if code != 3 or one.get("mismatches") else 0  # other shards of the run were clean
+    return Operation(
+        str(one["shard"]), what, began_ms, (ended_ms - began_ms) / 1000, who(),
+        OUTCOMES.get(mine, "failed"), _first(counts, _ROWS), _first(counts, _BYTES),
+        orjson.dumps(counts, option=orjson.OPT_SORT_KEYS).decode(),
+    )  # fmt: skip
+
+
+def _first(counts: Mapping[str, int], names: tuple[str, ...]) -> int:
+    return next((counts[name] for name in names if name in counts), 0)
+
+
+def who() -> str:
+    """Return who does this: the run of Airflow, `STRATA_USER`, or the user of the machine."""
+    run = os.environ.get("AIRFLOW_CTX_DAG_RUN_ID")
+    if run:
+        return f"airflow {os.environ.get('AIRFLOW_CTX_DAG_ID', '')} {run}"
+    try:
+        return os.environ.get("STRATA_USER") or getpass.getuser()
+    except (KeyError, OSError):  # a user without a name
+        return "unknown"
+
+
+def _tell(metrics: Metrics, one: Operation) -> None:
+    tags = {"shard": one.shard, "what": one.what, "outcome": one.outcome}
+    metrics.count("operation.count", 1, tags)
+    metrics.time("operation.seconds", one.seconds, tags)
+    metrics.count("operation.rows", one.rows, tags)
+    metrics.count("operation.bytes", one.bytes, tags)
+    for name, value in orjson.loads(one.details).items():
+        metrics.gauge(f"{one.what}.{name}", value, {"shard": one.shard})

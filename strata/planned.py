@@ -7,7 +7,7 @@ and an object is made only of a part that somebody looks at.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, overload
+from typing import overload
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,6 @@ import pyarrow.compute as pc
 from strata.format.manifest import PartRef, part_refs
 from strata.state.state import Batch
 
-AT_ONCE: Final = 1024  # parts that become objects together
-
 
 class Parts(Sequence[PartRef]):
     """Some rows of a manifest as a sequence of parts."""
@@ -25,6 +23,7 @@ class Parts(Sequence[PartRef]):
     def __init__(self, table: pa.Table) -> None:
         """Take rows with the columns of `strata.format.manifest.SCHEMA`; nothing is copied."""
         self._table = table
+        self._refs: list[PartRef] | None = None  # kept: slices of a read go through them again
 
     def __len__(self) -> int:
         return int(self._table.num_rows)
@@ -40,13 +39,17 @@ class Parts(Sequence[PartRef]):
         return Parts(self._table.take(pa.array(rows, pa.int64())))
 
     def __iter__(self) -> Iterator[PartRef]:
-        for start in range(0, len(self), AT_ONCE):
-            yield from part_refs(self._table.slice(start, AT_ONCE))
+        if self._refs is None:
+            self._refs = part_refs(self._table)
+        return iter(self._refs)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Parts) and bool(self._table.equals(other._table))
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[type["Parts"], tuple[pa.Table]]:
+        return Parts, (self._table,)
 
     @property
     def size_bytes(self) -> int:

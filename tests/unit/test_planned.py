@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.format.manifest import PartRef, Split, manifest_table
-from strata.planned import AT_ONCE, Parts
+from strata.planned import Parts
 
 
 def ref(number: int) -> PartRef:
@@ -18,7 +18,7 @@ def ref(number: int) -> PartRef:
     )  # fmt: skip
 
 
-PARTS = [ref(number) for number in range(AT_ONCE + 20)]
+PARTS = [ref(number) for number in range(300)]
 LAZY = Parts(manifest_table(PARTS))
 
 

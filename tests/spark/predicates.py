@@ -13,6 +13,7 @@ from strata.format.encodings import spark_type
 from strata.model.schema import Relation
 from strata.model.types import ColumnType, Kind
 from strata.spark.rows import quoted
+from tests.spark.inside import SIGNS, Inside
 
 FAMILIES: Final = {
     "boolean": "bool", "smallint": "int", "int": "int", "bigint": "long", "float": "double",
@@ -21,7 +22,6 @@ FAMILIES: Final = {
     "interval year to month": "yearmonth",
 }  # fmt: skip
 COMPARED: Final = ("int", "long", "double", "dec", "date", "ts", "ntz", "text", "int", "ts", "date")
-SIGNS: Final = ("=", "<", "<=", ">", ">=", "<>", "<=>")
 UNITS: Final = ("year", "quarter", "month", "week", "day", "hour", "minute")
 TEXTS: Final = ("''", "'0'", "'10'", "'12'", "'2013-01-05'", "'AA'", "'a'", "'ab'", "'k1'", "'k10'",
                 "'z'", "'true'", "'2013-01-05T05:00:00Z'")  # fmt: skip
@@ -65,6 +65,7 @@ class Predicates:
         self.rng = rng
         self.leaves: dict[str, list[str]] = defaultdict(list)
         self.documents: list[str] = []
+        self.inside = Inside(rng, self._constant, self._leaf)
         for column in relation.columns:
             self._add(quoted(column.name), column.type)
 
@@ -82,6 +83,8 @@ class Predicates:
             for field in kind.fields:
                 self._add(f"{sql}.{quoted(field.name)}", field.type)
         element = kind.element
+        inner = FAMILIES.get(spark_type(element)) if element is not None else None
+        self.inside.add(sql, kind, inner or "")
         if kind.kind is Kind.MAP and element is not None:
             self._add(f"{sql}['a']", element)
             self._add(f"try_element_at({sql}, 'b')", element)
@@ -139,6 +142,7 @@ class Predicates:
             lambda: self._pick(self.leaves["bool"] or ["true"]),
             lambda: f"isnan({self.value('double', depth - 1)})",
             lambda: self._odd(depth - 1),
+            self.inside.test,
         ))()  # fmt: skip
 
     def _like(self, depth: int) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -39,6 +40,7 @@ from tests.spark.worlds import NAME, World, build
 PART = "__part"
 OPTIMISED = 5  # one filter in so many is judged as Spark optimises it, the others as written
 AT_ONCE = 120
+WORKER = "PythonException"  # a failure of Strata's own code
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -51,12 +53,14 @@ class Tally:
 
     filters: int = 0
     refused: int = 0  # by Spark's analysis
+    hopeless: int = 0  # a constant in it fails while Spark plans: with any rows, or none
     parts: int = 0
     skipped: int = 0
     pruning: int = 0  # filters that skip some part
     failing: int = 0  # filters that fail on some row
     failing_and_pruning: int = 0
     reads: int = 0  # whole reads with pushdown on and off
+    other_errors: int = 0  # of these, where another row was the first to fail
     wrong: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -73,6 +77,14 @@ class Judged:
     filter: Filter
     true: frozenset[str]
     failing: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The error that a read ended with."""
+
+    kind: str
+    condition: str
 
 
 @dataclass(frozen=True)
@@ -108,14 +120,32 @@ def judge(
             continue
         # Common expressions (of between, nullif) would be evaluated outside of the guard.
         optimised = number % OPTIMISED == 0 or "between" in text or "nullif" in text
-        conditions = _optimised(spark, frame, text) if optimised else [F.expr(stopped(text))]
+        try:
+            conditions = _optimised(spark, frame, text) if optimised else [F.expr(stopped(text))]
+        except Py4JJavaError:
+            tally.hopeless += 1
+            continue
         found.append((text, filter, _guarded(spark, conditions)))
     chunks = [found[start : start + AT_ONCE] for start in range(0, len(found), AT_ONCE)]
-    return [one for chunk in chunks for one in _answers(frame, chunk)]
+    return [one for chunk in chunks for one in _answers(frame, chunk, tally)]
 
 
-def _answers(frame: DataFrame, chunk: Sequence[tuple[str, Filter, Column]]) -> Iterator[Judged]:
-    """Yield what one Spark job says of some filters."""
+def _answers(
+    frame: DataFrame, chunk: Sequence[tuple[str, Filter, Column]], tally: Tally
+) -> Iterator[Judged]:
+    """Yield what one Spark job says of some filters, or several if one of them is hopeless."""
+    try:
+        yield from _of_job(frame, chunk)
+    except PySparkException:
+        if len(chunk) == 1:
+            tally.hopeless += 1
+            return
+        half = len(chunk) // 2
+        yield from _answers(frame, chunk[:half], tally)
+        yield from _answers(frame, chunk[half:], tally)
+
+
+def _of_job(frame: DataFrame, chunk: Sequence[tuple[str, Filter, Column]]) -> Iterator[Judged]:
     failed = [g.isNull().alias(f"f{n}") for n, (_, _, g) in enumerate(chunk)]
     true = [g.getField("v").alias(f"v{n}") for n, (_, _, g) in enumerate(chunk)]
     table = frame.select(PART, *failed, *true).toArrow()
@@ -223,7 +253,10 @@ def whole_reads(spark: SparkSession, world: World, texts: Sequence[str], tally: 
         for pushdown in ("off", "on"):
             results[pushdown] = _read(spark, world, text, pushdown)
         tally.reads += 1
-        if results["on"] != results["off"]:
+        failed = [isinstance(r, Failure) and r.kind != WORKER for r in results.values()]
+        if all(failed):  # several rows fail, and it is a race which task tells first
+            tally.other_errors += results["on"] != results["off"]
+        elif results["on"] != results["off"]:
             tally.wrong.append(f"world {world.seed}: {results['off']} -> {results['on']}: {text}")
 
 
@@ -234,14 +267,15 @@ def _read(spark: SparkSession, world: World, text: str, pushdown: str) -> Any:
             now=NOW_US,
         )  # fmt: skip
         return sorted((row.id, row.d) for row in frame.collect())
-    except (PySparkException, InvalidRequest) as error:
-        return type(error).__name__, _condition_of(error)
+    except PySparkException as error:
+        return Failure(type(error).__name__, _condition_of(error))
+    except InvalidRequest as error:
+        return "refused", str(error)
 
 
-def _condition_of(error: Exception) -> str:
+def _condition_of(error: PySparkException) -> str:
     """Return the class of an error's message, without the values in it."""
-    named = error.getCondition() if isinstance(error, PySparkException) else None
-    return named or re.sub(r"\d+", "N", str(error).splitlines()[0])[:60]
+    return error.getCondition() or re.sub(r"\d+", "N", str(error).splitlines()[0])[:60]
 
 
 def try_world(spark: SparkSession, world: World, filters: int, reads: int, tally: Tally) -> None:

@@ -38,9 +38,10 @@ PARTS, ROWS = 8, 6  # a batch, a part
 DAY_US: Final = 86_400_000_000
 DAY: Final = 15_706  # 2013-01-01
 RECORD: Final = "record<i: int32, s: string, at: timestamptz, in: record<d: float64, n: int64>>"
+NESTED: Final = ("list<int32>", "map<int32>", "list<record<k: string, x: int32>>", "list<string>")
 # Often pruned by, so often there; the others come one or two a world.
 COMMON: Final = ("int32", "int64", "float64", "numeric(10,2)", "date", "timestamptz", "timestamp",
-                 "string", "bool", "jsonb", RECORD)  # fmt: skip
+                 "string", "bool", "jsonb", RECORD, *NESTED)  # fmt: skip
 RARE: Final = tuple(text for text in TYPES if text not in (*COMMON, "record<>"))
 INTEGERS: Final = ("int16", "int32", "int64")
 FLOATS: Final = ("float32", "float64")
@@ -171,9 +172,9 @@ def _column(kind: ColumnType, *, nullable: bool, rng: random.Random) -> pa.Array
 
 def _window(kind: ColumnType, rng: random.Random) -> Callable[[], Any]:
     """Return a draw from a few neighbours among the usual values, or among the edges."""
-    if kind.kind is Kind.RECORD and str(kind) == RECORD:
-        return _records(kind, rng)
     text = str(kind)
+    if text in (*NESTED, RECORD):
+        return _nested(kind, rng)
     usual, edges = USUAL.get(text, TYPES.get(text, [])), TYPES.get(text, USUAL.get(text, []))
     pool = usual if rng.random() < 0.8 else edges
     start = rng.randrange(len(pool))
@@ -183,13 +184,25 @@ def _window(kind: ColumnType, rng: random.Random) -> Callable[[], Any]:
     return lambda: rng.choice(few)
 
 
-def _records(kind: ColumnType, rng: random.Random) -> Callable[[], Any]:
-    draws = [
-        _records(field.type, rng) if field.type.kind is Kind.RECORD else _window(field.type, rng)
-        for field in kind.fields
-    ]
+def _nested(kind: ColumnType, rng: random.Random) -> Callable[[], Any]:
+    """Return a draw of records, lists or maps: what is inside comes from windows, too."""
     none = rng.choice((0.0, 0.0, 0.2))
-    return lambda: [None if rng.random() < none else draw() for draw in draws]
+    if kind.kind is Kind.RECORD:
+        draws = [_nested(field.type, rng) for field in kind.fields]
+        return lambda: [None if rng.random() < none else draw() for draw in draws]
+    if kind.element is None:
+        return _window(kind, rng)
+    inner, most = _nested(kind.element, rng), rng.choice((0, 1, 2, 2, 4))
+    least = rng.randrange(most + 1)
+
+    def items() -> list[Any]:
+        count = rng.randint(least, most)
+        return [None if rng.random() < none else inner() for _ in range(count)]
+
+    if kind.kind is Kind.LIST:
+        return items
+    names = rng.sample(("a", "b", "k1", "k2", "z"), rng.randint(1, 4))
+    return lambda: [[k, v] for k, v in zip(sorted(rng.sample(names, len(names))), items())]  # noqa: B905
 
 
 def _documents(rng: random.Random) -> Callable[[], str]:

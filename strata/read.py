@@ -150,6 +150,15 @@ def as_of_view(rows: pa.Table, as_of: int, t_high: int | None = None) -> pa.Tabl
     return advance(rows, as_of)
 
 
+def may_add_up(ref: PartRef, as_of: int) -> bool:
+    """Tell whether it is worth looking for equal neighbours in a part, as of one time.
+
+    Where times become the same and something is taken back; else equal rows are rare, and to
+    compare all neighbours costs about as much as to decode them.
+    """
+    return ref.retractions and ref.t_low < min(ref.t_high, as_of)
+
+
 def merged(
     source: Source,
     runs: Sequence[Sequence[PartRef]],
@@ -192,7 +201,7 @@ def overlapping(state: State, plan: ReadPlan, piece: Slice) -> tuple[tuple[PartR
 def _by_part(
     source: Source, plan: ReadPlan, ids: Sequence[int] | None, settings: ReadSettings
 ) -> Iterator[pa.Table]:
-    """Yield the rows of each part, consolidated within the part where all columns are there.
+    """Yield the rows of each part; where it may help, equal neighbours are added up.
 
     Rows that differ only in columns that were not asked for stay apart: how many rows come does
     not depend on the columns.
@@ -201,7 +210,7 @@ def _by_part(
     for ref, batches in parts_ahead(source, plan.fetched, wanted, settings):
         for batch in batches:
             rows = as_of_view(_table(batch), plan.as_of, ref.t_high)
-            if ids is None and ref.t_low < min(ref.t_high, plan.as_of):  # times become the same
+            if ids is None and may_add_up(ref, plan.as_of):
                 rows = add_up(rows, source.relation)  # of neighbours, sorted or not
             if rows.num_rows:
                 yield rows

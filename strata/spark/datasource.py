@@ -52,6 +52,7 @@ from strata.spark.rows import (
     group_parts,
     rows_ddl,
     wanted_columns,
+    worthwhile_tasks,
 )
 from strata.spark.slices import SliceReader, slice_readers
 from strata.spark.snapshot import check_pushdown
@@ -211,7 +212,8 @@ class StrataReader(DataSourceReader):
             settings=settings.read, only=only,
         )  # fmt: skip
         # An empty list would become one partition of None.
-        groups = group_parts(plan.fetched, TASKS) or ((),)
+        tasks = worthwhile_tasks(plan.fetched, TASKS)
+        groups = group_parts(plan.fetched, tasks) or ((),)
         return [Slice(reader, group) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -5,6 +5,7 @@ of one key tend to meet in one task. Only the wanted columns are decoded, and sh
 `strata.format.view` says.
 """
 
+import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -22,13 +23,18 @@ from strata.format.manifest import PartRef
 from strata.format.view import to_view
 from strata.model.schema import Column, Relation
 from strata.model.settings import ReadSettings, StoreSettings
+from strata.read import may_add_up
 from strata.spark.carried import arrived, carried_type
 from strata.store.keys import parse_key
 from strata.store.open import is_near, open_stores
+from strata.updates.consolidate import advance, consolidate
 
 TASKS_PER_CORE: Final = 2
+OUT_ROWS: Final = 32_768  # rows of a batch given to Spark, put together of smaller ones
+OUT_BYTES: Final = 8 * 1024 * 1024  # of such a batch, before it is encoded
 ONE_BY_ONE: Final = ReadSettings(fetchers=1)
 TASK_BYTES: Final = 256 * 1024 * 1024  # encoded bytes of a task, when there are many
+LEAST_BYTES: Final = 4 * 1024 * 1024  # of a task: to start one costs as much as to read so many
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,7 @@ class PartReader:
     def read(self, parts: Iterable[PartRef]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the parts, columns by name, then t and d.
 
+        As of one time and in all columns, equal neighbours in a part may come as one.
         Raises: Corrupt when a part is missing or damaged; Unavailable when the store fails.
         """
         refs = tuple(parts)
@@ -62,11 +69,27 @@ class PartReader:
         wanted = Wanted(None if whole else ids, self.groups)
         # The cores are busy with other tasks: only waiting for a store is worth a thread.
         settings = ONE_BY_ONE if is_near(self.store) else self.settings
-        for ref, batches in parts_ahead(source, refs, wanted, settings, threads=False):
-            for rows in batches:
-                later = self.as_of is not None and ref.t_high > self.as_of  # else nothing is copied
-                past = rows.filter(pc.less_equal(rows.column(T), self.as_of)) if later else rows
-                yield self.shape(past, ref.key)
+        parts_read = parts_ahead(source, refs, wanted, settings, threads=False)
+        yield from together(
+            self.shape(rows, ref.key)
+            for ref, batches in parts_read
+            for batch in batches
+            for rows in self._as_of(ref, batch, whole=whole)
+        )
+
+    def _as_of(
+        self, ref: PartRef, rows: pa.RecordBatch, *, whole: bool
+    ) -> Iterable[pa.RecordBatch]:
+        """Return the rows there are at `as_of`; where nothing changes, without a copy."""
+        if self.as_of is None:
+            return [rows]
+        if ref.t_high > self.as_of:
+            rows = rows.filter(pc.less_equal(rows.column(T), self.as_of))
+        if whole and may_add_up(ref, self.as_of):
+            table = advance(pa.Table.from_batches([rows]), self.as_of)
+            batches: list[pa.RecordBatch] = consolidate(table, self.relations[-1]).to_batches()
+            return batches
+        return [rows]
 
     def shape(self, batch: pa.RecordBatch, key: str) -> pa.RecordBatch:
         """Return updates, none later than `as_of`, as readers see them."""
@@ -86,17 +109,40 @@ class PartReader:
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
+def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows in fewer batches: each costs Spark as much as hundreds of rows.
+
+    Shape: of small batches as many as make `OUT_ROWS` rows or `OUT_BYTES`; empty ones go.
+    """
+    waiting: list[pa.RecordBatch] = []
+    rows, size = 0, 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        if waiting and (rows + batch.num_rows > OUT_ROWS or size + batch.nbytes > OUT_BYTES):
+            yield _joined(waiting)
+            waiting, rows, size = [], 0, 0
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
 @dataclass(frozen=True)
 class _Tasks:
     """The function of `mapInArrow`: the row numbers that come in are the numbers of tasks."""
 
     reader: PartReader
-    groups: tuple[tuple[PartRef, ...], ...]
+    groups: tuple[bytes, ...]  # parts of each task, pickled: a task makes objects of its own only
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from self.reader.read(self.groups[number])
+                yield from self.reader.read(pickle.loads(self.groups[number]))
 
 
 def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
@@ -126,9 +172,10 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
     )
     schema = rows_ddl(wanted, part_column)
     if parts:
-        tasks = group_parts(parts, TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+        most = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+        tasks = group_parts(parts, worthwhile_tasks(parts, most))
         numbers = spark.range(0, len(tasks), 1, len(tasks))
-        rows = numbers.mapInArrow(_Tasks(reader, tasks), schema)
+        rows = numbers.mapInArrow(_Tasks(reader, tuple(map(pickle.dumps, tasks))), schema)
     else:
         rows = spark.createDataFrame([], schema)
     if all(carried_type(c.type) == spark_type(c.type) for c in wanted):
@@ -154,7 +201,8 @@ def wanted_columns(relation: Relation, names: Sequence[str] | None) -> tuple[Col
 def rows_ddl(columns: Sequence[Column], part_column: str | None = None) -> str:
     """Return the schema of rows as they leave Python, as Spark DDL: see `strata.spark.carried`."""
     fields = [f"{quoted(c.name)} {carried_type(c.type)}" for c in columns]
-    fields += [f"{T} bigint", f"{D} bigint"]
+    # Known not to be null: Spark asks it of no row.
+    fields += [f"{T} bigint not null", f"{D} bigint not null"]
     if part_column is not None:
         fields.append(f"{quoted(part_column)} string")
     return ", ".join(fields)
@@ -167,6 +215,12 @@ def quoted(name: str) -> str:
     '`odd``name`'
     """
     return "`" + name.replace("`", "``") + "`"
+
+
+def worthwhile_tasks(parts: Sequence[PartRef], most: int) -> int:
+    """Return into how many tasks it is worth to cut a read of these parts, `most` at most."""
+    total = sum(part.size_bytes for part in parts)
+    return max(1, min(most, -(-total // LEAST_BYTES)))
 
 
 def group_parts(parts: Sequence[PartRef], tasks: int) -> tuple[tuple[PartRef, ...], ...]:

@@ -5,9 +5,9 @@ kernel: the first rows leave before the last ones are read, and memory is bounde
 runs. No row is in two slices, and slices follow one another in the order of the relation.
 """
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -19,12 +19,17 @@ from strata.format.manifest import PartRef
 from strata.model.schema import Column
 from strata.read import OUT_ROWS, ReadPlan, merged, overlapping, slices
 from strata.spark.carried import arrived, carried_type
-from strata.spark.rows import TASK_BYTES, TASKS_PER_CORE, PartReader, quoted, rows_ddl
+from strata.spark.rows import (
+    LEAST_BYTES,
+    TASK_BYTES,
+    TASKS_PER_CORE,
+    PartReader,
+    quoted,
+    rows_ddl,
+)
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
 from strata.updates.slices import Slice
-
-LEAST_BYTES: Final = 4 * 1024 * 1024  # of a slice: less is not worth a task
 
 
 @dataclass(frozen=True)
@@ -54,12 +59,13 @@ class SliceReader:
 class _Tasks:
     """The function of `mapInArrow`: the row numbers that come in are the numbers of slices."""
 
-    readers: tuple[SliceReader, ...]
+    readers: tuple[bytes, ...]  # pickled: a task makes objects of its own only
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from self.readers[number].read()
+                reader: SliceReader = pickle.loads(self.readers[number])
+                yield from reader.read()
 
 
 def slice_readers(
@@ -100,7 +106,7 @@ def consolidated_rows(
     tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
     readers = slice_readers(stores, state, plan, columns, tasks)
     numbers = spark.range(0, len(readers), 1, len(readers))
-    rows = numbers.mapInArrow(_Tasks(readers), rows_ddl(columns))
+    rows = numbers.mapInArrow(_Tasks(tuple(map(pickle.dumps, readers))), rows_ddl(columns))
     if all(carried_type(c.type) == spark_type(c.type) for c in columns):
         return rows
     return rows.select(*(arrived(quoted(c.name), c.type) for c in columns), T, D)

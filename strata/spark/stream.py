@@ -26,7 +26,7 @@ from strata.hold import held_state
 from strata.machine import Machine
 from strata.model.settings import Settings
 from strata.model.time import MIN_TIME
-from strata.spark.rows import PartReader, group_parts, wanted_columns
+from strata.spark.rows import PartReader, group_parts, wanted_columns, worthwhile_tasks
 from strata.store.open import open_stores
 
 UPPER = "upper"  # of an offset: all updates before this time were read
@@ -73,7 +73,8 @@ class StrataStreamReader(DataSourceStreamReader):
         )  # fmt: skip
         stretch = plan_changes(stores, state, start[UPPER], end[UPPER])
         # An empty list would become one partition of None.
-        groups = group_parts(list(stretch.parts), self.tasks) or ((),)
+        tasks = worthwhile_tasks(stretch.parts, self.tasks)
+        groups = group_parts(list(stretch.parts), tasks) or ((),)
         return [ChangesOf(reader, Stretch(stretch.lower, stretch.upper, g)) for g in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

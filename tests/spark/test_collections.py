@@ -53,9 +53,10 @@ def test_a_collection_is_read_by_name(spark: SparkSession, tmp_path: Path) -> No
     assert [(r.tenant, r.id) for r in by_column.collect()] == [("c", 129)]
     config = tmp_path / "strata.toml"
     config.write_text(f'[store]\nblob = "{store.blob}"\nconsensus = "{store.consensus}"\n')
-    source = spark.read.format("strata").options(shard="shard", config=str(config))
     for consolidate in ("false", "true"):
-        chosen = source.options(collection="b", consolidate=consolidate)
+        chosen = spark.read.format("strata").options(
+            shard="shard", config=str(config), collection="b", consolidate=consolidate
+        )
         assert {(r.tenant, r.id) for r in chosen.load().collect()} == {
             ("b", 100 * day + i) for day in range(2) for i in range(30)
         }

@@ -1,8 +1,10 @@
 """Parts are dealt to tasks completely, and tasks bring back results and errors as they are."""
 
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,16 @@ from strata.model.types import parse_type
 from strata.read import plan_read
 from strata.spark import spark_runner
 from strata.spark.failures import engine_error
-from strata.spark.rows import TASK_BYTES, group_parts, part_rows, wanted_columns
+from strata.spark.rows import (
+    LEAST_BYTES,
+    OUT_ROWS,
+    TASK_BYTES,
+    group_parts,
+    part_rows,
+    together,
+    wanted_columns,
+    worthwhile_tasks,
+)
 from tests.shards import Events, build
 
 
@@ -48,6 +59,17 @@ def test_equal_parts_are_dealt_about_evenly(count: int, tasks: int) -> None:
 
     assert len(groups) <= tasks + 1
     assert max(map(len, groups)) <= -(-count // tasks)
+
+
+@given(SIZES, st.integers(1, 12))
+def test_a_small_read_is_few_tasks(sizes: list[int], most: int) -> None:
+    parts = [ref(number, size) for number, size in enumerate(sizes)]
+
+    tasks = worthwhile_tasks(parts, most)
+
+    assert 1 <= tasks <= most
+    assert tasks == most or tasks * LEAST_BYTES >= sum(sizes)
+    assert tasks == 1 or (tasks - 1) * LEAST_BYTES < sum(sizes)
 
 
 def test_names_that_would_clash_are_refused() -> None:
@@ -130,3 +152,19 @@ def test_the_kind_of_a_failed_task_is_read_from_its_traceback(text: str, kind: A
     found = engine_error(text)
 
     assert (None if found is None else type(found)) is kind
+
+
+@given(st.lists(st.integers(0, 50_000), max_size=30))
+def test_small_batches_come_together_with_the_same_rows(sizes: list[int]) -> None:
+    starts = list(accumulate(sizes, initial=0))
+    batches = [
+        pa.record_batch({"n": pa.array(range(low, low + size), pa.int64())})
+        for low, size in zip(starts, sizes, strict=False)
+    ]
+
+    found = list(together(batches))
+
+    assert [n for b in found for n in b.column("n").to_pylist()] == list(range(sum(sizes)))
+    assert all(b.num_rows for b in found)
+    assert all(b.num_rows <= max(OUT_ROWS, *sizes) for b in found)
+    assert all(a.num_rows + b.num_rows > OUT_ROWS for a, b in pairwise(found))

@@ -16,7 +16,18 @@ from strata.expr.entry import Context, Entry, Outcome, Transfer, literal, opened
 from strata.expr.functions.patterns import as_binary, as_chars
 from strata.expr.functions.text import REPEATED_GROUP
 from strata.expr.nodes import Call
-from strata.expr.spec import NO, Numbers, Spec, TextBound, Texts, text_compare, text_where
+from strata.expr.spec import (
+    NO,
+    Numbers,
+    Spec,
+    TextBound,
+    Texts,
+    exactly,
+    gate,
+    hull,
+    text_compare,
+    text_where,
+)
 
 _SHOWN: Final = 24  # bytes of a shared start that are looked at
 _LONGEST: Final = 100_000  # characters: a constant length below it fits into memory
@@ -160,9 +171,10 @@ def _place(call: Call, args: Sequence[Spec]) -> Spec:
 
 
 def _locate(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return a place, or 0; 0 also where the start is null."""
+    """Return a place, or 0; 0 where the start is null, whatever the texts are."""
     found = strict(args[:2], Outcome(_LENGTH))
-    return Spec(found.values, found.null, found.fail | args[2].fail)
+    nothing = gate(exactly(0, "integer").values, args[2].null)
+    return Spec(hull(found.values, nothing), found.null, found.fail | args[2].fail)
 
 
 def _repeated(position: int) -> Transfer:

@@ -27,8 +27,9 @@ from strata.errors import Fenced, InvalidRequest, Unavailable
 from strata.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.model.time import MIN_TIME
+from strata.state import codec, transitions
 from strata.state import spine as spines
-from strata.state import transitions
+from strata.state.codec import decode_state, encode_state
 from strata.state.generations import begin_sweep, finish, live_writers, register
 from strata.state.holds import hold, release, renew
 from strata.state.spine import Applied, MergeRequest, MergeResult, NotApplied
@@ -41,6 +42,7 @@ from strata.store.keys import (
     ledger_level,
     manifest_key,
     shard_prefix,
+    state_key,
 )
 from strata.store.memory import MemoryBlob, MemoryConsensus
 from strata.store.open import Stores, open_stores
@@ -489,6 +491,19 @@ class ShardLaw(RuleBasedStateMachine):
             elif (self.model.holds[name][1] or 0) > self.now_ms:
                 for batch in self.readers[name].batches:
                     self.fetch(batch)
+
+    @precondition(lambda self: self.seqno % 4 == 1)
+    @invariant()
+    def what_is_remembered_is_what_is_stored(self) -> None:
+        """A state that was just committed is not decoded; decoding would give the same."""
+        head = self.inner.consensus.head(state_key("events"))
+        assert head is not None
+        remembered = decode_state(head.data)
+        codec._KNOWN.clear()
+        codec._FRAGMENTS.clear()
+        stored = decode_state(head.data)
+        assert stored == remembered
+        assert encode_state(stored) == head.data == encode_state(remembered)
 
     def teardown(self) -> None:
         self.small.undo()

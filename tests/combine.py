@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Expr, Literal
 from strata.expr.sparktype import spark_type
-from strata.prune import decide
+from strata.prune import decide, outlook
 from tests.certify import MODES
 from tests.spark.oracle import NOW_US, Answers, physical
 from tests.spark.ranges import RELATION, ROWS_A_PART, Parts, random_parts
@@ -207,13 +207,16 @@ class Tally:
 def try_one(judged: Judged, world: World, tally: Tally) -> str:
     """Decide one filter; return what is wrong, if anything."""
     stats = world.parts.stats
-    keep = decide(Filter(judged.expr, "", *SPAN), stats, RELATION).keep
+    filter = Filter(judged.expr, "", *SPAN)
+    keep = decide(filter, stats, RELATION).keep
     needed = (judged.true | judged.fail).reshape(-1, ROWS_A_PART).any(axis=1)
     tally.filters += 1
     tally.parts += len(keep)
     tally.skipped += int((~keep).sum())
     tally.pruning += not keep.all()
     tally.failing_and_pruning += bool(judged.fail.any()) and not keep.all()
+    if not keep.all() and not outlook(filter).could_skip:
+        return f"prunes, though it never could: {judged.expr}"
     lost = np.flatnonzero(needed & ~keep)
     return f"part {lost[0]} of {judged.expr}" if len(lost) else ""
 

@@ -34,12 +34,16 @@ from strata.expr.nodes import Call, Column, Expr
 from strata.expr.registry import REGISTRY
 from strata.expr.render import describe
 from strata.expr.spec import YES, Spec, everything
+from strata.model.schema import Column as Declared
+from strata.model.schema import Relation
+from strata.model.types import parse_type
 from strata.prune.specs import PartSpecs
 from tests.spark.ranges import RELATION, random_parts
 from tests.spark.signatures import signatures
 
 PROJECT: Final = Path(__file__).parents[1]
 KEPT: Final = PROJECT / "tests" / "spec" / "ranges.json"
+STATS: Final = KEPT.with_suffix(".arrow")  # of the parts, so that a line never changes by itself
 PAGE: Final = PROJECT / "docs" / "ranges.md"
 SEED, PARTS, SIGNATURES = 7, 10, 12
 LEAST: Final = 3  # lines for each function, of different expressions
@@ -66,22 +70,50 @@ class Line:
 
     def again(self) -> str:
         """Return what it yields by the rules that are there now."""
-        return yields(load_filter(self.filter).expr, self.part)
+        return stored().yields(load_filter(self.filter).expr, self.part)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What is known of some parts, and of their columns."""
+
+    stats: pa.Table
+    relation: Relation
+
+    @classmethod
+    def drawn(cls) -> "Inputs":
+        """Draw parts anew."""
+        return cls(random_parts(SEED, PARTS).stats, RELATION)
+
+    @classmethod
+    def stored(cls) -> "Inputs":
+        """Return the parts of the lines that are kept."""
+        table = pa.ipc.open_file(STATS).read_all()
+        columns = json.loads(table.schema.metadata[b"columns"])
+        found = tuple(Declared(number, name, parse_type(kind)) for number, name, kind in columns)
+        return cls(table.replace_schema_metadata(None), Relation(0, found, (1,), (1,)))
+
+    def store(self) -> None:
+        """Write them down beside the lines."""
+        columns = [[c.id, c.name, str(c.type)] for c in self.relation.columns]
+        table = self.stats.replace_schema_metadata({"columns": json.dumps(columns)})
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.ipc.new_file(STATS, table.schema, options=options) as writer:
+            writer.write_table(table)
+
+    def yields(self, expr: Expr, part: int) -> str:
+        """Return what an expression may yield in a part, in words."""
+        view = PartSpecs(self.stats, self.relation, ()).at(slice(part, part + 1))
+        with np.errstate(all="ignore"):
+            found = describe(Interpreter(Context(NOW, NOW)).evaluate(expr, view), expr.type)
+        # The last digits are those of this machine's library.
+        return REAL.sub(lambda number: f"{float(number[0]):.10g}", found)
 
 
 @lru_cache(maxsize=1)
-def stats() -> pa.Table:
-    """Return the statistics of the parts."""
-    return random_parts(SEED, PARTS).stats
-
-
-def yields(expr: Expr, part: int) -> str:
-    """Return what an expression may yield in a part, in words."""
-    view = PartSpecs(stats(), RELATION, ()).at(slice(part, part + 1))
-    with np.errstate(all="ignore"):
-        found = describe(Interpreter(Context(NOW, NOW)).evaluate(expr, view), expr.type)
-    # The last digits are those of this machine's library.
-    return REAL.sub(lambda number: f"{float(number[0]):.10g}", found)
+def stored() -> Inputs:
+    """Return the parts of the lines that are kept, read once."""
+    return Inputs.stored()
 
 
 @contextmanager
@@ -100,16 +132,16 @@ def looser(name: str, change: Change) -> Iterator[None]:
         interpret.REGISTRY = REGISTRY  # type: ignore[misc]
 
 
-def chosen(name: str, found: Sequence[tuple[str, Expr]]) -> list[Line]:
+def chosen(name: str, found: Sequence[tuple[str, Expr]], drawn: Inputs) -> list[Line]:
     """Return the fewest lines, about, on which each way to be looser shows that shows at all."""
     step = max(1, len(found) // SIGNATURES)
     cases = [(text, expr, part) for text, expr in found[::step] for part in range(PARTS)]
-    known = [yields(expr, part) for _, expr, part in cases]
+    known = [drawn.yields(expr, part) for _, expr, part in cases]
     shows: list[set[str]] = [set() for _ in cases]
     for title, change in LOOSER.items():
         with looser(name, change):
             for case, result, titles in zip(cases, known, shows, strict=True):
-                if yields(case[1], case[2]) != result:
+                if drawn.yields(case[1], case[2]) != result:
                     titles.add(title)
     lines, taken, left = [], set(), set().union(*shows) if shows else set()
     while left or len(lines) < LEAST:
@@ -135,7 +167,7 @@ def inputs(line: Line) -> str:
 
     def walk(expr: Expr) -> None:
         if isinstance(expr, Column):
-            found[expr.name] = yields(expr, line.part)
+            found[expr.name] = stored().yields(expr, line.part)
         for arg in expr.args if isinstance(expr, Call) else ():
             walk(arg)
 
@@ -166,7 +198,9 @@ def _cell(text: str) -> str:
 def main(argv: Sequence[str]) -> int:
     """Write down what rules yield: on the lines that are kept, or on lines chosen anew."""
     if argv:
-        lines = _anew(Path(argv[0]))
+        drawn = Inputs.drawn()
+        lines = _anew(Path(argv[0]), drawn)
+        drawn.store()
     else:
         lines = [replace(line, result=line.again()) for line in kept()]
     KEPT.write_text(json.dumps([vars(line) for line in lines], indent=0) + "\n", encoding="utf-8")
@@ -177,7 +211,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _anew(path: Path) -> list[Line]:
+def _anew(path: Path, drawn: Inputs) -> list[Line]:
     """Return lines for every function, of the expressions that were certified."""
     _, _, observed = pickle.loads(path.read_bytes())
     exprs = {text: expr for text, expr, _ in observed[0]}
@@ -185,7 +219,7 @@ def _anew(path: Path) -> list[Line]:
         line
         for name, texts in sorted(signatures().items())
         if name in REGISTRY
-        for line in chosen(name, [(text, exprs[text]) for text in texts if text in exprs])
+        for line in chosen(name, [(t, exprs[t]) for t in texts if t in exprs], drawn)
     ]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.ranges import KEPT, LOOSER, Line, kept, looser
+from tests.ranges import LOOSER, Line, kept, looser
 
 LINES = kept()
 FUNCTIONS = sorted({line.function for line in LINES})
@@ -32,7 +32,3 @@ def _noticed(name: str, title: str) -> bool:
 
 def _of(name: str) -> list[Line]:
     return [line for line in LINES if line.function == name]
-
-
-def test_the_file_is_there() -> None:
-    assert KEPT.exists()

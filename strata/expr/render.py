@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from strata.expr.elements import MOST, Elements, Entries, element_type, key_type
 from strata.expr.nodes import Call, Column, Expr, Literal, Opaque
 from strata.expr.records import field_name
 from strata.expr.sparktype import spark_type
@@ -130,8 +131,24 @@ def _values(spec: Spec, type_name: str) -> str:
             return f"[{low or '…'}, {high or '…'}]" if low or high else "any text"
         case Json() as values:
             return _kinds(values)
+        case Elements() as values:
+            return _lists(values, element_type(type_name), "lists")
+        case Entries() as values:
+            held = _lists(
+                values.values, type_name[len(key_type(type_name)) + len("map<,") : -1], "maps"
+            )
+            keys = values.keys.element()
+            return held if keys is None else f"{held}, keys {describe(keys, key_type(type_name))}"
         case _:
             return "any value"
+
+
+def _lists(values: Elements, inner: str, name: str) -> str:
+    """Return how long lists or maps are, and what is in them."""
+    low, high = int(values.shortest[0]), int(values.longest[0])
+    lengths = f"{low}" if low == high else f"{low} to {high}" if high < MOST else f"{low} or more"
+    element = values.element() if high > 0 else None
+    return f"{name} of {lengths}" + ("" if element is None else f": {describe(element, inner)}")
 
 
 def _range(values: Numbers, type_name: str) -> str:

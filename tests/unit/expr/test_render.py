@@ -1,8 +1,11 @@
 """Expressions and ranges read like SQL."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from strata.expr.elements import MOST, Elements, Entries
 from strata.expr.nodes import Call, Column, Expr, Literal, Opaque
 from strata.expr.render import describe, render, show
 from strata.expr.spec import NO, YES, Bools, Numbers, Spec, everything, exactly
@@ -59,3 +62,18 @@ def test_a_value_is_readable(value: object, kind: str, text: str) -> None:
 )
 def test_a_range_is_readable(spec: Spec, kind: str, text: str) -> None:
     assert describe(spec, kind) == text
+
+
+def test_lists_and_maps_are_told_by_their_lengths_and_what_is_in_them() -> None:
+    numbers = Spec(Numbers(np.array([1]), np.array([5])), np.array([True]))
+    some = Elements(np.array([False]), lambda: numbers, np.array([1]), np.array([3]))
+    open_ = Elements(np.array([False]), lambda: None, np.array([0]), np.array([MOST]))
+
+    assert describe(Spec(some), "array<int>") == "lists of 1 to 3: [1, 5] or null"
+    assert describe(Spec(open_), "array<int>") == "lists of 0 or more"
+    texts = Elements(
+        np.array([False]), lambda: exactly("k", "string"), np.array([2]), np.array([2])
+    )
+    maps = Entries(np.array([False]), texts, replace(some, shortest=np.array([3])))
+    shown = describe(Spec(maps), "map<string,int>")
+    assert shown == "maps of 3: [1, 5] or null, keys ['k', 'k']"

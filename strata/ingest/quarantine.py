@@ -93,7 +93,7 @@ def catch_up(stores: Stores, state: State) -> int:
     if not commits:
         return 0
     machine, name = Machine(stores), rejected_shard(state.name)
-    machine.create(_spec(name))
+    machine.create(_spec(name), revive=True)  # dropped or not: there is something to keep
     known = {commit.token for commit in machine.load(name).commits}
     added = 0
     for commit in commits:

@@ -43,6 +43,15 @@ def test_rejected_rows_are_found_with_their_place_and_text(world: World) -> None
     assert rejected(world.stores, "s", "another-token") == []
 
 
+def test_a_quarantine_that_was_dropped_begins_anew(world: World) -> None:
+    world.ingest(world.put("a.csv", ROWS), lower=0, upper=10)
+    world.machine.drop(rejected_shard("s"), by="me", reason="all are known")
+
+    world.ingest(world.put("b.csv", "id,name\n9,z\n10,y\n11,w\nx,x\n"), lower=10, upper=20)
+
+    assert [len(found.rows) for found in rejected(world.stores, "s")] == [3, 1]
+
+
 def test_a_run_that_fails_commits_no_rejected_row(world: World) -> None:
     with pytest.raises(InvalidRequest, match="too many rows"):
         world.ingest(world.put("a.csv", "id,name\n1,a\nx,b\ny,c\n"), lower=0, upper=10)

@@ -40,6 +40,7 @@ class Site:
 
     stores: Stores
     shard: str
+    avoid: frozenset[str] = frozenset()  # parts that are left as they are
 
     @property
     def state(self) -> State:
@@ -57,7 +58,8 @@ class Site:
     def places(self, draw: Random, layout: str | None = None) -> list[Place]:
         """Return all parts, or those of a layout, in a random order."""
         found = [place for batch in self.batches() for place in self._of(batch)]
-        chosen = [p for p in found if layout is None or p.ref.layout == layout]
+        fits = [p for p in found if layout is None or p.ref.layout == layout]
+        chosen = [p for p in fits if p.ref.key not in self.avoid]
         draw.shuffle(chosen)
         return chosen
 

@@ -19,6 +19,7 @@ from jobs.session import spark_session
 from strata import usage
 from strata.backfill import BackfillReport, backfill_shard
 from strata.filters import load_filters
+from strata.journal import is_journal
 from strata.lease import Lease
 from strata.machine import Machine
 from strata.manifests import Selection
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     stores = open_stores(settings.store)
     reports = []
     with spark_session(f"strata stats {args.action}", settings.spark) as spark:
-        for shard in args.shard or Machine(stores).names():
+        for shard in args.shard or [n for n in Machine(stores).names() if not is_journal(n)]:
             work = backfill if args.action == "backfill" else trim
             report = work(spark, stores, settings, shard, args)
             reports.append(report.document())

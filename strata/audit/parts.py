@@ -4,7 +4,8 @@ The function is handed to a runner as it is; its tasks are picklable. What is co
 `strata.audit.compare`; what the state says of whole batches in `strata.audit.batches`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 
@@ -15,7 +16,11 @@ from strata.errors import Corrupt, StrataError
 from strata.format.manifest import PartRef
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
+from strata.store.keys import names_content
 from strata.store.open import open_stores
+
+# Pages carry checksums, their headers do not; the name of a part is the hash of all its bytes.
+_OTHER_BYTES: Final = Finding("part", "its bytes are not those that it is named for")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,9 @@ def check_part(task: PartTask) -> PartVerdict:
         data = open_stores(task.store).blob.get(task.ref.key)
         if data is None:
             raise Corrupt("a referenced part does not exist", part=task.ref.key)
+        named = () if names_content(task.ref.key, data) else (_OTHER_BYTES,)
         checked = compare_part(_recorded(task), data)
+        checked = replace(checked, findings=(*checked.findings, *named))
         outcome = "mismatch" if checked.findings else "clean"
     except Corrupt as problem:
         outcome, error = "mismatch", str(problem)

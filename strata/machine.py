@@ -123,6 +123,20 @@ class Machine:
             yield from (_decode(name, version) for version in page)
             at = page[-1].seqno + 1
 
+    def states_before(self, name: str, seqno: int) -> Iterator[State]:
+        """Yield the states before `seqno` that are still stored, newest first.
+
+        Cost: a page is read and decoded as its first state is asked for.
+        """
+        while seqno > FIRST_SEQNO:
+            low = max(seqno - PAGE, FIRST_SEQNO)
+            scan = partial(self.stores.consensus.scan, state_key(name), low, seqno - low)
+            page = [version for version in self._retry(scan) if version.seqno < seqno]
+            if not page:
+                return
+            yield from (_decode(name, version) for version in reversed(page))
+            seqno = page[0].seqno
+
     def forget(self, name: str, *, keep: int = KEEP, keep_ms: int = KEEP_MS) -> int:
         """Drop old states and return how many; `apply` does it now and then.
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 
 from strata import commits
 from strata.errors import Corrupt
@@ -74,13 +75,13 @@ def _holders(head: State, now_ms: int) -> Iterable[str]:
 def _earlier(machine: Machine, head: State, fence: int, first: int) -> list[State]:
     """Return the states before the newest that count.
 
-    Generations only grow: behind the first state that counts, all do.
+    Generations only grow: before the last state that does not count, none does, and none is read.
     """
-    return [
-        state
-        for state in machine.states(head.name)
-        if state.seqno < head.seqno and (state.seqno >= first or state.generation >= fence)
-    ]
+
+    def counts(state: State) -> bool:
+        return state.seqno >= first or state.generation >= fence
+
+    return [*takewhile(counts, machine.states_before(head.name, head.seqno))]
 
 
 def _named(

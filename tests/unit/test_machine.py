@@ -385,3 +385,16 @@ def test_a_state_that_cannot_be_read_does_not_hide_the_other_shards(
     assert machine.names(dropped=True) == ["events", "gone", "other"]
     with pytest.raises(InvalidRequest, match="newer version"):
         machine.load("other")
+
+
+def test_states_are_read_back_as_far_as_they_are_stored(machine: Machine, world: World) -> None:
+    for number in range(150):
+        add(machine, number, 0)
+    head = machine.load("events")
+    machine.forget("events", keep=100, keep_ms=0)
+
+    found = [state.seqno for state in machine.states_before("events", head.seqno)]
+
+    assert found == [*reversed(world.seqnos()[:-1])]
+    assert [s.seqno for s in machine.states_before("events", found[-1] + 1)] == found[-1:]
+    assert list(machine.states_before("events", found[-1])) == []

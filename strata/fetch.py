@@ -5,7 +5,7 @@ the part. Rows come in the columns of the wanted relation, whatever version wrot
 """
 
 import io
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -284,23 +284,30 @@ def sorted_runs(
     piece: Slice = WHOLE,
     batch_rows: int = BATCH_ROWS,
     groups: Groups = NO_GROUPS,
+    together_bytes: int = 0,
 ) -> list[Iterable[pa.RecordBatch | pa.Table]]:
     """Return the parts of one run as runs sorted by the newest relation: one, if they are.
 
     Parts in another order are read whole, sorted in memory and are a run each. `groups`: of a
-    part that is in it only these row groups.
+    part that is in it only these row groups; `together_bytes` is that of `part_batches`.
     """
     if all(keeps_order(ref, source.relation, source.relations) for ref in parts):
-        return [_run(source, parts, piece, batch_rows, groups)]
+        read = partial(
+            part_batches, source, piece=piece, batch_rows=batch_rows, together_bytes=together_bytes
+        )
+        return [_run(source, parts, piece, groups, read)]
     return [_resorted(source, ref, piece, groups.get(ref.key)) for ref in parts]
 
 
 def _run(
-    source: Source, parts: Sequence[PartRef], piece: Slice, batch_rows: int, groups: Groups
+    source: Source,
+    parts: Sequence[PartRef],
+    piece: Slice,
+    groups: Groups,
+    read: Callable[..., Iterator[pa.RecordBatch]],
 ) -> Iterator[pa.Table]:
     for ref in parts:
-        chosen = groups.get(ref.key)
-        for batch in part_batches(source, ref, piece=piece, batch_rows=batch_rows, groups=chosen):
+        for batch in read(ref, groups=groups.get(ref.key)):
             rows = rows_of(pa.Table.from_batches([batch]), piece, source.relation)
             if rows.num_rows:
                 yield rows

@@ -11,6 +11,7 @@ unsigned integer as the next wider signed one. `stored=True` gives them as they 
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -58,6 +59,7 @@ __all__ = [
 
 DEFAULTS: Final = ReadSettings()
 OUT_ROWS: Final = 65_536  # rows of a record batch given out
+TOGETHER_BYTES: Final = 64 * 1024 * 1024  # stored bytes that all runs of a merge fetch together
 
 
 def scan(  # noqa: PLR0913 - what to read, and how it is shown
@@ -175,10 +177,12 @@ def merged(
     Raises: Corrupt when a part is missing, damaged or not sorted.
     """
     batch_rows = min(max(ROUND_ROWS // max(len(runs), 1), HEAD_ROWS[0]), HEAD_ROWS[1])
+    fetch = partial(
+        sorted_runs, source, piece=piece, batch_rows=batch_rows, groups=groups,
+        together_bytes=TOGETHER_BYTES // max(len(runs), 1),
+    )  # fmt: skip
     sources = [
-        (as_of_view(_table(rows), as_of) for rows in run)
-        for parts in runs
-        for run in sorted_runs(source, parts, piece=piece, batch_rows=batch_rows, groups=groups)
+        (as_of_view(_table(rows), as_of) for rows in run) for parts in runs for run in fetch(parts)
     ]
     return merge(sources, source.relation)
 

@@ -7,8 +7,8 @@ its input alone, byte for byte, and keys are hashes of bytes: a task that is run
 workers at once, writes the same blobs. Parts that stand apart and need no change are kept by
 reference; the slices end and begin at them.
 
-Memory: heads of runs and the part in progress share `memory_bytes`. Where there are more runs
-than fit, groups of them are merged to temporary files first.
+Memory: heads of runs, what is read of them and the part in progress share `memory_bytes`. Where
+there are more runs than fit, groups of them are merged to temporary files first.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,11 +37,16 @@ from strata.store.retry import retry
 from strata.updates.apart import standing_apart
 from strata.updates.merge import HEAD_ROWS, ROUND_ROWS, Run, merge
 from strata.updates.slices import Slice, cut, overlapping_groups
-from strata.updates.stream import ahead, spilled
+from strata.updates.stream import SPILL_BATCH_BYTES, ahead, spilled
 from strata.write import WrittenPart, write_parts
 
-PARTS_IN_PROGRESS: Final = 4  # a part's rows in memory and its encoded bytes, in part sizes
-GROUP_COPIES: Final = 4  # a row group while it is read: stored bytes, pages, decoded rows
+SLACK: Final = 1 / 5  # of the memory: what allocators keep of what was given back
+PART_COPIES: Final = 1.25  # the encoded part, and its last growth
+WRITTEN_GROUPS: Final = (
+    6  # rows that wait, the row group, its columns, encoders' pages, both chunks
+)
+GROUP_COPIES: Final = 2  # a row group while it is read: stored bytes and pages
+HUGE: Final = 1 / 16  # of the memory: row groups from that size on are not computed ahead
 
 PartRuns = tuple[tuple[PartRef, ...], ...]
 
@@ -176,7 +181,7 @@ def run_task(task: MergeTask) -> TaskResult:
     parts = write_parts(
         blob,
         part_prefix(spec.name, task.generation),
-        ahead(merged(source, task, tally)),
+        merged(source, task, tally) if _huge(task) else ahead(merged(source, task, tally)),
         relation,
         layout=spec.write_format,
         description=task.description,
@@ -209,8 +214,7 @@ def merged(source: Source, task: MergeTask, tally: Tally | None = None) -> Itera
     """
     counted = Tally() if tally is None else tally
     relation, since = source.relation, task.description.since
-    reserved = PARTS_IN_PROGRESS * task.spec.part_bytes
-    budget = max(task.memory_bytes - reserved, task.memory_bytes // 4)
+    budget = _budget(task)
     fan_in = _fan_in(task.runs, budget)
     batch_rows = max(ROUND_ROWS // min(max(len(task.runs), 1), fan_in), HEAD_ROWS[0])
     runs: list[Run] = [
@@ -221,23 +225,46 @@ def merged(source: Source, task: MergeTask, tally: Tally | None = None) -> Itera
         )
     ]
     while len(runs) > fan_in:
-        groups = (runs[i : i + fan_in] for i in range(0, len(runs), fan_in))
         runs = [
             spilled(
                 merge(group, relation, since=since, memory_bytes=budget // 2),
                 updates_schema(relation),
             )
-            for group in groups
+            for group in _even(runs, fan_in)
         ]
+        fan_in = max(fan_in, budget // 2 // (GROUP_COPIES * SPILL_BATCH_BYTES))
     return merge(runs, relation, since=since, memory_bytes=budget // 2)
+
+
+def _budget(task: MergeTask) -> int:
+    """Return how much memory is left for merging beside the part that is being written."""
+    group = max(task.spec.row_group_bytes, _largest_group(task.runs))
+    written = PART_COPIES * task.spec.part_bytes + WRITTEN_GROUPS * group
+    rest = task.memory_bytes * (1 - SLACK) - written
+    return int(max(rest, task.memory_bytes / 4))
 
 
 def _fan_in(runs: PartRuns, budget: int) -> int:
     """Return how many runs are merged at once: each costs its largest row group."""
-    largest = max(
+    return max(2, (budget // 2) // max(GROUP_COPIES * _largest_group(runs), 1))
+
+
+def _largest_group(runs: PartRuns) -> int:
+    """Return how many stored bytes the largest row group has, about."""
+    return max(
         (ref.size_bytes // max(len(ref.splits), 1) for parts in runs for ref in parts), default=0
     )
-    return max(2, (budget // 2) // max(GROUP_COPIES * largest, 1))
+
+
+def _huge(task: MergeTask) -> bool:
+    return _largest_group(task.runs) > HUGE * task.memory_bytes
+
+
+def _even(runs: list[Run], fan_in: int) -> list[list[Run]]:
+    """Return runs in as few groups of at most `fan_in` as there can be, about equally many each."""
+    groups = -(-len(runs) // fan_in)
+    edges = [len(runs) * i // groups for i in range(groups + 1)]
+    return [runs[low:high] for low, high in pairwise(edges)]
 
 
 def unchanged(state: State, request: MergeRequest, parts: Sequence[PartRef]) -> bool:

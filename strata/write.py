@@ -123,7 +123,9 @@ class _Part:
 
     def _see(self, group: pa.Table) -> None:
         relation = self.target.relation
-        low, high = encode_keys(group.take([0, group.num_rows - 1]), relation).to_pylist()
+        ends = [group.slice(row, 1) for row in (0, group.num_rows - 1)]
+        # A byte more than is kept tells `high_key` that there was more.
+        low, high = (encode_keys(end, relation, KEY_BYTES + 1)[0].as_py() for end in ends)
         times, diffs = pc.min_max(group[T]), group[D]
         self.splits.append(Split(self.rows, low[:KEY_BYTES]))
         self.last_key = high

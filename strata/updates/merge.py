@@ -26,18 +26,17 @@ import pyarrow as pa
 
 from strata.errors import Corrupt
 from strata.format.columns import updates_schema
-from strata.format.sortable import sortable_bytes
 from strata.model.schema import Relation
 from strata.updates.consolidate import advance, consolidate_arranged
 from strata.updates.order import Ints, one_chunk, sort_names
+from strata.updates.row import Row, row_at, rows_until
 
 MEMORY_BYTES: Final = 256 * 1024 * 1024
 ROUND_ROWS: Final = 8 * 65536  # rows sorted together at most, however many runs there are
 HEAD_ROWS: Final = (1024, 65536)  # least and most rows of a head
-COPIES: Final = 4  # heads, their concatenation, the sorted copy, the chunk given out
+COPIES: Final = 6  # heads and the batches they end in, these joined, in order, two chunks on hand
+ROW_BYTES: Final = 64  # words, numbers and flags of a row while it is being arranged
 
-# Sort columns: (0, value, or bytes of a nested one) | (1, NaN) | (2, null).
-Row: TypeAlias = tuple[tuple[int, object], ...]
 Run: TypeAlias = Iterable[pa.RecordBatch | pa.Table]
 
 
@@ -94,11 +93,12 @@ class _Head:
         self.table = self.schema.empty_table()
         self.ended = False
         self.visible = 0
+        self._last: Row | None = None
 
     def fill(self) -> bool:
         """Read until the head is full or the run ends; return whether there is any row."""
         pieces = [self.table]
-        count, size = self.table.num_rows, self.table.nbytes
+        count, size = self.table.num_rows, _room(self.table)
         while not self.ended and (not count or (count < self.rows and size < self.limit_bytes)):
             batch = next(self.source, None)
             if batch is None:
@@ -107,16 +107,18 @@ class _Head:
             piece = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
             piece = piece.select(self.schema.names).cast(self.schema)
             pieces.append(piece if self.since is None else advance(piece, self.since))
-            count, size = count + piece.num_rows, size + piece.nbytes
+            count, size = count + piece.num_rows, size + _room(piece)
         if len(pieces) > 1:
             self.table = pa.concat_tables(pieces)
-        self.visible = self._fitting()
+        visible, self.visible = self.visible, self._fitting()
+        if len(pieces) > 1 or visible != self.visible:
+            self._last = None
         return self.visible > 0
 
     def _fitting(self) -> int:
         """Return how many rows fit the limits: all, or fewer where rows are huge; at least one."""
         visible: int = min(self.table.num_rows, self.rows)
-        while visible > 1 and self.table.slice(0, visible).nbytes > self.limit_bytes:
+        while visible > 1 and _room(self.table.slice(0, visible)) > self.limit_bytes:
             visible //= 2
         return visible
 
@@ -127,7 +129,9 @@ class _Head:
 
     def last(self) -> Row:
         """Return the last visible row."""
-        return row_at(self.table, self.visible - 1, self.names)
+        if self._last is None:  # huge rows are not looked at twice
+            self._last = row_at(self.table, self.visible - 1, self.names)
+        return self._last
 
     def take(self, cut: Row | None) -> pa.Table:
         """Remove and return the visible rows up to and with `cut`; None takes all visible."""
@@ -136,7 +140,15 @@ class _Head:
         )
         taken = self.table.slice(0, count)
         self.table = self.table.slice(count)
+        self.visible -= count
+        if not self.visible:
+            self._last = None
         return taken
+
+
+def _room(rows: pa.Table) -> int:
+    """Return how many bytes rows take, and what is needed to arrange them."""
+    return int(rows.nbytes) + ROW_BYTES * int(rows.num_rows)
 
 
 def consolidate_sorted(
@@ -150,18 +162,17 @@ def consolidate_sorted(
     from strata.updates.arrange import arrange  # loads the compiler
 
     names = sort_names(relation)
-    bounds = sorted(
-        ((row_at(table, 0, names), row_at(table, table.num_rows - 1, names), number)
-         for number, table in enumerate(tables)),
-    )  # fmt: skip
-    disjoint = all(a[1] <= b[0] for a, b in pairwise(bounds))
-    joined = pa.concat_tables([tables[number] for _, _, number in bounds]).combine_chunks()
+    firsts = [row_at(table, 0, names) for table in tables]
+    lasts = [row_at(table, table.num_rows - 1, names) for table in tables]
+    numbers = sorted(range(len(tables)), key=firsts.__getitem__)
+    disjoint = all(lasts[a] <= firsts[b] for a, b in pairwise(numbers))
+    joined = pa.concat_tables([tables[number] for number in numbers]).combine_chunks()
     order, equal = arrange([one_chunk(joined.column(name)) for name in names])
     if disjoint and not _ascends(order):
         raise _disorder(relation)
     # Only the whole round tells whether a head hid a row that belongs behind the cut.
     if (floor is not None and row_at(joined, order[0], names) < floor) or (
-        cut is not None and row_at(joined, order[-1], names) > cut
+        cut is not None and cut < row_at(joined, order[-1], names)
     ):
         raise _disorder(relation)
     return consolidate_arranged(joined, order, equal)
@@ -174,46 +185,9 @@ def _ascends(order: Ints) -> bool:
 def _hold_back(chunk: pa.Table, relation: Relation, cut: Row | None) -> tuple[pa.Table, pa.Table]:
     """Split off the last row if more rows equal to it may follow."""
     count = chunk.num_rows
-    if cut is None or not count or row_at(chunk, count - 1, sort_names(relation)) != cut:
+    if cut is None or not count or row_at(chunk, count - 1, sort_names(relation)) < cut:
         return chunk, chunk.schema.empty_table()
     return chunk.slice(0, count - 1), chunk.slice(count - 1).combine_chunks()
-
-
-def row_at(table: pa.Table, row: int, names: Sequence[str]) -> Row:
-    """Return the sort columns of one row as a tuple that compares like the row."""
-    return tuple(_cell(table.column(name), row) for name in names)
-
-
-def rows_until(table: pa.Table, cut: Row, names: Sequence[str], count: int) -> int:
-    """Return how many of the first `count` sorted rows sort at or before `cut`."""
-    columns = [table.column(name) for name in names]
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if _at_most(columns, middle, cut):
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-def _at_most(columns: Sequence[pa.ChunkedArray], row: int, cut: Row) -> bool:
-    for column, bound in zip(columns, cut, strict=True):
-        cell = _cell(column, row)
-        if cell != bound:
-            return cell < bound  # ranks differ, or values of one type
-    return True
-
-
-def _cell(column: pa.ChunkedArray, row: int) -> tuple[int, object]:
-    scalar = column[row]
-    if not scalar.is_valid:
-        return (2, None)
-    if pa.types.is_nested(scalar.type):
-        return (0, sortable_bytes(one_chunk(column.slice(row, 1)))[0].as_py())
-    # Times as integers: Python's own do not reach as far as Arrow's.
-    value = scalar.value if pa.types.is_temporal(scalar.type) else scalar.as_py()
-    return (1, None) if value != value else (0, value)  # noqa: PLR0124  # NaN is not itself
 
 
 def _disorder(relation: Relation) -> Corrupt:

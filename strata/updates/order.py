@@ -194,11 +194,24 @@ def encode_keys(rows: Rows, relation: Relation, limit_bytes: int | None = None) 
     `limit_bytes` cuts each key to a prefix, a low bound. For a high bound: `high_key`.
     Raises: InvalidRequest for a type that has no order.
     """
-    columns = [sortable_bytes(one_chunk(rows.column(child(i)))) for i in relation.sort_ids]
+    arrays = [one_chunk(rows.column(child(i))) for i in relation.sort_ids]
+    if limit_bytes is not None:
+        arrays = [_first_bytes(array, limit_bytes) for array in arrays]
+    columns = [sortable_bytes(array) for array in arrays]
     keys = columns[0]
     if len(columns) > 1:
         keys = pc.binary_join_element_wise(*columns, b"")
     return keys if limit_bytes is None else pc.binary_slice(keys, 0, limit_bytes)
+
+
+def _first_bytes(array: pa.Array, limit_bytes: int) -> pa.Array:
+    """Return texts cut to what may show in so many bytes of a key: a byte of each is one or more.
+
+    So that of a huge text only its beginning is copied.
+    """
+    if not (pa.types.is_string(array.type) or pa.types.is_binary(array.type)):
+        return array
+    return pc.binary_slice(array.cast(pa.binary()), 0, limit_bytes)
 
 
 def high_key(key: bytes, limit_bytes: int) -> bytes | None:

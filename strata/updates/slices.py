@@ -125,11 +125,12 @@ def rows_of(table: pa.Table | pa.RecordBatch, piece: Slice, relation: Relation) 
 
 def _rows_before(table: pa.Table | pa.RecordBatch, key: bytes, relation: Relation) -> int:
     low, high = 0, int(table.num_rows)
-    if not high or encode_keys(table.slice(high - 1, 1), relation)[0].as_py() < key:
+    limit = len(key)  # what lies behind decides nothing
+    if not high or encode_keys(table.slice(high - 1, 1), relation, limit)[0].as_py() < key:
         return high
     while low < high:
         middle = (low + high) // 2
-        if encode_keys(table.slice(middle, 1), relation)[0].as_py() < key:
+        if encode_keys(table.slice(middle, 1), relation, limit)[0].as_py() < key:
             low = middle + 1
         else:
             high = middle

@@ -16,7 +16,8 @@ import pyarrow as pa
 A = TypeVar("A")
 
 SPILL_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
-SPILL_ROWS: Final = 32_768  # rows of a batch in a spill file
+SPILL_ROWS: Final = 32_768  # rows of a batch in a spill file at most
+SPILL_BATCH_BYTES: Final = 1024 * 1024  # a batch is no bigger, so that many files are read at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,4 +83,5 @@ def spilled(source: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Record
 def _park(source: Iterable[pa.Table], schema: pa.Schema, file: IO[bytes]) -> None:
     with pa.ipc.new_stream(file, schema, options=SPILL_OPTIONS) as writer:
         for table in source:
-            writer.write_table(table, max_chunksize=SPILL_ROWS)
+            rows = SPILL_BATCH_BYTES * table.num_rows // max(table.nbytes, 1)
+            writer.write_table(table, max_chunksize=min(max(rows, 1), SPILL_ROWS))

@@ -48,7 +48,8 @@ def soft_evaluation() -> None:
             "--shard": "{{ params.shards | join(' ') }}",
             "--filter": "{{ params.filters | join(' ') }}",
             "--now": "{{ now(params, dag_run) }}",
-            "--run": "{{ run_id }}",  # a retry goes on where the try before it was killed
+            # A retry goes on where the try before it was killed.
+            "--run": "{{ run_id | replace(' ', '_') }}",
         },
         outlets=[VERDICTS],
     )

@@ -9,7 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from strata.expr.nodes import Opaque
+import numpy as np
+import pyarrow as pa
+
+from strata.expr.elements import Elements, Entries
+from strata.expr.entry import Context
+from strata.expr.interpret import Interpreter
+from strata.expr.nodes import Call, Column, Opaque
+from strata.expr.spec import NO, Numbers, Spec, Texts, occupied
 from tests.spec.language import NOW, E, call, check, col, constant
 
 _N, _M, _NAME, _TS, _DAY, _JS = (col(name) for name in ("n", "m", "name", "ts", "day", "js"))
@@ -26,6 +33,28 @@ class Sharp:
     def check(self) -> None:
         """Assert the verdict of every line."""
         check(self.expr, self.table, span=self.span)
+
+
+class KeyInside:
+    """A key of a range that neither end of it is: it may be in a map all the same."""
+
+    def column(self, column: Column) -> Spec:
+        """Return maps of the one key `k`, and texts from `a` to `z`."""
+        if column.name == "key":
+            return Spec(_between("a", "z"))
+        one, held = np.array([1]), Spec(Numbers(np.array([5]), np.array([5])))
+        keys = Elements(NO, lambda: Spec(_between("k", "k")), one, one)
+        return Spec(Entries(NO, keys, Elements(NO, lambda: held, one, one)))
+
+    def check(self) -> None:
+        """Assert that the value may be found."""
+        args = (Column(1, "m", "map<string,int>"), Column(2, "key", "string"))
+        found = Interpreter(Context(0, 0)).evaluate(Call("get_map_value", args, "int"), self)
+        assert occupied(found.values).all()
+
+
+def _between(low: str, high: str) -> Texts:
+    return Texts(*(pa.array([text.encode()], pa.binary()) for text in (low, high)))
 
 
 def _int(value: int) -> E:
@@ -54,9 +83,9 @@ _LATER: Final = call(
 _RANDOM: Final = E(Opaque("Rand: rand()", "struct<a:int>"))
 
 
-def _longest(function: str, *args: E) -> tuple[Sharp, ...]:
+def _longest(function: str, *args: E, **options: str) -> tuple[Sharp, ...]:
     """Return the spec of a count that may be the greatest integer there is."""
-    counted = call(function, *args, kind="integer")
+    counted = call(function, *args, kind="integer", **options)
     return (Sharp(counted == 2**31 - 1, "name | verdict\n[a, b] | KEEP\nonly null | SKIP"),)
 
 
@@ -83,11 +112,18 @@ def _clock(function: str, than: E, kind: str) -> tuple[Sharp, ...]:
     return (Sharp(call(function, kind=kind) <= than, table, span),)
 
 
+def _repeated(function: str, *before: E) -> tuple[Sharp, ...]:
+    """Return specs of repetition: a count that is not constant may not fit into memory."""
+    table = "name | m | n | verdict\n[a, b] | [1, 5] | [1, 2] | "
+    long, short = (call(function, *before, count, kind="string") for count in (_M, _int(10)))
+    return _fears(long, table + "KEEP"), _fears(short, table + "SKIP")
+
+
 _FAR_SECONDS: Final = _fears(
     call("from_unixtime", _LATER, _text("yyyy"), kind="string", zone="UTC"),
     "n | verdict\n[1, 2] | SKIP\n[-2000000, 2] | KEEP\n[5, 2000000] | KEEP",
 )
-SHARP: Final[Mapping[str, tuple[Sharp, ...]]] = {
+SHARP: Final[Mapping[str, tuple[Sharp | KeyInside, ...]]] = {
     "case_when": (
         _fears(
             call("case_when", col("flag"), constant(1, "long"), _M >= 0, _QUOTIENT, kind="long"),
@@ -101,6 +137,10 @@ SHARP: Final[Mapping[str, tuple[Sharp, ...]]] = {
     "crc32": _digest("crc32", kind="long"),
     "string_lpad": _padded("string_lpad"),
     "string_rpad": _padded("string_rpad"),
+    "get_map_value": (KeyInside(),),
+    "string_repeat": _repeated("string_repeat", _NAME),
+    "string_space": _repeated("string_space"),
+    "reg_exp_in_str": _longest("reg_exp_in_str", _NAME, _text("a"), _int(0), checked="true"),
     "last_day": (
         _fears(
             call("last_day", _DAY, kind="date"),

@@ -43,7 +43,7 @@ def reach(machine: Machine, head: State, fence: int, now_ms: int) -> Reach:
 
     `now_ms` decides which holds have expired.
     Raises: Corrupt when a manifest that the newest state names is missing or damaged: then it is
-    not known what is alive. Cost: every stored state, and each manifest that one names, once.
+    not known what is alive. Cost: the states that count, and each manifest that one names, once.
     """
     blob = machine.stores.blob
     parts: dict[str, tuple[str, ...]] = {}  # of each manifest that was read

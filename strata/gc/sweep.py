@@ -119,7 +119,7 @@ def collect(stores: Stores, name: str, settings: Settings, runner: Runner = seri
     Raises: Corrupt, and nothing is deleted, when a manifest that the newest state names cannot
     be read, or blobs are ahead of the state: then it is not known what is alive. Corrupt as
     well when a deleted blob is named after all; it is restored before.
-    Cost: a commit at most; reads the stored states and the manifests that they name; one listing.
+    Cost: a commit at most; reads the states that count, the manifests that they name; one listing.
     """
     now_ms, machine = stores.clock(), Machine(stores)
     if machine.load(name, dropped=True).dropped is None:

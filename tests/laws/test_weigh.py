@@ -1,0 +1,65 @@
+"""Rows are weighed as Arrow would lay them out anew, however they are sliced or chunked."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strata.format.weigh import BLOCK_ROWS, fitting, plain_bytes, plain_sizes
+from tests.updates import relations, split, updates
+
+
+def bits(value: Any, kind: pa.DataType) -> int:
+    """Return the twin: what one value takes, with its bit of validity."""
+    if pa.types.is_struct(kind):
+        children = [None if value is None else value[field.name] for field in kind]
+        return 1 + sum(bits(v, f.type) for v, f in zip(children, kind, strict=True))
+    if pa.types.is_list(kind):
+        return 33 + sum(bits(item, kind.value_type) for item in value or [])
+    if pa.types.is_map(kind):
+        entries = value or []
+        return 33 + sum(1 + bits(k, kind.key_type) + bits(v, kind.item_type) for k, v in entries)
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        raw = value.encode() if isinstance(value, str) else (value or b"")
+        return 33 + 8 * len(raw)
+    return 1 + int(kind.bit_width)
+
+
+@given(st.data())
+def test_first_rows_weigh_what_their_values_do(data: st.DataObject) -> None:
+    table = data.draw(updates(data.draw(relations())))
+    cuts = data.draw(st.lists(st.integers(0, 40), max_size=3))
+    chunked = pa.Table.from_batches(split(table, cuts), table.schema)
+    rows = [
+        sum(bits(table[field.name][i].as_py(), field.type) for field in table.schema)
+        for i in range(table.num_rows)
+    ]
+    totals = np.cumsum([0, *rows])
+
+    found = plain_sizes(chunked, np.arange(table.num_rows + 1))
+
+    assert found.tolist() == (totals // 8).tolist()
+    limit = data.draw(st.integers(0, int(totals[-1]) // 8 + 1))
+    fits = max([n for n, total in enumerate(totals) if total // 8 <= limit])
+    wanted = max(fits, 1) if table.num_rows else 0
+    assert fitting(chunked, limit) == wanted
+
+
+def test_what_lies_under_nulls_weighs_nothing() -> None:
+    hidden = pa.StringArray.from_buffers(
+        2, pa.array([0, 9, 10], pa.int32()).buffers()[1], pa.py_buffer(b"unseen...x"),
+        pa.py_buffer(b"\x02"), 1,
+    )  # fmt: skip
+
+    assert hidden.to_pylist() == [None, "x"]
+    assert plain_bytes(pa.table({"a": hidden})) == plain_bytes(pa.table({"a": [None, "x"]}))
+
+
+def test_long_tables_are_cut_at_blocks() -> None:
+    rows = pa.table({"a": np.arange(3 * BLOCK_ROWS + 5)})
+
+    assert fitting(rows, plain_bytes(rows)) == rows.num_rows
+    assert fitting(rows, plain_bytes(rows) - 1) == 3 * BLOCK_ROWS
+    assert fitting(rows, plain_bytes(rows) // 2) == BLOCK_ROWS

@@ -36,7 +36,7 @@ def check(
     spark: SparkSession, events: Events, where: str = WHERE, **scope: Any
 ) -> ValidationReport:
     filters = [RegisteredFilter(NAME, "late", where, now=(1388534400000, 1388534400000))]
-    asked = Scope("run 1", check_format=False)
+    asked = Scope("run 1", 100, check_format=False)
     return validate(spark, events.stores, NAME, filters, asked)
 
 

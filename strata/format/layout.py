@@ -7,7 +7,7 @@ that generation is known to have written them wrongly).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -128,14 +128,23 @@ def part_schema(relation: Relation, footer: Footer) -> pa.Schema:
     return layout_schema(relation, footer.layout).with_metadata(footer.metadata())
 
 
-@lru_cache(maxsize=64)  # readers of small parts ask once a part
 def layout_schema(relation: Relation, layout: str) -> pa.Schema:
     """Return the schema of part files in a layout, without what the footer says."""
+    return _layout_schema(_bare(relation.key_columns), _bare(relation.value_columns), layout)
+
+
+def _bare(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Return columns without their defaults, of which lists and objects cannot be cached by."""
+    return tuple(replace(column, default=None) for column in columns)
+
+
+@lru_cache(maxsize=64)  # readers of small parts ask once a part
+def _layout_schema(key: tuple[Column, ...], value: tuple[Column, ...], layout: str) -> pa.Schema:
     rows = [pa.field(K, pa.binary()), pa.field(V, pa.binary())]
     times = [pa.field(T, pa.int64(), nullable=False), pa.field(D, pa.int64(), nullable=False)]
     columns = [
-        pa.field(K_S, struct_type(relation.key_columns)),
-        pa.field(V_S, struct_type(relation.value_columns)),
+        pa.field(K_S, struct_type(key)),
+        pa.field(V_S, struct_type(value)),
     ]
     fields = {
         "row": [*rows, *times],

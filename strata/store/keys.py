@@ -6,7 +6,6 @@
     shards/{shard}/quarantine/{token}.jsonl    source rows that could not be read
     shards/{shard}/verdicts/{run}.parquet      what soft evaluation found
     shards/{shard}/verdicts/{run}/{hash}.json  what a validation has found that is not done yet
-    shards/{shard}/verdicts/{run}/{hash}.json  what a validation has found that is not done yet
     shards/{shard}/verdicts/receipts/{hash}.json.gz  what a filter would skip when it was validated
     shards/{shard}/ledger/{low}_{high}_{hash}.json   commits spilled from the state
     shards/{shard}/ledger/n{level}_{low}_{high}_{hash}.json   names of such blobs, or of such names
@@ -195,11 +194,6 @@ def receipt_prefix(shard: str) -> str:
 def receipt_key(shard: str, digest: str) -> str:
     """Return the key of the receipt with this content hash."""
     return check_key(f"{receipt_prefix(shard)}{digest}.json.gz")
-
-
-def check_notes_prefix(shard: str, run: str) -> str:
-    """Return what the keys of the notes of one unfinished validation start with."""
-    return check_prefix(f"{shard_prefix(shard)}{Kind.VERDICT}/{run}/")
 
 
 def usage_prefix(shard: str) -> str:

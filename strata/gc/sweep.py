@@ -206,6 +206,7 @@ def _look_again(machine: Machine, before: Reach, dead: Iterable[Judged]) -> None
     deleted = {one.key for one in dead}
     known = {batch.manifest for batch in before.head.batches}
     named = {*commits.ledger_keys(machine.stores.blob, head.ledger), *head.verdicts}
+    named |= {segment.key for segment in (head.consumed.segments if head.consumed else ())}
     for batch in head.batches:
         if batch.manifest is None or batch.manifest in known:
             continue

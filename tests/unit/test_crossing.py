@@ -203,7 +203,7 @@ def test_the_format_check_judges_statistics_of_columns_that_a_part_predates(
     recorded = sink.getvalue().to_pybytes()
     task = PartTask("run", "shard", stores.settings, ref, state.relations, recorded)
 
-    assert check_part(task).outcome == outcome
+    assert check_part(task).verdict.outcome == outcome
 
 
 def test_a_shift_is_of_all_tasks_together() -> None:

@@ -184,11 +184,13 @@ def _check(spec: ShardSpec) -> None:
         ("source.envelope", spec.source.envelope, ENVELOPES),
         ("source.same_content", spec.source.same_content, ("once", "each")),
         (
-            "source.late_files", spec.source.late_files,
+            "source.late_files",
+            spec.source.late_files,
             ("unless_ordered", "take", "refuse"),
         ),
         (
-            "source.contradictions", spec.source.contradictions,
+            "source.contradictions",
+            spec.source.contradictions,
             ("fail", "quarantine", "count"),
         ),
         ("time.early", spec.time.early, ("", "refuse", "quarantine", "last")),

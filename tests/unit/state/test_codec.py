@@ -106,9 +106,7 @@ MERGES = st.builds(
     Merge, COUNT, I64, I64, I64, I64, TEXT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT,
     COUNT, COUNT, st.floats(0, 1e6),
 )  # fmt: skip
-COMMITS = st.builds(
-    Commit, TEXT, COUNT, I64, I64, COUNT, COUNT, COUNT, COUNT, st.none() | TEXT
-)
+COMMITS = st.builds(Commit, TEXT, COUNT, I64, I64, COUNT, COUNT, COUNT, COUNT, st.none() | TEXT)
 MODE = st.sampled_from(MODES)
 EVIDENCE = st.builds(
     Evidence, TEXT, *[COUNT] * 5, I64, *[COUNT] * 5, tuples(st.builds(Stratum, TEXT, COUNT))

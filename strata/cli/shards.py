@@ -61,6 +61,9 @@ def create(
     envelope: Annotated[str, typer.Option("--envelope", help="What a row means.")] = "append",
     out: Annotated[Path | None, typer.Option("--out", help="Write the proposal here.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Create what was inferred.")] = False,
+    revive: Annotated[
+        bool, typer.Option("--revive", help="Begin anew, empty, under the name of a dropped shard.")
+    ] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -95,7 +98,7 @@ def create(
         raise InvalidRequest(
             "the declaration names another shard", file=str(spec), name=declared.name, asked=name
         )
-    context.machine.create(declared)
+    context.machine.create(declared, revive=revive)
     answer(context.shard(name).inspect(), json)
 
 

@@ -269,6 +269,9 @@ def _read(spark: SparkSession, world: World, text: str, pushdown: str) -> Any:
         return sorted((row.id, row.d) for row in frame.collect())
     except PySparkException as error:
         return Failure(type(error).__name__, _condition_of(error))
+    except Py4JJavaError as error:  # what Java raises itself, Spark hands on as it is
+        causes = re.findall(r"^(?:Caused by: )?[\w.]*\.(\w+(?:Exception|Error))", str(error), re.M)
+        return Failure(causes[-1] if causes else "Java", "")
     except InvalidRequest as error:
         return "refused", str(error)
 

@@ -26,7 +26,7 @@ from strata.trimming import trim_shard
 from tests.unit.test_backfill import SHARD, SPEC, batches_of, manifest, put
 
 NUMBERS = count()
-STRIDE = 9  # of some fifty steps
+STRIDE = 7  # of some forty steps
 COMMIT_BYTES = 4000  # two commits a batch
 Event = Callable[[Stores], object]
 

@@ -45,7 +45,7 @@ def counting(count: list[int]) -> Callable[..., Iterator[object]]:
 
 
 def killed(after: int = 3, days: int = 3) -> Stores:
-    stores = filled(days, part_bytes=1024, row_group_bytes=1024)
+    stores = filled(days, part_bytes=256, row_group_bytes=256)
     with pytest.raises(Stopped):
         compact_shard(stores, "shard", OPTIONS, dying(after), full=True)
     return stores
@@ -65,7 +65,7 @@ def test_what_a_killed_run_has_done_is_not_done_again() -> None:
     (request,) = report.requests
     assert (request.resumed, len(count)) == (3, request.tasks - 3)
     assert snapshot(stores, "shard") == before
-    undisturbed = filled(3, part_bytes=1024, row_group_bytes=1024)
+    undisturbed = filled(3, part_bytes=256, row_group_bytes=256)
     compact_shard(undisturbed, "shard", OPTIONS, full=True)
     assert load(stores).batches == load(undisturbed).batches
     assert load(stores).merging == ()

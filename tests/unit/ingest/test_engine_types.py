@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from strata.ingest.engine import ingest
+from strata.ingest.quarantine import rejected
 from strata.machine import Machine
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import parse_spec
@@ -92,11 +93,9 @@ def test_text_becomes_values_that_readers_see(filled: World) -> None:
 
 
 def test_a_row_with_a_bad_value_is_in_the_quarantine(filled: World) -> None:
-    blob = filled.stores.blob
-    files = [blob.get(i.key) or b"" for i in blob.list("") if "quarantine" in i.key]
-    found = [orjson.loads(line) for file in files for line in file.splitlines()]
+    [batch] = rejected(filled.stores, "s")
 
-    assert {reject["column"]: reject["value"] for reject in found} == BAD
+    assert {row["column_name"]: row["value"] for row in batch.rows} == BAD
 
 
 def test_what_was_read_comes_in_again_from_parquet(filled: World, tmp_path: Path) -> None:

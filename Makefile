@@ -34,7 +34,7 @@ demo-lie: .venv/.runtime ## Inject one wrong statistic and watch soft evaluation
 
 .PHONY: test
 test: .venv/.dev ## Set everything up and pass all tests
-	$(PYTEST) -n 2 --dist loadfile -m "not long"
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m "not long"
 
 .PHONY: up
 up: .venv/.runtime ## Start Airflow with the DAGs and the demo's shards; print its address

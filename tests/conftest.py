@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A busy machine is not a failure: no deadline, and no complaint about slow generation.
@@ -37,3 +38,13 @@ logging.getLogger("py4j").setLevel(logging.WARNING)
 
 # `kill -USR1 PID` shows where every thread of a running test process is.
 faulthandler.register(signal.SIGUSR1, all_threads=True, chain=False)
+
+# Two workers take files in this order: were the longest last, one would end up waiting.
+LONGEST = ("tests/crash/", "tests/spark/test_pushdown.py", "tests/spark/", "tests/dags/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files."""
+    items.sort(key=lambda item: next(
+        (i for i, start in enumerate(LONGEST) if item.nodeid.startswith(start)), len(LONGEST)
+    ))  # fmt: skip

@@ -34,7 +34,7 @@ from strata.store.open import open_stores
 
 SHARD = "planned"
 SHARES = (0.6, 0.25, 0.1, 0.05)  # of the parts, by batch, as a spine has them
-MORE = tuple(Column(n, f"extra_{n}", parse_type("int64")) for n in range(5, 11))
+MORE = tuple(Column(n, f"extra_{n}", parse_type("int64")) for n in range(len(RELATION.columns) + 1, 11))
 WIDE = Relation(0, RELATION.columns + MORE, RELATION.key, RELATION.order)
 
 

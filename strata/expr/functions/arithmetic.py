@@ -62,6 +62,12 @@ def floats(call: Call, corners: Sequence[Bounds], empty: Flags, nan: Flags) -> N
     return Numbers(low, high, empty, nan)
 
 
+def _ends(low: Bounds, high: Bounds) -> tuple[Bounds, ...]:
+    """Return both bounds, or one of them if they are the same single value: a constant's."""
+    same = len(low) == 1 == len(high) and low[0] == high[0]  # not so for NaN
+    return (low,) if same else (low, high)
+
+
 def _corners(op: Operation, pairs: Sequence[Pair]) -> tuple[list[Bounds], Flags]:
     results = [op(a, b) for a, b in pairs]
     return [bounds for bounds, _ in results], reduce(np.logical_or, [over for _, over in results])
@@ -77,7 +83,7 @@ def _monotone(op: Operation, *, falling: bool) -> Callable[..., Spec]:
         empty, nan = a.empty | b.empty, a.nan | b.nan
         if kind.family == "float":
             # All four corners: opposite infinities meet only in the mixed ones.
-            every = [(x, y) for x in (a.low, a.high) for y in (near, far)]
+            every = [(x, y) for x in _ends(a.low, a.high) for y in _ends(near, far)]
             corners, _ = _corners(op, every)
             return strict(args, Outcome(floats(call, corners, empty, nan)))
         low, high = a.low, a.high
@@ -106,7 +112,7 @@ def _multiply(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     a, b = sides(call, args)
     kind = spark_type(call.type)
     empty, nan = a.empty | b.empty, a.nan | b.nan
-    every = [(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+    every = [(x, y) for x in _ends(a.low, a.high) for y in _ends(b.low, b.high)]
     if kind.family == "decimal":
         left, right = (spark_type(arg.type) for arg in call.args)
         if len(str(left.high)) + len(str(right.high)) > 18:
@@ -119,8 +125,9 @@ def _multiply(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     if kind.family == "float":
         # Zero times infinity is met at a corner or lies between two corners of infinite sign.
         for x, y in ((a, b), (b, a)):
-            zero = (x.low <= 0) & (x.high >= 0)
-            nan = nan | (zero & (np.isinf(y.low) | np.isinf(y.high)) & ~empty)
+            infinite = np.isinf(y.low) | np.isinf(y.high)
+            if infinite.any():
+                nan = nan | ((x.low <= 0) & (x.high >= 0) & infinite & ~empty)
         return strict(args, Outcome(floats(call, corners, empty, nan)))
     return whole(call, args, _enclosing(corners, empty), over)
 

@@ -269,20 +269,16 @@ def replace_manifests(
 
 
 def _exchange(old: Batch, replacements: Mapping[str, Batch]) -> Batch:
-    """Return what stands for `old` from now on, in the bounds that it has in the state."""
+    """Return what stands for `old` from now on, in the bounds that it has in the state.
+
+    Those may have moved since the manifest was read: a merge that keeps every part as it is writes
+    the very same manifest again, for a later since or for more of time.
+    """
     new = replacements.get(old.manifest) if old.manifest is not None else None
     if new is None:
         return old
-    new = replace(new, lower=old.lower, upper=old.upper)
-    for name in (
-        "updates",
-        "size_bytes",
-        "since",
-        "diffs_sum",
-        "digest",
-        "retractions",
-        "versions",
-    ):
+    new = replace(new, lower=old.lower, upper=old.upper, since=old.since)
+    for name in ("updates", "size_bytes", "diffs_sum", "digest", "retractions", "versions"):
         if getattr(new, name) != getattr(old, name):
             raise InvalidRequest(
                 "a new manifest must describe the same updates",

@@ -23,7 +23,7 @@ from strata.machine import Machine
 from strata.model.schema import Relation
 from strata.state.state import Batch, State
 from strata.state.transitions import replace_manifests
-from strata.stats import STATS_VERSION, concat, encoded_sizes, union
+from strata.stats import STATS_VERSION, concat, encoded_sizes, row_stream, union
 from strata.stats.wire import PREFIX, ROWS, parse_name
 from strata.store import keys
 from strata.store.interface import Blob
@@ -267,13 +267,7 @@ def _rewritten(
 
 
 def _union(table: pa.Table) -> bytes | None:
-    row = union(stats_columns(table))
-    if row is None:
-        return None
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, row.schema) as writer:
-        writer.write_batch(row)
-    return bytes(sink.getvalue().to_pybytes())
+    return row_stream(union(stats_columns(table)))
 
 
 def _placed(column: pa.ChunkedArray, rows: Sequence[int], values: Sequence[int]) -> pa.Array:

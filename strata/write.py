@@ -27,7 +27,7 @@ from strata.format.weigh import fitting, plain_bytes
 from strata.model.schema import Relation
 from strata.model.spec import StatsSpec
 from strata.state.state import Batch, RunSummary
-from strata.stats import STATS_VERSION, collect, concat, encoded_size, trim, union
+from strata.stats import STATS_VERSION, collect, concat, encoded_size, row_stream, trim, union
 from strata.store import keys
 from strata.store.interface import Blob
 from strata.store.retry import retry
@@ -303,11 +303,5 @@ def _run_summaries(refs: Sequence[PartRef]) -> tuple[RunSummary, ...]:
 
 def _stats_union(parts: Sequence[WrittenPart]) -> bytes | None:
     """Return the union of all statistics as an Arrow IPC stream; None where a part has none."""
-    row = union(concat([part.stats for part in parts], [part.ref.rows for part in parts]))
-    if row is None:
-        return None
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, row.schema) as writer:
-        writer.write_batch(row)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+    stats = concat([part.stats for part in parts], [part.ref.rows for part in parts])
+    return row_stream(union(stats))

@@ -13,7 +13,6 @@ from hashlib import blake2b
 from typing import Any, Final
 
 import orjson
-import pyarrow as pa
 
 from strata.audit.batches import Looked
 from strata.audit.compare import ColumnCount
@@ -24,6 +23,7 @@ from strata.format.manifest import stats_rows
 from strata.model.runner import Runner
 from strata.rollout.basis import basis_of
 from strata.state.state import State
+from strata.stats import row_stream
 from strata.store import keys
 from strata.store.open import Stores
 from strata.store.retry import retry
@@ -74,18 +74,8 @@ def _tasks(stores: Stores, state: State, looked: Sequence[Looked], run: str) -> 
         rows = [] if one.manifest is None else stats_rows(one.manifest)
         for ref, row in zip(one.refs, rows, strict=True):
             yield PartTask(
-                run, state.name, stores.settings, ref, state.relations, _row_bytes(row), keep
+                run, state.name, stores.settings, ref, state.relations, row_stream(row), keep
             )
-
-
-def _row_bytes(row: pa.RecordBatch | None) -> bytes | None:
-    if row is None:
-        return None
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, row.schema) as writer:
-        writer.write_batch(row)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
 
 
 def _sampled(task: PartTask, percent: int) -> bool:

@@ -1,6 +1,7 @@
 """Commands about the rollout of skipping: show, request, approve, reject, step-down, kill."""
 
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +19,7 @@ from strata.cli.context import (
     rows,
     who,
 )
+from strata.machine import Transition
 from strata.model.time import format_time
 from strata.rollout import ladder
 from strata.rollout.basis import basis_of
@@ -69,14 +71,11 @@ def request(
     wanted = to or next_mode(context.machine.load(shard).rollout.mode) or "none"
     share = {"audit": 10, "on": 1}.get(wanted, 0) if percent is None else percent
     settings = context.settings.rollout
-    context.machine.apply(
-        shard,
-        lambda state, now_ms: ladder.ask(
-            state, now_ms, to=wanted, percent=share, who=who(by), reason=reason,
-            settings=settings, clear=clear or (),
-        ),
+    change = partial(
+        ladder.ask, to=wanted, percent=share, who=who(by), reason=reason, settings=settings,
+        clear=clear or (),
     )  # fmt: skip
-    _answer(context, context.machine.load(shard), json)
+    _take(context, shard, change, json)
 
 
 def approve(
@@ -89,13 +88,8 @@ def approve(
     """Take the step that somebody else asked for."""
     context = Context(config)
     settings = context.settings.rollout
-    context.machine.apply(
-        shard,
-        lambda state, now_ms: ladder.approve(
-            state, now_ms, who=who(by), reason=reason, settings=settings
-        ),
-    )
-    _answer(context, context.machine.load(shard), json)
+    change = partial(ladder.approve, who=who(by), reason=reason, settings=settings)
+    _take(context, shard, change, json)
 
 
 def reject(
@@ -106,11 +100,7 @@ def reject(
     json: JsonOption = False,
 ) -> None:
     """Refuse the step that was asked for."""
-    context = Context(config)
-    context.machine.apply(
-        shard, lambda state, now_ms: ladder.reject(state, now_ms, who=who(by), reason=reason)
-    )
-    _answer(context, context.machine.load(shard), json)
+    _take(Context(config), shard, partial(ladder.reject, who=who(by), reason=reason), json)
 
 
 def step_down(
@@ -122,12 +112,8 @@ def step_down(
     json: JsonOption = False,
 ) -> None:
     """Go down at once; nobody has to approve it."""
-    context = Context(config)
-    context.machine.apply(
-        shard,
-        lambda state, now_ms: ladder.step_down(state, now_ms, to=to, who=who(by), reason=reason),
-    )
-    _answer(context, context.machine.load(shard), json)
+    change = partial(ladder.step_down, to=to, who=who(by), reason=reason)
+    _take(Context(config), shard, change, json)
 
 
 def kill(
@@ -150,6 +136,12 @@ def kill(
         "setting": context.settings.rollout.kill,
     }
     answer(document, json, pairs("kill switch", document))
+
+
+def _take(context: Context, shard: str, change: Transition[Any], json: bool) -> None:
+    """Change the rollout of a shard, and show what it is then."""
+    context.machine.apply(shard, change)
+    _answer(context, context.machine.load(shard), json)
 
 
 def _answer(context: Context, state: State, json: bool) -> None:

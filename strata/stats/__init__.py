@@ -2,7 +2,7 @@
 
 from strata.stats.collect import collect
 from strata.stats.size import encoded_size, encoded_sizes
-from strata.stats.table import concat, union
+from strata.stats.table import concat, row_stream, union
 from strata.stats.trim import TrimReport, trim, trim_table
 from strata.stats.wire import STATS_VERSION
 
@@ -13,6 +13,7 @@ __all__ = [
     "concat",
     "encoded_size",
     "encoded_sizes",
+    "row_stream",
     "trim",
     "trim_table",
     "union",

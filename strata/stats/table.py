@@ -92,3 +92,13 @@ def widens(old: pa.DataType, new: pa.DataType) -> bool:
     floats = pa.types.is_float32(old) and pa.types.is_float64(new)
     decimals = pa.types.is_decimal(old) and pa.types.is_decimal(new) and old.scale == new.scale
     return old == new or bool(integers or floats or decimals)
+
+
+def row_stream(row: pa.RecordBatch | None) -> bytes | None:
+    """Return a row of statistics as an Arrow IPC stream, as states and tasks carry it."""
+    if row is None:
+        return None
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, row.schema) as writer:
+        writer.write_batch(row)
+    return bytes(sink.getvalue().to_pybytes())

@@ -19,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
@@ -236,12 +237,8 @@ class S3Blob:
 
     def _abort(self, which: dict[str, str]) -> None:
         """Give an upload up; what cannot be given up now goes with `purge`."""
-        try:
+        with suppress(client_error(), *boto_errors()):
             self._call("abort_multipart_upload", **which)
-        except client_error():
-            pass
-        except boto_errors():
-            pass
 
     def _settled(self, write: Callable[[], bool]) -> bool:
         """Return `write()`, tried again after a conflict (409): writers met, and none was told."""

@@ -29,7 +29,7 @@ _NUMBERS: Final = count()
 
 
 class MissingError(Exception):
-    """No SeaweedFS is installed that could be started."""
+    """No SeaweedFS is installed. One that is there and does not start is a failure."""
 
 
 def fresh_prefix() -> str:
@@ -51,7 +51,10 @@ def client(endpoint: str) -> Any:
 
 @cache
 def server() -> str:
-    """Return the endpoint of the server, which is started at the first call."""
+    """Return the endpoint of the server, which is started at the first call.
+
+    Raises: MissingError; RuntimeError with the end of its log.
+    """
     program = _program()
     folder = Path(tempfile.mkdtemp(prefix="strata-seaweed-"))
     credentials = {
@@ -67,6 +70,8 @@ def server() -> str:
             str(program), "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}",
             f"-master.port={master}", f"-volume.port={volume}", "-filer", f"-filer.port={filer}",
             "-s3", f"-s3.port={s3}", f"-s3.config={folder / 's3.json'}", "-volume.max=20",
+            # services on fixed ports, which another program may have
+            "-s3.port.iceberg=0", "-s3.port.lance=0",
             "-master.volumeSizeLimitMB=256", "-master.telemetry=false",
         ]  # fmt: skip
         with (folder / "log").open("wb") as log:
@@ -77,7 +82,7 @@ def server() -> str:
         if _answers(endpoint, process):
             return endpoint
         _stop(process, None, os.getpid())
-    raise MissingError((folder / "log").read_text(errors="replace")[-2000:])
+    raise RuntimeError((folder / "log").read_text(errors="replace")[-2000:])
 
 
 def _program() -> Path:

@@ -1,9 +1,7 @@
 """The landing folder: which files there are, what time each is of, and their bytes.
 
-A file belongs to the time that its path carries, which is the first one found below the source
-folder: `2013-01-31.csv`, `20130131T05.jsonl`, `date=2013-01-31/hour=05/x.parquet`,
-`year=2013/month=01/day=31/x.csv`, `2013/01/31/05/x.csv`. A declared path may also hold strftime
-directives (`landing/%Y/%m/%d/*.csv`), which then say where the time stands.
+A file belongs to the time that its path carries, as `path_time` finds it or as the declared path
+says with strftime directives (`landing/%Y/%m/%d/*.csv`).
 
 Files whose name begins with `_` or `.` are markers of other tools and are passed over, and so
 are folders called so.
@@ -11,10 +9,8 @@ are folders called so.
 
 import lzma
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -22,35 +18,12 @@ from typing import Final
 import pyarrow as pa
 
 from strata.errors import InvalidRequest, Unavailable
+from strata.ingest.path_time import milliseconds, path_time, split_pattern
 
 PACKINGS: Final = {
     ".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4",
 }  # fmt: skip
 CHUNK_BYTES: Final = 1 << 20
-GLOB: Final = "*?["
-
-_CLOCK: Final = r"(?:(?:[T_ /-]|[/_-]?hour=)(?P<hour>\d{2})(?:[:-]?(?P<minute>\d{2}))?(?!\d))?"
-_DATES: Final = (
-    r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})",
-    r"year=(?P<year>\d{4})/month=(?P<month>\d{1,2})/day=(?P<day>\d{1,2})",
-    r"(?P<year>\d{4})/(?P<month>\d{2})/(?P<day>\d{2})",
-)
-_COMPACT: Final = (
-    r"(?<!\d)(?P<year>\d{4})(?P<month>\d{2})(?P<day>\d{2})"
-    r"(?:[T_-]?(?P<hour>\d{2})(?P<minute>\d{2})?(?:\d{2})?|/hour=(?P<hours>\d{2}))?(?!\d)"
-)
-PATH_TIMES: Final = (
-    *(re.compile(rf"(?<!\d){date}(?!\d){_CLOCK}") for date in _DATES),
-    re.compile(_COMPACT),
-)
-DIRECTIVES: Final = {
-    "%Y": r"(?P<year>\d{4})",
-    "%m": r"(?P<month>\d{2})",
-    "%d": r"(?P<day>\d{2})",
-    "%H": r"(?P<hour>\d{2})",
-    "%M": r"(?P<minute>\d{2})",
-    "%%": "%",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,21 +89,6 @@ def landing_root(root: str) -> Path:
             "the landing root must be a local folder", root=root, cure="file:///folder or /folder"
         )
     return Path(rest if has_scheme else root).expanduser().resolve()
-
-
-def path_time(relative: str) -> int | None:
-    """Return the first time that a path carries, in milliseconds; None if there is none.
-
-    >>> path_time("date=2013-01-31/hour=05/x.csv") == path_time("20130131T05.csv")
-    True
-    >>> path_time("part-00000.csv") is None
-    True
-    """
-    for pattern in PATH_TIMES:
-        for match in pattern.finditer(relative):
-            if (time_ms := _milliseconds(match.groupdict())) is not None:
-                return time_ms
-    return None
 
 
 def fingerprint(file: SourceFile) -> str:
@@ -202,7 +160,7 @@ def _packing(file: SourceFile) -> str | None:
 
 def _timed(base: Path, declared: str) -> Iterator[tuple[Path, int]]:
     """Yield the files of one declared path with their times."""
-    plain, pattern = _split_pattern(declared)
+    plain, pattern = split_pattern(declared)
     start = base / plain
     if not start.exists():
         raise InvalidRequest(
@@ -217,7 +175,7 @@ def _timed(base: Path, declared: str) -> Iterator[tuple[Path, int]]:
             continue
         else:
             named = match.groupdict()
-            time_ms = _milliseconds(named) if named else path_time(relative)
+            time_ms = milliseconds(named) if named else path_time(relative)
         if time_ms is None:
             raise InvalidRequest(
                 "no time in the path of a source file",
@@ -225,59 +183,6 @@ def _timed(base: Path, declared: str) -> Iterator[tuple[Path, int]]:
                 cure="a date in the name, as in 2013-01-31.csv, or name the files with --from",
             )
         yield file, time_ms
-
-
-def _split_pattern(declared: str) -> tuple[str, re.Pattern[str] | None]:
-    """Return the plain folder in front of a pattern, and the pattern for what is below it."""
-    parts = PurePosixPath(declared).parts
-    special = [n for n, part in enumerate(parts) if "%" in part or any(c in part for c in GLOB)]
-    if not special:
-        return declared, None
-    below = "/".join(parts[special[0] :])
-    tokens = re.split(r"(%.|\*\*/|\*|\?)", below)
-    text = "".join(_pattern_token(token, declared, n) for n, token in enumerate(tokens))
-    return "/".join(parts[: special[0]]), re.compile(_once(text))
-
-
-def _pattern_token(token: str, declared: str, number: int) -> str:
-    if number % 2 == 0:
-        return re.escape(token)
-    wild = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
-    if token in wild:
-        return wild[token]
-    if token not in DIRECTIVES:
-        raise InvalidRequest(
-            "unknown directive in a source path",
-            path=declared, directive=token, cure=f"one of {' '.join(DIRECTIVES)}",
-        )  # fmt: skip
-    return DIRECTIVES[token]
-
-
-def _once(pattern: str) -> str:
-    """Make a directive that comes again repeat what it was the first time (`%Y/%Y-%m`)."""
-    seen: set[str] = set()
-
-    def replace(match: re.Match[str]) -> str:
-        name = match[1]
-        if name in seen:
-            return f"(?P={name})"
-        seen.add(name)
-        return match[0]
-
-    return re.sub(r"\(\?P<(\w+)>\\d\{\d\}\)", replace, pattern)
-
-
-def _milliseconds(named: dict[str, str | None]) -> int | None:
-    fields = {name: int(text) for name, text in named.items() if text is not None}
-    hour = fields.get("hour", fields.get("hours", 0))
-    try:
-        moment = datetime(
-            fields["year"], fields.get("month", 1), fields.get("day", 1),
-            hour, fields.get("minute", 0), tzinfo=UTC,
-        )  # fmt: skip
-    except ValueError:  # digits that are no date: a number that only looks like one
-        return None
-    return int(moment.timestamp()) * 1000
 
 
 def _walk(start: Path) -> Iterator[Path]:

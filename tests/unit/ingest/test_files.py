@@ -10,9 +10,9 @@ from strata.ingest.files import (
     files_at,
     files_by_time,
     fingerprint,
-    path_time,
     read_bytes,
 )
+from strata.ingest.path_time import path_time
 from strata.model.time import parse_time
 
 
@@ -42,6 +42,9 @@ def fill(root: Path, *names: str) -> None:
         ("2013/01/31/05/x.csv", "2013-01-31T05:00"),
         ("date=2013-01-31/part-20140101.csv", "2013-01-31"),
         ("v12345678/2013-01-31.csv", "2013-01-31"),
+        ("2013-01-31_2013-02-01.csv", "2013-01-31"),
+        ("2013-01-31-2013-02-01.csv", "2013-01-31"),
+        ("2013010177/2013-01-31.csv", "2013-01-31"),
     ],
 )
 def test_a_path_carries_the_time(path: str, time: str) -> None:
@@ -53,6 +56,28 @@ def test_a_path_carries_the_time(path: str, time: str) -> None:
 )
 def test_digits_that_are_no_date_are_no_time(path: str) -> None:
     assert path_time(path) is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["1970-04-01/30/x.csv", "1970-04-01/30/1970-04-02.csv", "1970/04/01/24/x.csv",
+     "date=1970-04-01/hour=30/x.csv", "1970-04-01-99.csv", "1970-04-01/12-70.csv",
+     "19700401_9934.csv"],
+)  # fmt: skip
+def test_what_stands_like_an_hour_and_is_none_is_refused(path: str, tmp_path: Path) -> None:
+    fill(tmp_path, f"in/{path}")
+
+    with pytest.raises(InvalidRequest, match="stands like an hour") as error:
+        files_by_time(str(tmp_path), ["in"])
+    assert error.value.details["path"] == path
+
+
+def test_a_declared_path_says_that_digits_are_no_hour(tmp_path: Path) -> None:
+    fill(tmp_path, "in/1970-04-01/30/x.csv", "in/1970-04-01/05/x.csv")
+
+    found = files_by_time(str(tmp_path), ["in/%Y-%m-%d/*/*.csv"])
+
+    assert {f.time_ms for f in found} == {parse_time("1970-04-01")}
 
 
 def test_files_come_by_time_and_markers_are_passed_over(tmp_path: Path) -> None:

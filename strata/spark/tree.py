@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from py4j.java_gateway import JavaObject
@@ -72,7 +72,12 @@ class Condition:
 
 def empty_frame(spark: SparkSession, relation: Relation) -> DataFrame:
     """Return a DataFrame without rows that has the relation's columns, by name."""
-    ddl = ", ".join(f"`{c.name.replace('`', '``')}` {spark_type(c.type)}" for c in relation.columns)
+    columns = (f"`{c.name.replace('`', '``')}` {spark_type(c.type)}" for c in relation.columns)
+    return _empty(spark, ", ".join(columns))
+
+
+@lru_cache(maxsize=32)  # making one takes as long as analysing a filter on it
+def _empty(spark: SparkSession, ddl: str) -> DataFrame:
     return spark.createDataFrame([], ddl)
 
 

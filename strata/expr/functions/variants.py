@@ -159,7 +159,8 @@ def _from_numbers(source: Numbers, kind: SparkType) -> tuple[Numbers, Flags]:
 def _is_variant_null(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     values = args[0].values
     inside = values.inside if isinstance(values, Variant) else None
-    return Spec(Bools(YES if inside is None else inside.null, YES), NO, args[0].fail)
+    some = either(occupied(values), args[0].null)  # a null is no JSON null
+    return Spec(Bools(some if inside is None else inside.null, some), NO, args[0].fail)
 
 
 def _json_object_keys(call: Call, args: Sequence[Spec], context: Context) -> Spec:

@@ -6,7 +6,8 @@ from functools import partial
 from strata.audit.verdict import Verdict
 from strata.errors import StrataError
 from strata.machine import Machine
-from strata.rollout.ladder import SKIPPING, step_down
+from strata.rollout.ladder import step_down
+from strata.rollout.obey import SKIPPING
 
 
 def guilty_functions(verdicts: Iterable[Verdict]) -> tuple[str, ...]:

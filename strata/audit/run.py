@@ -36,7 +36,8 @@ from strata.model.runner import Runner
 from strata.model.settings import RolloutSettings
 from strata.model.time import format_time
 from strata.rollout.evidence import Counts
-from strata.rollout.ladder import SKIPPING, record
+from strata.rollout.ladder import record
+from strata.rollout.obey import SKIPPING
 from strata.state.state import State
 from strata.store import keys
 from strata.store.open import Stores

@@ -74,7 +74,7 @@ class StatsSpec:
 
 @dataclass(frozen=True, slots=True)
 class RolloutSpec:
-    """The filter mode that a new shard starts in."""
+    """The filter mode that a new shard starts in: `off` or `soft`; see `strata.state.rollout`."""
 
     mode: str = "off"  # one of MODES
     audit_percent: int = 0  # share of skipped parts that is fetched and checked all the same

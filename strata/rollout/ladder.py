@@ -18,12 +18,12 @@ from strata.model.settings import RolloutSettings
 from strata.rollout.basis import basis_of
 from strata.rollout.evidence import Counts, add
 from strata.rollout.gates import LADDER, gates, next_mode, unmet
+from strata.rollout.obey import SKIPPING, is_approved
 from strata.state.rollout import Tripped, noted, record_verdicts
 from strata.state.state import Evidence, Happened, Mode, Request, Rollout, State
 from strata.state.step import step
 
 DAY_MS: Final = 86_400_000
-SKIPPING: Final = ("audit", "on")  # modes in which readers leave parts out
 NOBODY: Final = "nobody"
 
 
@@ -159,8 +159,9 @@ def record(  # noqa: PLR0913  these are the fields of one record
         return record_verdicts(state, now_ms, key=key, mismatch=mismatch, quarantine=quarantine)
     basis = basis_of(state)
     rollout = _lapsed(state.rollout, now_ms)
-    if rollout.mode in SKIPPING and rollout.basis not in ("", basis):
-        reason = f"the code that decides changed from {rollout.basis} to {basis}"
+    if rollout.mode in SKIPPING and not is_approved(state):
+        before = rollout.basis or "none that anybody approved"
+        reason = f"the code that decides changed from {before} to {basis}"
         rollout = _lowered(rollout, now_ms, "soft", "validate", reason, what="reset")
     for_step = rollout.mode == "audit" and counts.percent >= settings.on_percent
     seen = add(rollout.evidence, counts, now_ms, basis, counts_for_step=for_step)

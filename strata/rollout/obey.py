@@ -1,19 +1,28 @@
 """What a reader asks at plan time: whether this code may leave parts out now."""
 
+from typing import Final
+
 from strata.rollout.basis import basis_of
 from strata.rollout.kill import is_killed
+from strata.state.rollout import BY_HAND
 from strata.state.state import Mode, State
 from strata.store.open import Stores
 
-SKIPPING = ("audit", "on")
+SKIPPING: Final = ("audit", "on")  # modes in which readers leave parts out
 
 
 def mode_of(state: State) -> Mode:
-    """Return the mode that holds for this code: what was approved for other code is `soft`."""
-    rollout = state.rollout
-    if rollout.mode in SKIPPING and rollout.basis not in ("", basis_of(state)):
-        return "soft"
-    return rollout.mode
+    """Return the mode that holds for this code: what was approved for other code is `soft`.
+
+    So is what nobody approved: no mode in which parts are left out holds by declaration.
+    """
+    mode = state.rollout.mode
+    return "soft" if mode in SKIPPING and not is_approved(state) else mode
+
+
+def is_approved(state: State) -> bool:
+    """Return whether the mode was approved for this code, or set by hand; see `set_rollout`."""
+    return state.rollout.basis in (BY_HAND, basis_of(state))
 
 
 def obeyed(stores: Stores, chosen: str, *, kill: bool) -> str:

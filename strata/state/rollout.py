@@ -3,7 +3,8 @@
 off -> soft -> audit -> on      a step up, on request and with approval: `strata.rollout.ladder`
 any -> off                      by itself, when one verdict is a mismatch (`trip`)
 
-`set_rollout` is the bare switch that asks for no evidence: for shards that are set up by hand.
+What a shard's declaration says of it is where it starts, and no more: `begun`. `set_rollout` is the
+bare switch that asks for no evidence, for tests and repairs in Python; the history names it.
 """
 
 from collections.abc import Collection
@@ -11,13 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from strata.errors import InvalidRequest
-from strata.model.spec import MODES
+from strata.model.spec import MODES, RolloutSpec
 from strata.state.state import Evidence, Happened, Mode, Rollout, RolloutEntry, State
 from strata.state.step import step
 
 ACTIVE: Final = ("soft", "audit", "on")
 VERDICTS_MAX: Final = 32  # tables remembered in the state; all of them stay in the blob store
 ENTRIES_MAX: Final = 32  # lines of history in the state
+BY_HAND: Final = "set by hand"  # the basis of a mode that no evidence led to
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,20 @@ class Tripped:
     mode_before: Mode
     mode_after: Mode
     quarantine: tuple[str, ...]  # all of it, sorted
+
+
+def begun(declared: RolloutSpec, now_ms: int) -> Rollout:
+    """Return the rollout of a new shard: as declared, but no higher than `soft`.
+
+    Readers skip after evidence and approval only; a declaration is neither. The history tells of a
+    higher mode that was declared.
+    """
+    mode, percent = cast(Mode, declared.mode), declared.audit_percent
+    if mode in ("off", "soft"):
+        return Rollout(mode, percent, now_ms, "create", "as declared")
+    reason = f"declared as {mode}: a shard begins in soft, evidence and approvals lead on"
+    blank = Rollout("soft", 0, now_ms, "create", reason)
+    return noted(blank, now_ms, "declared", after="soft", percent=0, who="create", reason=reason)
 
 
 def set_rollout(  # noqa: PLR0913  these are the fields of one request
@@ -55,10 +71,15 @@ def set_rollout(  # noqa: PLR0913  these are the fields of one request
     kept = state.rollout.quarantine if quarantine is None else tuple(sorted(set(quarantine)))
     new = replace(
         state.rollout, mode=cast(Mode, mode), audit_percent=percent, changed_ms=now_ms,
-        changed_by=who, reason=reason, quarantine=kept, basis="",
+        changed_by=who, reason=reason, quarantine=kept, basis=BY_HAND,
     )  # fmt: skip
     if replace(new, changed_ms=state.rollout.changed_ms) == state.rollout:
         return state, state.rollout
+    told = noted(
+        state.rollout, now_ms, "set by hand", after=new.mode, percent=percent, who=who,
+        reason=reason,
+    )  # fmt: skip
+    new = replace(new, entries=told.entries)
     return step(state, now_ms, rollout=new), new
 
 

@@ -16,8 +16,9 @@ from strata.model.time import MIN_TIME
 
 Mode = Literal["off", "soft", "audit", "on"]
 Happened = Literal[
-    "requested", "approved", "rejected", "lapsed", "stepped down", "tripped", "reset"
-]
+    "declared", "requested", "approved", "rejected", "lapsed", "stepped down", "tripped", "reset",
+    "set by hand",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +214,7 @@ class Rollout:
     changed_by: str = ""
     reason: str = ""
     quarantine: tuple[str, ...] = ()  # column ids ("5"), functions or part keys that lied
-    basis: str = ""  # the code that this step was approved for; empty: it was set without evidence
+    basis: str = ""  # the code that this step was approved for; empty: nobody approved any
     request: Request | None = None
     evidence: Evidence = field(default_factory=Evidence)
     entries: tuple[RolloutEntry, ...] = ()  # the last ones, newest last

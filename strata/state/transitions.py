@@ -9,7 +9,7 @@ Holds are in `holds`, the rollout switch in `rollout`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from strata.errors import Conflict, Fenced, InvalidRequest
 from strata.model.schema import Relation
@@ -18,8 +18,9 @@ from strata.model.time import MAX_TIME, MIN_TIME
 from strata.state import spine as spines
 from strata.state.generations import check_writer
 from strata.state.holds import live_holds
+from strata.state.rollout import begun
 from strata.state.spine import Applied, MergeResult, NotApplied
-from strata.state.state import Batch, Commit, Consumed, Mode, Rollout, State
+from strata.state.state import Batch, Commit, Consumed, State
 from strata.state.step import check_alive, step
 from strata.store.keys import generation_of
 
@@ -57,11 +58,10 @@ class Advanced:
 def create(spec: ShardSpec, now_ms: int) -> State:
     """Return the first state of a new shard: empty, readable nowhere, writable from MIN_TIME."""
     relation: Relation = spec.relation()
-    mode, percent = cast(Mode, spec.rollout.mode), spec.rollout.audit_percent
-    rollout = Rollout(mode, percent, now_ms, "create", "as declared")
     return State(
-        FIRST_SEQNO, now_ms, spec, (relation,), rollout=rollout, generation_ms=max(now_ms, 1)
-    )
+        FIRST_SEQNO, now_ms, spec, (relation,), rollout=begun(spec.rollout, now_ms),
+        generation_ms=max(now_ms, 1),
+    )  # fmt: skip
 
 
 def append(  # noqa: PLR0913  these are the fields of one request

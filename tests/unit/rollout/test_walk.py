@@ -16,12 +16,14 @@ from strata.expr.filter import Filter
 from strata.format.manifest import PartRef
 from strata.machine import Machine
 from strata.model.settings import RolloutSettings, StoreSettings
+from strata.model.spec import RolloutSpec
 from strata.plan import ReadPlan, plan_read
 from strata.rollout import ladder
 from strata.rollout.basis import basis_of
 from strata.rollout.kill import KEY, throw
 from strata.rollout.ladder import DAY_MS
-from strata.state.state import State
+from strata.rollout.obey import mode_of
+from strata.state.state import Mode, State
 from strata.state.step import successor
 from strata.store.interface import Versioned
 from tests.audited import ID, WHERE, World, lie, world_in
@@ -124,11 +126,11 @@ def test_from_off_to_on_and_back_by_one_lie(
         step(world, "audit", 40)
 
 
-def stand(world: World, basis: str) -> None:
-    """Put the shard into `on`, as if it had been approved for some code."""
+def stand(world: World, basis: str, mode: Mode = "on") -> None:
+    """Put the shard into a mode, as if it had been approved for some code."""
 
     def move(state: State, now_ms: int) -> tuple[State, None]:
-        new = replace(state.rollout, mode="on", audit_percent=1, basis=basis)
+        new = replace(state.rollout, mode=mode, audit_percent=1, basis=basis)
         return successor(state, now_ms, rollout=new), None
 
     Machine(world.stores).apply(NAME, move)
@@ -161,6 +163,30 @@ def test_what_was_approved_for_other_code_does_not_skip(
     assert read(world, mode="on").parts_skipped > 0  # whoever asks for it gets it
     validate()
     assert world.state.rollout.mode == "soft"
+
+
+@pytest.mark.parametrize("mode", ["audit", "on"])
+def test_a_mode_that_nobody_approved_does_not_skip(
+    world: World, validate: Callable[..., None], mode: Mode
+) -> None:
+    """As a declaration could set it before 2026-11; it has no basis."""
+    stand(world, "", mode)
+    assert (read(world).mode, read(world).parts_skipped) == ("soft", 0)
+    validate()
+    entry = world.state.rollout.entries[-1]
+    assert (world.state.rollout.mode, entry.what) == ("soft", "reset")
+    assert "none that anybody approved" in entry.reason
+
+
+@pytest.mark.parametrize("mode", ["audit", "on"])
+def test_a_declaration_cannot_let_readers_skip(world: World, mode: str) -> None:
+    declared = replace(world.state.spec, name="other", rollout=RolloutSpec(mode, 1))
+    state = Machine(world.stores).create(declared)
+    assert (state.rollout.mode, mode_of(state)) == ("soft", "soft")
+    with pytest.raises(InvalidRequest, match="not enough evidence"):
+        ladder.ask(
+            state, DAY_MS, to="audit", percent=10, who="ann", reason="x", settings=GATES
+        )  # fmt: skip
 
 
 def test_a_check_that_cannot_be_made_is_no_evidence(world: World) -> None:

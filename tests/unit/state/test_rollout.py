@@ -19,6 +19,7 @@ def test_a_step_records_who_when_and_why() -> None:
     assert (rollout.mode, rollout.audit_percent, rollout.changed_ms) == ("audit", 10, 2000)
     assert (rollout.changed_by, rollout.reason) == ("ann", "3000 clean")
     assert state.seqno == NEW.seqno + 1
+    assert [(e.what, e.after, e.by) for e in rollout.entries] == [("set by hand", "audit", "ann")]
     again, _ = set_rollout(state, 3000, mode="audit", percent=10, who="ann", reason="3000 clean")
     assert again is state
 

@@ -57,6 +57,15 @@ def test_a_new_shard_is_empty_and_as_declared() -> None:
     assert state.batches == ()
 
 
+@pytest.mark.parametrize("mode", ["audit", "on"])
+def test_no_declaration_leads_past_soft_and_the_history_says_so(mode: str) -> None:
+    rollout = create(spec(rollout={"mode": mode, "audit_percent": 1}), 1000).rollout
+    assert (rollout.mode, rollout.audit_percent, rollout.basis) == ("soft", 0, "")
+    [entry] = rollout.entries
+    assert (entry.what, entry.after, entry.by) == ("declared", "soft", "create")
+    assert f"declared as {mode}" in entry.reason == rollout.reason
+
+
 def test_an_append_is_one_commit() -> None:
     state, appended = append(
         NEW, 2000, token="a", lower=0, upper=10, batch=batch(0, 10, 5), rejected=2

@@ -18,6 +18,7 @@ from strata.fetch import source_of
 from strata.format.columns import D, T, child
 from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.format.view import to_view
+from strata.hold import held_state, kept_while
 from strata.machine import Machine
 from strata.model.settings import ReadSettings
 from strata.model.time import MIN_TIME, format_time
@@ -128,9 +129,10 @@ def listen(
     while True:
         state = Machine(stores).load(name)
         if state.upper > lower:
+            state = held_state(stores, name, settings)
             stretch = plan_changes(stores, state, lower)
             rows = changes(stores, state, stretch, columns=columns, settings=settings)
-            yield stretch, rows
+            yield stretch, kept_while(stores, state, settings, "listen", rows)
             lower = stretch.upper
         else:
             wait()

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from strata.changes import Stretch, listen
 from strata.expr.filter import Filter
+from strata.hold import held_state, kept_while
 from strata.machine import Machine
 from strata.model.schema import Relation
 from strata.model.settings import ReadSettings, Settings
@@ -65,13 +66,11 @@ class Shard:
         columns: Sequence[str] | None = None,
         consolidate: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the snapshot at `as_of` as record batches: columns by name, then t and d."""
-        state = self.state()
-        plan = plan_read(self.stores, state, as_of=as_of)
-        yield from scan(
-            self.stores, state, plan, columns=columns, consolidate=consolidate,
-            settings=self.settings,
-        )  # fmt: skip
+        """Yield the snapshot at `as_of` as record batches: columns by name, then t and d.
+
+        What was planned stays stored until the last one is given out, or nobody wants more.
+        """
+        yield from self._planned(as_of, columns, consolidate)[1]
 
     def stream(
         self,
@@ -86,14 +85,20 @@ class Shard:
         Raises: InvalidRequest at once. What goes wrong later passes through Arrow and comes as
         `pyarrow.ArrowInvalid`, with the text of the error.
         """
-        state = self.state()
+        return pa.RecordBatchReader.from_batches(*self._planned(as_of, columns, consolidate))
+
+    def _planned(
+        self, as_of: int | None, columns: Sequence[str] | None, consolidate: bool
+    ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """Return the rows of a read that is planned now, and their schema."""
+        state = held_state(self.stores, self.name, self.settings)
         plan = plan_read(self.stores, state, as_of=as_of)
-        schema = scan_schema(state.relation, columns)
         rows = scan(
             self.stores, state, plan, columns=columns, consolidate=consolidate,
             settings=self.settings,
         )  # fmt: skip
-        return pa.RecordBatchReader.from_batches(schema, rows)
+        kept = kept_while(self.stores, state, self.settings, "scan", rows)
+        return scan_schema(state.relation, columns), kept
 
     def listen(
         self,

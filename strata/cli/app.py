@@ -14,6 +14,7 @@ from strata.cli import (
     doctor,
     filters,
     gc,
+    holds,
     maintain,
     quarantine,
     reading,
@@ -38,6 +39,7 @@ maintain.register(app)
 schema.register(app)
 collections.register(app)
 gc.register(app)
+holds.register(app)
 rollout.register(app)
 quarantine.register(app)
 

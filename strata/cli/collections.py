@@ -5,7 +5,17 @@ from typing import Annotated
 
 import typer
 
-from strata.cli.context import ConfigOption, Context, JsonOption, ShardArgument, answer, pairs, rows
+from strata.cli.context import (
+    ConfigOption,
+    Context,
+    JsonOption,
+    ShardArgument,
+    answer,
+    pairs,
+    rows,
+    who,
+)
+from strata.cli.noted import noted
 from strata.cli.reading import chosen_names, write_rows
 from strata.collections import (
     create_collections,
@@ -14,6 +24,7 @@ from strata.collections import (
     planned_collection,
     scan_collection,
 )
+from strata.hold import reading
 from strata.model.time import format_time, parse_time
 from strata.read import scan_schema
 
@@ -24,7 +35,7 @@ Name = Annotated[str, typer.Argument(help="Name of the collection.", metavar="CO
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
     group = typer.Typer(help="Many small collections in one shard.", no_args_is_help=True)
-    group.command("create")(create)
+    group.command("create")(noted("collection create")(create))
     group.command("list")(show)
     group.command("read")(read)
     app.add_typer(group, name="collection")
@@ -90,16 +101,16 @@ def read(
 ) -> None:
     """Read one collection; parts that hold nothing of it are not touched."""
     context = Context(config)
-    state = context.machine.load(shard)
-    chosen = chosen_names(state, columns)
-    wanted = planned_collection(
-        context.stores, state, name,
-        as_of=None if as_of is None else parse_time(as_of), kill=context.settings.rollout.kill,
-    )  # fmt: skip
-    batches = scan_collection(
-        context.stores, state, wanted, columns=chosen, consolidate=consolidate
-    )
-    count = write_rows(batches, scan_schema(state.relation, chosen), out)
+    with reading(context.stores, shard, context.settings.read, f"read-{who(None)}") as state:
+        chosen = chosen_names(state, columns)
+        wanted = planned_collection(
+            context.stores, state, name,
+            as_of=None if as_of is None else parse_time(as_of), kill=context.settings.rollout.kill,
+        )  # fmt: skip
+        batches = scan_collection(
+            context.stores, state, wanted, columns=chosen, consolidate=consolidate
+        )
+        count = write_rows(batches, scan_schema(state.relation, chosen), out)
     document = {
         "collection": name, "rows": count, "as_of": wanted.plan.as_of,
         "parts_fetched": wanted.plan.parts_fetched, "parts_total": wanted.parts_total,

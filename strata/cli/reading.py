@@ -9,8 +9,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 
-from strata.cli.context import ConfigOption, Context, JsonOption, ShardArgument, answer, progress
+from strata.cli.context import (
+    ConfigOption,
+    Context,
+    JsonOption,
+    ShardArgument,
+    answer,
+    progress,
+    who,
+)
+from strata.cli.noted import noted
 from strata.errors import InvalidRequest
+from strata.hold import reading
 from strata.ingest.engine import ingest as ingest_files
 from strata.model.runner import threads
 from strata.model.time import parse_time
@@ -22,7 +32,7 @@ TASKS = 2  # files are parsed and encoded by so many threads
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
-    app.command("ingest")(ingest)
+    app.command("ingest")(noted("ingest")(ingest))
     app.command("read")(read)
 
 
@@ -102,29 +112,41 @@ def read(
     if receipt is not None and where is None:
         raise InvalidRequest("a read without a filter decides nothing", cure="give --where")
     context = Context(config)
-    state = context.machine.load(shard)
-    chosen = chosen_names(state, columns)
     at = None if as_of is None else parse_time(as_of)
-    if where is None:
-        plan = plan_read(
-            context.stores, state, as_of=at, mode=pushdown, kill=context.settings.rollout.kill
-        )
-        batches = scan(
-            context.stores, state, plan, columns=chosen, consolidate=consolidate,
-            settings=context.settings.read,
-        )  # fmt: skip
-        rows = write_rows(batches, scan_schema(state.relation, chosen), out)
-        answer(_document(plan, rows, out), json)
-        return
-    from strata.cli.spark import read_filtered
+    with reading(context.stores, shard, context.settings.read, f"read-{who(None)}") as state:
+        chosen = chosen_names(state, columns)
+        if where is None:
+            answer(_read_all(context, state, at, chosen, consolidate, pushdown, out), json)
+            return
+        from strata.cli.spark import read_filtered
 
-    plan, table = read_filtered(
-        context, state, where, as_of=at, columns=chosen, consolidate=consolidate,
-        mode=pushdown, now=None if now is None else parse_time(now) * 1000,
-        receipt=receipt,
-    )  # fmt: skip
+        plan, table = read_filtered(
+            context, state, where, as_of=at, columns=chosen, consolidate=consolidate,
+            mode=pushdown, now=None if now is None else parse_time(now) * 1000,
+            receipt=receipt,
+        )  # fmt: skip
     rows = write_rows(iter(table.to_batches()), table.schema, out)
     answer(_document(plan, rows, out), json)
+
+
+def _read_all(
+    context: Context,
+    state: State,
+    as_of: int | None,
+    columns: list[str] | None,
+    consolidate: bool,
+    mode: str | None,
+    out: Path | None,
+) -> dict[str, object]:
+    """Write the rows of a read without a filter to `out`, and return the answer."""
+    plan = plan_read(
+        context.stores, state, as_of=as_of, mode=mode, kill=context.settings.rollout.kill
+    )
+    batches = scan(
+        context.stores, state, plan, columns=columns, consolidate=consolidate,
+        settings=context.settings.read,
+    )  # fmt: skip
+    return _document(plan, write_rows(batches, scan_schema(state.relation, columns), out), out)
 
 
 def chosen_names(state: State, columns: str | None) -> list[str] | None:

@@ -48,7 +48,7 @@ class ReadSettings:
 
     fetchers: int = 4  # parts fetched and decoded at the same time, by each task; 1: one by one
     ahead_bytes: int = 64 * 1024 * 1024  # stored bytes of the parts that are under way
-    hold_ms: int = 4 * 3_600_000  # what a read through Spark planned stays stored so long; 0: no
+    hold_ms: int = 4 * 3_600_000  # what a read planned stays stored so long, or longer; 0: no
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ class ValidateSettings:
     """How soft evaluation reports."""
 
     report_dir: str = ".strata/report"  # Data Docs site and summary files
+    report_url: str = ""  # s3://bucket/prefix?endpoint=…: the report goes there as well
     max_failed_rows: int = 20  # failed lines shown in the report; all are in the verdict table
     used_filters: int = 20  # filters of readers that are evaluated beside the registered ones
     format_percent: int = 100  # share of the parts whose format a run checks

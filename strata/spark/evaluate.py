@@ -18,9 +18,10 @@ from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.expr.filter import Filter
 from strata.filters import RegisteredFilter
 from strata.format.manifest import PartRef
-from strata.machine import Machine
+from strata.hold import reading
 from strata.model.schema import Relation
-from strata.model.settings import StoreSettings
+from strata.model.settings import ReadSettings, StoreSettings
+from strata.read import DEFAULTS
 from strata.receipts import keep_receipt
 from strata.spark.catalyst import referenced
 from strata.spark.failures import engine_error
@@ -116,26 +117,28 @@ def validate(  # noqa: PLR0913 - options, by name
     *,
     now: int | None = None,
     used: Sequence[RegisteredFilter] = (),
+    read: ReadSettings = DEFAULTS,
 ) -> ValidationReport:
     """Validate one shard on Spark: these filters softly, and the format of its parts.
 
     `used` are filters of readers: one that Spark refuses now, as a column is gone, is told in the
     report and is no error.
-    What each filter would skip is kept as a receipt, for `strata replay --shard`.
+    What each filter would skip is kept as a receipt, for `strata replay --shard`. The parts that
+    are looked at stay stored meanwhile, as `read.hold_ms` says.
     Units: `now` in milliseconds: what now() means instead of what the filters say of it.
     Raises: InvalidRequest for a filter that Spark cannot analyse.
     """
-    state = Machine(stores).load(name)
-    checks = [Check(f.name, analysed(spark, state.relation, f, now)) for f in filters]
-    unusable = []
-    for one in used:
-        try:
-            checks.append(Check(one.name, analysed(spark, state.relation, one)))
-        except InvalidRequest:
-            unusable.append(one.where)
-    evaluator = spark_evaluator(spark, stores.settings, state.relations)
-    report = validate_shard(stores, name, checks, evaluator, spark_runner(spark), scope)
-    if scope.parts is None:  # a replay of single parts decides nothing anew
-        for check in checks:
-            keep_receipt(stores, state, check.filter)
-    return replace(report, unusable=tuple(unusable))
+    with reading(stores, name, read, "validate") as state:
+        checks = [Check(f.name, analysed(spark, state.relation, f, now)) for f in filters]
+        unusable = []
+        for one in used:
+            try:
+                checks.append(Check(one.name, analysed(spark, state.relation, one)))
+            except InvalidRequest:
+                unusable.append(one.where)
+        evaluator = spark_evaluator(spark, stores.settings, state.relations)
+        report = validate_shard(stores, name, checks, evaluator, spark_runner(spark), scope)
+        if scope.parts is None:  # a replay of single parts decides nothing anew
+            for check in checks:
+                keep_receipt(stores, state, check.filter)
+        return replace(report, unusable=tuple(unusable))

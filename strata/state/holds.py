@@ -62,6 +62,25 @@ def renew(  # noqa: PLR0913  these are the fields of one request
     return step(state, now_ms, holds=_with(state, new)), new
 
 
+def carry_on(
+    state: State, now_ms: int, *, name: str, seqno: int, lease_ms: int, owner: str
+) -> tuple[State, Hold]:
+    """Take or prolong a leased hold on an older state, which some live hold still keeps.
+
+    For a reader that came under a hold of others and goes on for longer than that will live. It
+    keeps states, not history: its since is the shard's upper.
+
+    Raises: Fenced when no live hold keeps that state: what it names may be gone.
+    """
+    if readable_from(state, now_ms) > seqno:
+        raise Fenced("no hold keeps this state any more", shard=state.name, seqno=seqno)
+    found = find_hold(state, name)
+    if found is not None and found.opaque != owner:
+        raise Fenced("another owner has this hold", hold=name, since=found.since)
+    new = Hold(name, state.upper, now_ms + _lease(lease_ms), owner, seqno)
+    return step(state, now_ms, holds=_with(state, new)), new
+
+
 def hold_critical(
     state: State, now_ms: int, *, name: str, since: int, expected: str, opaque: str
 ) -> tuple[State, Hold]:
@@ -96,6 +115,22 @@ def release(state: State, now_ms: int, *, name: str, opaque: str = "") -> tuple[
         return state, False
     if found.opaque != opaque:
         raise Fenced("another owner has this hold", hold=name, since=found.since)
+    return step(state, now_ms, holds=tuple(h for h in state.holds if h != found)), True
+
+
+def drop_expired(state: State, now_ms: int, *, name: str) -> tuple[State, bool]:
+    """Drop a hold that has expired, whoever took it; False if there is none.
+
+    Raises: InvalidRequest for one that lives.
+    """
+    found = find_hold(state, name)
+    if found is None:
+        return state, False
+    if found in live_holds(state, now_ms):
+        raise InvalidRequest(
+            "this hold is alive", hold=name, expires_ms=found.expires_ms,
+            cure="only its owner releases it",
+        )  # fmt: skip
     return step(state, now_ms, holds=tuple(h for h in state.holds if h != found)), True
 
 

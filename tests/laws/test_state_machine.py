@@ -31,7 +31,7 @@ from strata.state import codec, transitions
 from strata.state import spine as spines
 from strata.state.codec import decode_state, encode_state
 from strata.state.generations import begin_sweep, finish, live_writers, register
-from strata.state.holds import hold, release, renew
+from strata.state.holds import carry_on, hold, release, renew
 from strata.state.spine import Applied, MergeRequest, MergeResult, NotApplied
 from strata.state.state import Batch, RunSummary, State
 from strata.state.transitions import advance_since, append, apply_merge, replace_manifests
@@ -92,6 +92,7 @@ class ShardLaw(RuleBasedStateMachine):
         self.model = ModelShard()
         self.pending: list[MergeResult] = []
         self.slow: list[tuple[str, str | None, Batch, list[Update]]] = []
+        self.owners: dict[str, str] = {}  # of holds that say whose they are
         self.readers: dict[str, State] = {}  # of a live hold: what its reader has planned on
         self.seqno = 0
         self.names = 0
@@ -447,7 +448,8 @@ class ShardLaw(RuleBasedStateMachine):
         """A reader goes on to the newest state, and needs the old one no more."""
         name = sorted(self.readers)[pick % len(self.readers)]
         state = self.state()
-        move = partial(renew, name=name, lease_ms=lease_ms, seqno=state.seqno)
+        owner = self.owners.get(name, "")
+        move = partial(renew, name=name, lease_ms=lease_ms, seqno=state.seqno, owner=owner)
         try:
             done = self.machine().apply("events", move)
         except Fenced:
@@ -456,11 +458,31 @@ class ShardLaw(RuleBasedStateMachine):
         self.model.holds[name] = (done.since, done.expires_ms)
         self.readers[name] = state
 
+    @precondition(lambda self: self.readers)
+    @rule(pick=PICK, lease_ms=st.integers(1, 80))
+    def carry_on(self, pick: int, lease_ms: int) -> None:
+        """A reader whose hold will end takes another one on the state that it has planned on."""
+        first = sorted(self.readers)[pick % len(self.readers)]
+        state, name = self.readers[first], self.fresh("long")
+        move = partial(carry_on, name=name, seqno=state.seqno, lease_ms=lease_ms, owner=name)
+        try:
+            done = self.machine().apply("events", move)
+        except Fenced:
+            assert first not in self.model.holds or not self.alive(first)
+            return
+        self.model.holds[name] = (done.since, done.expires_ms)
+        self.readers[name] = state
+        self.owners[name] = name
+
+    def alive(self, name: str) -> bool:
+        return (self.model.holds[name][1] or 0) > self.now_ms
+
     @precondition(lambda self: self.model.holds)
     @rule(pick=PICK)
     def release(self, pick: int) -> None:
         name = sorted(self.model.holds)[pick % len(self.model.holds)]
-        self.machine().apply("events", partial(release, name=name))
+        opaque = self.owners.get(name, "")
+        self.machine().apply("events", partial(release, name=name, opaque=opaque))
         del self.model.holds[name]
         self.readers.pop(name, None)
 
@@ -488,7 +510,7 @@ class ShardLaw(RuleBasedStateMachine):
         for name in [*self.readers]:
             if name not in self.model.holds:  # it had expired, and since has moved on
                 del self.readers[name]
-            elif (self.model.holds[name][1] or 0) > self.now_ms:
+            elif self.alive(name):
                 for batch in self.readers[name].batches:
                     self.fetch(batch)
 

@@ -1,12 +1,17 @@
 """What a long read planned stays stored for its lease; readers share holds, and these end."""
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from threading import enumerate as enumerate_threads
 
 import pytest
 
+from strata import gc
 from strata.errors import Unavailable
-from strata.hold import PREFIX, SHARES, held_state
-from strata.model.settings import ReadSettings
+from strata.hold import PREFIX, ROUNDS, SHARES, held_state, kept, reading
+from strata.model.settings import GcSettings, ReadSettings, Settings
 from strata.shard import describe
 from strata.store.interface import Consensus
 from strata.store.open import Stores
@@ -96,3 +101,66 @@ def test_who_may_only_read_reads_without_a_hold(world: World) -> None:
 
     assert held_state(stores, "s", SETTINGS) == world.state
     assert not world.state.holds
+
+
+def until(true: Callable[[], bool]) -> None:
+    while not true():
+        time.sleep(0.001)  # pytest's limit of a test ends it
+
+
+# Its threads wait by the real clock, the shard's is set by the test.
+SOON = ReadSettings(hold_ms=60)
+AT_ONCE = Settings(gc=GcSettings(grace_ms=0))
+
+
+def own(world: World) -> list[str]:
+    return [hold.name for hold in world.state.holds if not hold.name.startswith(PREFIX)]
+
+
+def lives(world: World, until_ms: int) -> bool:
+    return max(hold.expires_ms or 0 for hold in world.state.holds) >= until_ms
+
+
+def test_who_reads_for_longer_takes_a_hold_renews_it_and_gives_it_back(world: World) -> None:
+    with reading(world.stores, "s", SOON, "validate") as planned:
+        world.compact()
+        for _ in range(20):  # twenty leases, one behind the other, while parts are dead
+            until(lambda: bool(own(world)))
+            world.now_ms += SOON.hold_ms // ROUNDS
+            until(partial(lives, world, world.now_ms + SOON.hold_ms))
+            assert gc.collect(world.stores, "s", AT_ONCE).deleted == 0
+        assert own(world)[0].startswith("validate-")
+        assert world.read(planned) == [1, 2, 3, 4]
+    assert own(world) == []
+    assert sum(gc.collect(world.stores, "s", AT_ONCE).deleted for _ in range(2)) == 4
+    world.check()
+
+
+def test_a_short_read_takes_no_hold_of_its_own(world: World) -> None:
+    with reading(world.stores, "s", SETTINGS, "read"):
+        seqno = world.state.seqno
+    assert world.state.seqno == seqno
+
+
+def test_an_error_of_the_reader_gives_the_hold_back(world: World) -> None:
+    def reads() -> None:
+        with reading(world.stores, "s", SOON, "read"):
+            until(lambda: bool(own(world)))
+            raise RuntimeError("the disk is full")
+
+    with pytest.raises(RuntimeError):
+        reads()
+    assert own(world) == []
+
+
+def test_a_reader_that_slept_too_long_takes_no_hold_on_what_is_gone(world: World) -> None:
+    planned = held_state(world.stores, "s", SETTINGS)
+    world.compact()
+    world.now_ms += 2 * LEASE
+    before = world.state
+
+    with kept(world.stores, planned, SOON, "read"):
+        [beat] = [t for t in enumerate_threads() if t.name.startswith("read-")]
+        beat.join(timeout=30)
+        assert not beat.is_alive(), "it was fenced, and knows that there is nothing to renew"
+    assert world.state == before

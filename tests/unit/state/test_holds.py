@@ -5,7 +5,16 @@ from dataclasses import replace
 import pytest
 
 from strata.errors import Fenced, InvalidRequest
-from strata.state.holds import find_hold, hold, hold_critical, release, renew
+from strata.state.holds import (
+    carry_on,
+    drop_expired,
+    find_hold,
+    hold,
+    hold_critical,
+    readable_from,
+    release,
+    renew,
+)
 from strata.state.state import Hold, State
 from strata.state.transitions import advance_since, append, create
 from tests.batches import spec
@@ -112,3 +121,39 @@ def test_holds_are_kept_in_the_order_of_their_names(state: State) -> None:
         state, _ = hold(state, 1000, name=name, since=20, lease_ms=500)
     assert [h.name for h in state.holds] == ["a", "b", "c"]
     assert replace(state, seqno=0).since == 10
+
+
+def test_a_hold_on_an_older_state_is_taken_while_another_keeps_it(state: State) -> None:
+    state, shared = hold(state, 1000, name="shared", since=20, lease_ms=500)
+    state, _ = append(state, 1100, token="b", lower=100, upper=110)
+    state, own = carry_on(state, 1499, name="x", seqno=shared.seqno, lease_ms=500, owner="x")
+    assert own == Hold("x", 110, 1999, "x", shared.seqno)
+    assert readable_from(state, 1998) == shared.seqno
+    again, longer = carry_on(state, 1900, name="x", seqno=shared.seqno, lease_ms=500, owner="x")
+    assert (longer.seqno, longer.expires_ms) == (shared.seqno, 2400)
+    assert readable_from(again, 2399) == shared.seqno
+
+
+def test_no_hold_is_taken_on_a_state_that_nothing_keeps(state: State) -> None:
+    before = state.seqno
+    state, _ = hold(state, 1000, name="shared", since=20, lease_ms=500)
+    with pytest.raises(Fenced):  # the hold came one state later
+        carry_on(state, 1100, name="x", seqno=before, lease_ms=500, owner="x")
+    late, _ = append(state, 1200, token="b", lower=100, upper=110)
+    with pytest.raises(Fenced):
+        carry_on(late, 1500, name="x", seqno=state.seqno, lease_ms=500, owner="x")
+    state, _ = carry_on(state, 1500, name="x", seqno=state.seqno, lease_ms=500, owner="x")
+    with pytest.raises(Fenced):
+        carry_on(state, 1600, name="x", seqno=state.seqno, lease_ms=500, owner="y")
+
+
+def test_anybody_drops_a_hold_that_has_expired_and_nobody_one_that_lives(state: State) -> None:
+    state, _ = hold(state, 1000, name="reader", since=20, lease_ms=500, owner="me")
+    with pytest.raises(InvalidRequest, match="alive"):
+        drop_expired(state, 1499, name="reader")
+    after, dropped = drop_expired(state, 1500, name="reader")
+    assert (after.holds, dropped) == ((), True)
+    assert drop_expired(after, 1500, name="reader") == (after, False)
+    state, _ = hold_critical(after, 2000, name="c", since=20, expected="", opaque="o")
+    with pytest.raises(InvalidRequest, match="alive"):
+        drop_expired(state, 10**15, name="c")

@@ -1,0 +1,82 @@
+"""The command about holds tells who keeps what, and gives up what may be, with a reason."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from strata.machine import Machine
+from strata.model.settings import StoreSettings
+from strata.state.holds import hold, hold_critical
+from strata.store.open import open_stores
+from tests.unit.cli.test_commands import Cli
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    consensus = f"sqlite:///{tmp_path}/consensus.db"
+    return Machine(open_stores(StoreSettings(f"file://{tmp_path}/blob", consensus)))
+
+
+@pytest.fixture
+def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    found = Cli(tmp_path, capsys)
+    found.create()
+    found.ingest(0, '{"id": 1}')
+    return found
+
+
+def names(cli: Cli, *words: str) -> list[str]:
+    return [one["name"] for one in cli.json("holds", *words)["holds"]]
+
+
+def test_holds_are_listed_with_what_they_are(cli: Cli, machine: Machine) -> None:
+    assert cli.json("holds") == {"holds": []}
+    cli.json("read", "events")
+    machine.apply("events", partial(hold, name="mine", since=7, lease_ms=1, owner="me"))
+    machine.apply(
+        "events", partial(hold_critical, name="year end", since=9, expected="", opaque="o")
+    )
+
+    listed = cli.json("holds", "events")["holds"]
+    shared = next(one["name"] for one in listed if one["name"].startswith("readers-"))
+    assert [(h["name"], h["kind"], h["alive"], h["since"]) for h in listed] == [
+        ("mine", "leased", False, 7),
+        (shared, "shared", True, 1000),
+        ("year end", "critical", True, 9),
+    ]
+    assert [h["expires"] is None for h in listed] == [False, False, True]
+    assert [h["taken"] is None for h in listed] == [False, False, True]
+    assert names(cli) == [h["name"] for h in listed]
+    code, out, _ = cli.run("holds")
+    assert code == 0
+    assert "year end" in out
+
+
+def test_one_that_expired_goes_with_a_reason_that_history_tells(cli: Cli, machine: Machine) -> None:
+    machine.apply("events", partial(hold, name="gone", since=7, lease_ms=1, owner="killed"))
+
+    assert cli.run("holds", "events", "--release", "gone")[0] == 2  # why?
+    assert cli.run("holds", "--release", "gone", "--reason", "x")[0] == 2  # of which shard?
+    assert cli.run("holds", "events", "--release", "gnoe", "--reason", "x")[0] == 2
+    done = cli.json("holds", "events", "--release", "gone", "--reason", "its host is off")
+
+    assert (done["released"], done["holds"]) == ("gone", [])
+    told = cli.json("history", "events")["operations"][0]
+    assert told["what"] == "release a hold"
+    assert "its host is off" in told["details"]
+
+
+def test_one_that_lives_is_its_owners(cli: Cli, machine: Machine) -> None:
+    long = 3_600_000
+    machine.apply("events", partial(hold, name="mine", since=7, lease_ms=long, owner="me"))
+    machine.apply("events", partial(hold_critical, name="c", since=9, expected="", opaque="o"))
+    release = ("holds", "events", "--reason", "done", "--release")
+
+    assert cli.run(*release, "mine")[0] == 2
+    assert cli.run(*release, "mine", "--owner", "you")[0] == 4
+    assert cli.run(*release, "c", "--owner", "me")[0] == 4
+    assert names(cli) == ["c", "mine"]
+    cli.json(*release, "mine", "--owner", "me")
+    cli.json(*release, "c", "--owner", "o")
+    assert names(cli) == []

@@ -18,7 +18,6 @@ from strata.cli.context import (
     progress,
     who,
 )
-from strata.cli.noted import noted
 from strata.errors import InvalidRequest
 from strata.hold import reading
 from strata.ingest.engine import ingest as ingest_files
@@ -32,7 +31,7 @@ TASKS = 2  # files are parsed and encoded by so many threads
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
-    app.command("ingest")(noted("ingest")(ingest))
+    app.command("ingest")(ingest)
     app.command("read")(read)
 
 

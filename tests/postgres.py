@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from itertools import count
@@ -51,27 +52,74 @@ def fresh_database() -> str:
 
 @cache
 def _server() -> str:
-    programs = _programs()
-    folder = Path(tempfile.mkdtemp(prefix="strata-postgres-"))
-    user = _user(folder)
-    _run([programs / "initdb", "-D", folder / "data", "-A", "trust", "-U", "strata", "--no-sync",
-          "-E", "UTF8", "--no-locale", "--no-instructions"], user)  # fmt: skip
-    process: subprocess.Popen[bytes]
-    for _ in range(STARTS):
-        port = _free_port()
-        flags = [f"--{o}" for o in (*_QUICK, f"port={port}", "listen_addresses=127.0.0.1")]
-        command = [
-            str(x) for x in (programs / "postgres", "-D", folder / "data", f"-k{folder}", *flags)
-        ]
-        with (folder / "log").open("wb") as log:
-            options = {"stdout": log, "stderr": log, "preexec_fn": die_with_parent, **user}
-            process = subprocess.Popen(command, cwd="/", **options)
-        atexit.register(_stop, process, folder, os.getpid())
-        address = f"postgresql+psycopg://strata@127.0.0.1:{port}/postgres"
-        if _answers(address, process):
-            return address
-        _stop(process, None, os.getpid())
-    raise MissingError((folder / "log").read_text(errors="replace")[-2000:])
+    return Server(_QUICK).address
+
+
+class Server:
+    """A server with its data; it ends with this process, if nobody ends it before."""
+
+    def __init__(self, options: Sequence[str] = ()) -> None:
+        """Make a database cluster and start it, with these settings (`name=value`).
+
+        Raises: MissingError.
+        """
+        self.programs = _programs()
+        self.folder = Path(tempfile.mkdtemp(prefix="strata-postgres-"))
+        self.port = 0
+        self._options = tuple(options)
+        self._user = _user(self.folder)
+        self._process: subprocess.Popen[bytes] | None = None
+        atexit.register(self.close, os.getpid())
+        init = [self.programs / "initdb", "-D", self.folder / "data", "-A", "trust", "-U", "strata"]
+        _run([*init, "--no-sync", "-E", "UTF8", "--no-locale", "--no-instructions"], self._user)
+        for _ in range(STARTS):
+            self.port = _free_port()
+            if self.start():
+                return
+        raise MissingError((self.folder / "log").read_text(errors="replace")[-2000:])
+
+    @property
+    def address(self) -> str:
+        """Return the address of its first database, for SQLAlchemy."""
+        return f"postgresql+psycopg://strata@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> bool:
+        """Start the server on its port and return whether it answers."""
+        given = (*self._options, f"port={self.port}", "listen_addresses=127.0.0.1")
+        flags = [f"-k{self.folder}", *(f"--{option}" for option in given)]
+        command = [str(self.programs / "postgres"), "-D", str(self.folder / "data"), *flags]
+        with (self.folder / "log").open("ab") as log:
+            options = {"stdout": log, "stderr": log, "preexec_fn": die_with_parent, **self._user}
+            self._process = subprocess.Popen(command, cwd="/", **options)
+        if _answers(self.address, self._process):
+            return True
+        self.stop()
+        return False
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """End the server: SIGINT cuts connections; SIGQUIT is a crash, recovered at the start."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(how)
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def run(self, program: str, *words: str, **options: Any) -> None:
+        """Run one of the programs, such as pgbench, against the server."""
+        place = ["-h", "127.0.0.1", "-p", str(self.port), "-U", "strata"]
+        command = [str(self.programs / program), *place, *words]
+        done = subprocess.run(
+            command, capture_output=True, cwd="/", env=_user(None)["env"], check=False, **options
+        )
+        assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
+
+    def close(self, owner: int | None = None) -> None:
+        """End the server and remove its data; a fork of its `owner` leaves it alone."""
+        if owner in (None, os.getpid()):
+            self.stop()
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _programs() -> Path:
@@ -142,17 +190,3 @@ def die_with_parent() -> None:
     """Ask Linux to end the server with us, also when we are killed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGINT)  # PR_SET_PDEATHSIG
-
-
-def _stop(process: subprocess.Popen[bytes], folder: Path | None, owner: int) -> None:
-    if os.getpid() != owner:
-        return  # a fork of the one that started it
-    if process.poll() is None:
-        process.send_signal(signal.SIGINT)  # fast: open connections are cut
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-    if folder is not None:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -12,7 +12,7 @@ import orjson
 
 from strata.errors import StrataError
 from strata.metrics import Metrics
-from strata.operations import note
+from strata.operations import EVERY_SHARD, note
 from strata.settings import load_settings
 from strata.store.open import open_stores, wall_clock
 
@@ -37,25 +37,31 @@ def run_job(
     its own exit code, one line on standard error, and a document with the key `error`.
     """
     began_ms = wall_clock()
+    failed = ""
     try:
         document, code = work()
     except StrataError as error:
         kind = type(error).__name__
         sys.stderr.write(f"{kind}: {error}\n")
         document = {"error": {"kind": kind, "message": str(error), "exit_code": error.exit_code}}
-        code = error.exit_code
+        code, failed = error.exit_code, f"{kind}: {error}"
+    except Exception as error:
+        if noted is not None:
+            _note(noted, began_ms, {}, 1, type(error).__name__)  # its text may hold values of rows
+        raise
     if result:
         path = Path(result)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(orjson.dumps(document, default=str, option=orjson.OPT_INDENT_2))
     if noted is not None:
-        _note(noted, began_ms, document, code)
+        _note(noted, began_ms, document, code, failed)
     return code
 
 
-def _note(noted: Noted, began_ms: int, document: Mapping[str, Any], code: int) -> None:
-    told = document if "shards" in document else {"shards": [{"shard": s} for s in noted.shards]}
+def _note(noted: Noted, began_ms: int, document: Mapping[str, Any], code: int, error: str) -> None:
+    asked = [{"shard": name} for name in noted.shards or (EVERY_SHARD,)]
+    told = document if "shards" in document else {"shards": asked}
     with suppress(StrataError):  # the job has ended, and its result is written
         settings = load_settings(noted.config, os.environ)
         metrics = Metrics(settings.metrics.statsd)
-        note(open_stores(settings.store), metrics, noted.what, began_ms, told, code)
+        note(open_stores(settings.store), metrics, noted.what, began_ms, told, code, error=error)

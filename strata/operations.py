@@ -25,9 +25,11 @@ from strata.store import keys
 from strata.store.open import Stores
 
 SHARD: Final = "strata_operations"
+EVERY_SHARD: Final = "*"  # in the place of a name: what concerns all shards, or none in particular
+ERROR_MAX: Final = 500  # characters of an error that a row keeps
 OUTCOMES: Final = {0: "done", 2: "bad request", 3: "mismatch", 4: "fenced"}
 _ROWS: Final = ("rows", "updates", "updates_in")
-_BYTES: Final = ("bytes", "bytes_in", "audited_bytes", "bytes_selected")
+_BYTES: Final = ("bytes", "bytes_in", "audited_bytes", "bytes_selected", "deleted_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +37,32 @@ class Operation:
     """One thing that was done to one shard."""
 
     shard: str
-    what: str  # ingest, compact, sweep, backfill, trim, validate
+    what: str  # ingest, compact, sweep, backfill, trim, validate, create, rollout approve, ...
     at_ms: int  # when it began
     seconds: float
     who: str
     outcome: str  # done | failed | bad request | mismatch | fenced
     rows: int
     bytes: int
-    details: str  # its other counts, as JSON
+    details: str  # its other counts, the reason that was given, the error if it failed; as JSON
 
 
-def note(
+def note(  # noqa: PLR0913  these are the fields of one row
     stores: Stores, metrics: Metrics, what: str, began_ms: int, document: Mapping[str, Any],
-    code: int,
+    code: int, *, by: str | None = None, error: str = "", reason: str = "",
 ) -> int:  # fmt: skip
     """Write down what an operation did to each shard of its result; return how many rows that was.
 
-    `document` is the result of a job, or of a command about one shard. Never raises: an operation
-    that is done is not undone by what is told of it.
+    `document` is the result of a job, or of a command about one shard. `by` is the person who said
+    so, otherwise `who` finds out. Never raises: an operation that is done is not undone by what is
+    told of it.
     """
-    found = [_operation(what, began_ms, stores.clock(), one, code) for one in _shards(document)]
+    texts = {"error": error[:ERROR_MAX], "reason": reason}
+    found = [
+        _operation(what, began_ms, stores.clock(), {**one, **{k: v for k, v in texts.items() if v}},
+                   code, by or who())
+        for one in _shards(document)
+    ]  # fmt: skip
     for operation in found:
         _tell(metrics, operation)
     rows = [asdict(operation) for operation in found if not is_journal(operation.shard)]
@@ -74,7 +82,7 @@ def recent(stores: Stores, shard: str, limit: int) -> list[Operation]:
         return []
     state = Machine(stores).load(SHARD)
     rows = [row for batch in scan(stores, state, plan_read(stores, state))
-            for row in batch.to_pylist() if row["shard"] == shard]  # fmt: skip
+            for row in batch.to_pylist() if row["shard"] in (shard, EVERY_SHARD)]  # fmt: skip
     rows.sort(key=lambda row: (-row["at_ms"], row["what"]))
     names = list(Operation.__dataclass_fields__)
     return [Operation(**{name: row[name] for name in names}) for row in rows[:limit]]
@@ -97,14 +105,15 @@ def _shards(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _operation(
-    what: str, began_ms: int, ended_ms: int, one: Mapping[str, Any], code: int
+    what: str, began_ms: int, ended_ms: int, one: Mapping[str, Any], code: int, by: str
 ) -> Operation:
     counts = {k: v for k, v in one.items() if isinstance(v, int) and not isinstance(v, bool)}
+    why = {name: str(one[name]) for name in ("reason", "error") if one.get(name)}
     mine = code if code != 3 or one.get("mismatches") else 0  # other shards of the run were clean
     return Operation(
-        str(one["shard"]), what, began_ms, (ended_ms - began_ms) / 1000, who(),
+        str(one["shard"]), what, began_ms, (ended_ms - began_ms) / 1000, by,
         OUTCOMES.get(mine, "failed"), _first(counts, _ROWS), _first(counts, _BYTES),
-        orjson.dumps(counts, option=orjson.OPT_SORT_KEYS).decode(),
+        orjson.dumps(counts | why, option=orjson.OPT_SORT_KEYS).decode(),
     )  # fmt: skip
 
 
@@ -129,5 +138,7 @@ def _tell(metrics: Metrics, one: Operation) -> None:
     metrics.time("operation.seconds", one.seconds, tags)
     metrics.count("operation.rows", one.rows, tags)
     metrics.count("operation.bytes", one.bytes, tags)
+    kind = one.what.replace(" ", "_").replace("-", "_")
     for name, value in orjson.loads(one.details).items():
-        metrics.gauge(f"{one.what}.{name}", value, {"shard": one.shard})
+        if isinstance(value, int):
+            metrics.gauge(f"{kind}.{name}", value, {"shard": one.shard})

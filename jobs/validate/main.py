@@ -16,11 +16,11 @@ from typing import Any
 
 from jobs.entry import Noted, run_job
 from jobs.validate.outcome import document, exit_code, lines
-from jobs.validate.report import build_report
+from jobs.validate.report import Report, build_report, index_of
 from strata.audit import table
 from strata.audit.run import Scope, ValidationReport
 from strata.audit.used import used_filters
-from strata.errors import InvalidRequest
+from strata.errors import InvalidRequest, StrataError
 from strata.filters import RegisteredFilter, load_filters
 from strata.journal import is_journal
 from strata.machine import Machine
@@ -98,16 +98,17 @@ def _report(
     settings: Settings, stores: Stores, run: str, reports: Sequence[ValidationReport]
 ) -> Mapping[str, Any]:
     machine = Machine(stores)
-    report = build_report(
-        Path(settings.validate.report_dir),
-        run,
-        reports,
-        {one.shard: machine.load(one.shard).merges for one in reports},
-        max_failed_rows=settings.validate.max_failed_rows,
-    )
-    result = document(reports, report)
-    print(f"report: {report.index}", flush=True)  # noqa: T201 - the task's log
-    return result
+    merges = {one.shard: machine.load(one.shard).merges for one in reports}
+    said, folder = settings.validate, Path(settings.validate.report_dir)
+    try:
+        report = build_report(
+            folder, run, reports, merges, max_failed_rows=said.max_failed_rows, url=said.report_url
+        )
+    except StrataError as error:  # alerts must not be lost with the pages
+        report = Report(index_of(folder), False, (f"the report is not complete: {error}",))
+        print(report.failed[0], file=sys.stderr, flush=True)  # noqa: T201 - the task's log
+    print(f"report: {report.index} {report.url}".rstrip(), flush=True)  # noqa: T201 - likewise
+    return document(reports, report)
 
 
 if __name__ == "__main__":

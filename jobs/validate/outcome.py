@@ -17,6 +17,7 @@ def document(reports: Sequence[ValidationReport], report: Report) -> dict[str, A
     return {
         "shards": [_shard(one) for one in reports],
         "report": str(report.index),
+        "report_url": report.url,
         "expectations_failed": list(report.failed),
         "alerts": [alert(one, v) for one in reports for v in one.mismatches],
     }

@@ -15,19 +15,21 @@ from typing import Any, Final
 import pandas as pd
 
 from jobs.validate.offline import make_offline
+from jobs.validate.publish import INDEX, Bucket, Folders, prune
 from strata.audit.compare import ColumnCount
 from strata.audit.run import ValidationReport
 from strata.audit.verdict import FORMAT_CHECK, SCHEMA, Summary, Verdict
 from strata.state.state import Merge
 
 SITE: Final = "strata"
+SITE_FOLDER: Final = "site"
 NAMED: Final = ["shard", "part", "check", "column", "bound", "error", "replay"]
 _INDEX: Final = {  # what names a failed line of a suite
     "summary": ["shard", "check"],
     "statistics": ["shard", "column"],
     "compaction": ["shard", "seqno"],
 }
-RESULTS_SHOWN: Final = 200  # validation results on the index page; older ones stay on disk
+RESULTS_SHOWN: Final = 200  # validation results on the index page; pages of older ones stay
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +39,32 @@ class Report:
     index: Path
     success: bool
     failed: tuple[str, ...]  # the descriptions of the expectations that failed
+    url: str = ""  # of the index on S3, if the report goes there
 
 
-def build_report(
+def build_report(  # noqa: PLR0913 - options, by name
     directory: Path,
     run: str,
     reports: Sequence[ValidationReport],
     merges: Mapping[str, Sequence[Merge]],
     *,
     max_failed_rows: int,
+    url: str = "",
+    limit: int = RESULTS_SHOWN,
 ) -> Report:
     """Validate the tables of one run and bring the site up to date; `merges` by shard.
 
-    Raises: Corrupt when a page would load something from outside.
+    `url`: where on S3 it goes as well. Raises: Corrupt when a page would load something from
+    outside; Unavailable when S3 does not take it.
     """
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     directory.mkdir(parents=True, exist_ok=True)
-    context = _context(directory)
+    context = _context(directory, limit)
+    folders = Folders(directory / SITE_FOLDER, directory / "gx" / "uncommitted" / "validations")
+    bucket = Bucket(url) if url else None
+    if bucket is not None:
+        bucket.fetch(folders, limit)
     frame = _frame([v for one in reports for v in one.verdicts], max_failed_rows)
     is_format = frame["check"] == FORMAT_CHECK
     tables = {
@@ -67,10 +77,18 @@ def build_report(
     failed: list[str] = []
     for name, table in tables.items():
         failed += _validate(context, name, table.reset_index(drop=True), run)
+    prune(folders, limit)
     context.build_data_docs(site_names=[SITE])
-    site = directory / "site"
-    make_offline(site)
-    return Report(site / "index.html", not failed, tuple(failed))
+    make_offline(folders.site)
+    if bucket is not None:
+        bucket.publish(folders, limit)
+    there = "" if bucket is None else bucket.index
+    return Report(index_of(directory), not failed, tuple(failed), there)
+
+
+def index_of(directory: Path) -> Path:
+    """Return the first page of the report in a folder."""
+    return directory / SITE_FOLDER / INDEX
 
 
 def _table(kind: Any, rows: Iterable[tuple[str, Any]]) -> pd.DataFrame:
@@ -86,7 +104,7 @@ def _frame(verdicts: Sequence[Verdict], max_failed_rows: int) -> pd.DataFrame:
     return pd.DataFrame([asdict(v) for v in (*bad, *good)], columns=SCHEMA.names)
 
 
-def _context(directory: Path) -> Any:
+def _context(directory: Path, limit: int) -> Any:
     import great_expectations as gx
 
     context: Any = gx.get_context(mode="file", project_root_dir=directory)
@@ -95,11 +113,11 @@ def _context(directory: Path) -> Any:
         "class_name": "SiteBuilder",
         "store_backend": {
             "class_name": "TupleFilesystemStoreBackend",
-            "base_directory": str((directory / "site").resolve()),
+            "base_directory": str((directory / SITE_FOLDER).resolve()),
         },
         "site_index_builder": {
             "class_name": "DefaultSiteIndexBuilder",
-            "validation_results_limit": RESULTS_SHOWN,
+            "validation_results_limit": limit,
         },
     }
     if SITE in context.get_site_names():

@@ -15,6 +15,7 @@ from strata.cli.context import (
     rows,
     who,
 )
+from strata.cli.noted import noted
 from strata.cli.reading import chosen_names, write_rows
 from strata.collections import (
     create_collections,
@@ -34,7 +35,7 @@ Name = Annotated[str, typer.Argument(help="Name of the collection.", metavar="CO
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
     group = typer.Typer(help="Many small collections in one shard.", no_args_is_help=True)
-    group.command("create")(create)
+    group.command("create")(noted("collection create")(create))
     group.command("list")(show)
     group.command("read")(read)
     app.add_typer(group, name="collection")

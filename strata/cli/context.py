@@ -8,6 +8,7 @@ import getpass
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +41,9 @@ ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it stays in th
 ShardArgument = Annotated[str, typer.Argument(help="Name of the shard.", metavar="SHARD")]
 
 progress = Console(stderr=True)
+
+# What a command answers, for the row of history that it leaves: see `strata.cli.noted`.
+answered: ContextVar[dict[str, Any] | None] = ContextVar("answered", default=None)
 
 TIMES: Final = frozenset({"since", "upper", "lower", "as_of"})  # names of times in documents
 
@@ -86,6 +90,9 @@ def who(by: str | None) -> str:
 
 def answer(document: Mapping[str, Any], as_json: bool, *tables: Table) -> None:
     """Print a command's answer."""
+    kept = answered.get()
+    if kept is not None:
+        kept.update(document)
     if as_json:
         sys.stdout.write(orjson.dumps(document, default=str).decode() + "\n")
         return

@@ -21,6 +21,7 @@ from strata.cli.context import (
     pairs,
     rows,
 )
+from strata.cli.noted import noted
 from strata.errors import InvalidRequest
 from strata.explain import explain_filter
 from strata.filters import RegisteredFilter, load_filters
@@ -70,7 +71,7 @@ _REPLAY: Final = (
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
     app.command("explain", help=_EXPLAIN)(explain)
-    app.command("validate")(validate)
+    app.command("validate")(noted("validate")(validate))
     app.command("replay", help=_REPLAY)(replay)
 
 
@@ -204,8 +205,6 @@ def validate(
         "unusable_filters": list(report.unusable),
         "cost": cost,
     }
-    code = FAILED if document["errors"] or document["missing"] else 0
-    context.done("validate", {**document, "shard": shard}, MISMATCH if report.mismatches else code)
     answer(
         document, json, pairs(shard, document), rows("findings", findings, columns),
         rows("cost", cost, COST), rows("columns", counts, COLUMNS),

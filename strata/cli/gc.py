@@ -8,6 +8,7 @@ import typer
 
 from strata import gc
 from strata.cli.context import ConfigOption, Context, JsonOption, answer, pairs, rows
+from strata.cli.noted import noted
 from strata.errors import InvalidRequest
 from strata.gc.sweep import SweepReport, purge
 from strata.gc.verdicts import Fate
@@ -33,8 +34,10 @@ COUNTS = ("shard", "generation", "fence", *(fate.value for fate in Fate), "dead_
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
     group = typer.Typer(help="Find and delete what nobody can need.", no_args_is_help=True)
-    for command in (plan, run, leaks, restore):
-        group.command(command.__name__)(command)
+    group.command("plan")(plan)
+    group.command("run")(noted("sweep")(run))
+    group.command("leaks")(leaks)
+    group.command("restore")(noted("restore")(restore))
     app.add_typer(group, name="gc")
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from strata.cli.context import ConfigOption, Context, JsonOption, ShardArgument, answer, rows
+from strata.cli.noted import noted
 from strata.ingest.quarantine import rejected
 from strata.ingest.retry import retry_rejected
 
@@ -18,7 +19,7 @@ def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
     group = typer.Typer(help="Rows that could not be taken in.", no_args_is_help=True)
     group.command("show")(show)
-    group.command("retry")(retry)
+    group.command("retry")(noted("quarantine retry")(retry))
     app.add_typer(group, name="quarantine")
 
 
@@ -55,4 +56,5 @@ def retry(
     found = retry_rejected(context.stores, context.settings, shard, token)
     documents = [asdict(one) for one in found]
     columns = ("token", "rows", "taken", "reason")
-    answer({"shard": shard, "batches": documents}, json, rows(shard, documents, columns))
+    totals = {name: sum(one[name] for one in documents) for name in ("rows", "taken")}
+    answer({"shard": shard, **totals, "batches": documents}, json, rows(shard, documents, columns))

@@ -18,6 +18,7 @@ from strata.cli.context import (
     progress,
     who,
 )
+from strata.cli.noted import noted
 from strata.errors import InvalidRequest
 from strata.hold import reading
 from strata.ingest.engine import ingest as ingest_files
@@ -31,7 +32,7 @@ TASKS = 2  # files are parsed and encoded by so many threads
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
-    app.command("ingest")(ingest)
+    app.command("ingest")(noted("ingest")(ingest))
     app.command("read")(read)
 
 

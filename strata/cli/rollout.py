@@ -1,5 +1,6 @@
 """Commands about the rollout of skipping: show, request, approve, reject, step-down, kill."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any
@@ -19,6 +20,7 @@ from strata.cli.context import (
     rows,
     who,
 )
+from strata.cli.noted import noted
 from strata.machine import Transition
 from strata.model.time import format_time
 from strata.rollout import ladder
@@ -34,11 +36,11 @@ def register(app: typer.Typer) -> None:
     rollout = typer.Typer(help="Who may skip, since when, on what evidence.", no_args_is_help=True)
     rollout.command("show")(show)
     rollout.command("status", hidden=True)(show)
-    rollout.command("request")(request)
-    rollout.command("approve")(approve)
-    rollout.command("reject")(reject)
-    rollout.command("step-down")(step_down)
-    rollout.command("kill")(kill)
+    rollout.command("request")(noted("rollout request")(request))
+    rollout.command("approve")(noted("rollout approve")(approve))
+    rollout.command("reject")(noted("rollout reject")(reject))
+    rollout.command("step-down")(noted("rollout step-down")(step_down))
+    rollout.command("kill")(noted("rollout kill", idle=_only_shown)(kill))
     app.add_typer(rollout, name="rollout")
 
 
@@ -136,6 +138,10 @@ def kill(
         "setting": context.settings.rollout.kill,
     }
     answer(document, json, pairs("kill switch", document))
+
+
+def _only_shown(given: Mapping[str, Any]) -> bool:
+    return given.get("reason") is None
 
 
 def _take(context: Context, shard: str, change: Transition[Any], json: bool) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from strata.cli.context import ConfigOption, Context, JsonOption, ShardArgument, answer, pairs, rows
+from strata.cli.noted import noted
 from strata.errors import InvalidRequest
 from strata.filters import load_filters
 from strata.model.types import ColumnType, Kind, parse_type
@@ -36,11 +37,9 @@ NameArgument = Annotated[str, typer.Argument(help="Name of the column.", metavar
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
     schema = typer.Typer(help="Show and change the columns of a shard.", no_args_is_help=True)
-    for name, command in (
-        ("show", show), ("add", add), ("drop", drop), ("rename", rename), ("widen", widen),
-        ("sort", sort),
-    ):  # fmt: skip
-        schema.command(name)(command)
+    schema.command("show")(show)
+    for command in (add, drop, rename, widen, sort):
+        schema.command(command.__name__)(noted(f"schema {command.__name__}")(command))
     app.add_typer(schema, name="schema")
 
 

@@ -1,6 +1,7 @@
 """Commands about shards as a whole: shards, create, inspect, history, drop."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,9 +23,11 @@ from strata.cli.context import (
     rows,
     who,
 )
+from strata.cli.noted import noted
 from strata.errors import InvalidRequest
 from strata.gc.drop import deleted_from, loss
 from strata.ingest.infer import infer as infer_spec
+from strata.journal import is_journal
 from strata.model.spec import parse_spec
 from strata.model.time import format_time
 
@@ -32,16 +35,23 @@ from strata.model.time import format_time
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
     app.command("shards")(list_shards)
-    app.command("create")(create)
+    app.command("create")(noted("create", idle=_only_proposed)(create))
     app.command("inspect")(inspect)
     app.command("history")(history)
-    app.command("drop")(drop)
+    app.command("drop")(noted("drop")(drop))
 
 
-def list_shards(config: ConfigOption = None, json: JsonOption = False) -> None:
+def list_shards(
+    journals: Annotated[
+        bool, typer.Option("--journals", help="Also those that Strata writes about itself.")
+    ] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
     """List the shards with their sizes and modes."""
     context = Context(config)
-    documents = [context.shard(name).summary() for name in context.machine.names()]
+    names = [name for name in context.machine.names() if journals or not is_journal(name)]
+    documents = [context.shard(name).summary() for name in names]
     columns = ("shard", "since", "upper", "batches", "runs", "parts", "updates", "bytes", "mode")
     answer({"shards": documents}, json, rows("shards", documents, columns))
 
@@ -100,6 +110,10 @@ def create(
         )
     context.machine.create(declared, revive=revive)
     answer(context.shard(name).inspect(), json)
+
+
+def _only_proposed(given: Mapping[str, Any]) -> bool:
+    return given.get("infer") is not None and not given.get("yes")
 
 
 def _loaded(spec: Path) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def test_a_dry_run_tells_what_dies_and_drops_nothing(cli: Cli) -> None:
     kinds = {one["kind"]: one["blobs"] for one in told["kinds"]}
     assert (kinds["parts"], kinds["manifests"]) == (1, 1)
     assert sum(kinds.values()) == told["blobs"]
-    files = [f for f in (cli.root / "blob/shards").rglob("*") if f.is_file()]
+    files = [f for f in (cli.root / "blob/shards/events").rglob("*") if f.is_file()]
     assert (len(files), sum(f.stat().st_size for f in files)) == (told["blobs"], told["bytes"])
     assert cli.json("read", "events")["rows"] == 2
 

@@ -1,0 +1,142 @@
+"""The report on S3: pages and results beside each other, brought up to date after every run.
+
+    s3://bucket/prefix/site/index.html ...      the pages, as they were made to open offline
+    s3://bucket/prefix/results/SUITE/RUN/...    the results that the index is built from
+
+A worker may have no disk of its own: results of other runs are fetched before the site is built, so
+that the index tells of all of them, and no more than `limit` results are kept, here and there.
+Pages of older ones stay: links in alerts go on to work. Pages are made by Great Expectations on
+this machine and not by its own backend for S3, as they are rewritten before anybody may see them.
+"""
+
+import mimetypes
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import md5
+from pathlib import Path
+from typing import Any, Final
+
+from strata.errors import Unavailable
+from strata.store.s3_client import S3Address, boto_errors, client_error, new_client
+
+SITE: Final = "site"
+RESULTS: Final = "results"
+INDEX: Final = "index.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where a report lies on this machine."""
+
+    site: Path
+    results: Path  # of Great Expectations: SUITE/RUN/TIME/BATCH.json
+
+
+class Bucket:
+    """The place of a report on S3."""
+
+    def __init__(self, url: str) -> None:
+        """Take an address as the blob store has it. Raises: InvalidRequest for any other."""
+        self._address = S3Address.parse(url)
+        self._client = new_client(self._address)
+
+    @property
+    def index(self) -> str:
+        """Return the address of the first page."""
+        return f"s3://{self._address.bucket}/{self._address.prefix}{SITE}/{INDEX}"
+
+    def fetch(self, folders: Folders, limit: int) -> int:
+        """Fetch the newest results that are not here yet; return how many.
+
+        Raises: Unavailable.
+        """
+        fetched = 0
+        for name in newest(self._listed(RESULTS), limit):
+            target = folders.results / name
+            if not target.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(self._get(f"{RESULTS}/{name}"))
+                fetched += 1
+        return fetched
+
+    def publish(self, folders: Folders, limit: int) -> int:
+        """Upload what changed, the index last, and drop old results; return how many files went.
+
+        Raises: Unavailable.
+        """
+        sent = self._mirror(folders.results, RESULTS)
+        sent += self._mirror(folders.site, SITE)
+        listed = set(self._listed(RESULTS))
+        for name in sorted(listed - set(newest(listed, limit))):
+            self._ask("delete_object", f"{RESULTS}/{name}")
+        return sent
+
+    def _mirror(self, folder: Path, name: str) -> int:
+        there = self._listed(name)
+        files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
+        sent = 0
+        for file in sorted(files, key=lambda file: file == folder / INDEX):
+            relative = file.relative_to(folder).as_posix()
+            data = file.read_bytes()
+            if there.get(relative) != md5(data, usedforsecurity=False).hexdigest():
+                kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+                self._ask(
+                    "put_object", f"{name}/{relative}", Body=data, ContentType=kind,
+                    CacheControl="no-cache",
+                )  # fmt: skip
+                sent += 1
+        return sent
+
+    def _listed(self, folder: str) -> dict[str, str]:
+        """Return what lies in a folder: the digest that S3 gives of a file, by its name."""
+        prefix = f"{self._address.prefix}{folder}/"
+        with _told():
+            pages = self._client.get_paginator("list_objects_v2").paginate(
+                Bucket=self._address.bucket, Prefix=prefix
+            )
+            return {
+                one["Key"].removeprefix(prefix): one["ETag"].strip('"')
+                for page in pages
+                for one in page.get("Contents", ())
+            }
+
+    def _get(self, name: str) -> bytes:
+        with _told():
+            data: bytes = self._ask("get_object", name)["Body"].read()
+            return data
+
+    def _ask(self, method: str, name: str, **more: Any) -> Any:
+        key = f"{self._address.prefix}{name}"
+        with _told():
+            return getattr(self._client, method)(Bucket=self._address.bucket, Key=key, **more)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say what S3 refused, or that it was not reached, as the store does."""
+    try:
+        yield
+    except (client_error(), *boto_errors()) as error:
+        raise Unavailable(
+            "the report could not be brought to S3", certain=False, reason=str(error)
+        ) from error
+
+
+def newest(results: Iterable[str], limit: int) -> list[str]:
+    """Return the newest results, at most so many: a result's folder is named by its time.
+
+    >>> newest(["a/run 2/20261102T1/x.json", "a/run 1/20261101T1/x.json"], 1)
+    ['a/run 2/20261102T1/x.json']
+    """
+    found = [name for name in results if name.endswith(".json")]
+    return sorted(found, key=lambda name: name.split("/")[-2:])[-limit:] if limit else []
+
+
+def prune(folders: Folders, limit: int) -> int:
+    """Delete all but the newest results on this machine; return how many. Pages stay."""
+    here = {f.relative_to(folders.results).as_posix() for f in folders.results.rglob("*.json")}
+    old = here - set(newest(here, limit))
+    for name in old:
+        (folders.results / name).unlink()
+    return len(old)

@@ -1,0 +1,87 @@
+"""The report on a real S3 server: every run of every machine in one index, which stays bounded."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jobs.validate.publish import INDEX, Bucket, Folders, newest, prune
+from strata.errors import InvalidRequest, Unavailable
+from tests import seaweed
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    try:
+        found = seaweed.fresh_prefix()
+    except seaweed.MissingError as missing:
+        pytest.skip(str(missing))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in seaweed.IDENTITY.items():
+            patch.setenv(name, value)
+        yield found
+
+
+def machine(root: Path, runs: range) -> Folders:
+    """Return the folders of a machine that made these runs."""
+    folders = Folders(root / "site", root / "results")
+    for number in runs:
+        result = folders.results / f"format/run {number:02}/2026110{number}T000000Z/all.json"
+        result.parent.mkdir(parents=True)
+        result.write_text(f'{{"run": {number}}}')
+    (folders.site / "validations").mkdir(parents=True)
+    for number in runs:
+        (folders.site / f"validations/{number}.html").write_text(f"page {number}")
+    (folders.site / INDEX).write_text(f"index of {list(runs)}")
+    return folders
+
+
+def stored(address: str) -> dict[str, bytes]:
+    bucket = Bucket(address)
+    return {
+        f"{folder}/{name}": bucket._get(f"{folder}/{name}")
+        for folder in ("site", "results")
+        for name in bucket._listed(folder)
+    }
+
+
+def test_two_machines_share_one_index_that_stays_bounded(address: str, tmp_path: Path) -> None:
+    first, second = machine(tmp_path / "a", range(1, 4)), machine(tmp_path / "b", range(4, 6))
+    bucket = Bucket(address)
+    assert bucket.fetch(first, 3) == 0
+    assert bucket.publish(first, 3) == 3 + 3 + 1
+    assert bucket.publish(first, 3) == 0  # nothing changed, nothing goes
+
+    assert bucket.fetch(second, 3) == 3
+    assert prune(second, 3) == 2
+    (second.site / INDEX).write_text("index of [3, 4, 5]")
+    assert bucket.publish(second, 3) == 2 + 2 + 1
+
+    there = stored(address)
+    assert there["site/index.html"] == b"index of [3, 4, 5]"
+    assert [n.split("/")[2] for n in sorted(there) if "results" in n] == [
+        "run 03", "run 04", "run 05",
+    ]  # fmt: skip
+    assert {f"site/validations/{n}.html" for n in range(1, 6)} <= there.keys()  # old links work
+    assert bucket.index.endswith("/site/index.html")
+
+
+def test_pages_can_be_opened_by_a_browser(address: str) -> None:
+    key = f"{Bucket(address)._address.prefix}site/{INDEX}"
+    endpoint = seaweed.server()
+    head = seaweed.client(endpoint).head_object(Bucket=seaweed.BUCKET, Key=key)
+    assert (head["ContentType"], head["CacheControl"]) == ("text/html", "no-cache")
+
+
+def test_what_s3_refuses_is_said(address: str, tmp_path: Path) -> None:
+    bucket = Bucket(address.replace(f"/{seaweed.BUCKET}/", "/nobodys-bucket/"))
+    with pytest.raises(Unavailable, match="could not be brought to S3"):
+        bucket.publish(machine(tmp_path, range(1, 2)), 3)
+    with pytest.raises(InvalidRequest, match="not an address"):
+        Bucket("https://bucket/prefix")
+
+
+def test_the_newest_results_are_those_of_the_newest_runs() -> None:
+    names = ["b/run/3/x.json", "a/run/1/x.json", "a/run/2/x.json", "a/run/2/x.txt"]
+    assert newest(names, 2) == ["a/run/2/x.json", "b/run/3/x.json"]
+    assert newest(names, 0) == []

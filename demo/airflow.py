@@ -12,10 +12,11 @@ import secrets
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from demo.api import Api, wait_until
@@ -57,16 +58,22 @@ class Instance:
 
 
 def start(
-    *, schedules: bool, tell: Tell, home: Path = AIRFLOW_HOME, config: Path = CONFIG
+    *,
+    schedules: bool,
+    tell: Tell,
+    home: Path = AIRFLOW_HOME,
+    config: Path = CONFIG,
+    extra: Mapping[str, str] = MappingProxyType({}),
 ) -> Instance:
     """Start Airflow and return once it is healthy and knows the DAGs.
 
     `schedules`: False leaves every DAG to be triggered by hand (`strata_airflow.schedules`).
+    `extra`: variables of Airflow's processes on top, for another database or another Spark.
     Raises: StartError.
     """
     home.mkdir(parents=True, exist_ok=True)
     port = _port(home)
-    env = environment(home, config, port, schedules=schedules)
+    env = {**environment(home, config, port, schedules=schedules), **extra}
     processes = Processes(home / "processes.json")
     instance = Instance(Api(f"http://127.0.0.1:{port}"), processes, home)
     if processes.live():

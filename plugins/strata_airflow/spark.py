@@ -81,12 +81,13 @@ class StrataJobOperator(SparkSubmitOperator):
 
         Raises: AirflowFailException when another try cannot help, AirflowException otherwise.
         """
-        self._prepare_submission(connection_extra(CONNECTION))
+        extra = connection_extra(CONNECTION)
+        self._prepare_submission(extra)
         file = result_file(results_dir(), context["ti"])
         self.application_args = [
             *self.command,
             *flags(self.arguments),
-            "--config", self.config or config_file(),
+            "--config", self.config or extra.get("settings") or config_file(),
             "--result", str(file),
         ]  # fmt: skip
         try:
@@ -119,11 +120,24 @@ class StrataJobOperator(SparkSubmitOperator):
         self.conf = {
             "spark.log.level": "ERROR",
             "spark.driver.extraJavaOptions": " ".join(filter(None, options)),
+            **extra.get("spark-conf", {}),
             **(self.conf or {}),
         }
+        if self.conf.get("spark.pyspark.python"):  # the executors' own, from an archive or an image
+            self._use_own_python(remote=extra.get("deploy-mode") == "cluster")
         memory = extra.get("driver-memory")
         if memory:
             self._driver_memory = str(memory)
+
+    def _use_own_python(self, *, remote: bool) -> None:
+        """Leave this machine's paths to the driver here; no driver elsewhere gets them."""
+        conf = self.conf or {}
+        if not remote:
+            conf = {"spark.pyspark.driver.python": sys.executable, **conf}
+        here = {} if remote else dict(self.env_vars or {})
+        # The provider hands these to YARN's and Kubernetes' drivers as well.
+        self.env_vars = {**here, "PYSPARK_PYTHON": conf["spark.pyspark.python"]}
+        self.conf = conf
 
     def _close_output(self) -> None:
         """Close the pipe of spark-submit, which the provider's hook leaves open."""

@@ -1,6 +1,6 @@
 """Load a shard's state, propose a successor, compare-and-set, and try again.
 
-The only module that changes a shard. A `Machine` keeps nothing: any number of them, in any
+The only module that changes a shard. A `Machine` keeps nothing of it: any number of them, in any
 number of processes, may work on the same shard.
 
 When the reply to a compare-and-set is lost, the machine reads the proposed version back: if it
@@ -10,7 +10,7 @@ whatever is there now, which is safe because every transition may be repeated.
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import Final, TypeVar
 
@@ -44,6 +44,7 @@ KEEP: Final = 256  # newest states that stay stored whatever their age
 KEEP_MS: Final = 24 * 3_600_000  # for readers without a hold
 KEEP_AT_MOST: Final = 2048  # beyond that only holds keep a state
 FORGET_EVERY: Final = 64  # commits
+QUEUE_S: Final = 2.0  # so long after a lost race a writer waits for its turn
 _PAUSES: Final = Policy(first_ms=2, ceiling_ms=200)
 
 
@@ -54,6 +55,7 @@ class Machine:
         """Work on `stores`; `sleep` is replaced in tests."""
         self.stores = stores
         self._sleep = sleep
+        self._contended: dict[str, float] = {}  # shards where a race was lost, and until when
 
     def create(self, spec: ShardSpec, *, revive: bool = False) -> State:
         """Return the state of a new shard, or of the one there is if it was declared the same.
@@ -180,22 +182,38 @@ class Machine:
         certain when it may have happened.
         """
         for attempt in range(ATTEMPTS):
-            state = self.load(name, dropped=dropped)
-            following, result = transition(state, self.stores.clock())
-            if following is state:
-                return result
-            assert following.seqno == state.seqno + 1, "a transition must use `step`"
-            following = commits.spilled(self.stores.blob, following, self._sleep)
-            # Declarations came from outside: what JSON makes of a new one, only decoding tells.
-            plain = following.spec is state.spec and following.relations is state.relations
-            if self._commit(name, state.seqno, following, plain=plain):
-                self._forget_sometimes(following)
-                return result
-            self._sleep(_PAUSES.pause_s(attempt))
+            with self._turn(name):
+                done = self._attempt(name, transition, dropped)
+            if done is not None:
+                return done[0]
+            # Who lost a race queues from now on; who won all would else go on winning.
+            self._contended[name] = time.monotonic() + QUEUE_S
+            if attempt:
+                self._sleep(_PAUSES.pause_s(attempt))
         raise Conflict(
             "other writers were faster every time",
             shard=name, attempts=ATTEMPTS, cure="run again, or run fewer writers at a time",
         )  # fmt: skip
+
+    def _turn(self, name: str) -> AbstractContextManager[None]:
+        if self._contended and time.monotonic() < self._contended.get(name, 0.0):
+            return self.stores.consensus.turn(state_key(name))
+        return nullcontext()
+
+    def _attempt(self, name: str, transition: Transition[R], dropped: bool) -> tuple[R] | None:
+        """Return the result in a tuple, or None when another writer was faster."""
+        state = self.load(name, dropped=dropped)
+        following, result = transition(state, self.stores.clock())
+        if following is state:
+            return (result,)
+        assert following.seqno == state.seqno + 1, "a transition must use `step`"
+        following = commits.spilled(self.stores.blob, following, self._sleep)
+        # Declarations came from outside: what JSON makes of a new one, only decoding tells.
+        plain = following.spec is state.spec and following.relations is state.relations
+        if not self._commit(name, state.seqno, following, plain=plain):
+            return None
+        self._forget_sometimes(following)
+        return (result,)
 
     def evolve(self, name: str, change: Change, *, expected_version: int | None = None) -> Evolved:
         """Change the relation as `strata.state.schema.evolve` does.

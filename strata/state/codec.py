@@ -33,6 +33,8 @@ _KNOWN_MAX: Final = 8
 _KNOWN: Final[dict[bytes, State]] = {}  # newest last
 _FRAGMENTS: Final[dict[int, tuple[object, orjson.Fragment]]] = {}
 _FRAGMENTS_MAX: Final = 64
+_PIECES: Final[dict[int, tuple[object, orjson.Fragment]]] = {}
+_PIECES_MAX: Final = 4096
 _LOCK: Final = Lock()
 
 
@@ -50,9 +52,14 @@ def encode_state(state: State) -> bytes:
     Raises: InvalidRequest for a value that JSON cannot hold.
     """
     # orjson knows dataclasses and tuples; only these two hold column types, which it would split.
-    slow = {name: _fragment(getattr(state, name)) for name in ("spec", "relations")}
-    fast = {f.name: getattr(state, f.name) for f in fields(state) if f.name not in slow}
-    return _dump({"by": __version__, "format": FORMAT, "state": slow | fast})
+    ready: dict[str, Any] = {
+        name: _fragment(getattr(state, name)) for name in ("spec", "relations")
+    }
+    # All but the newest of these were in the state before, and are JSON already.
+    ready["commits"] = _pieces(state.commits)
+    ready["spine"] = {"slots": _pieces(state.spine.slots), "next_id": state.spine.next_id}
+    rest = {f.name: getattr(state, f.name) for f in fields(state) if f.name not in ready}
+    return _dump({"by": __version__, "format": FORMAT, "state": ready | rest})
 
 
 def decode_state(data: bytes) -> State:
@@ -150,6 +157,18 @@ def _fragment(value: object) -> orjson.Fragment:
             # The value is kept beside it, so that no other one gets its id meanwhile.
             known = _FRAGMENTS[id(value)] = (value, orjson.Fragment(_dump(_plain(value))))
     return known[1]
+
+
+def _pieces(values: tuple[object, ...]) -> list[orjson.Fragment]:
+    """Return values as JSON, made once each while they stay in states."""
+    with _LOCK:
+        if len(_PIECES) > _PIECES_MAX:
+            _PIECES.clear()
+        for value in values:
+            if id(value) not in _PIECES:
+                # Kept beside it, so that no other value gets its id meanwhile.
+                _PIECES[id(value)] = (value, orjson.Fragment(_dump(value)))
+        return [_PIECES[id(value)][1] for value in values]
 
 
 def _newer(name: str, document: dict[str, Any], **details: object) -> InvalidRequest:

@@ -8,6 +8,7 @@ request that was lost and a reply that was lost look the same.
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Final, TypeVar
 
@@ -128,6 +129,10 @@ class FaultyConsensus:
     def truncate(self, key: str, seqno: int) -> int:
         """See `Consensus.truncate`."""
         return self.faults.call(lambda: self.inner.truncate(key, seqno), "truncate")
+
+    def turn(self, key: str) -> AbstractContextManager[None]:
+        """See `Consensus.turn`. Never fails: nobody needs it."""
+        return self.inner.turn(key)
 
     # Last in the class: below it, `list` in an annotation would name this method.
     def list(self) -> "list[str]":

@@ -6,6 +6,7 @@ Keys are relative, `/`-separated, made by `strata.store.keys` only.
 """
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -86,6 +87,13 @@ class Consensus(Protocol):
         """Drop the values below `seqno` and return how many.
 
         Raises: InvalidRequest when that would drop the head or the key is unknown.
+        """
+        ...
+
+    def turn(self, key: str) -> AbstractContextManager[None]:
+        """Wait for one's turn to change a contended key; the next one's comes as the block ends.
+
+        Only for fairness: a turn may be given to two at once, and nobody has to take one.
         """
         ...
 

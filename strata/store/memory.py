@@ -6,6 +6,7 @@
 import time
 from bisect import bisect_left
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from threading import Lock
 from typing import Final
 
@@ -106,6 +107,10 @@ class MemoryConsensus:
             dropped = len(log or ()) - len(kept)
             self.log[key] = kept
             return dropped
+
+    def turn(self, key: str) -> AbstractContextManager[None]:
+        """See `Consensus.turn`. Threads of one process are not made to wait."""
+        return nullcontext()
 
     # Last in the class: inside it, `list` would name this method instead of the type.
     def list(self) -> "list[str]":

@@ -1,59 +1,32 @@
 """Consensus in a SQL database: SQLite embedded, PostgreSQL for several machines.
 
-One table, one row a version. A compare-and-set is one INSERT whose SELECT yields a row only
-while the newest number is the expected one. SQLite runs one writer at a time, so that this is
-enough; PostgreSQL runs it under SERIALIZABLE isolation, because two writers that expect the
-same head but write different numbers would not meet in the primary key.
-
-SQLite: write-ahead log with full syncs, so that what was acknowledged survives a power cut;
-any number of processes on one machine, never over a network file system.
+One table, one row a version. A compare-and-set is one statement that adds a row only while the
+newest number is the expected one. What differs between the two databases is in
+`strata.store.sqlite` and `strata.store.postgres`; connections and their pool are SQLAlchemy's,
+statements go to the driver as they are: to build one takes longer than to run it.
 """
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
-from sqlalchemy.schema import CreateTable
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from strata.errors import Corrupt, InvalidRequest, Unavailable
 from strata.store.interface import Versioned
 from strata.store.memory import check_step, check_truncation
+from strata.store.postgres import Postgres
 from strata.store.retry import Policy
+from strata.store.sqlite import Sqlite
 
 T = TypeVar("T")
 
 BUSY_S: Final = 30.0  # how long to wait for other writers before giving up
 _PAUSES: Final = Policy(first_ms=5, ceiling_ms=200)
-_BUSY: Final = ("database is locked", "database table is locked", "database schema is locked")
-_DAMAGED: Final = ("malformed", "not a database", "file is encrypted")
-_REFUSED: Final = ("readonly database", "database or disk is full", "unable to open database")
-_LIBPQ: Final = {"connect_timeout": 10, "tcp_user_timeout": 30_000, "application_name": "strata"}
-_SERIALIZATION: Final = ("40001", "40P01")  # PostgreSQL: serialization failure, deadlock
-
-_TABLE: Final = sa.Table(
-    "strata_consensus",
-    sa.MetaData(),
-    sa.Column("key", sa.Text, primary_key=True),
-    sa.Column("seqno", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("data", sa.LargeBinary, nullable=False),
-)
-_C: Final = _TABLE.c
-
-# Statements are made once: to build one takes longer than to run it.
-_KEY: Final = _C.key == sa.bindparam("_key", type_=sa.Text)
-_VERSIONS: Final = sa.select(_C.seqno, _C.data).where(_KEY)
-_HEAD: Final = _VERSIONS.order_by(_C.seqno.desc()).limit(1)
-_PAGE: Final = (
-    _VERSIONS.where(_C.seqno >= sa.bindparam("_from", type_=sa.BigInteger))
-    .order_by(_C.seqno)
-    .limit(sa.bindparam("_limit", type_=sa.Integer))
-)
-_NEWEST: Final = sa.select(sa.func.max(_C.seqno)).where(_KEY).scalar_subquery()
 
 
 class SqlConsensus:
@@ -65,135 +38,178 @@ class SqlConsensus:
         Raises: InvalidRequest for an address that cannot be used.
         """
         self._url = _parse(url)
+        self._database = self._new()
         self._engine: sa.Engine | None = None
         self._pid = 0
 
     def head(self, key: str) -> Versioned | None:
         """See `Consensus.head`."""
-        rows = self._run(lambda c: _read(c, _HEAD, _key=key))
+        rows = self._read(key, self._database.HEAD, (key,))
         return rows[0] if rows else None
 
     def compare_and_set(self, key: str, expected: int | None, new: Versioned) -> bool:
         """See `Consensus.compare_and_set`."""
         check_step(key, expected, new)
-        statement = _BEGIN if expected is None else _FOLLOW
-        values = {"_key": key, "_seqno": new.seqno, "_data": new.data, "_expected": expected}
 
-        def insert(connection: sa.Connection) -> bool:
-            try:
-                return connection.execute(statement, values).rowcount == 1
-            except IntegrityError:
-                return False  # this number is taken: somebody was faster
+        def insert(cursor: Any) -> bool:
+            done = self._database.compare_and_set(cursor, key, expected, new.seqno, new.data)
+            if done:
+                self._settle(key, new.seqno, written=True)
+            return done
 
         return self._run(insert, writes=True)
 
     def scan(self, key: str, from_seqno: int, limit: int) -> list[Versioned]:
         """See `Consensus.scan`."""
-        page = {"_key": key, "_from": from_seqno, "_limit": max(limit, 0)}
-        return self._run(lambda c: _read(c, _PAGE, **page))
+        return self._read(key, self._database.PAGE, (key, from_seqno, max(limit, 0)))
 
     def truncate(self, key: str, seqno: int) -> int:
         """See `Consensus.truncate`."""
-        statement = _TABLE.delete().where(_C.key == key, _C.seqno < seqno)
 
-        def drop(connection: sa.Connection) -> int:
+        def drop(cursor: Any) -> int:
             # The head only ever grows, so what holds here holds at the delete as well.
-            head = connection.execute(sa.select(_NEWEST), {"_key": key}).scalar()
-            check_truncation(key, head, seqno)
-            return int(connection.execute(statement).rowcount)
+            cursor.execute(self._database.NEWEST, (key,))
+            check_truncation(key, cursor.fetchone()[0], seqno)
+            cursor.execute(self._database.DROP, (key, seqno))
+            return int(cursor.rowcount)
 
         return self._run(drop, writes=True)
 
-    # Last of the public methods: below it, `list` in an annotation would name this method.
-    def list(self) -> "list[str]":
-        """See `Consensus.list`."""
-        query = sa.select(_C.key).distinct()
-        return sorted(self._run(lambda c: [str(key) for (key,) in c.execute(query)]))
+    @contextmanager
+    def turn(self, key: str) -> Iterator[None]:
+        """See `Consensus.turn`."""
+        if self._engine is None or self._pid != os.getpid():
+            self.head(key)  # opens
+        with self._database.turn(key):
+            yield
 
     def describe(self) -> tuple[str, str]:
         """Return which database this is, and why it cannot be trusted; empty if it can.
 
         Raises: Unavailable.
         """
-        return self._run(_describe)
+        return self._run(self._database.describe)
 
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""
         if self._engine is not None:
             self._engine.dispose()
             self._engine = None
+            self._database.close()
 
-    def _run(self, work: Callable[[sa.Connection], T], *, writes: bool = False) -> T:
+    # ------------------------------------------------------------------ inside
+
+    def _new(self) -> Sqlite | Postgres:
+        return (Sqlite if self._url.get_backend_name() == "sqlite" else Postgres)(self._url)
+
+    def _read(self, key: str, query: str, values: tuple[object, ...]) -> list[Versioned]:
+        def read(cursor: Any) -> list[Versioned]:
+            rows = _all(cursor, query, values)
+            found = [Versioned(seqno, bytes(data)) for seqno, data in rows]
+            if found:
+                self._settle(key, found[-1].seqno, written=False)
+            return found
+
+        return self._run(read)
+
+    def _settle(self, key: str, seqno: int, *, written: bool) -> None:
+        """Let nobody hear of a version before it is durable; the connection is still open."""
+        try:
+            self._database.settle(key, seqno)
+        except OSError as error:
+            raise Unavailable(
+                "the log of the consensus database could not be synced",
+                certain=not written, address=self._address(), reason=error.strerror,
+            ) from error  # fmt: skip
+
+    def _run(self, work: Callable[[Any], T], *, writes: bool = False) -> T:
         """Return what `work` returns, waiting for other writers up to `BUSY_S`."""
         deadline = time.monotonic() + BUSY_S
         attempt = 0
         while True:
+            connection = self._connection(deadline)
             try:
-                return self._once(work, writes)
-            except DBAPIError as error:
-                if not _busy(error) or time.monotonic() > deadline:
-                    raise _translate(
-                        error, self._url, certain=_busy(error) or not writes
-                    ) from error
+                with _cursor(connection) as cursor:
+                    return work(cursor)
+            except self._database.ERRORS as error:
+                busy = self._database.busy(error)
+                if self._database.broken(error):
+                    connection.invalidate(error)
+                if not busy or time.monotonic() > deadline:
+                    raise self._translate(error, certain=busy or not writes) from error
+            finally:
+                connection.close()
             time.sleep(_PAUSES.pause_s(attempt))
             attempt += 1
 
-    def _once(self, work: Callable[[sa.Connection], T], writes: bool) -> T:
-        try:
-            connection = self._connect()
-        except DBAPIError as error:
-            if _busy(error):
-                raise
-            raise _translate(error, self._url, certain=True) from error
-        with connection:
-            if writes and connection.dialect.name != "sqlite":
-                connection = connection.execution_options(isolation_level="SERIALIZABLE")
-                with connection.begin():
-                    return work(connection)
-            return work(connection)
+    def _connection(self, deadline: float) -> Any:
+        """Return a connection that lives, waiting while the database is locked as it is opened."""
+        attempt = 0
+        failures: tuple[type[Exception], ...] = (SQLAlchemyError, *self._database.ERRORS)
+        while True:
+            try:
+                return self._connect()
+            except failures as error:
+                busy = self._database.busy(getattr(error, "orig", None) or error)
+                if not busy or time.monotonic() > deadline:
+                    raise self._translate(error, certain=True) from error
+            time.sleep(_PAUSES.pause_s(attempt))
+            attempt += 1
 
-    def _connect(self) -> sa.Connection:
+    def _connect(self) -> Any:
         """Return a connection of this process; one made before a fork is never used after it."""
         if self._engine is None or self._pid != os.getpid():
             if self._engine is not None:
                 self._engine.dispose(close=False)
-            engine = _engine(self._url)
-            with engine.connect() as connection:
-                _make_table(connection)
+                self._database = self._new()
+            engine = self._database.engine()
+            connection = engine.raw_connection()
+            try:
+                self._database.migrate(connection.driver_connection)
+            finally:
+                connection.close()
             self._engine, self._pid = engine, os.getpid()
-        return self._engine.connect()
+        while True:
+            connection = self._engine.raw_connection()
+            if not self._database.stale(connection.driver_connection):
+                return connection
+            connection.invalidate()
+            connection.close()
+
+    def _translate(self, error: BaseException, *, certain: bool) -> Corrupt | Unavailable:
+        """Return the error kind for a failure; `certain`: the call surely had no effect."""
+        cause = getattr(error, "orig", None) or error
+        details = {"address": self._address(), "reason": str(cause)}
+        if self._database.damaged(cause):
+            return Corrupt("the consensus database is damaged", **details)
+        return Unavailable(
+            "the consensus database cannot be used",
+            certain=certain or self._database.refused(cause), **details,
+        )  # fmt: skip
+
+    def _address(self) -> str:
+        return self._url.render_as_string(hide_password=True)
+
+    # Last in the class: below it, `list` in an annotation would name this method.
+    def list(self) -> "list[str]":
+        """See `Consensus.list`."""
+        rows = self._run(lambda cursor: _all(cursor, self._database.KEYS, ()))
+        return sorted(str(key) for (key,) in rows)
 
 
-def _describe(connection: sa.Connection) -> tuple[str, str]:
-    if connection.dialect.name == "sqlite":
-        return f"SQLite {connection.execute(sa.text('SELECT sqlite_version()')).scalar()}", ""
-    show = {
-        name: str(connection.execute(sa.text(f"SHOW {name}")).scalar())
-        for name in ("server_version", "fsync", "synchronous_commit")
-    }
-    server = f"PostgreSQL {show['server_version']}"
-    if connection.execute(sa.text("SELECT pg_is_in_recovery()")).scalar():
-        return server, "it is a standby, which takes no commits"
-    for name in ("fsync", "synchronous_commit"):
-        if show[name] == "off":
-            return server, f"{name} is off: a commit that was acknowledged may be lost"
-    return server, ""
+@contextmanager
+def _cursor(connection: Any) -> Iterator[Any]:
+    cursor = connection.cursor()
+    try:
+        yield cursor
+    finally:
+        cursor.close()
 
 
-def _insert(unchanged: sa.ColumnElement[bool]) -> sa.Insert:
-    """Return the insertion of a version that happens only while the condition holds."""
-    row = sa.select(
-        sa.bindparam("_key", type_=sa.Text),
-        sa.bindparam("_seqno", type_=sa.BigInteger),
-        sa.bindparam("_data", type_=sa.LargeBinary),
-    )
-    statement = _TABLE.insert().from_select(["key", "seqno", "data"], row.where(unchanged))
-    # Not every driver's count of inserted rows outlives the statement.
-    return statement.execution_options(preserve_rowcount=True)
-
-
-_BEGIN: Final = _insert(_NEWEST.is_(None))
-_FOLLOW: Final = _insert(sa.bindparam("_expected", type_=sa.BigInteger) == _NEWEST)
+def _all(cursor: Any, query: str, values: tuple[object, ...]) -> "list[Any]":
+    cursor.execute(query, values)
+    rows: list[Any] = cursor.fetchall()
+    return rows
 
 
 def _parse(url: str) -> sa.URL:
@@ -217,70 +233,3 @@ def _parse(url: str) -> sa.URL:
     elif backend not in ("sqlite", "postgresql"):
         raise InvalidRequest("this database cannot hold consensus", backend=backend)
     return parsed
-
-
-def _engine(url: sa.URL) -> sa.Engine:
-    if url.get_backend_name() != "sqlite":
-        # Of a server that is gone libpq would be sure only after minutes.
-        quick = {k: v for k, v in _LIBPQ.items() if k not in url.query}
-        return sa.create_engine(
-            url, isolation_level="AUTOCOMMIT", pool_pre_ping=True, connect_args=quick
-        )
-    if url.database:
-        folder = Path(url.database).absolute().parent
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise Unavailable(
-                "the folder of the consensus database cannot be made",
-                certain=True, path=str(error.filename or folder), reason=error.strerror,
-            ) from error  # fmt: skip
-    # AUTOCOMMIT: each statement is its own transaction and takes the write lock at its start.
-    engine = sa.create_engine(
-        url, isolation_level="AUTOCOMMIT", connect_args={"timeout": BUSY_S / 3}
-    )
-    sa.event.listen(engine, "connect", _prepare_sqlite)
-    return engine
-
-
-def _make_table(connection: sa.Connection) -> None:
-    """Make the table if it is not there: who may only use it need not be allowed to make one."""
-    if connection.dialect.name == "sqlite" or not sa.inspect(connection).has_table(_TABLE.name):
-        try:
-            connection.execute(CreateTable(_TABLE, if_not_exists=True))
-        except IntegrityError:  # PostgreSQL, when two make it at the same moment
-            if not sa.inspect(connection).has_table(_TABLE.name):
-                raise
-
-
-def _prepare_sqlite(connection: Any, _record: object) -> None:
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode = WAL")
-    cursor.execute("PRAGMA synchronous = FULL")
-    cursor.close()
-
-
-def _read(
-    connection: sa.Connection, query: sa.Select[int, bytes], **values: object
-) -> list[Versioned]:
-    return [Versioned(seqno, bytes(data)) for seqno, data in connection.execute(query, values)]
-
-
-def _busy(error: DBAPIError) -> bool:
-    """Return whether another writer was in the way, so that surely nothing happened."""
-    return getattr(error.orig, "sqlstate", getattr(error.orig, "pgcode", None)) in (
-        _SERIALIZATION
-    ) or any(text in str(error.orig) for text in _BUSY)
-
-
-def _translate(error: SQLAlchemyError, url: sa.URL, *, certain: bool) -> Corrupt | Unavailable:
-    """Return the error kind for a failure; `certain`: the call surely had no effect."""
-    reason = str(getattr(error, "orig", error))
-    address = url.render_as_string(hide_password=True)
-    if any(text in reason for text in _DAMAGED):
-        return Corrupt("the consensus database is damaged", address=address, reason=reason)
-    return Unavailable(
-        "the consensus database cannot be used",
-        certain=certain or any(text in reason for text in _REFUSED),
-        address=address, reason=reason,
-    )  # fmt: skip

@@ -125,7 +125,7 @@ def test_a_transition_is_computed_again_when_another_writer_was_faster(world: Wo
     assert seen == [1, 2, 3, 4]
     assert appended.commit.seqno == 5
     assert world.seqnos() == [1, 2, 3, 4, 5]
-    assert len(world.slept) == 3
+    assert len(world.slept) == 2  # after the first lost race it queues
 
 
 def test_a_race_that_is_always_lost_ends_as_a_conflict(world: World) -> None:

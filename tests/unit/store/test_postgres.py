@@ -47,7 +47,7 @@ def address() -> str:
 def raw(address: str) -> Iterator[RawPostgres]:
     raw = RawPostgres(address)
     yield raw
-    raw.run("DROP TABLE IF EXISTS strata_consensus")
+    raw.run("DROP TABLE IF EXISTS strata_consensus, strata_schema")
     raw.engine.dispose()
 
 
@@ -71,7 +71,7 @@ class TestPostgres(ConsensusSuite):
     def raw(self, address: str) -> Iterator[RawPostgres]:
         raw = RawPostgres(address)
         yield raw
-        raw.run("DROP TABLE IF EXISTS strata_consensus")
+        raw.run("DROP TABLE IF EXISTS strata_consensus, strata_schema")
         raw.engine.dispose()
 
 

@@ -1,0 +1,163 @@
+"""SQLite as a consensus store: one file, any number of processes of one machine.
+
+Write-ahead log. A commit is one statement, which takes SQLite's write lock, adds a row and gives
+the lock back; the sync that makes it durable comes after, one for all who wait
+(`strata.store.group_sync`). Where that is not possible (no Linux, a file system without shared
+memory) SQLite syncs itself, in its lock, as it does with `synchronous = FULL`.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from strata.errors import InvalidRequest, Unavailable
+from strata.store import group_sync
+from strata.store.group_sync import GroupSync
+from strata.store.turns import Turns
+
+VERSION: Final = 1  # of the tables, in `PRAGMA user_version`
+BUSY_S: Final = 10.0  # how long SQLite itself waits for a lock
+CHECKPOINT_PAGES: Final = 4000  # of the log, 16 MiB: states are written whole
+_BUSY: Final = ("database is locked", "database table is locked", "database schema is locked")
+_DAMAGED: Final = ("malformed", "not a database", "file is encrypted")
+_REFUSED: Final = ("readonly database", "database or disk is full", "unable to open database")
+_TABLE: Final = (
+    "CREATE TABLE IF NOT EXISTS strata_consensus (key TEXT NOT NULL, seqno BIGINT NOT NULL,"
+    " data BLOB NOT NULL, PRIMARY KEY (key, seqno))"
+)
+
+
+class Sqlite:
+    """What differs between databases, for SQLite."""
+
+    HEAD: Final = (
+        "SELECT seqno, data FROM strata_consensus WHERE key = ? ORDER BY seqno DESC LIMIT 1"
+    )
+    PAGE: Final = (
+        "SELECT seqno, data FROM strata_consensus WHERE key = ? AND seqno >= ?"
+        " ORDER BY seqno LIMIT ?"
+    )
+    NEWEST: Final = "SELECT max(seqno) FROM strata_consensus WHERE key = ?"
+    DROP: Final = "DELETE FROM strata_consensus WHERE key = ? AND seqno < ?"
+    KEYS: Final = "SELECT DISTINCT key FROM strata_consensus"
+    _SET: Final = (
+        "INSERT INTO strata_consensus SELECT ?, ?, ?"
+        " WHERE (SELECT max(seqno) FROM strata_consensus WHERE key = ?) IS ?"
+    )
+    ERRORS: Final = (sqlite3.Error,)
+
+    def __init__(self, url: sa.URL) -> None:
+        """Nothing is opened yet."""
+        self.url = url
+        self._file = Path(url.database or "").absolute()
+        self._sync: GroupSync | None = None
+        self._turns: Turns | None = None
+
+    def engine(self) -> sa.Engine:
+        """Return a pool of connections; the folder is made. Raises: Unavailable."""
+        folder = self._file.parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Unavailable(
+                "the folder of the consensus database cannot be made",
+                certain=True, path=str(error.filename or folder), reason=error.strerror,
+            ) from error  # fmt: skip
+        # AUTOCOMMIT: each statement is its own transaction and takes the write lock at its start.
+        engine = sa.create_engine(
+            self.url, isolation_level="AUTOCOMMIT", connect_args={"timeout": BUSY_S}
+        )
+        sa.event.listen(engine, "connect", self._prepare)
+        return engine
+
+    def migrate(self, connection: Any) -> None:
+        """Make the table if it is not there. Raises: InvalidRequest for one from the future."""
+        found = connection.execute("PRAGMA user_version").fetchone()[0]
+        if found > VERSION:
+            raise InvalidRequest(
+                "the consensus database was made by a newer version of Strata",
+                found=found, known=VERSION, cure="use that version here too",
+            )  # fmt: skip
+        connection.execute(_TABLE)
+        if found < VERSION:
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+
+    def compare_and_set(
+        self, cursor: Any, key: str, expected: int | None, seqno: int, data: bytes
+    ) -> bool:
+        """Add a version if the newest is the expected one."""
+        try:
+            return bool(cursor.execute(self._SET, (key, seqno, data, key, expected)).rowcount == 1)
+        except sqlite3.IntegrityError:
+            return False  # this number is taken: somebody was faster
+
+    def settle(self, key: str, seqno: int) -> None:
+        """Return when this version, which was written or read here, is durable.
+
+        Raises: OSError when that cannot be found out.
+        """
+        if self._sync is not None and not self._sync.durable(key, seqno):
+            self._sync.wait(key, seqno)
+
+    @contextmanager
+    def turn(self, key: str) -> Iterator[None]:
+        """Wait for one's turn at a key; see `strata.store.turns`."""
+        if self._turns is None:
+            with suppress(OSError):
+                self._turns = Turns(Path(f"{self._file}-turn"))
+        with nullcontext() if self._turns is None else self._turns.turn(key):
+            yield
+
+    def close(self) -> None:
+        """Give files back; the connections are closed."""
+        if self._sync is not None:
+            self._sync.close()
+        if self._turns is not None:
+            self._turns.close()
+        self._sync = self._turns = None
+
+    def describe(self, cursor: Any) -> tuple[str, str]:
+        """Return which database this is, and why it cannot be trusted."""
+        found = f"SQLite {cursor.execute('SELECT sqlite_version()').fetchone()[0]}"
+        mode = cursor.execute("PRAGMA journal_mode").fetchone()[0]
+        if mode != "wal":
+            return found, f"its journal is {mode}, not wal: readers keep writers waiting"
+        return found, ""
+
+    def busy(self, error: BaseException) -> bool:
+        """Tell whether another writer was in the way, so that surely nothing happened."""
+        return any(text in str(error) for text in _BUSY)
+
+    def broken(self, error: BaseException) -> bool:
+        """Tell whether the connection must not be used again."""
+        return not self.busy(error)
+
+    def stale(self, connection: Any) -> bool:
+        """Tell whether the connection died while nobody used it."""
+        return False
+
+    def damaged(self, error: BaseException) -> bool:
+        """Tell whether the database is not what was written."""
+        return any(text in str(error) for text in _DAMAGED)
+
+    def refused(self, error: BaseException) -> bool:
+        """Tell whether a write that failed so surely did not happen."""
+        return any(text in str(error).lower() for text in _REFUSED)
+
+    def _prepare(self, connection: Any, _record: object) -> None:
+        mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        grouped = mode == "wal" and self._grouped()
+        connection.execute(f"PRAGMA synchronous = {'NORMAL' if grouped else 'FULL'}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+
+    def _grouped(self) -> bool:
+        """Tell whether commits are synced in groups; the file for it is opened."""
+        if self._sync is None and group_sync.possible() and os.path.exists(self._file):
+            with suppress(OSError):
+                self._sync = GroupSync(self._file)
+        return self._sync is not None

@@ -33,7 +33,6 @@ from strata.format.columns import D, child
 from strata.format.encodings import UNBOUNDED_NUMERIC
 from strata.format.nested import is_listed, items
 from strata.format.physical import numbers, offsets, valid_mask
-from strata.format.words import Ints
 from strata.model.schema import Relation
 
 Words = npt.NDArray[np.uint64]
@@ -113,21 +112,15 @@ def _words(array: pa.Array) -> Words:
 
 def _list_words(array: pa.Array) -> Words:
     """Return w(list) of each list or map, all values of all lists at once."""
+    from strata.kernels.digest_words import list_digests  # loads the compiler
+
     lengths, inner = items(array)
     words = mix(_words(inner) + np.uint64(STEP))
     valid = valid_mask(inner)
     if valid is not None:
         words = np.where(valid, words, np.uint64(0))
-    return mix(lengths.view(np.uint64) + _position_sums(words, lengths))
-
-
-def _position_sums(words: Words, counts: Ints) -> Words:
-    """Return for each group of consecutive words the sum of mix(word_j + (j + 1) * STEP)."""
-    first = np.cumsum(counts) - counts  # number of each group's first word
-    j = np.arange(len(words), dtype=np.int64) - np.repeat(first, counts)
-    mixed = mix(words + (j + 1).view(np.uint64) * np.uint64(STEP))
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-    found: Words = sums[first + counts] - sums[first]
+    found = np.empty(len(lengths), np.uint64)
+    list_digests(lengths, words, found)
     return found
 
 

@@ -18,7 +18,7 @@ from airflow.sdk import dag
 
 from strata_airflow.forms import dry_run, shards
 from strata_airflow.intervals import MACROS
-from strata_airflow.schedules import daily
+from strata_airflow.schedules import daily, due_within
 from strata_airflow.spark import DEFAULT_ARGS, spark_job
 
 
@@ -28,6 +28,7 @@ from strata_airflow.spark import DEFAULT_ARGS, spark_job
     start_date=pendulum.datetime(2013, 1, 1, tz="UTC"),
     catchup=False,
     max_active_runs=1,
+    deadline=due_within(12, "garbage collection"),
     default_args=DEFAULT_ARGS,
     tags=["strata", "maintenance"],
     doc_md=__doc__,

@@ -2,7 +2,7 @@
 
 `off → soft → audit → on`: a run asks for the next step (or takes up the request that
 `strata rollout request` left), shows the evidence under *Required Actions*, and waits. Nobody
-answers in three days: it is rejected. Approving needs a reason, and somebody other than who asked.
+answers in three days (`STRATA_APPROVAL_HOURS` in Airflow's environment): it is rejected. Approving needs a reason, and somebody other than who asked.
 The evidence is looked at again when the step is taken. Steps down need no DAG: soft evaluation
 takes them by itself.
 
@@ -15,6 +15,7 @@ takes them by itself.
 A waiting run holds no worker and no slot of a pool.
 """
 
+import os
 from datetime import timedelta
 from typing import Any
 
@@ -28,7 +29,7 @@ from strata_airflow.forms import HOW, WHAT
 from strata_airflow.places import declared_shards
 from strata_airflow.spark import DEFAULT_ARGS
 
-WAIT = timedelta(days=3)
+WAIT = timedelta(hours=float(os.environ.get("STRATA_APPROVAL_HOURS", "72")))
 NOBODY = "nobody, in time"
 
 

@@ -21,7 +21,7 @@ from airflow.sdk import dag
 
 from strata_airflow.assets import BATCHES, RUNS
 from strata_airflow.forms import dry_run, shards, switch
-from strata_airflow.schedules import after
+from strata_airflow.schedules import after, due_within
 from strata_airflow.spark import DEFAULT_ARGS, spark_job
 
 
@@ -31,6 +31,7 @@ from strata_airflow.spark import DEFAULT_ARGS, spark_job
     start_date=pendulum.datetime(2013, 1, 1, tz="UTC"),
     catchup=False,
     max_active_runs=1,
+    deadline=due_within(12, "compaction"),
     default_args=DEFAULT_ARGS,
     tags=["strata", "compact"],
     doc_md=__doc__,

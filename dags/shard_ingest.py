@@ -11,6 +11,8 @@ other interval.
 | A file came late? | The next run takes it and says so; running its old interval takes it at once. |
 | A past interval by hand? | It takes what is not in yet. |
 | A file was renamed, or changed after it was taken in? | It is not taken; the log and the result name it. |
+| Airflow was down for days? | With `STRATA_INGEST_SINCE` (a day) every missed day is run, oldest first. Without it the newest day is, and the missed files come in with it as late. |
+| No file came for a day, or rows were rejected? | The run ends well, and a message says so to whom `STRATA_NOTIFY` names. |
 | An unreadable row? | It goes to the shard `NAME.rejected` with its reason, file and line, and is counted. |
 | A file of the wrong shape? | The run fails at once, names file, column and value; nothing is committed. |
 | It failed otherwise? | It is tried twice more. A try that was killed leaves nothing that is visible. |
@@ -18,22 +20,21 @@ other interval.
 The asset `strata_batches` carries the counts of each run.
 """
 
-import pendulum
 from airflow.sdk import Param, dag
 
 from strata_airflow.assets import BATCHES
 from strata_airflow.forms import HOW, WHEN, dry_run, moment, shards
 from strata_airflow.intervals import MACROS
-from strata_airflow.schedules import daily
+from strata_airflow.schedules import daily, due_within, since
 from strata_airflow.spark import DEFAULT_ARGS, spark_job
 
 
 @dag(
     dag_display_name="Shards: ingest",
     schedule=daily("00:00"),
-    start_date=pendulum.datetime(2013, 1, 1, tz="UTC"),
-    catchup=False,
+    **since(),
     max_active_runs=1,
+    deadline=due_within(6, "ingest of a day"),
     default_args=DEFAULT_ARGS,
     tags=["strata", "ingest"],
     doc_md=__doc__,

@@ -20,7 +20,7 @@ from airflow.sdk import dag
 from strata_airflow.assets import VERDICTS
 from strata_airflow.forms import filters, moment, shards
 from strata_airflow.intervals import MACROS
-from strata_airflow.schedules import daily
+from strata_airflow.schedules import daily, due_within
 from strata_airflow.spark import DEFAULT_ARGS, spark_job
 
 
@@ -30,6 +30,7 @@ from strata_airflow.spark import DEFAULT_ARGS, spark_job
     start_date=pendulum.datetime(2013, 1, 1, tz="UTC"),
     catchup=False,
     max_active_runs=1,
+    deadline=due_within(8, "soft evaluation"),
     default_args=DEFAULT_ARGS,
     tags=["strata", "validation"],
     doc_md=__doc__,

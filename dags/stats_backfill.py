@@ -12,6 +12,7 @@ of Airflow's backfill are real.
 | Question | Answer |
 |---|---|
 | May I run it again, or clear it? | Yes. Parts that are done are passed over; interrupted work goes on. |
+| And a backfill that *reprocesses* days that were done? | It collects their statistics again, from the data. |
 | Can it make a read wrong? | No. A missing statistic keeps a part; a trimmed bound is looser, never tighter. |
 | What would it cost? | Dry run says parts, bytes, requests, and the time if a run was measured before. |
 | What did trimming cost readers? | The task's log shows, for each filter, the parts that it skips before and after. |
@@ -24,9 +25,9 @@ import pendulum
 from airflow.sdk import Param, dag
 
 from strata_airflow.assets import STATISTICS
-from strata_airflow.forms import HOW, columns, dry_run, moment, number, shards
+from strata_airflow.forms import HOW, columns, dry_run, moment, number, shards, switch
 from strata_airflow.intervals import MACROS
-from strata_airflow.schedules import daily
+from strata_airflow.schedules import daily, due_within
 from strata_airflow.spark import DEFAULT_ARGS, spark_job
 
 
@@ -36,6 +37,7 @@ from strata_airflow.spark import DEFAULT_ARGS, spark_job
     start_date=pendulum.datetime(2013, 1, 1, tz="UTC"),
     catchup=False,
     max_active_runs=1,
+    deadline=due_within(12, "statistics"),
     default_args=DEFAULT_ARGS,
     tags=["strata", "statistics"],
     doc_md=__doc__,
@@ -69,6 +71,11 @@ from strata_airflow.spark import DEFAULT_ARGS, spark_job
         "budget_bytes": number(
             "Budget of a part, in bytes", "For trimming. Empty: as the shard declares."
         ),
+        "again": switch(
+            "Collect again",
+            "Backfill parts whose statistics are there, too. Airflow's own backfill does so by"
+            " itself for the days that it reprocesses.",
+        ),
         "dry_run": dry_run(
             "says how many parts and bytes it would touch; runs of the schedule are real",
             default=True,
@@ -88,8 +95,10 @@ def stats_backfill() -> None:
             "--version": "{{ params.version }}",
             "--max-parts": "{{ params.max_parts }}",
             "--budget": "{{ params.budget_bytes }}",
+            "--again": "{{ again(params, dag_run, inlet_events[0]) }}",
             "--dry-run": "{{ rehearsed(params, dag_run) }}",
         },
+        inlets=[STATISTICS],  # whose events tell which days were done before
         outlets=[STATISTICS],
     )
 

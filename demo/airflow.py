@@ -28,6 +28,7 @@ from strata.settings import load_settings
 BIN: Final = Path(sys.executable).parent
 DAGS: Final = frozenset({"shard_ingest", "shard_compact", "stats_backfill", "soft_evaluation"})
 START_SECONDS: Final = 300.0
+PASSWORDS: Final = "passwords.json"
 # Half of a short job is the start of its Java machine; a long one would lose by these.
 QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # The logs of tasks are read from the folder: no server for them, which would listen everywhere.
@@ -52,6 +53,10 @@ class Instance:
     processes: Processes
     home: Path
 
+    def as_user(self, name: str) -> Api:
+        """Return the interface as one of the people sees it who can log in."""
+        return Api(self.api.base, name, _passwords(self.home, (name,))[name])
+
     def stop(self) -> list[str]:
         """Stop it, with whatever it runs; return the names of what was stopped."""
         return self.processes.stop()
@@ -63,19 +68,23 @@ def start(
     tell: Tell,
     home: Path = AIRFLOW_HOME,
     config: Path = CONFIG,
+    people: Sequence[str] = (),
     extra: Mapping[str, str] = MappingProxyType({}),
 ) -> Instance:
     """Start Airflow and return once it is healthy and knows the DAGs.
 
     `schedules`: False leaves every DAG to be triggered by hand (`strata_airflow.schedules`).
+    `people`: who can log in, each an administrator (`Instance.as_user`); nobody has to if empty.
     `extra`: variables of Airflow's processes on top, for another database or another Spark.
     Raises: StartError.
     """
     home.mkdir(parents=True, exist_ok=True)
     port = _port(home)
-    env = {**environment(home, config, port, schedules=schedules), **extra}
+    env = {**environment(home, config, port, schedules=schedules, people=people), **extra}
     processes = Processes(home / "processes.json")
-    instance = Instance(Api(f"http://127.0.0.1:{port}"), processes, home)
+    base = f"http://127.0.0.1:{port}"
+    log_in = (people[0], _passwords(home, people)[people[0]]) if people else ("", "")
+    instance = Instance(Api(base, *log_in), processes, home)
     if processes.live():
         processes.stop()
     try:
@@ -94,7 +103,9 @@ def start(
     return instance
 
 
-def environment(home: Path, config: Path, port: int, *, schedules: bool) -> dict[str, str]:
+def environment(
+    home: Path, config: Path, port: int, *, schedules: bool, people: Sequence[str] = ()
+) -> dict[str, str]:
     """Return the environment of Airflow's processes; the tasks inherit it."""
     sys.path.append(str(PROJECT / "plugins"))
     from strata_airflow.setup import connection_variable
@@ -126,7 +137,9 @@ def environment(home: Path, config: Path, port: int, *, schedules: bool) -> dict
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
         "AIRFLOW__CORE__PARALLELISM": "2",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": str(not people),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:admin" for name in people),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / PASSWORDS),
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{base}/execution/",
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": str(port),
@@ -274,6 +287,17 @@ def _secrets(home: Path) -> dict[str, str]:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
             json.dump(made, out)
     return dict(json.loads(file.read_text("utf-8")))
+
+
+def _passwords(home: Path, people: Sequence[str]) -> dict[str, str]:
+    """Return each person's password; made once, readable by the owner only."""
+    file = home / PASSWORDS
+    known: dict[str, str] = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    if missing := [name for name in people if name not in known]:
+        known |= {name: secrets.token_urlsafe(12) for name in missing}
+        file.touch(0o600)
+        file.write_text(json.dumps(known), "utf-8")
+    return known
 
 
 if __name__ == "__main__":

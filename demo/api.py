@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
+BUSY_TRIES: Final = 20
 ENDED: Final = frozenset({"success", "failed"})
 COMPONENTS: Final = ("metadatabase", "scheduler", "dag_processor")
 
@@ -19,9 +20,10 @@ class ApiError(Exception):
 class Api:
     """One Airflow, reached on the loopback address."""
 
-    def __init__(self, base: str) -> None:
-        """Remember the address; a token is fetched with the first call."""
+    def __init__(self, base: str, user: str = "", password: str = "") -> None:
+        """Remember the address and who asks; a token is fetched with the first call."""
         self.base = base
+        self.user, self._password = user, password
         self._token = ""
 
     def healthy(self) -> bool:
@@ -50,6 +52,52 @@ class Api:
         body = {"logical_date": None, "conf": dict(conf)}
         return str(self._call("POST", f"/api/v2/dags/{dag}/dagRuns", body)["dag_run_id"])
 
+    def runs(self, dag: str) -> list[dict[str, Any]]:
+        """Return the runs of a DAG, the newest first."""
+        path = f"/api/v2/dags/{dag}/dagRuns?order_by=-run_after&limit=100"
+        return list(self._call("GET", path)["dag_runs"])
+
+    def backfill(
+        self, dag: str, first: str, last: str, *, preview: bool = False, **options: Any
+    ) -> Any:
+        """Run a DAG for each day from `first` to `last`; `preview` returns the keys it would run.
+
+        Returns the backfill's id. Airflow on SQLite refuses while its database is busy; then this
+        tries again.
+        """
+        body = {"dag_id": dag, "from_date": first, "to_date": last, **options}
+        path = "/api/v2/backfills" + ("/dry_run" if preview else "")
+        for left in reversed(range(BUSY_TRIES)):
+            try:
+                answer = self._call("POST", path, body)
+                break
+            except ApiError as error:
+                if "locked" not in str(error) or not left:
+                    raise
+                time.sleep(1)
+        return [run["partition_key"] for run in answer["backfills"]] if preview else answer["id"]
+
+    def question(self, dag: str, run: str, task: str) -> dict[str, Any]:
+        """Return what a task asks people, and who answered; empty before it asks."""
+        try:
+            return dict(self._call("GET", self._asked(dag, run, task)))
+        except ApiError:
+            return {}
+
+    def answer(self, dag: str, run: str, task: str, option: str, reason: str) -> None:
+        """Answer what a task asks people."""
+        body = {"chosen_options": [option], "params_input": {"reason": reason}}
+        self._call("PATCH", self._asked(dag, run, task), body)
+
+    def asset_events(self, name: str) -> list[dict[str, Any]]:
+        """Return the events of an asset, the newest first."""
+        assets = self._call("GET", f"/api/v2/assets?name_pattern={quote(name)}")["assets"]
+        ids = [asset["id"] for asset in assets if asset["name"] == name]
+        if not ids:
+            return []
+        path = f"/api/v2/assets/events?asset_id={ids[0]}&order_by=-timestamp"
+        return list(self._call("GET", path)["asset_events"])
+
     def run_state(self, dag: str, run: str) -> str:
         """Return queued, running, success or failed."""
         return str(self._call("GET", f"/api/v2/dags/{dag}/dagRuns/{quote(run)}")["state"])
@@ -71,6 +119,10 @@ class Api:
             return {}
         loaded = json.loads(value) if isinstance(value, str) else value
         return dict(loaded)
+
+    @staticmethod
+    def _asked(dag: str, run: str, task: str) -> str:
+        return f"/api/v2/dags/{dag}/dagRuns/{quote(run)}/taskInstances/{task}/-1/hitlDetails"
 
     def _call(
         self,
@@ -94,7 +146,9 @@ class Api:
 
     def _bearer(self) -> str:
         if not self._token:
-            self._token = self._call("GET", "/auth/token", authorised=False)["access_token"]
+            who = {"username": self.user, "password": self._password}
+            method, body = ("POST", who) if self.user else ("GET", None)
+            self._token = self._call(method, "/auth/token", body, authorised=False)["access_token"]
         return self._token
 
 

@@ -193,6 +193,8 @@ def _sizes(table: pa.Table, rows: Sequence[int]) -> list[int]:
 
 def _lacks(table: pa.Table, names: Sequence[str], selection: Selection) -> Any:
     """Return which parts of a manifest lack statistics that are asked for. Shape: a mask."""
+    if selection.again:
+        return np.ones(table.num_rows, bool)
     versions = pc.fill_null(table["stats_version"], -1).to_numpy()
     wanted = STATS_VERSION if selection.version is None else selection.version
     if not names:

@@ -46,6 +46,7 @@ class Selection:
     version: int | None = None  # parts with statistics older than this one
     parts_max: int | None = None  # no more than so many parts, the earliest batches first
     bytes_max: int | None = None  # parts of no more than so many bytes together, but at least one
+    again: bool = False  # a backfill: also parts that have what is asked for
 
     def __post_init__(self) -> None:
         """Refuse a version that is still to come: such a selection would never be exhausted."""
@@ -54,6 +55,11 @@ class Selection:
                 "no such version of statistics",
                 version=self.version, cure=f"1 to {STATS_VERSION}, the newest",
             )  # fmt: skip
+        if self.again and (self.parts_max, self.bytes_max, self.version) != (None, None, None):
+            raise InvalidRequest(
+                "what is collected again has no rest for a later run",
+                cure="a range of time instead of a number of parts, of bytes, or a version",
+            )
         if self.lower is not None and self.upper is not None and self.lower >= self.upper:
             raise InvalidRequest(
                 "nothing lies between these times", lower=self.lower, upper=self.upper

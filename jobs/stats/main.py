@@ -48,6 +48,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--version", type=int, help="parts with statistics older than this")
     parser.add_argument("--max-parts", type=int, help="no more parts of a shard than this")
     parser.add_argument("--max-bytes", type=int, help="backfill: parts of no more bytes than this")
+    parser.add_argument("--again", action="store_true", help="backfill: also what is there")
     parser.add_argument("--budget", type=int, help="bytes a part; default: as the shard declares")
     parser.add_argument("--dry-run", action="store_true", help="count, change nothing")
     parser.add_argument("--config", help="settings file")
@@ -103,7 +104,10 @@ def trim(
 def selection(args: argparse.Namespace) -> Selection:
     """Return which parts the arguments mean; raises InvalidRequest."""
     lower, upper = (None if text is None else parse_time(text) for text in (args.lower, args.upper))
-    return Selection(lower, upper, tuple(args.column), args.version, args.max_parts, args.max_bytes)
+    return Selection(
+        lower, upper, tuple(args.column), args.version, args.max_parts, args.max_bytes,
+        again=args.again and args.action == "backfill",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

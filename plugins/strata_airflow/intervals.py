@@ -39,13 +39,34 @@ def rehearsed(params: dict[str, Any], dag_run: Any) -> bool:
     >>> rehearsed({"dry_run": True}, None)
     True
     """
-    kind = getattr(dag_run, "run_type", "manual")
-    return bool(params.get("dry_run")) and str(getattr(kind, "value", kind)) == "manual"
+    return bool(params.get("dry_run")) and _kind(dag_run) == "manual"
+
+
+def again(params: dict[str, Any], dag_run: Any, events: Any) -> bool:
+    """Tell whether what was done for the run's day is to be done anew, and not passed over.
+
+    A person said so; or this is a backfill, and `events`, the asset's, name an earlier run for the
+    same day: then somebody chose to reprocess it, for Airflow makes no second run otherwise.
+
+    >>> again({"again": True}, None, [])
+    True
+    """
+    if params.get("again"):
+        return True
+    key = getattr(dag_run, "partition_key", None)
+    if not key or _kind(dag_run) != "backfill":
+        return False
+    return any(event.partition_key == key for event in events)
 
 
 MACROS: Final = {
-    "from_time": from_time, "to_time": to_time, "now": now, "rehearsed": rehearsed,
+    "from_time": from_time, "to_time": to_time, "now": now, "rehearsed": rehearsed, "again": again,
 }  # fmt: skip
+
+
+def _kind(dag_run: Any) -> str:
+    kind = getattr(dag_run, "run_type", "manual")
+    return str(getattr(kind, "value", kind))
 
 
 def _asked(params: dict[str, Any], name: str) -> str:

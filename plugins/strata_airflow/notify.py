@@ -56,6 +56,16 @@ class StrataNotifier(BaseNotifier):
         send(message_of(context), os.environ.get(VARIABLE, ""))
 
 
+def tell_late(what: str, hours: float, context: Mapping[str, Any] | None = None) -> None:
+    """Tell that a run has missed its deadline; Airflow calls it while the run goes on."""
+    run = (context or {}).get("dag_run") or {}
+    dag, run_id = run.get("dag_id", "a run"), run.get("run_id", "")
+    reason = f"{what}: not at its end {hours:g} hours after it was queued"
+    dedupe = blake2b(json.dumps(["late", dag, run_id]).encode(), digest_size=8).hexdigest()
+    told = Message(f"Strata: {dag} is late, {run_id}", reason, (), (), dedupe)
+    send(told, os.environ.get(VARIABLE, ""))
+
+
 def message_of(context: Mapping[str, Any]) -> Message:
     """Return the message about the task of a context."""
     ti = context["ti"]

@@ -5,6 +5,7 @@ an installation may want elsewhere.
 """
 
 import os
+import tomllib
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,17 @@ def config_file() -> str:
 def results_dir() -> Path:
     """Return the folder for the jobs' results: `STRATA_RESULTS`, else `.strata/results`."""
     return Path(os.environ.get("STRATA_RESULTS") or PROJECT / ".strata" / "results")
+
+
+def report_dir() -> Path:
+    """Return the folder of the validation report, as the settings of the jobs say."""
+    try:
+        with Path(config_file()).open("rb") as file:
+            said = tomllib.load(file).get("validate", {}).get("report_dir")
+    except FileNotFoundError:
+        said = None
+    folder = os.environ.get("STRATA__VALIDATE__REPORT_DIR") or said or ".strata/report"
+    return PROJECT / folder
 
 
 def declared_shards() -> list[str]:

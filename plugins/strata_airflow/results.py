@@ -17,6 +17,7 @@ FINAL_CODES: Final = {
     2: "bad request",
     3: "soft evaluation found a mismatch",
 }
+LOST_CODE: Final = 4
 # Not Fenced: that try took too long and gave up its handle, the next one begins with a new one.
 FINAL_KINDS: Final = frozenset({"InvalidRequest", "Corrupt"})
 
@@ -27,6 +28,7 @@ class Verdict:
 
     final: bool
     reason: str
+    lost: bool = False  # another writer was faster: at once again
 
 
 def read_result(file: Path) -> dict[str, Any]:
@@ -135,6 +137,39 @@ def alerts(result: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
+def remarks(result: Mapping[str, Any]) -> list[str]:
+    """Return one line for each shard and thing that a person should know of an ingest that ended.
+
+    >>> remarks({"shards": [{"shard": "a", "rejected": 2, "files": 1, "batches": 1}]})
+    ['a: 2 rows rejected: strata quarantine show a']
+    """
+    if result.get("dry_run"):
+        return []
+    lines = []
+    for name, shard in shard_results(result).items():
+        for field, told in REMARKABLE.items():
+            value = shard.get(field)
+            count = len(value) if isinstance(value, list) else value
+            if count:
+                lines.append(f"{name}: {count:,} {told.format(shard=name)}")
+        if shard.get("batches") and shard.get("files") == 0:
+            lines.append(f"{name}: no file came for the interval; readers see it as complete")
+    return lines
+
+
+# What an ingest counts and commits all the same, for a person to look at.
+REMARKABLE: Final = {
+    "rejected": "rows rejected: strata quarantine show {shard}",
+    "contradictions": "changes that contradict the shard",
+    "late_files": "files came late, for intervals that were closed",
+    "late": "rows late, taken in at a later time than theirs",
+    "early": "rows early",
+    "changed": "files have changed since they were taken in; the change was not taken",
+    "copies": "files not taken: their bytes are in under another name",
+    "undeclared": "columns that are not declared",
+}
+
+
 def judge(exit_code: int, result: Mapping[str, Any]) -> Verdict:
     """Return why the job failed and whether that is final.
 
@@ -146,4 +181,5 @@ def judge(exit_code: int, result: Mapping[str, Any]) -> Verdict:
     kind = str(error.get("kind", ""))
     said = str(error.get("message", "")) or FINAL_CODES.get(exit_code, "the job failed")
     reason = "\n".join([f"{kind or f'exit code {exit_code}'}: {said}", *alerts(result)])
-    return Verdict(exit_code in FINAL_CODES or kind in FINAL_KINDS, reason)
+    final = exit_code in FINAL_CODES or kind in FINAL_KINDS
+    return Verdict(final, reason, lost=not final and exit_code == LOST_CODE)

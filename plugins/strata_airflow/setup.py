@@ -27,24 +27,37 @@ class SetupError(Exception):
     """Set-up failed, or something that it makes is missing; the message says what to do."""
 
 
-def connection_json(master: str, driver_memory: str, java_options: str = "") -> str:
+def connection_json(
+    master: str,
+    driver_memory: str,
+    java_options: str = "",
+    conf: Mapping[str, str] | None = None,
+) -> str:
     """Return the connection in Airflow's JSON form (no escaping of the master's address).
 
-    The operator reads `driver-memory` and `driver-java-options`, the provider the rest.
+    The operator reads `driver-memory`, `driver-java-options` and `spark-conf` (settings of Spark
+    for this cluster; docs/deploy.md), the provider the rest.
     """
-    extra = {
+    extra: dict[str, object] = {
         "deploy-mode": "client",
         "spark-binary": "spark-submit",
         "driver-memory": driver_memory,
     }
     if java_options:
         extra["driver-java-options"] = java_options
+    if conf:
+        extra["spark-conf"] = dict(conf)
     return json.dumps({"conn_type": "spark", "host": master, "extra": extra})
 
 
-def connection_variable(master: str, driver_memory: str, java_options: str = "") -> dict[str, str]:
+def connection_variable(
+    master: str,
+    driver_memory: str,
+    java_options: str = "",
+    conf: Mapping[str, str] | None = None,
+) -> dict[str, str]:
     """Return the environment variable that defines the connection for Airflow's processes."""
-    return {VARIABLE: connection_json(master, driver_memory, java_options)}
+    return {VARIABLE: connection_json(master, driver_memory, java_options, conf)}
 
 
 def make_pool(slots: int, environ: Mapping[str, str] = os.environ) -> None:

@@ -15,28 +15,48 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import BaseHook, Context
+from airflow.sdk import BaseHook, Context, ExceptionRetryPolicy, RetryAction, RetryRule
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from strata_airflow import results
-from strata_airflow.notify import StrataNotifier
+from strata_airflow.notify import VARIABLE, StrataNotifier, message_of, send
 from strata_airflow.places import JOBS, PROJECT, config_file, results_dir
+from strata_airflow.report import ReportLink
 
 CONNECTION: Final = "strata_spark"
 POOL: Final = "strata_spark"
 LOGGING: Final = Path(__file__).with_name("log4j2.properties")  # else 127 lines before the job's
 CURE: Final = "run `python -m strata_airflow.setup` in Airflow's environment (`make up` does)"
 
+
+class LostRace(AirflowException):
+    """Another writer of the shard was faster, or this one too slow: nothing is wrong."""
+
+
+class MayPass(AirflowException):
+    """The job failed by what may pass: a store that was away, a machine that died."""
+
+
+# Failures for good (AirflowFailException: mismatches, corruption, bad requests) never come here.
+POLICY: Final = ExceptionRetryPolicy(
+    rules=[
+        RetryRule(LostRace, RetryAction.RETRY, timedelta(seconds=10), "lost a race: at once again"),
+        RetryRule(MayPass, RetryAction.RETRY, timedelta(minutes=2), "may pass: in a while again"),
+    ]
+)
+
 # What every DAG of the project passes on to its tasks.
 DEFAULT_ARGS: Final[dict[str, Any]] = {
     "owner": "strata",
     "retries": 2,  # of failures that may pass; see StrataJobOperator for those that do not
     "retry_delay": timedelta(seconds=30),
+    "retry_policy": POLICY,
     "execution_timeout": timedelta(hours=6),
     "on_failure_callback": [StrataNotifier()],  # tells nobody unless STRATA_NOTIFY says whom
 }
@@ -54,6 +74,7 @@ class StrataJobOperator(SparkSubmitOperator):
         *SparkSubmitOperator.template_fields, "command", "arguments", "config",
     )  # fmt: skip
     ui_color = "#e8f0ff"
+    operator_extra_links = (ReportLink(),)
 
     def __init__(
         self,
@@ -75,6 +96,7 @@ class StrataJobOperator(SparkSubmitOperator):
         self.command = list(command)
         self.arguments = dict(arguments or {})
         self.config = config
+        self.report = ""  # the index of the report that the job wrote, if it wrote one
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
         """Submit the job, wait, and return a compact result.
@@ -97,7 +119,9 @@ class StrataJobOperator(SparkSubmitOperator):
         finally:
             self._close_output()
         result = results.read_result(file)
+        self.report = str(result.get("report", ""))
         self.log.info("Result\n%s\n%s", results.table(result), results.details(result))
+        self._remark(context, result)
         counts = results.counts(result)
         for asset in self.outlets or []:
             context["outlet_events"][asset].extra = {**counts}
@@ -139,6 +163,16 @@ class StrataJobOperator(SparkSubmitOperator):
         self.env_vars = {**here, "PYSPARK_PYTHON": conf["spark.pyspark.python"]}
         self.conf = conf
 
+    def _remark(self, context: Context, result: Mapping[str, Any]) -> None:
+        """Tell people what they should look at although the job ended well."""
+        lines = results.remarks(result)
+        for line in lines:
+            self.log.warning(line)
+        if lines:
+            told = message_of({**context, "exception": "\n".join(["to be looked at", *lines])})
+            subject = told.subject.replace(" failed in ", " ended with remarks in ")
+            send(replace(told, subject=subject), os.environ.get(VARIABLE, ""))
+
     def _close_output(self) -> None:
         """Close the pipe of spark-submit, which the provider's hook leaves open."""
         output = getattr(getattr(self._hook, "_submit_sp", None), "stdout", None)
@@ -150,13 +184,14 @@ class StrataJobOperator(SparkSubmitOperator):
         process = getattr(self._hook, "_submit_sp", None)
         code = getattr(process, "returncode", None)
         result = results.read_result(file)
+        self.report = str(result.get("report", ""))
         if result:
             self.log.info("Result\n%s", results.table(result))
         verdict = results.judge(code if code is not None else 1, result)
         self.log.error("%s\nResult file: %s", verdict.reason, file)
         if verdict.final:
             return AirflowFailException(verdict.reason)
-        return AirflowException(f"{verdict.reason}\n{error}")
+        return (LostRace if verdict.lost else MayPass)(f"{verdict.reason}\n{error}")
 
 
 def spark_job(

@@ -1,6 +1,8 @@
 """The DAG files, as Airflow loads them."""
 
 import copy
+import importlib
+import inspect
 import json
 import os
 import subprocess
@@ -60,6 +62,23 @@ def test_a_dag_explains_itself(dag):
 def test_one_run_of_a_dag_at_a_time(dag):
     assert dag.max_active_runs == 1
     assert not dag.catchup
+
+
+def test_a_run_that_is_late_is_told_of(dag):
+    (alert,) = dag.deadline
+    assert alert.interval.total_seconds() >= 3600
+    module, _, name = alert.callback.path.rpartition(".")
+    signature = inspect.signature(getattr(importlib.import_module(module), name))
+    signature.bind(**alert.callback.kwargs, context={})
+    assert "queued" in type(alert.reference).__name__.lower()
+
+
+def test_missed_days_are_run_where_a_first_day_is_given(project, monkeypatch):
+    monkeypatch.setenv("STRATA_INGEST_SINCE", "2026-11-01")
+    bag = DagBag(str(project / "dags" / "shard_ingest.py"))
+    dag = bag.dags["shard_ingest"]
+    assert dag.catchup
+    assert str(dag.start_date.date()) == "2026-11-02"  # the tick of the run about the first day
 
 
 def test_every_task_is_retried_and_waits_in_the_pool(dag):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from strata_airflow.notify import LINES_MAX, VARIABLE, StrataNotifier, message_of, send
+from strata_airflow.notify import LINES_MAX, VARIABLE, StrataNotifier, message_of, send, tell_late
 from strata_airflow.spark import DEFAULT_ARGS
 
 pytestmark = pytest.mark.dags
@@ -105,6 +105,20 @@ def test_one_receiver_that_fails_does_not_stop_the_others(
 def test_the_same_lie_found_again_has_the_same_key() -> None:
     assert message_of(context("a")).dedupe == message_of(context("b")).dedupe
     assert message_of(context()).dedupe != message_of(context(alerts=2)).dedupe
+
+
+def test_a_late_run_is_told_of_once(
+    receiver: tuple[str, list[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, got = receiver
+    monkeypatch.setenv(VARIABLE, f"webhook+{url}/a")
+    for _ in range(2):
+        run = {"dag_id": "shard_ingest", "run_id": "scheduled__1"}
+        tell_late("ingest of a day", 6, context={"dag_run": run})
+    first, second = (json.loads(data) for data in got)
+    assert first["dedupe"] == second["dedupe"]
+    assert "shard_ingest is late" in first["text"]
+    assert "6 hours" in first["text"]
 
 
 def test_a_message_stays_short() -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk import RetryAction
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from strata_airflow import spark
+from strata_airflow import report, spark
 from strata_airflow.setup import connection_variable
 
 pytestmark = pytest.mark.dags
@@ -108,6 +109,66 @@ def test_only_failures_that_may_pass_are_tried_again(
     assert isinstance(caught.value, AirflowFailException) is final
     for alert in document.get("alerts", []):
         assert alert["bound"] in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "seconds"), [(4, 10), (1, 120)], ids=["a lost race", "a store away"]
+)
+def test_a_lost_race_is_run_again_at_once_and_what_may_pass_later(
+    context, connection, submit, code, seconds
+):
+    submit(f"sys.exit({code})\n")
+    with pytest.raises(AirflowException) as caught:
+        job().execute(context)
+    policy = job(**spark.DEFAULT_ARGS).retry_policy
+    decision = policy.evaluate(caught.value, 1, 2)
+    assert decision.action is RetryAction.RETRY
+    assert decision.retry_delay.total_seconds() == seconds
+
+
+def test_remarks_of_an_ingest_that_ended_well_are_told(
+    context, connection, submit, monkeypatch, caplog
+):
+    told = []
+    monkeypatch.setattr(spark, "send", lambda message, to: told.append((message, to)))
+    monkeypatch.setenv(spark.VARIABLE, "slack+https://here")
+    shards = [
+        {"shard": "a", "batches": 1, "files": 2, "rejected": 3, "changed": ["x.csv"], "late": 0},
+        {"shard": "b", "batches": 1, "files": 0},
+        {"shard": "c", "batches": 0, "files": 0},
+    ]
+    submit(WRITE.format(document={"shards": shards, "dry_run": False}, code=0))
+    job().execute(context)
+    ((message, to),) = told
+    assert to == "slack+https://here"
+    assert "ended with remarks in manual__2026" in message.subject
+    assert [line.partition(":")[0] for line in message.lines] == ["a", "a", "b"]
+    assert "strata quarantine show a" in message.text
+    assert "no file came" in message.text
+
+
+def test_a_rehearsal_and_a_quiet_run_tell_nobody(context, connection, submit, monkeypatch):
+    told = []
+    monkeypatch.setattr(spark, "send", lambda message, to: told.append(message))
+    shards = [{"shard": "a", "batches": 1, "files": 0, "rejected": 3}]
+    submit(WRITE.format(document={"shards": shards, "dry_run": True}, code=0))
+    job().execute(context)
+    assert told == []
+
+
+def test_a_task_leads_to_the_report_that_it_wrote(
+    context, connection, submit, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("STRATA__VALIDATE__REPORT_DIR", str(tmp_path / "report"))
+    index = tmp_path / "report" / "data docs" / "index.html"
+    submit(WRITE.format(document={"shards": [], "report": str(index)}, code=3))
+    task = job()
+    with pytest.raises(AirflowFailException):
+        task.execute(context)
+    (link,) = task.operator_extra_links
+    assert link.get_link(task, ti_key=None).endswith("/strata-report/data%20docs/index.html")
+    assert report.address("../secret") == ""
+    assert report.address("") == ""
 
 
 def test_a_result_of_an_earlier_try_is_not_taken_for_this_one(context, connection, submit):

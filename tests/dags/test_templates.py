@@ -1,6 +1,7 @@
 """What the DAGs' templates turn the answers of a form into: the command line of a job."""
 
 import copy
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +26,7 @@ def command_line(
     answers: dict,
     partition_key: str | None = None,
     run_type: str = "manual",
+    done: Sequence[str] = (),
 ):
     """Return the words that the job of `dag_id` gets, as a worker would render them."""
     dag = bag.dags[dag_id]
@@ -32,6 +34,7 @@ def command_line(
     params.update(answers)
     dag_run = SimpleNamespace(partition_key=partition_key, run_id="manual__1", run_type=run_type)
     context = {
+        "inlet_events": [[SimpleNamespace(partition_key=key) for key in done]],
         **(dag.user_defined_macros or {}),
         "params": params.validate(),
         "dag_run": dag_run,
@@ -104,6 +107,21 @@ def test_only_a_person_rehearses(bag, run_type):
     ]  # fmt: skip
     assert command_line(bag, "stats_backfill", {}, key)[-1] == "--dry-run"
     assert command_line(bag, "stats_backfill", {"dry_run": True})[-1] == "--dry-run"
+
+
+@pytest.mark.parametrize(
+    ("run_type", "done", "expected"),
+    [
+        ("backfill", ["2013-02-28T00:00:00"], True),
+        ("backfill", ["2013-02-27T00:00:00", None], False),
+        ("backfill", [], False),
+        ("scheduled", ["2013-02-28T00:00:00"], False),  # cleared: what is done is passed over
+    ],
+)
+def test_a_backfill_that_reprocesses_a_day_collects_again(bag, run_type, done, expected):
+    words = command_line(bag, "stats_backfill", {}, "2013-02-28T00:00:00", run_type, done)
+    assert ("--again" in words) is expected
+    assert "--again" in command_line(bag, "stats_backfill", {"again": True}, done=done)
 
 
 def test_garbage_is_collected_for_real_by_the_schedule_alone(bag):

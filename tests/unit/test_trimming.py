@@ -78,6 +78,26 @@ def skipped(stores: Stores, filter: Filter) -> int:
     return sum(int((~decision.keep).sum()) for decision in decisions)
 
 
+def test_what_was_trimmed_is_collected_again_only_on_request(stores: Stores) -> None:
+    backfill_shard(stores, SHARD)
+    whole = [batch.stats_bytes for batch in batches_of(stores)]
+    trim_shard(stores, SHARD, budget_bytes=0)
+    bare = [batch.stats_bytes for batch in batches_of(stores)]
+    backfill_shard(stores, SHARD)
+    assert [batch.stats_bytes for batch in batches_of(stores)] == bare < whole
+
+    report = backfill_shard(stores, SHARD, Selection(again=True))
+
+    assert report.parts_changed == report.parts_selected == sum(b.parts for b in batches_of(stores))
+    assert [batch.stats_bytes for batch in batches_of(stores)] == whole
+
+
+@pytest.mark.parametrize("limit", [{"parts_max": 1}, {"bytes_max": 1}, {"version": 1}])
+def test_a_selection_that_leaves_a_rest_for_ever_is_refused(limit: dict[str, int]) -> None:
+    with pytest.raises(InvalidRequest, match="no rest"):
+        Selection(again=True, **limit)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("filter", "kept"), [(BY_NAME, "s.3"), (BY_PATH, "s.4$.s")])
 def test_what_a_registered_filter_skips_with_goes_last(
     stores: Stores, filter: Filter, kept: str

@@ -1,0 +1,26 @@
+"""What Airflow itself learns from this folder: one page in its menu, the validation report."""
+
+from typing import Any, ClassVar
+
+from airflow.plugins_manager import AirflowPlugin
+
+from strata_airflow.report import PREFIX, ReportLink, Site
+
+
+class StrataPlugin(AirflowPlugin):
+    """The report's pages, the way to them, and the link from a task."""
+
+    name = "strata"
+    fastapi_apps: ClassVar[list[Any]] = [
+        {"app": Site(), "url_prefix": PREFIX, "name": "Strata: validation report"}
+    ]
+    external_views: ClassVar[list[Any]] = [
+        {
+            "name": "Validation report",
+            "href": f"{PREFIX.removeprefix('/')}/index.html",
+            "destination": "nav",
+            "category": "browse",
+            "url_route": "strata-report",
+        }
+    ]
+    operator_extra_links: ClassVar[list[Any]] = [ReportLink()]

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
@@ -124,12 +125,28 @@ def pyspark_facts(path: Iterable[str] | None = None) -> PysparkFacts:
     """Return what is installed on `path` (default: where this interpreter imports from)."""
     where = list(sys.path if path is None else path)
     folder = next((p for p in (Path(w, "pyspark") for w in where) if p.is_dir()), None)
+    distribution = _distribution_version("pyspark", where)
+    if folder is None and distribution is None and (own := _zipped_version(where)):
+        # An executor, or a driver in a cluster: the PySpark that Spark itself brings.
+        return PysparkFacts(own, own, own, _distribution_version("pyspark-client", where))
     return PysparkFacts(
         module=_module_version(folder),
-        distribution=_distribution_version("pyspark", where),
+        distribution=distribution,
         jar=_jar_version(folder),
         client=_distribution_version("pyspark-client", where),
     )
+
+
+def _zipped_version(path: Iterable[str]) -> str | None:
+    """Return the version of the `pyspark.zip` of a Spark on the path; None: there is none."""
+    for archive in (Path(entry) for entry in path if Path(entry).name == "pyspark.zip"):
+        try:
+            text = zipfile.ZipFile(archive).read("pyspark/version.py").decode()
+        except (OSError, KeyError, zipfile.BadZipFile, UnicodeDecodeError):
+            continue
+        if match := _VERSION_LINE.search(text):
+            return match["version"]
+    return None
 
 
 def check_pyspark(facts: PysparkFacts) -> Check:

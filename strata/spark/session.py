@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from strata.model.settings import SparkSettings
+from strata.spark.executors import require_executors
 
 ROOT: Final = Path(__file__).resolve().parents[2]  # holds strata, jobs and pyspark_strata
 
@@ -57,6 +59,8 @@ def spark_session(
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     try:
+        if not str(spark.sparkContext.master).startswith("local"):
+            require_executors(spark)
         yield spark
     finally:
         spark.stop()
@@ -65,6 +69,12 @@ def spark_session(
 def submitted() -> bool:
     """Tell whether spark-submit started this process (its JVM runs and has its configuration)."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _submitted_master() -> str:
+    """Return the master that spark-submit was given, which only its JVM knows."""
+    SparkContext._ensure_initialized()
+    return str(SparkConf().get("spark.master", "local"))
 
 
 def _prepare_environment(settings: SparkSettings) -> None:
@@ -77,13 +87,11 @@ def _prepare_environment(settings: SparkSettings) -> None:
 
 def _configuration(settings: SparkSettings) -> dict[str, str]:
     """Return the session's configuration; what spark-submit decides is left out."""
-    # Workers import strata from here when it is not installed in their environment.
-    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    conf = {
-        **PINNED,
-        "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
-        "spark.executorEnv.PYTHONPATH": path,
-    }
+    conf = {**PINNED, "spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
+    if (_submitted_master() if submitted() else settings.master).startswith("local"):
+        # Workers import strata from here; a cluster's get it sent along (docs/deploy.md).
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        conf["spark.executorEnv.PYTHONPATH"] = path
     if not submitted():
         conf["spark.master"] = settings.master
         conf["spark.driver.memory"] = f"{settings.driver_memory_mib}m"

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,18 @@ def test_facts_are_read_from_the_files_of_an_installation(tmp_path: Path) -> Non
     facts = pyspark_facts([str(tmp_path)])
 
     assert facts == PysparkFacts("4.2.0", "4.3.0", "4.3.0", "4.2.0")
+
+
+def test_the_pyspark_that_a_cluster_brings_is_whole(tmp_path: Path) -> None:
+    archive = tmp_path / "pyspark.zip"
+    with zipfile.ZipFile(archive, "w") as made:
+        made.writestr("pyspark/version.py", '__version__: str = "4.3.0"')
+
+    check = check_pyspark(pyspark_facts([str(archive)]))
+
+    assert (check.ok, check.found) == (True, "4.3.0")
+    archive.write_bytes(b"no archive")
+    assert not check_pyspark(pyspark_facts([str(archive)])).ok
 
 
 def test_a_whole_pyspark_passes() -> None:

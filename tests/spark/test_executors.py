@@ -1,0 +1,98 @@
+"""An executor that cannot run Strata is told by name, in one line, before any work."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+from strata.errors import InvalidRequest
+from strata.spark.executors import NEEDED, _probe, _reason, require_executors
+
+pytestmark = pytest.mark.spark
+
+HOME = Path(pyspark.__file__).parent
+BARE = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info[1]}"
+LIBRARIES = sorted(str(path) for path in (HOME / "python" / "lib").glob("*.zip"))
+
+
+def test_workers_that_have_everything_pass(spark: SparkSession) -> None:
+    require_executors(spark)
+
+
+def test_the_probe_runs_where_nothing_of_ours_is_installed() -> None:
+    from pyspark import cloudpickle
+
+    code = (
+        "import json, sys; from pyspark import cloudpickle; "
+        "print(json.dumps(cloudpickle.loads(sys.stdin.buffer.read())(0)))"
+    )
+    done = subprocess.run(
+        [str(BARE), "-s", "-c", code], input=cloudpickle.dumps(_probe(NEEDED)),
+        env={"PYTHONPATH": os.pathsep.join(LIBRARIES)}, capture_output=True, check=True, cwd="/",
+    )  # fmt: skip
+    answer = json.loads(done.stdout)
+    assert answer["missing"] == "ModuleNotFoundError: No module named 'strata'"
+    assert Path(answer["python"]).resolve() == BARE.resolve()
+
+
+@pytest.mark.parametrize(
+    ("report", "reason"),
+    [
+        (
+            'x\njava.io.IOException: Cannot run program "./environment/bin/python": error=2, No\n',
+            'Cannot run program "./environment/bin/python": error=2, No',
+        ),
+        ("a\n[PYTHON_VERSION_MISMATCH] Python in worker has 3.9\nb", "[PYTHON_VERSION_MISMATCH] "),
+        ("something else\nand more", "something else"),
+    ],
+)
+def test_a_page_of_java_becomes_the_line_that_says_why(report: str, reason: str) -> None:
+    found = _reason(RuntimeError(report))
+    assert found.startswith(reason)
+    assert "\n" not in found
+
+
+SESSION = """
+import sys
+from strata.errors import InvalidRequest
+from strata.model.settings import SparkSettings
+from strata.spark import session
+from strata.spark.executors import require_executors
+settings = SparkSettings(master="local-cluster[1,1,1024]", driver_memory_mib=512)
+session._configuration.__globals__["ROOT"] = "/nonexistent"
+try:
+    with session.spark_session("t", settings, {"spark.executor.memory": "512m"}) as spark:
+        require_executors(spark)
+except InvalidRequest as error:
+    print(error)
+    sys.exit(error.exit_code)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("python", [str(BARE), "./environment/bin/python"])
+def test_real_executors_without_the_package_give_one_clear_error(
+    python: str, tmp_path: Path
+) -> None:
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(HOME),
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION],
+        env=environment, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == InvalidRequest.exit_code, done.stderr[-3000:]
+    (line,) = done.stdout.strip().splitlines()
+    assert line.startswith("Spark's executors cannot run Strata")
+    assert "No module named" in line or "Cannot run program" in line
+    assert "--archives" in line

@@ -295,7 +295,7 @@ def read_packed(  # noqa: C901 -- one loop
         while count and digits[count - 1] == 0:
             count -= 1
         exponent = zeros - scale
-        if not read or exponent != np.int64(np.int32(exponent)) or abs(scale) > 2**31:
+        if not read or not -(2**31) <= exponent < 2**31 or abs(scale) > 2**31:
             odd[i] = True
             continue
         base = 40 * i

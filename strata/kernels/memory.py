@@ -94,13 +94,19 @@ def _multiply_high(_: Any, one: Any, other: Any) -> Emitted:
 
 if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
 
+    def _inside(data: Bytes, at: Int, size: int) -> slice:
+        """Return the slice; the machine code would read or write beyond the array (tests/fuzz)."""
+        if not 0 <= at <= len(data) - size:
+            raise IndexError(f"{size} bytes at {at} of {len(data)}")
+        return slice(at, at + size)
+
     def load64(data: Bytes, at: Int) -> np.uint64:
         """Return the eight bytes at `at`."""
-        return np.uint64(int.from_bytes(data[at : at + 8].tobytes(), "little"))
+        return np.uint64(int.from_bytes(data[_inside(data, at, 8)].tobytes(), "little"))
 
     def load32(data: Bytes, at: Int) -> np.uint64:
         """Return the four bytes at `at`."""
-        return np.uint64(int.from_bytes(data[at : at + 4].tobytes(), "little"))
+        return np.uint64(int.from_bytes(data[_inside(data, at, 4)].tobytes(), "little"))
 
     def byte_swap(word: np.uint64) -> np.uint64:
         """Return a word with its bytes in the opposite order."""
@@ -108,11 +114,11 @@ if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
 
     def store64(out: Bytes, at: int, word: np.uint64) -> None:
         """Write eight bytes at `at`."""
-        out[at : at + 8] = np.frombuffer(int(word).to_bytes(8, "little"), np.uint8)
+        out[_inside(out, at, 8)] = np.frombuffer(int(word).to_bytes(8, "little"), np.uint8)
 
     def store32(out: Bytes, at: int, word: np.uint64) -> None:
         """Write the lower four bytes of a word at `at`."""
-        out[at : at + 4] = np.frombuffer(int(word).to_bytes(8, "little")[:4], np.uint8)
+        out[_inside(out, at, 4)] = np.frombuffer(int(word).to_bytes(8, "little")[:4], np.uint8)
 
     def bit_length(word: np.uint64) -> int:
         """Return how many bits a word needs, 0 for 0."""

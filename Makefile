@@ -14,6 +14,9 @@ unexport PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME
 PYTEST := .venv/bin/python -m pytest
 # The months, or only the first DAYS days, of 2013 that the demo takes in.
 DAYS ?= 365
+cluster-demo: DAYS = 14
+FUZZ_SECONDS ?= 600
+MINUTES ?= 20
 
 ##@ Start here
 
@@ -27,6 +30,10 @@ help: ## Show this help
 .PHONY: demo
 demo: .venv/.runtime ## Run the whole pipeline on a year of flights, through Airflow and Spark
 	.venv/bin/python -m demo.run --days $(DAYS)
+
+.PHONY: cluster-demo
+cluster-demo: .venv/.dev pack ## The same on a Spark cluster, S3 and PostgreSQL, all on this machine
+	STRATA_DEMO=$(CURDIR)/.strata/cluster .venv/bin/python -m demo.cluster --days $(DAYS)
 
 .PHONY: demo-lie
 demo-lie: .venv/.runtime ## Inject one wrong statistic and watch soft evaluation find it
@@ -65,6 +72,7 @@ lock: ## Compile requirements/*.in into the hashed lists
 	  compile --excludes excludes.txt runtime.in -o runtime.txt && \
 	  compile --excludes excludes.txt -c runtime.txt dev.in -o dev.txt && \
 	  compile build.in -o build.txt && \
+	  compile fuzz.in -o fuzz.txt && \
 	  compile uv.in -o uv.txt
 
 ##@ Tests
@@ -90,6 +98,27 @@ test-dags: .venv/.dev ## The DAGs, loaded by Airflow
 test-long: .venv/.dev ## The laws with thousands of examples, and the long tests
 	HYPOTHESIS_PROFILE=long $(PYTEST) tests/laws tests/unit
 	$(PYTEST) -m long
+	$(MAKE) --no-print-directory fuzz
+
+.PHONY: fuzz
+fuzz: .venv/.dev .venv-fuzz/.ready ## Fuzz what reads bytes from outside: FUZZ_SECONDS=600 each
+	for target in protobuf json parquet; do \
+	  NUMBA_DISABLE_JIT=1 .venv-fuzz/bin/python -m tests.fuzz $$target --seconds $(FUZZ_SECONDS) || exit 1; \
+	done
+	.venv/bin/python -m tests.fuzz.keep .strata/fuzz
+	$(PYTEST) tests/fuzz
+
+# The fuzzer beside the packages of .venv, which it must not change.
+.venv-fuzz/.ready: requirements/fuzz.txt
+	.venv/bin/python -m venv .venv-fuzz
+	.venv-fuzz/bin/python -m pip install --quiet --require-hashes --no-deps -r requirements/fuzz.txt
+	.venv/bin/python -c 'import pathlib, sysconfig; print(sysconfig.get_path("purelib")); print(pathlib.Path.cwd())' \
+	  > "$$(.venv-fuzz/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/strata.pth"
+	@touch $@
+
+.PHONY: load
+load: .venv/.dev ## 50 shards, 3 writers, compactor, validator and readers at once: MINUTES=20
+	.venv/bin/python -m benchmarks.load --minutes $(MINUTES)
 
 .PHONY: certify
 certify: .venv/.dev ## Check every function against Spark and write docs/certificates
@@ -132,9 +161,21 @@ arch: .venv/.dev ## The import contracts of pyproject.toml
 check: ## Exactly what CI runs
 	.ci/run
 
+.PHONY: audit
+audit: .venv/.dev ## Requirements pinned and installed as pinned; known vulnerabilities, where reachable
+	.venv/bin/python requirements/audit.py
+
 .PHONY: wheel
 wheel: .venv/.dev ## Build the wheel that goes to a cluster's executors
 	.venv-uv/bin/uv build --wheel --build-constraints requirements/build.txt --out-dir dist .
+
+.PHONY: pack
+pack: dist/strata-environment.tar.gz ## Build what Spark's executors need, as one archive
+
+dist/strata-environment.tar.gz: requirements/pack.py requirements/runtime.txt pyproject.toml \
+  $(shell find strata jobs pyspark_strata -name '*.py')
+	$(MAKE) --no-print-directory wheel
+	.venv/bin/python requirements/pack.py --out $@
 
 .PHONY: clean
 clean: ## Remove what can be made again, the environment excepted

@@ -19,17 +19,22 @@ REPORT: Final = WORKSPACE / "report"
 HISTORY_DAYS: Final = 90  # compaction moves since so far behind upper; what cancelled goes away
 
 
-def write_config(workspace: Path = WORKSPACE) -> Path:
-    """Write the demo's settings file with absolute places, and return its path."""
+def write_config(workspace: Path = WORKSPACE, blob: str = "", consensus: str = "") -> Path:
+    """Write the demo's settings file with absolute places, and return its path.
+
+    `blob` and `consensus` are the stores' addresses; by default a folder and SQLite.
+    """
     workspace.mkdir(parents=True, exist_ok=True)
+    blob = blob or f"file://{workspace}/blob"
+    consensus = consensus or f"sqlite:///{workspace}/consensus.db"
     file = workspace / "strata.toml"
     file.write_text(
         "# Written by `make demo` and `make up`; changes are overwritten.\n"
         f'shards_dir = "{PROJECT / "config" / "shards"}"\n'
         f'filters_dir = "{PROJECT / "config" / "filters"}"\n'
         "\n[store]\n"
-        f'blob = "file://{workspace / "blob"}"\n'
-        f'consensus = "sqlite:///{workspace / "consensus.db"}"\n'
+        f'blob = "{blob}"\n'
+        f'consensus = "{consensus}"\n'
         f'landing = "{workspace}"\n'
         "\n[compact]\n"
         f"history_ms = {HISTORY_DAYS * 86_400_000}\n"

@@ -11,7 +11,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -58,19 +59,32 @@ def stages(days: int, budget_bytes: int) -> list[Stage]:
     return [stage for stage in found if days > old or "both formats" not in stage.name]
 
 
-def run(days: int, budget_bytes: int) -> int:
-    """Run the demo and print its summary; return the exit code."""
+@contextmanager
+def on_this_machine(progress: Progress) -> Iterator[Mapping[str, str]]:
+    """Write the settings of the demo on files, SQLite and Spark inside its driver."""
+    places.write_config()
+    yield {}
+
+
+Around = Callable[[Progress], AbstractContextManager[Mapping[str, str]]]
+
+
+def run(days: int, budget_bytes: int, around: Around = on_this_machine) -> int:
+    """Run the demo and print its summary; return the exit code.
+
+    `around` makes ready what the demo runs on, writes its settings file, gives what Airflow's
+    processes must know of it as variables, and takes it down at the end.
+    """
     began = time.monotonic()
     down_quietly()
     places.reset()
-    places.write_config()
     instance: Instance | None = None
-    with Progress() as progress:
+    with Progress() as progress, around(progress) as variables:
         progress.stage(f"landing folder, {days} days of 2013")
         landing = make_landing(places.WORKSPACE, days)
         progress.stage("Airflow")
         try:
-            instance = start(schedules=False, tell=progress.detail)
+            instance = start(schedules=False, tell=progress.detail, extra=variables)
             running = instance.processes
             with PeakMemory(lambda: list(running.live().values())) as memory:
                 figures = _work(instance, progress, landing, days, budget_bytes)
@@ -119,9 +133,11 @@ def down_quietly() -> None:
         print(f"stopped the Airflow that was running ({', '.join(stopped)})")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(
+    argv: Sequence[str] | None = None, around: Around = on_this_machine, prog: str = "make demo"
+) -> int:
     """Parse the command line and run."""
-    parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
     parser.add_argument("--days", type=int, default=YEAR_DAYS, help="take the first DAYS days")
     parser.add_argument("--budget", type=int, default=128, help="bytes of statistics a part")
     asked = parser.parse_args(argv)
@@ -130,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Ended from outside, it still stops what it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        return run(asked.days, asked.budget)
+        return run(asked.days, asked.budget, around)
     except (StageError, StartError) as error:
         print(f"\n{error}", file=sys.stderr)
         return 1

@@ -1,0 +1,65 @@
+"""The audit of requirements finds what is loose, differs or is known to be weak, also offline."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "requirements"
+GOOD = "orjson==0.0.1 \\\n    --hash=sha256:00\n"
+
+
+def module(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_the_lists_of_the_project_are_pinned() -> None:
+    audit = module("audit")
+    lists = [file for file in FOLDER.glob("*.txt") if file.stem != "excludes"]
+    assert len(lists) >= 4
+    assert [line for file in lists for line in audit.unpinned(file.read_text())] == []
+
+
+def test_what_is_not_pinned_or_comes_from_elsewhere_is_found() -> None:
+    audit = module("audit")
+    text = f"--index-url somewhere\n{GOOD}numpy\nrich==1.0\n  # a remark\n"
+    assert list(audit.unpinned(text)) == [
+        "an address or an option: --index-url somewhere",
+        "not pinned with a hash: numpy",
+        "not pinned with a hash: rich==1.0",
+    ]
+    assert list(audit.unpinned(GOOD)) == []
+
+
+def test_known_weaknesses_fail_and_an_unreachable_database_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    audit = module("audit")
+    monkeypatch.setattr(audit, "INSTALLED", ())
+    monkeypatch.setattr(audit, "DATABASE", "http://127.0.0.1:9/")
+    (tmp_path / "some.txt").write_text(GOOD)
+    known = tmp_path / "known.json"
+    known.write_text(json.dumps({"orjson==0.0.1": ["CVE-1"]}))
+    lists = ["--lists", str(tmp_path)]
+
+    assert audit.main([*lists, "--advisories", str(known)]) == audit.FOUND
+    assert "orjson 0.0.1: CVE-1" in capsys.readouterr().out
+    assert audit.main(lists) == 0
+    assert "ADVISORIES NOT CHECKED" in capsys.readouterr().out
+    assert audit.main([*lists, "--strict"]) == audit.UNREACHABLE
+    monkeypatch.setattr(audit, "INSTALLED", ("some",))
+    assert audit.main(lists) == audit.FOUND
+    assert "orjson should be 0.0.1" in capsys.readouterr().out
+
+
+def test_an_environment_for_executors_has_neither_airflow_nor_pyspark() -> None:
+    names = module("pack").needed()
+    assert {"pyarrow", "numba", "llvmlite", "boto3", "psycopg-binary", "sqlalchemy"} <= names
+    assert not {name for name in names if "airflow" in name or "pyspark" in name}

@@ -1,0 +1,49 @@
+"""`python -m tests.fuzz TARGET [--seconds N]`: look for inputs that a reader cannot stand.
+
+The fuzzer (atheris) follows the coverage of `strata` itself; with `NUMBA_DISABLE_JIT=1`, which
+`make fuzz` sets, the kernels are Python and it follows theirs as well. What it kept is written
+to `--corpus`; an input that fails is written beside it and ends the run with code 77.
+"""
+
+import argparse
+import importlib
+import resource
+import sys
+import warnings
+from pathlib import Path
+from typing import Final
+
+import atheris  # type: ignore[import-not-found]
+
+TARGETS: Final = ("protobuf", "json", "parquet")
+MEMORY: Final = 6 << 30  # of addresses: whoever believes a wrong length gets a MemoryError
+INPUT_SECONDS: Final = 60  # for one input; more is a hang
+
+
+def main() -> None:
+    """Fuzz one target."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("target", choices=TARGETS)
+    parser.add_argument("--seconds", type=int, default=600)
+    parser.add_argument("--corpus", type=Path)
+    asked = parser.parse_args()
+    corpus = asked.corpus or Path(".strata/fuzz") / asked.target
+    with atheris.instrument_imports(include=["strata"]):
+        target = importlib.import_module(f"tests.fuzz.{asked.target}")
+    corpus.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(target.seeds()):
+        (corpus / f"seed-{number:04}").write_bytes(seed)
+    warnings.simplefilter("ignore")  # numbers that wrap, as machine code lets them
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    atheris.Setup(
+        [
+            sys.argv[0], str(corpus), f"-max_total_time={asked.seconds}", "-max_len=4096",
+            f"-timeout={INPUT_SECONDS}", "-rss_limit_mb=4096", "-print_final_stats=1",
+            f"-artifact_prefix={corpus.parent}/{asked.target}-",
+        ],
+        target.check,
+    )  # fmt: skip
+    atheris.Fuzz()
+
+
+main()

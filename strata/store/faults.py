@@ -3,14 +3,19 @@
 Outcomes are drawn one a call, from a list (a test that steers) or from a seed (a test that
 soaks), and when they run out everything works. What a caller cannot tell apart is all here: a
 request that was lost and a reply that was lost look the same.
+
+`interlude` is what happens at a call that is `INTERRUPTED`: another's whole operation between
+two steps of this one. So one thread and one seed give what several processes would, again and
+again the same.
 """
 
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from strata.errors import Unavailable
 from strata.store.interface import Blob, BlobInfo, Consensus, Versioned
@@ -19,6 +24,7 @@ from strata.store.retry import Sleep
 T = TypeVar("T")
 
 DELAY_S: Final = 0.005
+WRITES: Final = ("set", "compare_and_set")
 
 
 class Outcome(StrEnum):
@@ -29,6 +35,10 @@ class Outcome(StrEnum):
     REQUEST_LOST = "request lost"  # fails: nothing happened, the caller cannot know
     REPLY_LOST = "reply lost"  # fails: it happened, the caller cannot know
     DELAYED = "delayed"
+    DUPLICATED = "duplicated"  # the network repeats the request; the caller hears of the second
+    TORN = "torn"  # a read that ends early and does not say so; a write is refused half-way
+    FULL = "full"  # no room: writes are refused, all else works
+    INTERRUPTED = "interrupted"  # somebody else does a whole operation just before
     CRASH_BEFORE = "crash before"  # the process dies, nothing happened
     CRASH_AFTER = "crash after"  # the process dies, it happened
 
@@ -44,6 +54,8 @@ class Faults:
         """Draw from `outcomes`; when they are used up, everything works."""
         self._outcomes = iter(outcomes)
         self._sleep = sleep
+        self.interlude: Callable[[], None] = _nothing
+        self.drawn: Counter[Outcome] = Counter()
 
     def plan(self, outcomes: Iterable[Outcome]) -> None:
         """Forget what was to come and draw from `outcomes`."""
@@ -52,18 +64,36 @@ class Faults:
     def call(self, work: Callable[[], T], what: str) -> T:
         """Return `work()`, or fail before or after it as the next outcome says."""
         outcome = next(self._outcomes, Outcome.WORKS)
-        if outcome is Outcome.CRASH_BEFORE:
-            raise CrashError(what)
-        if outcome in (Outcome.REFUSED, Outcome.REQUEST_LOST):
-            raise Unavailable("injected failure", certain=outcome is Outcome.REFUSED, call=what)
-        if outcome is Outcome.DELAYED:
-            self._sleep(DELAY_S)
+        self.drawn[outcome] += 1
+        self._before(outcome, what)
         result = work()
+        if outcome is Outcome.DUPLICATED:
+            result = work()
+        if outcome is Outcome.TORN and isinstance(result, bytes):
+            return cast(T, result[: len(result) // 2])
         if outcome is Outcome.CRASH_AFTER:
             raise CrashError(what)
         if outcome is Outcome.REPLY_LOST:
             raise Unavailable("injected loss of the reply", certain=False, call=what)
         return result
+
+    def _before(self, outcome: Outcome, what: str) -> None:
+        """Fail, wait, or let another be faster."""
+        refused = outcome is Outcome.REFUSED or (
+            what in WRITES and outcome in (Outcome.FULL, Outcome.TORN)
+        )
+        if outcome is Outcome.CRASH_BEFORE:
+            raise CrashError(what)
+        if refused or outcome is Outcome.REQUEST_LOST:
+            raise Unavailable("injected failure", certain=refused, call=what)
+        if outcome is Outcome.DELAYED:
+            self._sleep(DELAY_S)
+        if outcome is Outcome.INTERRUPTED:
+            self.interlude()
+
+
+def _nothing() -> None:
+    """Do nothing: an interlude that nobody has planned."""
 
 
 def seeded(seed: int, shares: Mapping[Outcome, float]) -> Iterator[Outcome]:

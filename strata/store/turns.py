@@ -18,7 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-PATIENCE_S: Final = 0.5  # for the one before; the living take some milliseconds
+PATIENCE_S: Final = 2.0  # for the one before; the living take some milliseconds
 _SLOTS: Final = 1024  # keys that share one only wait for each other
 _POLL_S: Final = 0.0005
 

@@ -8,7 +8,7 @@ sort order, or in quarantine, are fetched whole; rows of other collections are a
 Source: docs/collections.md.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,7 +36,7 @@ from strata.store.keys import catalog_key, content_hash
 from strata.store.open import Stores
 from strata.store.retry import retry
 from strata.updates.order import round_up
-from strata.updates.slices import WHOLE, Slice, has_keys_of, overlapping_groups
+from strata.updates.slices import WHOLE, Slice, end_of, has_keys_of, overlapping_groups
 
 TRIES: Final = 20  # lost races before a caller is told
 END: Final = bytes([255]) * 256  # sorts after every key that begins with a collection's name
@@ -204,7 +204,8 @@ def figures(stores: Stores, state: State) -> list[Figures]:
         first, last = 0, len(names)
         if leads and has_keys_of(ref, state.relation, state.relations):
             first = bisect_right(ends, ref.key_low)
-            last = last if ref.key_high is None else bisect_right(lows, ref.key_high)
+            end = end_of(ref.key_high)
+            last = last if end is None else bisect_left(lows, end)
         for number in range(first, last):
             parts[number] += 1
             sizes[number] += ref.size_bytes

@@ -7,21 +7,36 @@ next level likewise. A million appends leave some 40 keys in the state, where th
 
 Keys carry the range of the ends of their intervals. Appends come in time order, so ranges hardly
 overlap, and a token whose interval is known is found with one blob a level.
+
+For a token whose interval nobody knows, a node keeps four bytes of the hash of every token below
+it, by child. So only the keys that stand in the state are read, and what lies below the one that
+has the token; of others one in some thousand lookups.
 """
 
+import hashlib
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+import numpy as np
+
 from strata.errors import Corrupt
-from strata.state.codec import decode_commits, decode_nodes, encode_commits, encode_nodes
+from strata.state.codec import (
+    LedgerNode,
+    decode_commits,
+    decode_nodes,
+    encode_commits,
+    encode_nodes,
+)
 from strata.state.state import Commit, State
 from strata.state.transitions import COMMITS_MAX, COMMITS_SPILLED, find_commit, fold, spill
 from strata.store.interface import Blob
 from strata.store.keys import content_hash, ledger_key, ledger_level, ledger_range
 from strata.store.retry import Sleep, retry
 
+MARKS: Final = np.dtype(">u4")
 FAN: Final = 16  # keys of one level in the state, and in one node
 FOLDS_MAX: Final = (
     8  # in one commit: what was written before there were nodes folds little by little
@@ -32,7 +47,8 @@ def spilled(blob: Blob, state: State, sleep: Sleep = time.sleep) -> State:
     """Return `state` with few enough commits, and few enough keys of the ledger.
 
     What leaves it is written before. Two who spill from the same state write the same blobs.
-    Cost: nothing in 63 of 64 commits; then one small blob, now and then some more.
+    Cost: nothing in 63 of 64 commits; then one small blob; in one of 1,024 the keys that become a
+    node are read as well, for their marks.
     """
     if len(state.commits) <= COMMITS_MAX:
         return state
@@ -67,13 +83,19 @@ def find(
 ) -> Commit | None:
     """Return the commit of a token, or None; `upper`, the end of its interval, saves reading.
 
+    Cost: without it the blobs that the state names, some 40 after a million commits.
     Raises: Corrupt when a blob of the ledger is missing or damaged.
     """
     known = find_commit(state.commits, token)
-    leaves = _leaves(blob, tuple(reversed(state.ledger)), upper, sleep)
+    leaves = _leaves(blob, tuple(reversed(state.ledger)), _Wanted(mark_of(token), upper), sleep)
     while known is None and (leaf := next(leaves, None)) is not None:
         known = find_commit(commits_of(blob, leaf, sleep), token)
     return known
+
+
+def mark_of(token: str) -> int:
+    """Return four bytes of the hash of a token, as a number."""
+    return int.from_bytes(hashlib.blake2b(token.encode(), digest_size=4).digest())
 
 
 def ledger_keys(blob: Blob, ledger: tuple[str, ...], sleep: Sleep = time.sleep) -> Iterator[str]:
@@ -86,7 +108,7 @@ def ledger_keys(blob: Blob, ledger: tuple[str, ...], sleep: Sleep = time.sleep) 
 
 def children_of(blob: Blob, node: str, sleep: Sleep = time.sleep) -> tuple[str, ...]:
     """Return the keys that a node names, oldest first. Raises: Corrupt."""
-    return decode_nodes(_stored(blob, node, sleep))
+    return decode_nodes(_stored(blob, node, sleep)).keys
 
 
 def commits_of(blob: Blob, leaf: str, sleep: Sleep = time.sleep) -> tuple[Commit, ...]:
@@ -95,7 +117,7 @@ def commits_of(blob: Blob, leaf: str, sleep: Sleep = time.sleep) -> tuple[Commit
 
 
 def _folded(blob: Blob, state: State, full: tuple[str, ...], sleep: Sleep = time.sleep) -> State:
-    data = encode_nodes(full)
+    data = encode_nodes(LedgerNode(full, tuple(_marks(blob, key, sleep) for key in full)))
     lows, highs = zip(*map(ledger_range, full), strict=True)
     level = ledger_level(full[0]) + 1
     key = ledger_key(state.name, min(lows), max(highs), content_hash(data), level)
@@ -103,18 +125,56 @@ def _folded(blob: Blob, state: State, full: tuple[str, ...], sleep: Sleep = time
     return fold(state, full, key)
 
 
+def _marks(blob: Blob, key: str, sleep: Sleep) -> bytes | None:
+    """Return the marks of all tokens in or below a key, sorted; None where some are unknown.
+
+    A blob that is damaged stops whoever looks for a token in it, not who appends.
+    """
+    try:
+        if not ledger_level(key):
+            tokens = [commit.token for commit in commits_of(blob, key, sleep)]
+            return np.array(sorted(map(mark_of, tokens)), MARKS).tobytes()
+        below = decode_nodes(_stored(blob, key, sleep)).marks
+    except Corrupt:
+        return None
+    if None in below:
+        return None
+    found = np.frombuffer(b"".join(marks for marks in below if marks is not None), MARKS)
+    return np.sort(found).astype(MARKS).tobytes()
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is known of a token that is looked for."""
+
+    mark: int
+    upper: int | None
+
+    def may_be_under(self, key: str, marks: bytes | None) -> bool:
+        """Return whether a key may lead to the commit."""
+        low, high = ledger_range(key)
+        if self.upper is not None and not low <= self.upper <= high:
+            return False
+        if marks is None:
+            return True
+        sorted_marks = np.frombuffer(marks, MARKS)
+        at = int(np.searchsorted(sorted_marks, self.mark))
+        return at < len(sorted_marks) and int(sorted_marks[at]) == self.mark
+
+
 def _leaves(
-    blob: Blob, newest_first: tuple[str, ...], upper: int | None, sleep: Sleep = time.sleep
+    blob: Blob, newest_first: tuple[str, ...], wanted: _Wanted, sleep: Sleep
 ) -> Iterator[str]:
     for key in newest_first:
-        low, high = ledger_range(key)
-        if upper is not None and not low <= upper <= high:
+        if not wanted.may_be_under(key, None):
             continue
-        if ledger_level(key):
-            children = tuple(reversed(children_of(blob, key, sleep)))
-            yield from _leaves(blob, children, upper, sleep)
-        else:
+        if not ledger_level(key):
             yield key
+            continue
+        node = decode_nodes(_stored(blob, key, sleep))
+        told = zip(reversed(node.keys), reversed(node.marks), strict=True)
+        inside = tuple(child for child, marks in told if wanted.may_be_under(child, marks))
+        yield from _leaves(blob, inside, wanted, sleep)
 
 
 def _stored(blob: Blob, key: str, sleep: Sleep = time.sleep) -> bytes:

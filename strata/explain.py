@@ -210,7 +210,7 @@ def _row_groups(
     counts = pc.list_value_length(manifest["splits"]).to_pylist()
     first = relation.by_id[relation.sort_ids[0]].name
     if wants_groups(filter, relation):
-        because = f"keys of another order or other types, or no statistics of {first}"
+        because = f"keys of an order or types that begin otherwise, or no statistics of {first}"
     else:
         because = f"the filter does not look at {first}, by which rows are sorted"
     told = {

@@ -6,8 +6,10 @@ and where both are the same, those of the second column do, and so on. Such boun
 of the part's own, and the same proof is asked for once more: `strata.prune.decide`.
 
 Only keys of whole numbers, dates, times, texts and bytes are read back; a bound from any other,
-from a key that was cut, or from a null, stays the part's. A part of another order or with other
-types, or without statistics of its first sort column, is read whole.
+from a key that was cut, or from a null, stays the part's. Of a part that was sorted otherwise, or
+in other columns, those count that lead its order and today's, and have kept their types: to add a
+value column, or to sort by another one last, leaves old parts what their keys tell. A part that
+shares none, or that has no statistics of the first, is read whole.
 """
 
 from collections.abc import Sequence
@@ -25,7 +27,7 @@ from strata.format.sortable import END, ESCAPED_ZERO, VALUE_TAG
 from strata.model.schema import Relation
 from strata.prune import decide, needed_columns
 from strata.stats.wire import column_name
-from strata.updates.slices import versions_with_keys_of
+from strata.updates.slices import columns_alike
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -91,61 +93,81 @@ def group_stats(
     relation = relations[-1]
     if column_name(relation.sort_ids[0]) not in stats.column_names:
         return None
-    parts = np.flatnonzero(_comparable(manifest, relations))
+    alike = _columns_alike(manifest, relations)
+    several = pc.greater(pc.list_value_length(manifest["splits"]), 1)
+    parts = np.flatnonzero((alike > 0) & np.asarray(pc.fill_null(several, False), np.bool_))
     if not len(parts):
         return None
     splits = manifest["splits"].take(pa.array(parts)).combine_chunks()
     owner = np.asarray(pc.list_parent_indices(splits), np.int64)
     starts = pc.struct_field(pc.list_flatten(splits), KEY)
     own = stats.take(pa.array(parts[owner]))
-    return GroupStats(parts, owner, _tightened(own, starts, owner, relation))
+    return GroupStats(parts, owner, _tightened(own, starts, owner, alike[parts][owner], relation))
 
 
-def _comparable(manifest: pa.Table, relations: Sequence[Relation]) -> Bools:
-    """Return which parts have several row groups whose keys are those of the newest relation."""
-    relation = relations[-1]
-    same = sorted(versions_with_keys_of(relation, relations))
-    several = pc.greater(pc.list_value_length(manifest["splits"]), 1)
-    versions = pc.is_in(manifest["relation_version"], value_set=pa.array(same, pa.int32()))
-    both = pc.fill_null(pc.and_(several, versions), False)
-    sorted_so = _is_list(manifest["order"].combine_chunks(), relation.sort_ids)
-    return np.asarray(both.to_numpy(), np.bool_) & sorted_so
+def _columns_alike(manifest: pa.Table, relations: Sequence[Relation]) -> Ints:
+    """Return of how many of the first sort columns each part's keys tell.
+
+    Cost: a look at each part; the columns are compared once for each order and version there is.
+    """
+    orders, versions = manifest["order"].combine_chunks(), manifest["relation_version"]
+    written = {relation.version: relation for relation in relations}
+    known = np.asarray(pc.fill_null(versions, -1), np.int64)
+    alike = np.zeros(len(orders), np.int64)
+    left = np.ones(len(orders), np.bool_)
+    while left.any():
+        first = int(np.argmax(left))
+        order, version = orders[first].as_py() or (), int(known[first])
+        same = left & (known == version) & _is_list(orders, order)
+        same[first] = True
+        alike[same] = columns_alike(order, written.get(version), relations[-1])
+        left &= ~same
+    return alike
 
 
 def _is_list(lists: pa.ListArray, wanted: Sequence[int]) -> Bools:
     """Return which lists hold just these numbers."""
-    long: Bools = pc.equal(pc.list_value_length(lists), len(wanted)).to_numpy(zero_copy_only=False)
-    found = lists.filter(pa.array(long)).flatten().to_numpy().reshape(-1, len(wanted))
-    same = np.zeros(len(lists), np.bool_)
-    same[long] = (found == np.array(wanted)).all(axis=1)
+    lengths = pc.fill_null(pc.list_value_length(lists), -1)
+    same: Bools = pc.equal(lengths, len(wanted)).to_numpy(zero_copy_only=False)
+    if wanted and same.any():
+        found = lists.filter(pa.array(same)).flatten().to_numpy().reshape(-1, len(wanted))
+        same = same.copy()
+        same[same] = (found == np.array(wanted)).all(axis=1)
     return same
 
 
 def _tightened(
-    stats: pa.Table, starts: pa.BinaryArray, owner: Ints, relation: Relation
+    stats: pa.Table, starts: pa.BinaryArray, owner: Ints, alike: Ints, relation: Relation
 ) -> pa.Table:
     """Return statistics of row groups: their part's, with the bounds that its keys give.
 
-    Shape: `stats` one row a group, those of a part behind one another.
+    Shape: `stats` one row a group, those of a part behind one another; `alike` of each group.
     """
     inner = np.append(owner[1:] == owner[:-1], False)  # the next group is of the same part
     following = pa.array(np.append(np.arange(1, len(owner)), 0), mask=~inner)
     low_keys, high_keys = starts, starts.take(following)
     open_rows = np.ones(len(owner), np.bool_)  # the columns before are the same in all rows
     kinds = updates_schema(relation)
-    for number in relation.sort_ids:
+    for place, number in enumerate(relation.sort_ids):
+        open_rows &= alike > place
+        if not open_rows.any():
+            break
         kind = kinds.field(child(number)).type
-        lows, highs = decoded(low_keys, kind), decoded(high_keys, kind)
+        where = pa.array(open_rows)
+        lows = decoded(_where(where, low_keys), kind)
+        highs = decoded(_where(where, high_keys), kind)
         if lows is None or highs is None:
             break
-        where = pa.array(open_rows)
         stats = _bounded(stats, column_name(number), lows.values, highs.values, where)
         equal = pc.fill_null(pc.equal(lows.values, highs.values), False)
         open_rows = open_rows & np.asarray(equal.to_numpy(zero_copy_only=False), np.bool_)
-        if not open_rows.any():
-            break
         low_keys, high_keys = lows.rest, highs.rest
     return stats
+
+
+def _where(rows: pa.BooleanArray, keys: pa.BinaryArray) -> pa.BinaryArray:
+    """Return the keys of these rows; those of others may be of any type."""
+    return pc.if_else(rows, keys, pa.scalar(None, keys.type))
 
 
 def _bounded(

@@ -10,7 +10,7 @@ import json
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from itertools import cycle
 from threading import Lock
@@ -104,18 +104,31 @@ def decode_commits(data: bytes) -> tuple[Commit, ...]:
     return commits
 
 
-def encode_nodes(keys: tuple[str, ...]) -> bytes:
+@dataclass(frozen=True, slots=True)
+class LedgerNode:
+    """A ledger blob that names others, and tells which tokens each of them may have."""
+
+    keys: tuple[str, ...]  # oldest first
+    marks: tuple[bytes | None, ...]  # of each key; None: nobody knows, look inside
+
+
+def encode_nodes(node: LedgerNode) -> bytes:
     """Return the bytes of a ledger blob that names others."""
-    return _dump({"format": FORMAT, "nodes": keys})
+    return _dump({"format": FORMAT, "nodes": node.keys, "marks": _plain(node.marks)})
 
 
-def decode_nodes(data: bytes) -> tuple[str, ...]:
-    """Return the keys in a ledger blob that names others.
+def decode_nodes(data: bytes) -> LedgerNode:
+    """Return what a ledger blob names. One from before there were marks has none.
 
     Raises: Corrupt.
     """
     keys: tuple[str, ...] = _load(data, "nodes", tuple[str, ...])
-    return keys
+    marks: tuple[bytes | None, ...] = (None,) * len(keys)
+    if "marks" in orjson.loads(data):
+        marks = _load(data, "marks", tuple[bytes | None, ...])
+    if len(marks) != len(keys) or any(mark is not None and len(mark) % 4 for mark in marks):
+        raise Corrupt("a ledger's marks are not those of its keys")
+    return LedgerNode(keys, marks)
 
 
 def _dump(document: Any) -> bytes:

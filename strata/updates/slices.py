@@ -47,23 +47,35 @@ def keeps_order(ref: PartRef, relation: Relation, relations: Sequence[Relation])
     return ref.order == wanted
 
 
-def versions_with_keys_of(relation: Relation, relations: Sequence[Relation]) -> frozenset[int]:
-    """Return the versions in which the sort columns of `relation` have the types that it gives."""
-    return frozenset(
-        written.version
-        for written in relations
-        if all(
-            i in written.by_id and written.by_id[i].type == relation.by_id[i].type
-            for i in relation.sort_ids
-        )
-    )
+def columns_alike(order: Sequence[int], written: Relation | None, relation: Relation) -> int:
+    """Return of how many first sort columns of `relation` a part's keys begin with the bytes.
+
+    `order` is the part's, and `written` the relation that it was written in.
+    """
+    if written is None:
+        return 0
+    alike = 0
+    for ours, theirs in zip(relation.sort_ids, order, strict=False):
+        mine = written.by_id.get(ours)
+        if ours != theirs or mine is None or mine.type != relation.by_id[ours].type:
+            break
+        alike += 1
+    return alike
 
 
 def has_keys_of(ref: PartRef, relation: Relation, relations: Sequence[Relation]) -> bool:
-    """Return whether a part's key bytes can be compared with those of `relation`'s rows."""
-    if ref.order != relation.sort_ids:
-        return False
-    return ref.relation_version in versions_with_keys_of(relation, relations)
+    """Return whether a part's key bytes can be compared with those of `relation`'s rows.
+
+    They are those of its rows, or the bytes with which they begin: where columns were added since
+    that sort last. So its greatest key is no high bound of its rows: see `end_of`.
+    """
+    written = next((r for r in relations if r.version == ref.relation_version), None)
+    return 0 < columns_alike(ref.order, written, relation) == len(ref.order)
+
+
+def end_of(key: bytes | None) -> bytes | None:
+    """Return what lies behind all rows up to those whose bytes begin with `key`; None: nothing."""
+    return None if key is None else round_up(key)
 
 
 def cut(
@@ -108,7 +120,8 @@ def overlapping_groups(
     # The last row of a group is at most the first of the next, of which a prefix is known.
     ends = [round_up(low) for low in lows[1:]]  # exclusive
     inside = [end is None or end > piece.low for end in ends]
-    inside.append(ref.key_high is None or ref.key_high >= piece.low)  # inclusive
+    last = end_of(ref.key_high)
+    inside.append(last is None or last > piece.low)
     return [
         number
         for number, (low, reached) in enumerate(zip(lows, inside, strict=True))

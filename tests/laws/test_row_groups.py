@@ -1,6 +1,7 @@
 """Choosing row groups by the keys at which they begin changes no result and no error."""
 
 from collections import Counter
+from contextlib import suppress
 from random import Random
 from typing import Any, Final
 
@@ -10,14 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.format.columns import child, updates_schema
 from strata.format.sortable import sortable_bytes
 from strata.groups import decoded
+from strata.machine import Machine
 from strata.model import schema as model
 from strata.model.types import parse_type
 from strata.read import plan_read, scan, slices
+from strata.state.schema import AddColumn, Change, DropColumn, SortBy, WidenColumn
+from strata.updates.slices import WHOLE
 from tests.concrete import Failed, evaluate
 from tests.stored import append, create, memory_stores
 from tests.updates import POOLS, table
@@ -150,6 +155,119 @@ def test_row_groups_change_no_consolidated_result(data: st.DataObject) -> None:
         return [row for batch in batches for row in batch.to_pylist()]
 
     assert accepted(read(True), relation, condition) == accepted(read(False), relation, condition)
+
+
+def changes(relation: model.Relation) -> st.SearchStrategy[Change]:
+    """Draw what may come between the writing of a part and its reading."""
+    names = [c.name for c in relation.columns]
+    added = st.sampled_from([None, 0, 2**63 - 1]).map(
+        lambda default: AddColumn("late", parse_type("int64"), nullable=True, default=default)
+    )
+    return st.one_of(
+        added,
+        st.just(DropColumn("n")),
+        st.permutations(names).map(lambda order: SortBy(tuple(order))),
+    )
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_row_groups_of_an_older_relation_change_no_result(data: st.DataObject) -> None:
+    """What was added, dropped or sorted otherwise since leaves the first keys their meaning."""
+    relation = data.draw(relations())
+    drawn = st.one_of(*map(compared, relation.columns[:-1]))
+    condition = data.draw(drawn)
+    if data.draw(st.booleans()):
+        junctor = data.draw(st.sampled_from(["and", "or"]))
+        condition = Call(junctor, (condition, data.draw(drawn)), "boolean")
+    stores = memory_stores()
+    create(stores, relation, row_group_bytes=data.draw(st.sampled_from([96, 200, 400])))
+    append(stores, "shard", 0, 5, [data.draw(many(relation))])
+    machine = Machine(stores)
+    for change in data.draw(st.lists(changes(relation), min_size=1, max_size=2)):
+        with suppress(InvalidRequest):  # sorted so already, dropped before
+            machine.evolve("shard", change)
+    now = machine.load("shard").relation
+    if set(now.by_id) == set(relation.by_id) and data.draw(st.booleans()):
+        append(stores, "shard", 5, 10, [data.draw(many(now))])
+    state, filter = machine.load("shard"), Filter(condition, "", 0, 0)
+    consolidate, size = data.draw(st.booleans()), data.draw(st.sampled_from([1500, 1 << 20]))
+
+    def read(groups: bool) -> list[dict[str, Any]]:
+        plan = plan_read(stores, state, filter=filter, mode="on", groups=groups)
+        pieces = slices(state, plan, size) if consolidate else [WHOLE]
+        return [
+            row
+            for piece in pieces
+            for batch in scan(stores, state, plan, consolidate=consolidate, piece=piece)
+            for row in batch.to_pylist()
+        ]
+
+    assert accepted(read(True), now, condition) == accepted(read(False), now, condition)
+
+
+@pytest.mark.parametrize(
+    ("change", "most"),
+    [
+        (AddColumn("late", parse_type("string"), nullable=True, default="x"), 4),
+        (AddColumn("late", parse_type("int64"), nullable=True), 4),
+        (WidenColumn("c3", type=parse_type("int64")), 4),
+        (DropColumn("c3"), 4),
+        (SortBy(("c1", "c3")), 25),  # the first column alone is alike
+        (SortBy(("c3",)), None),  # none is
+    ],
+)
+def test_a_part_keeps_what_its_keys_tell_when_the_relation_changes(
+    change: Change, most: int | None
+) -> None:
+    relation = model.Relation(
+        0, (*TWO.columns, model.Column(3, "c3", parse_type("int32"))), (1, 2), ()
+    )
+    stores = memory_stores()
+    create(stores, relation, row_group_bytes=256, part_bytes=1 << 20)
+    rows = [(n, i, i % 7, 0, 1) for n in "abcd" for i in range(100)]
+    append(stores, "shard", 0, 5, [table(relation, rows)])
+    both = (
+        Call("equal_to", (NAME, Literal("b", "string")), "boolean"),
+        Call("equal_to", (NUMBER, Literal(50, "long")), "boolean"),
+    )
+    filter = Filter(Call("and", both, "boolean"), "", 0, 0)
+    machine = Machine(stores)
+
+    def fetched() -> int:
+        return plan_read(stores, machine.load("shard"), filter=filter, mode="on").groups_fetched
+
+    total = plan_read(stores, machine.load("shard")).groups_fetched
+    assert total >= 40
+    assert fetched() <= 4
+
+    machine.evolve("shard", change)
+
+    assert fetched() <= most if most is not None else fetched() == total
+
+
+def test_slices_of_an_older_part_are_cut_at_its_row_groups() -> None:
+    stores = memory_stores()
+    create(stores, TWO, row_group_bytes=256, part_bytes=1 << 20)
+    rows = [(n, i, 0, 1) for n in "abcd" for i in range(100)]
+    append(stores, "shard", 0, 5, [table(TWO, rows)])
+    machine = Machine(stores)
+    state = machine.load("shard")
+    before = slices(state, plan_read(stores, state), 1000)
+    assert len(before) > 2
+
+    machine.evolve("shard", AddColumn("late", parse_type("int64"), nullable=True))
+
+    state = machine.load("shard")
+    plan = plan_read(stores, state)
+    assert slices(state, plan, 1000) == before
+    found = [
+        b.num_rows
+        for piece in before
+        for b in scan(stores, state, plan, consolidate=True, piece=piece)
+    ]
+    assert sum(found) == len(rows)
+    assert len(found) == len(before)
 
 
 def lookup(

@@ -1,15 +1,19 @@
 """The ledger of old commits: every token is found for ever, and the state names few blobs."""
 
+import json
 from itertools import pairwise
 from math import ceil, log
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from strata import commits, gc
-from strata.commits import FAN, commits_of, find, foldable, ledger_keys, spilled
+from strata.commits import FAN, commits_of, find, foldable, ledger_keys, mark_of, spilled
 from strata.errors import Corrupt, InvalidRequest
 from strata.gc.verdicts import Fate
-from strata.state.codec import encode_commits, encode_nodes
+from strata.state.codec import LedgerNode, encode_commits, encode_nodes
 from strata.state.state import Commit, State
 from strata.state.transitions import COMMITS_SPILLED, append, create
 from strata.store import keys
@@ -28,6 +32,32 @@ def grown(blob: MemoryBlob, appends: int, state: State | None = None) -> State:
         state, _ = append(state, number, token=f"t{number}", **bounds)
         state = spilled(blob, state)
     return state
+
+
+class Counting(MemoryBlob):
+    """Another store's blobs, and which of them were read."""
+
+    def __init__(self, inner: MemoryBlob) -> None:
+        super().__init__()
+        self.inner, self.read = inner, []
+
+    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
+        self.read.append(key)
+        return self.inner.get(key, start, length)
+
+
+class Forgetful(MemoryBlob):
+    """A copy of another store in which the nodes of the first level are of before marks."""
+
+    def __init__(self, inner: MemoryBlob) -> None:
+        super().__init__()
+        for info in inner.list(""):
+            data = inner.get(info.key) or b""
+            if keys.ledger_level(info.key) == 1:
+                document = json.loads(data)
+                del document["marks"]
+                data = json.dumps(document).encode()
+            self.set(info.key, data)
 
 
 @pytest.fixture(scope="module")
@@ -59,20 +89,80 @@ def test_a_token_is_found_with_one_blob_a_level(
     shard: tuple[MemoryBlob, State], number: int
 ) -> None:
     blob, state = shard
-    read: list[str] = []
+    counting = Counting(blob)
 
-    class Counting(MemoryBlob):
-        def get(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
-            read.append(key)
-            return blob.get(key, start, length)
-
-    found = find(Counting(), state, f"t{number}", 10 * number + 10)
+    found = find(counting, state, f"t{number}", 10 * number + 10)
 
     assert found is not None
     assert (found.token, found.lower) == (f"t{number}", 10 * number)
-    assert len(read) <= 3
+    assert len(counting.read) <= 3
     assert find(blob, state, f"t{number}", None) == found
     assert find(blob, state, "never", 10 * number + 10) is None
+
+
+@pytest.mark.parametrize("number", [0, 63, 64 * FAN, APPENDS // 2, APPENDS - 300, None])
+def test_a_token_of_an_unknown_interval_is_found_with_few_blobs(
+    shard: tuple[MemoryBlob, State], number: int | None
+) -> None:
+    blob, state = shard
+    counting = Counting(blob)
+
+    found = find(counting, state, "never" if number is None else f"t{number}", None)
+
+    assert (found is None) == (number is None)
+    levels = max(map(keys.ledger_level, state.ledger))
+    assert len(counting.read) <= len(state.ledger) + levels + 1
+    assert len(counting.read) < len([*ledger_keys(blob, state.ledger)]) / 2
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes of three leaves of two commits: there are four levels after 200 appends."""
+    for name, value in (("COMMITS_MAX", 3), ("COMMITS_SPILLED", 2), ("FAN", 3)):
+        monkeypatch.setattr(commits, name, value)
+    monkeypatch.setattr("strata.state.transitions.COMMITS_SPILLED", 2)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("forgetful", [True, False])
+def test_marks_lead_to_every_token_through_all_levels(forgetful: bool) -> None:
+    """Nodes of before there were marks are looked into; those folded from such have none."""
+    blob = MemoryBlob()
+    state = grown(blob, 60)
+    blob = Forgetful(blob) if forgetful else blob
+    state = grown(blob, 200, state)
+    assert max(map(keys.ledger_level, state.ledger)) >= 3
+    for number in range(200):
+        counting = Counting(blob)
+        found = find(counting, state, f"t{number}", None)
+        assert found is not None
+        assert found.lower == 10 * number
+        assert forgetful or len(counting.read) <= len(state.ledger) + 5
+    without = Counting(blob)
+    assert find(without, state, "never", None) is None
+    assert (len(without.read) > len(state.ledger)) == forgetful
+
+
+@pytest.mark.usefixtures("small")
+def test_a_damaged_leaf_does_not_stop_who_appends() -> None:
+    blob = MemoryBlob()
+    state = grown(blob, 9)
+    lost = state.ledger[0]
+    blob.live.pop(lost)
+
+    state = grown(blob, 40, state)
+
+    assert lost not in state.ledger, "it was folded"
+    with pytest.raises(Corrupt, match="missing"):
+        find(blob, state, "t0", None)
+
+
+@given(st.lists(st.text(max_size=3), min_size=1, max_size=300, unique=True), st.data())
+def test_marks_leave_no_token_out(tokens: list[str], data: st.DataObject) -> None:
+    marks = np.array(sorted(map(mark_of, tokens)), commits.MARKS).tobytes()
+    key = keys.ledger_key("s", 0, 9, "ab" * 20)
+    for token in data.draw(st.lists(st.sampled_from(tokens), max_size=20)):
+        assert commits._Wanted(mark_of(token), None).may_be_under(key, marks)
 
 
 def test_a_ledger_from_before_there_were_nodes_folds_little_by_little() -> None:
@@ -147,7 +237,7 @@ def test_a_sweep_leaves_the_whole_ledger(world: World) -> None:
 
 
 def node(world: World, *children: str) -> str:
-    data = encode_nodes(children)
+    data = encode_nodes(LedgerNode(children, (None,) * len(children)))
     level = keys.ledger_level(children[0]) + 1
     key = keys.ledger_key("s", 0, 1000, keys.content_hash(data), level)
     world.blob.set(key, data)

@@ -1,8 +1,10 @@
 """Slices cover everything once, and no row group that holds one of its rows is left out."""
 
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strata.format.columns import child, updates_schema
 from strata.format.manifest import PartRef, Split
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
@@ -77,6 +79,36 @@ def test_groups_beside_the_slice_are_left_out() -> None:
     assert overlapping_groups(close, Slice(b"\x01a", None), TEXT, [TEXT]) == [0, 1]
 
 
+@given(st.data(), st.integers(0, 12))
+def test_a_group_of_a_part_from_before_a_column_was_added_is_named(
+    data: st.DataObject, limit: int
+) -> None:
+    """Its keys are what those of its rows begin with: the greatest lies below its last row."""
+    old = data.draw(relations(max_columns=2))
+    number = max(old.by_id) + 1
+    new = Relation(
+        1, (*old.columns, Column(number, "new", parse_type("int64"))), old.key, old.order
+    )
+    rows = sort_updates(data.draw(updates(old)), old)
+    if not rows.num_rows:
+        return
+    value = data.draw(st.sampled_from([None, -(2**63), 0, 2**63 - 1]))
+    column = pa.array([value] * rows.num_rows, pa.int64())
+    migrated = rows.append_column(updates_schema(new).field(child(number)), column)
+    starts = sorted({0, *data.draw(st.lists(st.integers(0, rows.num_rows - 1), max_size=4))})
+    ref = ref_of(encode_keys(rows, old).to_pylist(), starts, limit, old)
+    keys = encode_keys(migrated, new).to_pylist()
+    low, high = sorted([data.draw(st.sampled_from(keys)), data.draw(st.sampled_from(keys))])
+    piece = Slice(low, high + b"\0")
+
+    named = overlapping_groups(ref, piece, new, [old, new])
+
+    assert named is not None
+    for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(keys)], strict=True)):
+        if any(low <= key <= high for key in keys[start:end]):
+            assert number in named
+
+
 def test_cut_makes_slices_of_about_equal_bytes() -> None:
     keys = [f"{n:04}".encode() for n in range(1000)]
     parts = [ref_of(keys, list(range(0, 1000, 100)), 64, TEXT) for _ in range(10)]
@@ -98,14 +130,16 @@ def test_keys_of_another_order_or_type_mean_nothing() -> None:
     longer = Relation(1, (*old.columns, Column(3, "c", text)), (1,), ())
     shorter = Relation(1, (Column(1, "a", text),), (1,), ())
     turned = Relation(1, old.columns, (1,), (2,))
+    between = Relation(1, (old.columns[0], Column(3, "c", text), old.columns[1]), (1,), ())
     ref = ref_of([b"x"], [0], 64, old)
 
     for new, sorted_still, comparable in (
         (old, True, True),
         (wider, True, False),  # the same order, other bytes
-        (longer, True, False),  # the new column is the same in all rows
+        (longer, True, True),  # the new column is the same in all rows, and sorts last
         (shorter, False, False),  # times are out of order where only b told rows apart
         (turned, False, False),
+        (between, True, False),  # the new column comes before b in the bytes of a row
     ):
         assert keeps_order(ref, new, [old, new]) == sorted_still
         assert has_keys_of(ref, new, [old, new]) == comparable

@@ -63,5 +63,5 @@ def _note(noted: Noted, began_ms: int, document: Mapping[str, Any], code: int, e
     told = document if "shards" in document else {"shards": asked}
     with suppress(StrataError):  # the job has ended, and its result is written
         settings = load_settings(noted.config, os.environ)
-        metrics = Metrics(settings.metrics.statsd)
+        metrics = Metrics(settings.metrics.statsd, settings.metrics.otlp)
         note(open_stores(settings.store), metrics, noted.what, began_ms, told, code, error=error)

@@ -1,19 +1,24 @@
-"""Figures for monitoring, as StatsD datagrams with tags: sent and forgotten.
+"""Figures for monitoring, as StatsD datagrams with tags and as OpenTelemetry metrics.
 
     strata.read.parts_skipped:12|c|#shard:flights,mode:on
 
-Names and meanings are in docs/operations.md. A receiver that is not there costs nothing and is no
-error; nothing waits for it.
+Names and meanings are in docs/operations.md, the same for both. A StatsD receiver that is not there
+costs nothing. OpenTelemetry's library collects figures and sends them over HTTP every ten seconds,
+and once more when the process ends: that may take `OTLP_SECONDS`. Neither is ever an error.
 """
 
+import logging
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 PREFIX: Final = "strata."
+OTLP_SECONDS: Final = 2  # so long is tried to bring figures to a receiver
+OTLP_EVERY_MS: Final = 10_000
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +26,41 @@ class Metrics:
     """Where figures go; an empty address sends nothing."""
 
     statsd: str = ""  # host:port
+    otlp: str = ""  # http://host:4318/v1/metrics
+
+    @property
+    def wanted(self) -> bool:
+        """Return whether anybody listens."""
+        return bool(self.statsd or self.otlp)
 
     def count(self, name: str, value: int, tags: Mapping[str, str]) -> None:
         """Add to a counter; 0 is not sent."""
         if value:
             self._send(name, f"{value}|c", tags)
+            self._tell("count", name, value, tags)
 
     def gauge(self, name: str, value: float, tags: Mapping[str, str]) -> None:
         """Set a gauge."""
         self._send(name, f"{value}|g", tags)
+        self._tell("gauge", name, value, tags)
 
     def time(self, name: str, seconds: float, tags: Mapping[str, str]) -> None:
         """Tell how long something took; StatsD counts in milliseconds."""
         self._send(name, f"{seconds * 1000:.0f}|ms", tags)
+        self._tell("time", name, seconds, tags)
+
+    def flush(self) -> None:
+        """Send what OpenTelemetry has collected, from a process that may be ended any time."""
+        sender = _opentelemetry(self.otlp) if self.otlp else None
+        if sender is not None:
+            with suppress(Exception):  # figures may fail in any way, and nobody else with them
+                sender.provider.force_flush(OTLP_SECONDS * 1000)
+
+    def _tell(self, kind: str, name: str, value: float, tags: Mapping[str, str]) -> None:
+        sender = _opentelemetry(self.otlp) if self.otlp else None
+        if sender is not None:
+            with suppress(Exception):  # likewise
+                sender.tell(kind, PREFIX + name, value, tags)
 
     def _send(self, name: str, value: str, tags: Mapping[str, str]) -> None:
         if not self.statsd:
@@ -55,3 +82,42 @@ def _socket() -> socket.socket:
     found = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     found.setblocking(False)
     return found
+
+
+class _OpenTelemetry:
+    """What collects the figures of this process for one receiver."""
+
+    def __init__(self, endpoint: str) -> None:
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+        from opentelemetry.sdk.resources import Resource
+
+        reader = PeriodicExportingMetricReader(
+            OTLPMetricExporter(endpoint=endpoint, timeout=OTLP_SECONDS), OTLP_EVERY_MS
+        )
+        self.provider = MeterProvider([reader], Resource.create({"service.name": "strata"}))
+        self._meter = self.provider.get_meter("strata")
+        self._instruments: dict[str, Any] = {}
+
+    def tell(self, kind: str, name: str, value: float, tags: Mapping[str, str]) -> None:
+        """Hand one figure over; timers are histograms, in seconds."""
+        known = self._instruments.get(name)
+        if known is None:
+            make = {
+                "count": self._meter.create_counter,
+                "gauge": self._meter.create_gauge,
+                "time": self._meter.create_histogram,
+            }[kind]
+            known = self._instruments[name] = make(name, unit="s" if kind == "time" else "1")
+        method = {"count": "add", "gauge": "set", "time": "record"}[kind]
+        getattr(known, method)(value, dict(tags))
+
+
+@cache
+def _opentelemetry(endpoint: str) -> _OpenTelemetry | None:
+    try:
+        return _OpenTelemetry(endpoint)
+    except Exception as problem:  # not installed, or not an address: said once
+        _log.warning("no figures go to %s: %s", endpoint, problem)
+        return None

@@ -65,6 +65,7 @@ def note(  # noqa: PLR0913  these are the fields of one row
     ]  # fmt: skip
     for operation in found:
         _tell(metrics, operation)
+        _tell_of_shard(metrics, stores, operation.shard)
     rows = [asdict(operation) for operation in found if not is_journal(operation.shard)]
     try:
         token = f"operations-{keys.content_hash(orjson.dumps(rows))}"
@@ -138,7 +139,30 @@ def _tell(metrics: Metrics, one: Operation) -> None:
     metrics.time("operation.seconds", one.seconds, tags)
     metrics.count("operation.rows", one.rows, tags)
     metrics.count("operation.bytes", one.bytes, tags)
+    counts = orjson.loads(one.details)
+    if {"stats_bytes_before", "stats_bytes_after"} <= counts.keys():  # collected, or trimmed
+        added = counts["stats_bytes_after"] - counts["stats_bytes_before"]
+        metrics.time("stats.seconds", one.seconds, tags)
+        metrics.gauge("stats.bytes_added", added, tags)
     kind = one.what.replace(" ", "_").replace("-", "_")
-    for name, value in orjson.loads(one.details).items():
+    for name, value in counts.items():
         if isinstance(value, int):
             metrics.gauge(f"{kind}.{name}", value, {"shard": one.shard})
+
+
+def _tell_of_shard(metrics: Metrics, stores: Stores, shard: str) -> None:
+    """Tell how large a shard is now, and how much of it has no statistics."""
+    if not metrics.wanted or shard == EVERY_SHARD:
+        return
+    try:
+        batches = Machine(stores).load(shard).batches
+    except StrataError:  # it was dropped, or never was
+        return
+    for name, value in (
+        ("parts", sum(b.parts for b in batches)),
+        ("bytes", sum(b.size_bytes for b in batches)),
+        ("updates", sum(b.updates for b in batches)),
+        ("stats_bytes", sum(b.stats_bytes for b in batches)),
+        ("parts_without_stats", sum(b.parts - b.stats_parts for b in batches)),
+    ):
+        metrics.gauge(f"shard.{name}", value, {"shard": shard})

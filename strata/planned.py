@@ -4,7 +4,7 @@ Plans are made of millions of parts, so parts stay rows of a manifest: figures c
 and an object is made only of a part that somebody looks at.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import overload
@@ -60,6 +60,19 @@ class Parts(Sequence[PartRef]):
     def retractions(self) -> bool:
         """Return whether one of them holds a negative diff."""
         return bool(pc.any(self._table["retractions"]).as_py())
+
+    @property
+    def without_stats(self) -> tuple[int, int]:
+        """Return how many of them have no statistics, and their stored bytes."""
+        unknown = self._table.filter(pc.is_null(self._table["stats_version"]))
+        return unknown.num_rows, _sum(unknown["size_bytes"])
+
+    def size_of(self, part_keys: Collection[str]) -> int:
+        """Return the stored bytes of those with these keys."""
+        if not part_keys:
+            return 0
+        named = pc.is_in(self._table["key"], value_set=pa.array(sorted(part_keys), pa.string()))
+        return _sum(self._table.filter(named)["size_bytes"])
 
     def chosen(self, wanted: Sequence[bool]) -> "Parts":
         """Return those at whose place `wanted` is true."""
@@ -148,6 +161,20 @@ class ReadPlan:
     def bytes_fetched(self) -> int:
         """Return the stored bytes of the parts that are fetched."""
         return sum(run.parts.size_bytes for run in self.runs)
+
+    @property
+    def bytes_audited(self) -> int:
+        """Return the stored bytes of the parts that are fetched for the audit alone."""
+        return sum(run.parts.size_of(self.audited) for run in self.runs)
+
+    @property
+    def without_stats(self) -> tuple[int, int]:
+        """Return how many of the fetched parts have no statistics, and their stored bytes.
+
+        A part without statistics is always fetched: these are all that the read came upon.
+        """
+        found = [run.parts.without_stats for run in self.runs]
+        return sum(parts for parts, _ in found), sum(size for _, size in found)
 
     @property
     def bytes_read(self) -> int:

@@ -21,6 +21,19 @@ from strata.model.settings import Settings
 
 CONFIG_VARIABLE: Final = "STRATA_CONFIG"
 PREFIX: Final = "STRATA__"
+# What a number may be, both ends included; any other setting that is a number: 0 or more.
+RANGES: Final[dict[str, tuple[int, int | None]]] = {
+    "spark.driver_memory_mib": (256, None),
+    "spark.shuffle_partitions": (1, None),
+    "ingest.task_bytes": (1, None),
+    "compact.memory_bytes": (1, None),
+    "compact.chunk_bytes": (1, None),
+    "read.fetchers": (1, None),
+    "validate.format_percent": (0, 100),
+    "rollout.failed_permille": (0, 1000),
+    "rollout.on_percent": (1, 100),
+    "rollout.request_days": (1, None),
+}
 _UNITS: Final = {"bytes": "bytes", "mib": "MiB", "ms": "milliseconds", "s": "seconds"}
 Given = dict[str, tuple[Any, str]]  # setting -> (value, the file or variable it is from)
 _BOOLS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -131,8 +144,22 @@ def _parse(kind: Any, text: str) -> Any:
 def _check(kind: Any, setting: str, value: Any, where: str) -> None:
     if type(value) not in _kinds(kind):
         raise _wrong(where, setting, value, _expectation(kind, setting))
-    if isinstance(value, int) and value < 0:
-        raise _wrong(where, setting, value, f"{_expectation(kind, setting)}, not negative")
+    low, high = RANGES.get(setting, (0, None))
+    if isinstance(value, int) and (value < low or (high is not None and value > high)):
+        ends = range_text(setting)
+        raise _wrong(where, setting, value, f"{_expectation(kind, setting)}, {ends}")
+
+
+def range_text(setting: str) -> str:
+    """Return what the number in a setting may be, for people.
+
+    >>> range_text("rollout.on_percent"), range_text("gc.aside_days")
+    ('1 to 100', 'not negative')
+    """
+    low, high = RANGES.get(setting, (0, None))
+    if high is not None:
+        return f"{low} to {high}"
+    return f"{low} or more" if low else "not negative"
 
 
 def _expectation(kind: Any, setting: str) -> str:

@@ -12,6 +12,7 @@ readers really use.
 """
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,6 +21,8 @@ from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from hashlib import blake2b
 from typing import Any, Final
+
+import pyarrow as pa
 
 from strata.errors import InvalidRequest, StrataError
 from strata.expr.exprjson import dump_filter, load_filter
@@ -105,10 +108,11 @@ def record(
 
 def tell(settings: UsageSettings, shard: str, plan: ReadPlan) -> None:
     """Send the figures of a planned read to monitoring; never raises, waits for nothing."""
-    if not settings.statsd:
+    metrics = Metrics(settings.statsd, settings.otlp)
+    if not metrics.wanted:
         return
-    metrics = Metrics(settings.statsd)
     tags = {"shard": shard, "mode": plan.mode}
+    unknown, unknown_bytes = plan.without_stats
     for name, value in (
         ("reads", 1),
         ("parts_fetched", plan.parts_fetched),
@@ -116,8 +120,33 @@ def tell(settings: UsageSettings, shard: str, plan: ReadPlan) -> None:
         ("parts_audited", len(plan.audited)),
         ("bytes_fetched", plan.bytes_fetched),
         ("bytes_skipped", plan.bytes_skipped),
+        ("bytes_audited", plan.bytes_audited),
+        ("parts_without_stats", unknown),
+        ("bytes_without_stats", unknown_bytes),
     ):
         metrics.count(f"read.{name}", value, tags)
+
+
+def emitted(
+    batches: Iterable[pa.RecordBatch], settings: UsageSettings, shard: str
+) -> Iterator[pa.RecordBatch]:
+    """Pass on what a read, or a task of one, gives out; tell how much it was and when it began."""
+    metrics = Metrics(settings.statsd, settings.otlp)
+    if not metrics.wanted:
+        yield from batches
+        return
+    began, first, rows, tags = time.monotonic(), 0.0, 0, {"shard": shard}
+    try:
+        for batch in batches:
+            if batch.num_rows and not rows:
+                first = time.monotonic() - began
+            rows += batch.num_rows
+            yield batch
+    finally:
+        if rows:
+            metrics.count("read.updates", rows, tags)
+            metrics.time("read.first_row_seconds", first, tags)
+            metrics.flush()
 
 
 def _record(stores: Stores, state: State, plan: ReadPlan, filter: Filter) -> str:

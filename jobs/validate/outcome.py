@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from jobs.validate.report import Report
+from strata.audit.cost import counted
 from strata.audit.run import ValidationReport
 from strata.audit.verdict import Verdict
 
@@ -34,6 +35,8 @@ def _shard(report: ValidationReport) -> dict[str, Any]:
         "filters": filters,
         "format": [asdict(summary) for summary in report.summaries if not summary.sql],
         "columns": [asdict(column) for column in report.columns],
+        "audit_cost": [asdict(cost) for cost in report.costs],
+        **counted(report.costs),
         "unusable_filters": list(report.unusable),
         "shards_lowered": list(report.lowered),
     }
@@ -73,6 +76,11 @@ def lines(report: ValidationReport) -> Iterator[str]:
             f" {s.bytes_total} bytes would be skipped, {s.audited_parts} of {s.checked_parts}"
             f" audited, {s.rows} rows, {s.mismatches} mismatches, {s.errors} errors,"
             f" {s.missing} missing, {s.percent} % = {s.audited_bytes} bytes in {s.seconds:.1f} s"
+        )
+    for cost in report.costs:
+        yield (
+            f"  an audit of {cost.percent} %: {cost.parts} parts, {cost.size_bytes} bytes in"
+            f" {cost.requests} requests, {cost.seconds:.1f} s"
         )
     for verdict in report.mismatches:
         yield (

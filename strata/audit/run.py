@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 from strata.audit.batches import Looked, look, readable, verdicts_of
 from strata.audit.compare import ColumnCount, total
 from strata.audit.contain import contain
+from strata.audit.cost import AuditCost, costs
+from strata.audit.cost import total as total_cost
 from strata.audit.format import check_parts, forget
 from strata.audit.soft import (
     Decisions,
@@ -67,6 +69,7 @@ class ValidationReport:
     columns: tuple[ColumnCount, ...] = ()  # what the format check compared
     unusable: tuple[str, ...] = ()  # filters of readers that cannot be evaluated any more
     lowered: tuple[str, ...] = ()  # other shards that skip no longer, as a rule is wrong
+    costs: tuple[AuditCost, ...] = ()  # of the soft evaluations, at other shares as well
 
     @property
     def mismatches(self) -> tuple[Verdict, ...]:
@@ -118,7 +121,9 @@ def validate_shard(
     looked = look(stores, state)
     _require(state, looked, scope)
     whole = readable(state, looked)
-    found = [_soft(stores, whole, check, evaluate, scope) for check in checks]
+    softly = [_soft(stores, whole, check, evaluate, scope) for check in checks]
+    found = [(summary, some) for summary, some, _ in softly]
+    cost = total_cost([of_filter for _, _, of_filter in softly])
     columns: tuple[ColumnCount, ...] = ()
     if scope.check_format:
         summary, some, columns = _format(stores, state, looked, runner, scope)
@@ -131,7 +136,7 @@ def validate_shard(
     lowered = contain(machine, name, verdicts)
     return ValidationReport(
         name, scope.run, tuple(summary for summary, _ in found), tuple(verdicts),
-        state.rollout.mode, after.rollout.mode, key, columns, lowered=tuple(lowered),
+        state.rollout.mode, after.rollout.mode, key, columns, lowered=tuple(lowered), costs=cost,
     )  # fmt: skip
 
 
@@ -146,7 +151,7 @@ def _require(state: State, looked: Sequence[Looked], scope: Scope) -> None:
 
 def _soft(
     stores: Stores, state: State, check: Check, evaluate: Evaluator, scope: Scope
-) -> tuple[Summary, list[Verdict]]:
+) -> tuple[Summary, list[Verdict], list[AuditCost]]:
     started = time.monotonic()
     filter = check.filter
     decisions = decide_all(stores, state, filter)
@@ -158,14 +163,22 @@ def _soft(
         came |= {r.part: r for r in evaluate(filter, [s.ref for s in tightened], groups)}
     pairs = [(one, came.get(one.ref.key)) for one in (*chosen, *tightened)]
     verdicts = judge(stores, state, filter, pairs, run=scope.run, check=check.name)
-    return _soft_summary(state, check, decisions, scope, verdicts, started), verdicts
+    summary = _soft_summary(state, check, decisions, scope, verdicts, started)
+    cost = costs(
+        decisions, filter, run=scope.run, least=_least(scope), seconds=summary.seconds,
+        audited_bytes=summary.audited_bytes,
+    )  # fmt: skip
+    return summary, verdicts, cost
 
 
 def _chosen(state: State, skipped: Sequence[Skipped], scope: Scope) -> list[Skipped]:
     if scope.parts is not None:
         return [s for s in skipped if s.ref.key in scope.parts]
-    least = scope.gates.sample_parts if scope.percent is None else 0
-    return sample(skipped, scope.share(state), scope.run, least)
+    return sample(skipped, scope.share(state), scope.run, _least(scope))
+
+
+def _least(scope: Scope) -> int:
+    return scope.gates.sample_parts if scope.percent is None else 0
 
 
 def _soft_summary(

@@ -72,7 +72,7 @@ class Context:
 
     def done(self, what: str, document: Mapping[str, Any], code: int = 0) -> None:
         """Note in the history what this command has done to the shard of its answer."""
-        metrics = Metrics(self.settings.metrics.statsd)
+        metrics = Metrics(self.settings.metrics.statsd, self.settings.metrics.otlp)
         note(self.stores, metrics, what, self.began_ms, document, code)
 
     def shard(self, name: str) -> Shard:

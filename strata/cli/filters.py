@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from strata.audit import table
+from strata.audit.cost import counted
 from strata.audit.run import Scope
 from strata.audit.used import used_filters
 from strata.cli.context import (
@@ -39,6 +40,7 @@ from strata.receipts import (
 from strata.receipts import replay as replay_receipt
 
 COST = ("check", "percent", "parts_skipped", "audited_parts", "audited_bytes", "seconds")
+SHARES = ("percent", "parts", "size_bytes", "requests", "seconds")
 COLUMNS = ("column", "parts", "values", "differing", "statistics", "lies", "kept_missing")
 MISMATCH = 3  # exit code
 FAILED = 1
@@ -200,14 +202,18 @@ def validate(
     columns = ("check", "column", "bound", "error", "part")
     cost = [{name: getattr(s, name) for name in COST} for s in report.summaries]
     counts = [asdict(column) for column in report.columns]
+    shares = [asdict(one) for one in report.costs]
     document |= {
         "columns": counts,
         "unusable_filters": list(report.unusable),
         "cost": cost,
+        "audit_cost": shares,
+        **counted(report.costs),
     }
     answer(
         document, json, pairs(shard, document), rows("findings", findings, columns),
-        rows("cost", cost, COST), rows("columns", counts, COLUMNS),
+        rows("cost", cost, COST), rows("an audit of", shares, SHARES),
+        rows("columns", counts, COLUMNS),
     )  # fmt: skip
     if report.mismatches:
         raise typer.Exit(MISMATCH)

@@ -1,6 +1,7 @@
 """Commands that keep a shard in shape: compact, merges, stats backfill, stats trim, stats show."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from strata.cli.context import (
     progress,
     rows,
 )
+from strata.cli.noted import noted
 from strata.compact import compact_shard, history, preview
 from strata.filters import load_filters
 from strata.format.manifest import stats_columns
@@ -50,11 +52,11 @@ MaxParts = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
-    app.command("compact")(compact)
+    app.command("compact")(noted("compact")(compact))
     app.command("merges")(merges)
     stats = typer.Typer(help="Collect, trim and show statistics.", no_args_is_help=True)
-    stats.command("backfill")(backfill)
-    stats.command("trim")(trim)
+    stats.command("backfill")(noted("backfill")(backfill))
+    stats.command("trim")(noted("trim")(trim))
     stats.command("show")(show)
     app.add_typer(stats, name="stats")
 
@@ -115,12 +117,16 @@ def backfill(
     max_bytes: Annotated[
         int | None, typer.Option("--max-bytes", min=0, help="Parts of no more bytes than this.")
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Also for parts that have what is asked for.")
+    ] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
     """Collect statistics for the parts that have none; parts are read, not rewritten."""
     context = Context(config)
-    selection = _selection(from_time, to_time, columns, version, max_parts, max_bytes)
+    chosen = _selection(from_time, to_time, columns, version, max_parts, max_bytes)
+    selection = replace(chosen, again=again)
     known = usage.recent(context.stores, shard, context.settings.usage)
     report = backfill_shard(
         context.stores, shard, selection, runner=threads(TASKS), dry_run=dry_run,

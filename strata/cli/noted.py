@@ -71,7 +71,7 @@ def _note(what: str, began_ms: int, given: Given, document: Given, code: int, er
     told = dict(document) if "shards" in document else {"shards": list(_shards(given, document))}
     with suppress(StrataError):  # the command has ended, however it did
         settings = load_settings(given.get("config"), os.environ)
-        metrics = Metrics(settings.metrics.statsd)
+        metrics = Metrics(settings.metrics.statsd, settings.metrics.otlp)
         note(
             open_stores(settings.store), metrics, what, began_ms, told, code,
             by=given.get("by"), error=error, reason=given.get("reason") or "",

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 
+from strata import usage
 from strata.cli.context import (
     ConfigOption,
     Context,
@@ -125,7 +126,8 @@ def read(
             mode=pushdown, now=None if now is None else parse_time(now) * 1000,
             receipt=receipt,
         )  # fmt: skip
-    rows = write_rows(iter(table.to_batches()), table.schema, out)
+    given = usage.emitted(table.to_batches(), context.settings.usage, shard)
+    rows = write_rows(given, table.schema, out)
     answer(_document(plan, rows, out), json)
 
 
@@ -146,7 +148,8 @@ def _read_all(
         context.stores, state, plan, columns=columns, consolidate=consolidate,
         settings=context.settings.read,
     )  # fmt: skip
-    return _document(plan, write_rows(batches, scan_schema(state.relation, columns), out), out)
+    given = usage.emitted(batches, context.settings.usage, state.name)
+    return _document(plan, write_rows(given, scan_schema(state.relation, columns), out), out)
 
 
 def chosen_names(state: State, columns: str | None) -> list[str] | None:

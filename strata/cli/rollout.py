@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
+from orjson import loads
 from rich.table import Table
 
+from strata.audit.cost import SHARES
 from strata.cli.context import (
     ConfigOption,
     Context,
@@ -23,12 +25,16 @@ from strata.cli.context import (
 from strata.cli.noted import noted
 from strata.machine import Transition
 from strata.model.time import format_time
+from strata.operations import recent
 from strata.rollout import ladder
 from strata.rollout.basis import basis_of
 from strata.rollout.gates import bound_text, gates, next_mode
 from strata.rollout.kill import kill_switch, throw
 from strata.rollout.obey import mode_of, obeyed
 from strata.state.state import RolloutEntry, State
+
+COST: Final = ("percent", "parts", "bytes", "requests", "ms")
+LOOKED_THROUGH: Final = 200  # operations, for the last validation
 
 
 def register(app: typer.Typer) -> None:
@@ -170,9 +176,22 @@ def _answer(context: Context, state: State, json: bool) -> None:
         "gates": [asdict(gate) for gate in found],
         "request": None if rollout.request is None else asdict(rollout.request),
         "evidence": {**asdict(seen), "bound": bound_text(seen)},
+        "audit_cost": _last_cost(context, state.name),
         "history": [_line(entry) for entry in reversed(rollout.entries)],
     }
     answer(document, json, *_tables(document))
+
+
+def _last_cost(context: Context, shard: str) -> list[dict[str, Any]]:
+    """Return what the last validation of the shard says that audits of each share cost."""
+    for one in recent(context.stores, shard, LOOKED_THROUGH):
+        told = loads(one.details)
+        if one.what == "validate" and any(f"audit_parts_at_{s}" in told for s in SHARES):
+            return [
+                {"percent": s, **{n: told.get(f"audit_{n}_at_{s}") for n in COST[1:]}}
+                for s in SHARES
+            ]
+    return []
 
 
 def _line(entry: RolloutEntry) -> dict[str, Any]:
@@ -198,6 +217,7 @@ def _tables(document: dict[str, Any]) -> list[Table]:
             f"gates to {document['next']}", document["gates"], ("name", "wanted", "found", "passed")
         )
     )
+    tables.append(rows("an audit of", document["audit_cost"], COST))
     columns = ("at", "what", "before", "after", "by", "asked_by", "reason", "runs", "days", "parts")
     tables.append(rows("history", document["history"], columns))
     return tables

@@ -69,6 +69,7 @@ class UsageSettings:
     log: bool = True  # False: readers write nothing
     days: int = 30  # so long is a filter remembered
     statsd: str = ""  # host:port that gets the figures of each read with a filter; empty: nobody
+    otlp: str = ""  # likewise, an OpenTelemetry receiver: http://host:4318/v1/metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class MetricsSettings:
     """Where figures for monitoring go; docs/operations.md names them."""
 
     statsd: str = ""  # host:port of a StatsD receiver; empty: nowhere
+    otlp: str = ""  # http://host:4318/v1/metrics, an OpenTelemetry receiver; empty: nowhere
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,9 +224,17 @@ class StrataReader(DataSourceReader):
         else:
             assert isinstance(partition, Slice)
             batches = partition.reader.read(partition.parts)
-        for batch in batches:
+        for batch in self._told(batches):
             arrays = [batch.column(field.name).cast(field.type) for field in schema]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _told(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Pass on the rows of a task, and tell monitoring of them if the settings are here, too."""
+        try:
+            settings = self.asked.settings().usage
+        except InvalidRequest:
+            return batches
+        return usage.emitted(batches, settings, self.asked.shard)
 
     def _collection(
         self, stores: Stores, state: State, plan: ReadPlan, *, kill: bool

@@ -92,7 +92,7 @@ def test_figures_of_an_operation_go_to_statsd_under_documented_names(
 
     got = {receiver.recv(999).decode() for _ in range(3)}
 
-    tags = "#outcome:done,shard:a,what:compact"
+    tags = "#outcome:done,shard:a,what:compact"  # no shard of that name is there: no more figures
     assert got == {
         f"strata.operation.count:1|c|{tags}", f"strata.operation.seconds:1500|ms|{tags}",
         "strata.compact.parts_out:4|g|#shard:a",

@@ -205,3 +205,25 @@ def test_a_damaged_and_a_lost_part_are_found(world: World, tmp_path: Path) -> No
     found = {v.part: v.error for v in report.mismatches if v.layout != "manifest"}
     assert found.keys() == {damaged.key, lost.key}
     assert all(found.values())
+
+
+def test_the_cost_of_other_shares_is_that_of_their_own_sample(world: World) -> None:
+    """What a run at 1, 10 or 100 % says of each share is what a run at that share fetches."""
+    full = world.validate(check_format=False)
+    assert [cost.percent for cost in full.costs] == [1, 10, 100]
+    assert full.costs[2].parts == full.summaries[0].audited_parts > 0
+    for told, share in zip(full.costs, (1, 10, 100), strict=True):
+        # an explicit share has no least number of parts; neither has the prediction of such a run
+        run = world.validate(check_format=False, percent=share)
+        mine = next(c for c in run.costs if c.percent == share)
+        assert mine.parts == run.summaries[0].checked_parts
+        assert mine.size_bytes == 2 * run.summaries[0].audited_bytes  # counted, judged once
+        assert mine.requests == 2 * mine.parts
+        assert told.parts >= mine.parts
+
+
+def test_nothing_audited_tells_nothing_of_seconds(world: World) -> None:
+    none = validate_shard(
+        world.stores, NAME, [], world.judge, serial, Scope("run", check_format=False)
+    )
+    assert none.costs == ()

@@ -1,0 +1,80 @@
+"""What an audit costs at other shares than the one it ran with: so that a share can be chosen.
+
+Parts, bytes and requests are those of the very sample that the run would have drawn; seconds are
+those of the run in proportion to the bytes.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from strata.audit.soft import Decisions, instants, sample
+from strata.expr.filter import Filter
+
+SHARES: Final = (1, 10, 100)  # percent
+
+
+@dataclass(frozen=True, slots=True)
+class AuditCost:
+    """What soft evaluation fetches of a shard at one share, all filters together."""
+
+    percent: int
+    parts: int
+    size_bytes: int  # read, each time that it is
+    requests: int  # of a part, each time that it is read
+    seconds: float
+
+
+def costs(
+    decisions: Decisions,
+    filter: Filter,
+    *,
+    run: str,
+    least: int,
+    seconds: float,
+    audited_bytes: int,
+) -> list[AuditCost]:
+    """Return what one filter costs at each share of `SHARES`.
+
+    `least`: parts that are fetched at any share, if there are so many. `seconds` and
+    `audited_bytes`: of the run; one that fetched nothing tells nothing of seconds.
+    """
+    readings = 1 + len(instants(filter))  # the rows are counted, then judged at each instant
+    found = []
+    for share in SHARES:
+        some = [s for kind in (decisions.skipped, decisions.tightened)
+                for s in sample(kind, share, run, least)]  # fmt: skip
+        size = sum(s.size_bytes for s in some)
+        took = seconds * size / audited_bytes if audited_bytes else 0.0
+        found.append(
+            AuditCost(share, len(some), size * readings, len(some) * readings, round(took, 3))
+        )
+    return found
+
+
+def total(some: Iterable[Sequence[AuditCost]]) -> tuple[AuditCost, ...]:
+    """Return the costs of several filters together, a line for each share.
+
+    >>> total([[AuditCost(1, 2, 30, 4, 0.5)], [AuditCost(1, 1, 10, 2, 0.25)]])
+    (AuditCost(percent=1, parts=3, size_bytes=40, requests=6, seconds=0.75),)
+    """
+    return tuple(
+        AuditCost(
+            of_share[0].percent, sum(c.parts for c in of_share),
+            sum(c.size_bytes for c in of_share), sum(c.requests for c in of_share),
+            round(sum(c.seconds for c in of_share), 3),
+        )
+        for of_share in zip(*some, strict=True)
+    )  # fmt: skip
+
+
+def counted(some: Iterable[AuditCost]) -> dict[str, int]:
+    """Return the costs as whole numbers with names, as the history of operations keeps them."""
+    return {
+        f"audit_{name}_at_{cost.percent}": value
+        for cost in some
+        for name, value in (
+            ("parts", cost.parts), ("bytes", cost.size_bytes), ("requests", cost.requests),
+            ("ms", round(cost.seconds * 1000)),
+        )
+    }  # fmt: skip

@@ -1,0 +1,63 @@
+"""docs/operations.md tells of every setting, with the default and the range that the code has."""
+
+import re
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strata.errors import InvalidRequest
+from strata.model.settings import Settings
+from strata.settings import RANGES, load_settings
+
+PAGE = Path(__file__).parents[2] / "docs/operations.md"
+ROW = re.compile(r"^\| `(?P<name>[a-z_.]+)` \|(?P<rest>.*)\|$", re.M)
+
+
+def defaults() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    settings = Settings()
+    for section in fields(settings):
+        value = getattr(settings, section.name)
+        if is_dataclass(value):
+            found |= {f"{section.name}.{f.name}": getattr(value, f.name) for f in fields(value)}
+        else:
+            found[section.name] = value
+    return found
+
+
+def documented() -> dict[str, list[str]]:
+    """Return the cells of each row: default, unit, range, cost, correctness."""
+    section = PAGE.read_text("utf-8").partition("\n## Settings\n")[2].partition("\n## ")[0]
+    return {m["name"]: [c.strip() for c in m["rest"].split("|")] for m in ROW.finditer(section)}
+
+
+def shown(value: Any) -> str:
+    plain = {"None": "unset", "True": "true", "False": "false", "": "empty"}
+    return plain.get(str(value), f"`{value}`")
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    assert {name: cells[0] for name, cells in documented().items()} == {
+        name: shown(value) for name, value in defaults().items()
+    }
+
+
+def test_every_row_tells_range_and_effects() -> None:
+    for name, cells in documented().items():
+        assert len(cells) == 5, name
+        assert all(cells[2:]), name
+
+
+@pytest.mark.parametrize("name", [n for n, v in defaults().items() if type(v) is int])
+def test_the_documented_range_is_the_one_that_holds(name: str) -> None:
+    low, high = RANGES.get(name, (0, None))
+    said = documented()[name][2]
+    assert said == (f"{low} or more" if high is None else f"{low} to {high}")
+    variable = "STRATA__" + name.upper().replace(".", "__")
+    for value in (low, high if high is not None else low + 1):
+        load_settings(None, {variable: str(value)})
+    for value in (low - 1, *(() if high is None else (high + 1,))):
+        with pytest.raises(InvalidRequest, match="does not fit"):
+            load_settings(None, {variable: str(value)})

@@ -1,0 +1,73 @@
+"""The report as Great Expectations makes it, on this machine and on S3."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobs.validate.publish import Bucket
+from jobs.validate.report import build_report
+from strata.audit.run import ValidationReport
+from strata.audit.verdict import Verdict
+from tests import seaweed
+
+CLEAN = Verdict(
+    "", "events", "big", "id > 250", "shards/events/parts/a", "clean", 25, 0, 100, "both", 1, "1",
+    "long × greater_than × both × exact",
+)  # fmt: skip
+LIE = replace(
+    CLEAN, outcome="mismatch", accepted=3, column="id", bound="id.high recorded 250",
+    replay="strata validate events --part a",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    try:
+        found = seaweed.fresh_prefix()
+    except seaweed.MissingError as missing:
+        pytest.skip(str(missing))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in seaweed.IDENTITY.items():
+            patch.setenv(name, value)
+        yield found
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the libraries that GX loads
+def test_runs_of_two_machines_are_in_one_index_of_bounded_length(
+    address: str, tmp_path: Path
+) -> None:
+    """Five suites a run; the index has room for two runs, so the first of three falls out."""
+
+    def run(name: str, verdict: Verdict, machine: str) -> str:
+        one = ValidationReport("events", name, (), (verdict,), "soft", "soft", None)
+        report = build_report(
+            tmp_path / machine,
+            name,
+            [one],
+            {"events": ()},
+            max_failed_rows=5,
+            url=address,
+            limit=10,
+        )
+        assert report.success == (verdict.outcome == "clean")
+        assert report.url.startswith("s3://")
+        return report.index.read_text("utf-8")
+
+    first = run("run of monday", CLEAN, "a")
+    run("run of tuesday", CLEAN, "b")
+    last = run("run of wednesday", LIE, "a")
+
+    assert "run of monday" in first
+    assert "run of tuesday" in last  # made by the other machine
+    assert "run of wednesday" in last
+    assert "run of monday" not in last
+    bucket = Bucket(address)
+    assert bucket._get("site/index.html").decode() == last
+    assert len(bucket._listed("results")) == 10
+    pages = [n for n in bucket._listed("site") if "wednesday" in n and "soft_evaluation" in n]
+    assert any(
+        "strata validate events --part a" in bucket._get(f"site/{p}").decode() for p in pages
+    )

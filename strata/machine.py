@@ -291,7 +291,8 @@ class Machine:
                 if error.certain:
                     raise
                 lost = True
-            return lost and consensus.scan(key, state.seqno, 1) == [new]
+            # Also after a plain refusal: a network that repeats requests tells of the second.
+            return consensus.scan(key, state.seqno, 1) == [new]
 
         try:
             done = self._retry(propose)

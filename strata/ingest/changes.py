@@ -39,7 +39,7 @@ from strata.ingest.lookup import rows_of_keys, rows_of_slice
 from strata.ingest.read import read_file
 from strata.ingest.rejects import Reject, details
 from strata.ingest.resolve import REASONS, resolve
-from strata.ingest.run import put_aside, taken, write_run
+from strata.ingest.run import RUN_BYTES, put_aside, takes, write_run
 from strata.ingest.source import RawFile, Wanted, rejects, typed_rows
 from strata.ingest.task import IngestTask, Staged, TaskResult
 from strata.ingest.updates import default_of, times_of
@@ -74,55 +74,88 @@ def stage_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
     """
     store = open_stores(task.store).blob if blob is None else blob
     result = stage_rows(store, task, _raw_files(task))
-    return replace(result, taken=tuple(taken(file) for file in task.files))
+    return replace(result, taken=takes(task))
 
 
 def stage_rows(store: Blob, task: IngestTask, raws: Iterable[RawFile]) -> TaskResult:
     """Put the changes in raw rows aside; rejected rows go to the quarantine."""
-    result, found = _read(task, raws)
-    rejected = [reject for _, bad in found for reject in bad]
-    changes = combined([file.changes for file, _ in found], task.relation)
-    truncations = tuple(place for file, _ in found for place in file.truncations)
-    return replace(
-        result,
-        quarantine=put_aside(store, task, rejected) if rejected else None,
-        staged=_stage(store, task, changes, truncations),
-    )
+    total = TaskResult(task.batch, task.number, (), 0, 0, 0, None)
+    for some in _together(task, raws):
+        for read in some:
+            total = _counted(total, read)
+        rejected = [reject for read in some for reject in read.bad]
+        aside = (put_aside(store, task, rejected),) if rejected else ()
+        changes = combined([read.found.changes for read in some], task.relation)
+        truncations = tuple(place for read in some for place in read.found.truncations)
+        staged = _stage(store, task, changes, truncations)
+        total = replace(
+            total,
+            quarantine=(*total.quarantine, *aside),
+            staged=total.staged if staged is None else (*total.staged, staged),
+        )
+    return total
 
 
 def check_stage(task: IngestTask) -> TaskResult:
     """Read the changes of a task's files and return how many there are; nothing is written."""
-    return _read(task, _raw_files(task))[0]
+    total = TaskResult(task.batch, task.number, (), 0, 0, 0, None)
+    for raw in _raw_files(task):
+        total = _counted(total, _read(raw, task))
+    return total
 
 
 def _raw_files(task: IngestTask) -> Iterator[RawFile]:
     for file in task.files:
-        yield read_file(file, task.spec, task.relation)
+        yield from read_file(file, task.spec, task.relation)
 
 
-def _read(
-    task: IngestTask, raws: Iterable[RawFile]
-) -> tuple[TaskResult, list[tuple[FileChanges, list[Reject]]]]:
-    found = []
-    total = TaskResult(task.batch, task.number, (), 0, 0, 0, None, None)
-    for number, raw in enumerate(raws, task.first_file):
-        changes, bad, counts = _file_changes(raw, task, number)
-        found.append((changes, bad))
-        total = replace(
-            total,
-            rows=total.rows + raw.count + len(raw.malformed),
-            rejected=total.rejected + len(bad),
-            late=total.late + counts[0],
-            early=total.early + counts[1],
-            first_reject=total.first_reject or (bad[0] if bad else None),
-            passed=total.passed + raw.passed,
-            undeclared=tuple(sorted({*total.undeclared, *raw.undeclared})),
-        )
-    return total, found
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The changes of a file, or of a part of one, and what is counted of it."""
+
+    rows: int
+    found: FileChanges
+    bad: list[Reject]
+    moved: tuple[int, int]  # late and early
+    passed: int
+    undeclared: frozenset[str]
+
+
+def _read(raw: RawFile, task: IngestTask) -> _Read:
+    found, bad, moved = _file_changes(raw, task)
+    rows = raw.count + len(raw.malformed)
+    return _Read(rows, found, bad, moved, raw.passed, raw.undeclared)
+
+
+def _together(task: IngestTask, raws: Iterable[RawFile]) -> Iterator[list[_Read]]:
+    """Yield what is read in groups that are put aside together."""
+    waiting: list[_Read] = []
+    size = 0
+    for raw in raws:
+        waiting.append(_read(raw, task))
+        size += waiting[-1].found.changes.nbytes
+        if size >= RUN_BYTES:
+            yield waiting
+            waiting, size = [], 0
+    if waiting:
+        yield waiting
+
+
+def _counted(total: TaskResult, read: _Read) -> TaskResult:
+    return replace(
+        total,
+        rows=total.rows + read.rows,
+        rejected=total.rejected + len(read.bad),
+        late=total.late + read.moved[0],
+        early=total.early + read.moved[1],
+        first_reject=total.first_reject or (read.bad[0] if read.bad else None),
+        passed=total.passed + read.passed,
+        undeclared=tuple(sorted({*total.undeclared, *read.undeclared})),
+    )
 
 
 def _file_changes(
-    raw: RawFile, task: IngestTask, number: int
+    raw: RawFile, task: IngestTask
 ) -> tuple[FileChanges, list[Reject], tuple[int, int]]:
     """Return the changes of one file, the rows that are none, and how many times were moved."""
     relation = task.relation
@@ -150,7 +183,7 @@ def _file_changes(
             null = null & ~np.isin(ops, (DELETE, TRUNCATE)) & ~same.get(column.name, False)
             for row in np.flatnonzero(null).tolist():
                 bad.setdefault(row, (column.name, "null in a column that may not be null"))
-    at = (number << 32) + np.arange(raw.count)
+    at = (raw.number << 32) + raw.before + np.arange(raw.count)
     arrays = [typed.columns[column.name] for column in relation.columns]
     schema = changes_schema(relation, [relation.by_name[name].id for name in same])
     table = pa.Table.from_arrays(arrays, [child(c.id) for c in relation.columns])
@@ -247,7 +280,7 @@ def resolve_task(work: ResolveTask, stores: Stores | None = None) -> TaskResult:
         rejected=len(aside),
         late=0,
         first_reject=first[0] if aside else None,
-        quarantine=put_aside(stores.blob, task, aside) if aside else None,
+        quarantine=(put_aside(stores.blob, task, aside),) if aside else (),
         contradictions=wrong - len(aside),
     )
 

@@ -13,7 +13,7 @@ from strata.machine import Machine
 from strata.model.time import MIN_TIME
 from strata.state.state import Batch, Commit, State
 from strata.state.transitions import Appended
-from strata.write import write_batch
+from strata.write import WrittenPart, write_batch
 
 ATTEMPTS: Final = 20  # at a commit, while other writers take in other files
 
@@ -36,10 +36,10 @@ class Committer:
         Raises: Conflict when another run was faster, or took some of the files meanwhile.
         """
         lower, upper = bounds(work.step)
-        parts = [part for result in results for part in result.parts]
+        parts = _numbered(results)
         blob, name = self.machine.stores.blob, self.state.name
         batch = write_batch(blob, name, parts, lower, upper, MIN_TIME)
-        found = [result.quarantine for result in results if result.quarantine is not None]
+        found = [key for result in results for key in result.quarantine]
         index = write_index(blob, name, work.step.token or "", found)
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -99,6 +99,17 @@ class Committer:
         return len(self.ledger.sort_out(files, copies=copies).new) == len(files)
 
 
+def _numbered(results: Sequence[TaskResult]) -> list[WrittenPart]:
+    """Return the parts of all tasks, their runs numbered through the batch."""
+    numbers: dict[tuple[int, int], int] = {}
+    parts = []
+    for task, result in enumerate(results):
+        for part in result.parts:
+            run = numbers.setdefault((task, part.ref.run), len(numbers))
+            parts.append(replace(part, ref=replace(part.ref, run=run)))
+    return parts
+
+
 def report_of(name: str, commit: Commit, *, already_committed: bool) -> IngestReport:
     """Return what is told of a commit."""
     return IngestReport(
@@ -150,7 +161,7 @@ def counted(report: IngestReport, work: Work, results: Sequence[TaskResult]) -> 
         contradictions=sum(result.contradictions for result in results),
         passed=sum(result.passed for result in results),
         undeclared=tuple(sorted({name for result in results for name in result.undeclared})),
-        quarantine=tuple(r.quarantine for r in results if r.quarantine is not None),
+        quarantine=tuple(key for result in results for key in result.quarantine),
     )
 
 

@@ -20,7 +20,7 @@ from strata.ingest.changes import check_stage, stage_task
 from strata.ingest.commit import Committer, preview_of, report_of, report_of_known
 from strata.ingest.files import files_at
 from strata.ingest.ledger import Ledger
-from strata.ingest.plan import tasks
+from strata.ingest.plan import split_large, tasks
 from strata.ingest.quarantine import catch_up
 from strata.ingest.run import check_task, run_task
 from strata.ingest.settle import Settler, check_rejected
@@ -110,8 +110,9 @@ def ingest_steps(  # noqa: PLR0913  the same
         if writer is not None:  # what is written must not be of a generation before the lease's
             state = machine.load(name)
         placed = replace(settings, store=stores.settings)
+        pieces = split_large(placed, state, [work.step for work in open_works], runner)
         groups = [
-            tasks(placed, state, work.step, layout=write_format, batch=number)
+            tasks(placed, state, work.step, layout=write_format, batch=number, pieces=pieces)
             for number, work in enumerate(open_works)
         ]
         worker = _worker(stores, runner, state.spec, dry_run)

@@ -10,10 +10,11 @@ are folders called so.
 import lzma
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Final, Protocol
 
 import pyarrow as pa
 
@@ -23,7 +24,22 @@ from strata.ingest.path_time import milliseconds, path_time, split_pattern
 PACKINGS: Final = {
     ".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4",
 }  # fmt: skip
+BOM: Final = b"\xef\xbb\xbf"  # the mark of UTF-8
 CHUNK_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some records of a file, which are read without the others."""
+
+    start: int  # first byte; row group of Parquet, stripe of ORC
+    stop: int
+    size_bytes: int
+    before: int = 0  # to be added to the number of a line, an element or a row
+    header: bytes = b""  # of the file: what its records cannot be read without
+    fingerprint: str = ""  # of the whole file, in its first piece
+    data: bytes | None = None  # header and records; None: not read yet
+    whole: bool = False  # it is all of the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +51,23 @@ class SourceFile:
     size_bytes: int  # as stored, possibly compressed
     time_ms: int | None = None  # the time its path carries; None: not asked or none found
     changed_ns: int = 0  # when the store last changed it; 0: not known
+    piece: Piece | None = None  # None: all of it
+    number: int = 0  # of the file in its batch
+
+    @property
+    def before(self) -> int:
+        """Return what is to be added to the number of a line, an element or a row."""
+        return 0 if self.piece is None else self.piece.before
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether it is judged as a file, and not as some of its rows."""
+        return self.piece is None or self.piece.whole
+
+    @property
+    def load_bytes(self) -> int:
+        """Return how many stored bytes there are to read."""
+        return self.size_bytes if self.piece is None else self.piece.size_bytes
 
 
 def files_at(root: str, paths: Sequence[str]) -> list[SourceFile]:
@@ -136,22 +169,54 @@ def open_file(file: SourceFile) -> pa.NativeFile:
 
 
 def read_bytes(file: SourceFile) -> bytes:
-    """Return the file's bytes, unpacked as its suffix says (.gz, .bz2, .zst, .lz4, .xz).
+    """Return the bytes of a file or piece, unpacked as its suffix says (.gz .bz2 .zst .lz4 .xz).
 
     Raises: InvalidRequest when it cannot be opened or unpacked.
     """
+    if file.piece is not None and file.piece.data is not None:
+        return file.piece.data
+    with unpacked(file) as stream:
+        return stream.read()
+
+
+def read_text(file: SourceFile) -> bytes:
+    """Return the same without the mark of UTF-8 that a file may begin with."""
+    data = read_bytes(file)
+    begins = file.piece is None or file.piece.start == 0
+    return data.removeprefix(BOM) if begins else data
+
+
+def is_packed(file: SourceFile) -> bool:
+    """Return whether the file has to be unpacked from its beginning."""
+    return PurePosixPath(file.path).suffix.lower() in {*PACKINGS, ".xz"}
+
+
+@contextmanager
+def unpacked(file: SourceFile) -> Iterator["Reading"]:
+    """Open a file's unpacked bytes, from the first to the last.
+
+    Raises: InvalidRequest when it cannot be opened or unpacked, also while it is read.
+    """
     try:
-        if PurePosixPath(file.path).suffix.lower() == ".xz":
-            with open_file(file) as stored:
-                return lzma.decompress(stored.read())
-        with open_file(file) as stored, pa.input_stream(stored, compression=_packing(file)) as data:
-            content: bytes = data.read()
-            return content
-    except (OSError, lzma.LZMAError, pa.ArrowException) as error:
+        with open_file(file) as stored:
+            if PurePosixPath(file.path).suffix.lower() == ".xz":
+                with lzma.open(stored) as data:
+                    yield data
+            else:
+                with pa.input_stream(stored, compression=_packing(file)) as data:
+                    yield data
+    except (OSError, EOFError, lzma.LZMAError, pa.ArrowException) as error:
         raise InvalidRequest(
             "the source file cannot be read",
             file=file.name, reason=str(error), cure="check that it is whole and its suffix is true",
         ) from error  # fmt: skip
+
+
+class Reading(Protocol):
+    """A stream of bytes."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to so many bytes; none: the end."""
 
 
 def _packing(file: SourceFile) -> str | None:

@@ -15,7 +15,7 @@ import orjson
 
 from strata.errors import InvalidRequest
 from strata.ingest.cast import Number, Rows
-from strata.ingest.files import SourceFile, read_bytes
+from strata.ingest.files import SourceFile, read_text
 from strata.ingest.rejects import Reject, details
 from strata.ingest.source import WRONG_SHAPE_ROWS, Located
 
@@ -56,13 +56,13 @@ def read_lines(source: SourceFile) -> Objects:
     values: list[Any] = []
     numbers: list[int] = []
     malformed: list[Reject] = []
-    data = read_bytes(source).removeprefix(b"\xef\xbb\xbf")
+    data = read_text(source)
     lines = data.split(b"\n")
     exact = exact_lines(data)
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, 1 + source.before):
         try:
             value = orjson.loads(line)
-            if number in exact:
+            if number - source.before in exact:
                 value = _exact(line)
         except orjson.JSONDecodeError as error:
             if line.strip():
@@ -73,13 +73,14 @@ def read_lines(source: SourceFile) -> Objects:
             numbers.append(number)
         else:
             malformed.append(_malformed(source, number, line, "not a JSON object"))
-    if not values and len(malformed) >= WRONG_SHAPE_ROWS:
+    if source.is_whole and not values and len(malformed) >= WRONG_SHAPE_ROWS:
         raise InvalidRequest(
             "the file holds no JSON lines",
             **details(malformed[0]),
             cure="one JSON object a line, UTF-8; check source.format",
         )
-    return Objects(values, numbers, lambda number: _show(lines[number - 1]), malformed)
+    first = 1 + source.before
+    return Objects(values, numbers, lambda number: _show(lines[number - first]), malformed)
 
 
 def read_array(source: SourceFile) -> Objects:
@@ -88,24 +89,33 @@ def read_array(source: SourceFile) -> Objects:
     Places take the part of lines. Raises: InvalidRequest for a file that is no JSON.
     Cost: the whole file in memory.
     """
-    data = read_bytes(source).removeprefix(b"\xef\xbb\xbf")
+    data = read_text(source)
     try:
         found = orjson.loads(data) if data.strip() else []
     except orjson.JSONDecodeError as error:
-        raise InvalidRequest(
-            "the file is no JSON", file=source.name, line=error.lineno, reason=error.msg,
-            cure="one array of objects; for one object a line: source.format: jsonl",
-        ) from error  # fmt: skip
+        raise _no_json(source, error.lineno, error.msg) from error
+    if found == [] and not source.is_whole:  # between two commas
+        raise _no_json(source, 1, "an element is missing")
     if exact_lines(data):
         found = _exact(data)
     items = found if isinstance(found, list) else [found]
     good = [n for n, item in enumerate(items) if isinstance(item, dict) or item is None]
-    text: Callable[[int], str] = lambda place: _dump(items[place - 1])  # noqa: E731
+    first = 1 + source.before
+    text: Callable[[int], str] = lambda place: _dump(items[place - first])  # noqa: E731
     bad = sorted(set(range(len(items))).difference(good))
     malformed = [
-        Reject(source.name, n + 1, None, None, "not a JSON object", text(n + 1)) for n in bad
+        Reject(source.name, n + first, None, None, "not a JSON object", text(n + first))
+        for n in bad
     ]
-    return Objects([items[n] for n in good], [n + 1 for n in good], text, malformed)
+    return Objects([items[n] for n in good], [n + first for n in good], text, malformed)
+
+
+def _no_json(source: SourceFile, line: int, reason: str) -> InvalidRequest:
+    where = {} if source.is_whole else {"element": source.before + 1}
+    return InvalidRequest(
+        "the file is no JSON", file=source.name, **where, line=line, reason=reason,
+        cure="one array of objects; for one object a line: source.format: jsonl",
+    )  # fmt: skip
 
 
 def _dump(value: object) -> str:

@@ -2,15 +2,19 @@
 
 import re
 from calendar import monthrange
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate, pairwise
+from functools import partial
+from itertools import pairwise
+from types import MappingProxyType
 from typing import Final
 
 from strata.errors import InvalidRequest
-from strata.ingest.files import SourceFile, files_at, files_by_time
+from strata.ingest.files import SourceFile, files_at, files_by_time, is_packed
+from strata.ingest.pieces import split_file
 from strata.ingest.task import IngestTask, Step
+from strata.model.runner import Runner
 from strata.model.settings import Settings
 from strata.model.time import format_time
 from strata.state.state import State
@@ -19,6 +23,7 @@ PERIOD: Final = re.compile(
     r"P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?)?"
 )
 STEPS_MAX: Final = 100_000
+NO_PIECES: Final[Mapping[str, Sequence[SourceFile]]] = MappingProxyType({})
 
 
 def cut(lower: int, upper: int, every: str | None = None) -> list[Step]:
@@ -66,16 +71,51 @@ def plan_ingest(
 
 
 def tasks(
-    settings: Settings, state: State, step: Step, *, layout: str | None = None, batch: int = 0
+    settings: Settings,
+    state: State,
+    step: Step,
+    *,
+    layout: str | None = None,
+    batch: int = 0,
+    pieces: Mapping[str, Sequence[SourceFile]] = NO_PIECES,
 ) -> list[IngestTask]:
-    """Return the tasks of a step whose interval, token and files are known."""
-    groups = pack(step.files or (), settings.ingest.task_bytes)
-    starts = [0, *accumulate(len(group) for group in groups)]
+    """Return the tasks of a step whose interval, token and files are known.
+
+    `pieces`: of files that `split_large` has cut, by their path.
+    """
+    files = [
+        replace(piece, number=number)
+        for number, file in enumerate(step.files or ())
+        for piece in pieces.get(file.path, (file,))
+    ]
     whole = whole_task(settings, state, step, layout=layout)
     return [
-        replace(whole, files=files, batch=batch, number=number, first_file=starts[number])
-        for number, files in enumerate(groups)
+        replace(whole, files=group, batch=batch, number=number)
+        for number, group in enumerate(pack(files, settings.ingest.task_bytes))
     ]
+
+
+def split_large(
+    settings: Settings, state: State, steps: Sequence[Step], runner: Runner
+) -> dict[str, Sequence[SourceFile]]:
+    """Return the files that are larger than a task may read in pieces, by their path.
+
+    Raises: InvalidRequest for a file of the wrong shape.
+    Cost: reads those files once, side by side as far as the runner does.
+    """
+    limit = settings.ingest.task_bytes
+    large = {
+        file.path: (file, step.format or state.spec.source.format)
+        for step in steps
+        for file in step.files or ()
+        if file.size_bytes > limit and not is_packed(file)
+    }
+    found = runner(partial(_split, piece_bytes=limit), list(large.values()))
+    return dict(zip(large, found, strict=True)) if large else {}
+
+
+def _split(work: tuple[SourceFile, str], piece_bytes: int) -> Sequence[SourceFile]:
+    return split_file(*work, piece_bytes)
 
 
 def whole_task(
@@ -104,15 +144,15 @@ def whole_task(
 
 
 def pack(files: Sequence[SourceFile], task_bytes: int) -> list[tuple[SourceFile, ...]]:
-    """Return the files in order, in groups of at most `task_bytes`; a longer file stands alone."""
+    """Return the files in order, in groups of at most `task_bytes`; a longer one stands alone."""
     groups: list[list[SourceFile]] = []
     size = 0
     for file in files:
-        if not groups or size + file.size_bytes > task_bytes:
+        if not groups or size + file.load_bytes > task_bytes:
             groups.append([])
             size = 0
         groups[-1].append(file)
-        size += file.size_bytes
+        size += file.load_bytes
     return [tuple(group) for group in groups]
 
 

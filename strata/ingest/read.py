@@ -1,9 +1,11 @@
-"""Read one source file as its shard declares it: which reader, for which columns."""
+"""Read one source file as its shard declares it: which reader, for which columns, part by part."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from strata.ingest.files import SourceFile
+from strata.ingest.pieces import read_parts
 from strata.ingest.read_avro import read_avro
 from strata.ingest.read_csv import read_csv
 from strata.ingest.read_debezium import read_debezium, read_records
@@ -14,29 +16,48 @@ from strata.ingest.updates import source_names
 from strata.model.schema import Relation
 from strata.model.spec import ShardSpec
 
-READERS: Final[dict[str, Callable[[SourceFile, Sequence[str], Collection[str]], RawFile]]] = {
+Reader = Callable[[SourceFile, Sequence[str], Collection[str]], RawFile]
+
+READERS: Final[dict[str, Reader]] = {
     "avro": read_avro,
     "csv": read_csv,
     "json": read_json,
     "jsonl": read_jsonl,
-    "orc": read_orc,
-    "parquet": read_parquet,
 }
+BY_GROUPS: Final = {"orc": read_orc, "parquet": read_parquet}
 
 
-def read_file(file: SourceFile, spec: ShardSpec, relation: Relation) -> RawFile:
-    """Return the rows of a file, not yet typed; of change streams with what became of them.
+def read_file(file: SourceFile, spec: ShardSpec, relation: Relation) -> Iterator[RawFile]:
+    """Yield the rows of a file or piece, not yet typed; of change streams what became of them.
+
+    A small file comes at once, what is large or packed in parts of bounded size.
 
     Raises: InvalidRequest for a file of the wrong shape.
     """
     names = source_names(spec, relation)
     source = spec.source
-    array = source.format == "json"
-    if source.envelope == "debezium":
-        return read_debezium(file, relation, names, array=array)
-    if source.envelope == "upsert" and source.format in ("json", "jsonl"):
-        return read_records(file, relation, names, source.deleted_column, array=array)
     optional = [column.name for column in relation.columns if column.default is not None]
     if source.envelope == "upsert" and source.deleted_column:
         optional.append(source.deleted_column)
-    return READERS[source.format](file, names, optional)
+    if source.format in BY_GROUPS:
+        yield from BY_GROUPS[source.format](file, names, optional)
+        return
+    for part in read_parts(file, source.format):
+        raw = _read(part, spec, relation, names, optional)
+        yield replace(raw, number=file.number, before=part.before, whole=part.is_whole)
+
+
+def _read(
+    part: SourceFile,
+    spec: ShardSpec,
+    relation: Relation,
+    names: Sequence[str],
+    optional: Collection[str],
+) -> RawFile:
+    source = spec.source
+    array = source.format == "json"
+    if source.envelope == "debezium":
+        return read_debezium(part, relation, names, array=array)
+    if source.envelope == "upsert" and array | (source.format == "jsonl"):
+        return read_records(part, relation, names, source.deleted_column, array=array)
+    return READERS[source.format](part, names, optional)

@@ -14,6 +14,7 @@ from strata.ingest.files import SourceFile, read_bytes
 from strata.ingest.source import Located, Raw, RawFile, check_columns
 from strata.model.types import ColumnType
 
+SYNC_BYTES: Final = 16  # behind each block
 _PLAIN: Final[dict[str, pa.DataType]] = {
     "null": pa.null(), "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(),
     "float": pa.float32(), "double": pa.float64(), "bytes": pa.binary(), "string": pa.string(),
@@ -33,7 +34,7 @@ def read_avro(source: SourceFile, names: Sequence[str], optional: Collection[str
     Those that are `optional` may be missing.
 
     Raises: InvalidRequest for a file that is no Avro or whose fields are not the declared.
-    Cost: the whole file in memory, as Python objects.
+    Cost: the file, or piece of it, in memory, as Python objects.
     """
     schema, records = avro_records(source)
     fields = {field["name"]: field["type"] for field in schema["fields"]}
@@ -45,7 +46,7 @@ def read_avro(source: SourceFile, names: Sequence[str], optional: Collection[str
     }
 
     def locate(rows: Rows) -> list[Located]:
-        return [(int(row) + 1, _text(records[row])) for row in rows]
+        return [(int(row) + source.before + 1, _text(records[row])) for row in rows]
 
     return RawFile(
         file=source.name,
@@ -72,6 +73,47 @@ def avro_records(source: SourceFile) -> tuple[dict[str, Any], list[dict[str, Any
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise _unreadable(source, "its schema is no record")
     return schema, records
+
+
+def avro_layout(
+    source: SourceFile, stream: Any, start: int = 0, stop: int | None = None
+) -> tuple[bytes, list[tuple[int, int, int]]]:
+    """Return the header, and where each block with a byte at or behind `start` begins and ends.
+
+    Shape: (first byte, byte behind, records) each, up to `stop`.
+    Raises: InvalidRequest for a file that is no Avro, or ends within a block.
+    Cost: reads the header, and some bytes of each block.
+    """
+    try:
+        fastavro.reader(stream)
+        first = stream.tell()
+        stream.seek(0)
+        header: bytes = stream.read(first)
+        blocks = []
+        at = max(first, start)
+        end = source.size_bytes if stop is None else stop
+        while at < end:
+            stream.seek(at)
+            rows, size = _long(stream), _long(stream)
+            behind = stream.tell() + size + SYNC_BYTES
+            if rows < 0 or size < 0 or behind > end:
+                raise EOFError("a block ends behind the file")
+            blocks.append((at, behind, rows))
+            at = behind
+    except (ValueError, EOFError, OSError, KeyError, IndexError, TypeError) as error:
+        raise _unreadable(source, str(error)) from error
+    return header, blocks
+
+
+def _long(stream: Any) -> int:
+    """Read a number of Avro: seven bits a byte, the lowest first, zigzag."""
+    value = shift = 0
+    while byte := bytes(stream.read(1)):
+        value |= (byte[0] & 0x7F) << shift
+        if byte[0] < 0x80:
+            return (value >> 1) ^ -(value & 1)
+        shift += 7
+    raise EOFError("the file ends within a number")
 
 
 def _unreadable(source: SourceFile, reason: str) -> InvalidRequest:

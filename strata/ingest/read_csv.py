@@ -20,7 +20,8 @@ import pyarrow.csv as pacsv
 
 from strata.errors import InvalidRequest
 from strata.ingest.cast import Rows, from_text
-from strata.ingest.files import SourceFile, read_bytes
+from strata.ingest.files import SourceFile, read_text
+from strata.ingest.records import CsvRecords
 from strata.ingest.rejects import SHOWN, Reject, details
 from strata.ingest.source import WRONG_SHAPE_ROWS, Located, Raw, RawFile, check_columns
 from strata.updates.order import one_chunk
@@ -40,22 +41,22 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
 
     Raises: InvalidRequest for a file whose header is not exactly the declared columns, whose
     last quote never ends, or of which no row fits the header.
-    Cost: the whole file in memory.
+    Cost: the file, or piece of it, in memory.
     """
-    data = read_bytes(source).removeprefix(b"\xef\xbb\xbf")
-    header, body = _header(source, data)
+    data = read_text(source)
+    header, body = header_of(source, data)
     check_columns(source.name, header, names, optional=optional, line=1)
     _check_quotes(source, data)
     table, invalid = _parse(source, data[body:], header)
     skipped = [row.number - 1 for row in invalid]  # among the records after the header
     total = table.num_rows + len(skipped)
-    lines = _located(data, skipped, total)
+    lines = _located(data, skipped, total, source.before)
     line = _one_line(header)
     malformed = [
         replace(_malformed(source, row, where), header=line)
         for row, where in zip(invalid, lines, strict=True)
     ]
-    if not table.num_rows and len(malformed) >= WRONG_SHAPE_ROWS:
+    if source.is_whole and not table.num_rows and len(malformed) >= WRONG_SHAPE_ROWS:
         raise InvalidRequest(
             "no row of the file fits its header",
             **details(malformed[0]),
@@ -64,7 +65,7 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
 
     def locate(rows: Rows) -> list[Located]:
         records = np.setdiff1d(np.arange(total), np.array(skipped, np.int64))
-        return _located(data, records[rows].tolist(), total)
+        return _located(data, records[rows].tolist(), total, source.before)
 
     return RawFile(
         file=source.name,
@@ -91,8 +92,8 @@ def csv_texts(source: SourceFile) -> pa.Table:
 
     Raises: InvalidRequest for a file without header.
     """
-    data = read_bytes(source).removeprefix(b"\xef\xbb\xbf")
-    header, body = _header(source, data)
+    data = read_text(source)
+    header, body = header_of(source, data)
     table, _ = _parse(source, data[body:], header)
     return table
 
@@ -152,7 +153,7 @@ class _Lines:
         return self._text[start : self.position]
 
 
-def _header(source: SourceFile, data: bytes) -> tuple[list[str], int]:
+def header_of(source: SourceFile, data: bytes) -> tuple[list[str], int]:
     """Return the names in the header and where the next record begins."""
     try:
         lines = _Lines(data[:HEADER_BYTES].decode("utf-8", errors="surrogateescape"))
@@ -172,20 +173,15 @@ def _header(source: SourceFile, data: bytes) -> tuple[list[str], int]:
 
 def _check_quotes(source: SourceFile, data: bytes) -> None:
     """Refuse a file whose last quote is never closed: the parser would swallow the rest."""
-    if data.count(b'"') % 2 == 0:
-        return
-    starts = slow_line_starts(data)
-    last = int(starts[-1]) if len(starts) else 0
-    try:
-        list(csv.reader(_Lines(data[last:].decode("latin-1")), strict=True))
-    except csv.Error as error:
-        if "unexpected end" in str(error):
-            raise InvalidRequest(
-                "a quoted field never ends",
-                file=source.name, line=1 + data.count(b"\n", 0, last),
-                value=data[last : last + SHOWN].decode(errors="backslashreplace"),
-                cure="close the quote; a quote inside quotes is doubled",
-            ) from error  # fmt: skip
+    records = CsvRecords()
+    last, lines, _ = records.take(data)
+    if records.open():
+        raise InvalidRequest(
+            "a quoted field never ends",
+            file=source.name, line=source.before + lines + 1,
+            value=data[last : last + SHOWN].decode(errors="backslashreplace"),
+            cure="close the quote; a quote inside quotes is doubled",
+        )  # fmt: skip
 
 
 def _parse(
@@ -223,8 +219,8 @@ def _parse(
     return table, invalid
 
 
-def _located(data: bytes, records: Sequence[int], total: int) -> list[Located]:
-    """Return line and text of records counted from 0 after the header."""
+def _located(data: bytes, records: Sequence[int], total: int, before: int) -> list[Located]:
+    """Return line and text of records counted from 0 after the header; `before`: see `Piece`."""
     if not records:
         return []
     for find in (line_starts, slow_line_starts):
@@ -239,7 +235,7 @@ def _located(data: bytes, records: Sequence[int], total: int) -> list[Located]:
     for record in records:
         start, stop = int(starts[record + 1]), stops[record + 1]
         text = data[start:stop].rstrip(b"\r\n").decode(errors="backslashreplace")
-        found.append((int(np.searchsorted(breaks, start)) + 1, text))
+        found.append((int(np.searchsorted(breaks, start)) + before + 1, text))
     return found
 
 

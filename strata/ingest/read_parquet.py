@@ -1,6 +1,8 @@
 """Read Parquet and ORC files: columns by name, cast without loss; there are no lines, only rows."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
 
 import orjson
 import pyarrow as pa
@@ -13,52 +15,99 @@ from strata.ingest.files import SourceFile, open_file
 from strata.ingest.source import Located, Raw, RawFile, check_columns
 from strata.updates.order import one_chunk
 
+PART_BYTES: Final = 32 << 20  # of decoded rows that are read at once
+WHOLE_BYTES: Final = 256 << 20  # decoded: up to so many, a file that is no piece is read at once
+
 
 def read_parquet(
     source: SourceFile, names: Sequence[str], optional: Collection[str] = ()
-) -> RawFile:
-    """Return the columns `names`; `locate` counts rows from 1 in place of lines.
+) -> Iterator[RawFile]:
+    """Yield the columns `names` of a file or piece; `locate` counts rows from 1 in place of lines.
 
-    Those that are `optional` may be missing.
+    Those that are `optional` may be missing. What is large when it is decoded comes in parts.
 
     Raises: InvalidRequest for a file that is no Parquet or whose columns are not the declared.
-    Cost: the whole file in memory.
+    Cost: about PART_BYTES, or a whole file of up to WHOLE_BYTES, and a page of each column.
     """
+    with parquet_file(source) as file:
+        check_columns(source.name, file.schema_arrow.names, names, optional=optional)
+        groups = _groups(source, file.metadata.num_row_groups)
+        sizes = [file.metadata.row_group(n) for n in groups]
+        decoded = sum(group.total_byte_size for group in sizes)
+        if source.is_whole and decoded <= WHOLE_BYTES:
+            yield raw_table(source, file.read(), names)
+            return
+        before = source.before
+        rows = sum(group.num_rows for group in sizes)
+        some = max(1, rows * PART_BYTES // max(decoded, 1))
+        for batch in file.iter_batches(batch_size=some, row_groups=list(groups)):
+            table = pa.Table.from_batches([batch])
+            yield raw_table(source, table, names, before=before, whole=False)
+            before += table.num_rows
+
+
+def read_orc(
+    source: SourceFile, names: Sequence[str], optional: Collection[str] = ()
+) -> Iterator[RawFile]:
+    """Yield the columns `names`, of a piece stripe by stripe; otherwise as `read_parquet`."""
+    with orc_file(source) as file:
+        check_columns(source.name, file.schema.names, names, optional=optional)
+        if source.is_whole and source.size_bytes <= WHOLE_BYTES:
+            yield raw_table(source, file.read(), names)
+            return
+        before = source.before
+        for number in _groups(source, file.nstripes):
+            table = pa.Table.from_batches([file.read_stripe(number)])
+            yield raw_table(source, table, names, before=before, whole=False)
+            before += table.num_rows
+
+
+def _groups(source: SourceFile, count: int) -> range:
+    """Return the row groups or stripes of a file or piece."""
+    piece = source.piece
+    return range(count) if piece is None or piece.whole else range(piece.start, piece.stop)
+
+
+@contextmanager
+def parquet_file(source: SourceFile) -> Iterator[Any]:
+    """Open a Parquet file. Raises: InvalidRequest for what is none, also while it is read."""
     try:
         with open_file(source) as stream, pq.ParquetFile(stream) as file:
-            check_columns(source.name, file.schema_arrow.names, names, optional=optional)
-            table = file.read()
-    except pa.ArrowInvalid as error:
+            yield file
+    except (pa.ArrowInvalid, OSError) as error:
         raise InvalidRequest(
             "not a readable Parquet file",
             file=source.name, reason=str(error), cure="check source.format",
         ) from error  # fmt: skip
 
-    return raw_table(source, table, names)
 
-
-def read_orc(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
-    """Return the columns `names`; otherwise as `read_parquet`."""
+@contextmanager
+def orc_file(source: SourceFile) -> Iterator[Any]:
+    """Open an ORC file. Raises: InvalidRequest for what is none, also while it is read."""
     try:
         with open_file(source) as stream:
-            file = po.ORCFile(stream)
-            check_columns(source.name, file.schema.names, names, optional=optional)
-            table = file.read()
+            yield po.ORCFile(stream)
     except (pa.ArrowInvalid, OSError) as error:
         raise InvalidRequest(
             "not a readable ORC file",
             file=source.name, reason=str(error), cure="check source.format",
         ) from error  # fmt: skip
-    return raw_table(source, table, names)
 
 
-def raw_table(source: SourceFile, table: pa.Table, names: Sequence[str]) -> RawFile:
-    """Return the rows of a table as those of a file."""
+def raw_table(
+    source: SourceFile,
+    table: pa.Table,
+    names: Sequence[str],
+    *,
+    before: int = 0,
+    whole: bool = True,
+) -> RawFile:
+    """Return the rows of a table as those of a file, or as some of them."""
 
     def locate(rows: Rows) -> list[Located]:
         taken = table.take(pa.array(rows)).to_pylist()
         texts = [orjson.dumps(row, default=str).decode() for row in taken]
-        return [(int(row) + 1, text) for row, text in zip(rows, texts, strict=True)]
+        return [(int(row) + before + 1, text) for row, text in zip(rows, texts, strict=True)]
 
     return RawFile(
         file=source.name,
@@ -69,6 +118,9 @@ def raw_table(source: SourceFile, table: pa.Table, names: Sequence[str]) -> RawF
         convert=from_arrow,
         shown=_shown,
         locate=locate,
+        number=source.number,
+        before=before,
+        whole=whole,
     )
 
 

@@ -1,8 +1,9 @@
-"""Run one ingest task: read its files, sort their updates, write them as one run."""
+"""Run one ingest task: read its files, sort their updates, write them as a run, or as some."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
 import pyarrow as pa
 
@@ -23,27 +24,34 @@ from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
 from strata.write import WrittenPart, write_parts
 
+RUN_BYTES: Final = 256 << 20  # of Arrow memory that are sorted together
+
 
 def run_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
-    """Write the run of a task, and its rejected rows to the quarantine, and return what it holds.
+    """Write what a task's files hold as sorted runs, and its rejected rows to the quarantine.
 
     Done twice it writes the same blobs. `blob` None opens the task's own store.
     Raises: InvalidRequest for a file of the wrong shape; nothing refers to what was written.
-    Cost: reads the files whole; memory is about three times their decoded size.
+    Cost: memory is about three times that of a run (`RUN_BYTES` of Arrow), or of the largest
+    file that is read at once.
     """
     store = open_stores(task.store).blob if blob is None else blob
     result = run_rows(store, task, _read(task))
-    return replace(result, taken=tuple(taken(file) for file in task.files))
+    return replace(result, taken=takes(task))
 
 
-def run_rows(store: Blob, task: IngestTask, files: Sequence[FileUpdates]) -> TaskResult:
-    """Write updates as one run, and the rejected rows to the quarantine."""
-    rejected = [reject for file in files for reject in file.rejected]
-    return replace(
-        _counts(task, files),
-        parts=tuple(write_run(store, task, [file.updates for file in files])),
-        quarantine=put_aside(store, task, rejected) if rejected else None,
-    )
+def run_rows(store: Blob, task: IngestTask, files: Iterable[FileUpdates]) -> TaskResult:
+    """Write updates as runs of about RUN_BYTES, and the rejected rows to the quarantine."""
+    result = _nothing(task)
+    for number, some in enumerate(_together(files)):
+        rejected = [reject for file in some for reject in file.rejected]
+        aside = (put_aside(store, task, rejected),) if rejected else ()
+        written = write_run(store, task, [file.updates for file in some], number)
+        result = _counted(result, some)
+        result = replace(
+            result, parts=(*result.parts, *written), quarantine=(*result.quarantine, *aside)
+        )
+    return result
 
 
 def check_task(task: IngestTask) -> TaskResult:
@@ -51,40 +59,74 @@ def check_task(task: IngestTask) -> TaskResult:
 
     Raises: as `run_task`.
     """
-    return _counts(task, _read(task))
+    result = _nothing(task)
+    for file in _read(task):
+        result = _counted(result, [file])
+    return result
 
 
-def _read(task: IngestTask) -> list[FileUpdates]:
-    return [file_updates(read_file(file, task.spec, task.relation), task) for file in task.files]
+def _read(task: IngestTask) -> Iterator[FileUpdates]:
+    for file in task.files:
+        for raw in read_file(file, task.spec, task.relation):
+            yield file_updates(raw, task)
 
 
-def taken(file: SourceFile) -> Taken:
-    """Return what the ledger will say of a file that was read.
+def _together(files: Iterable[FileUpdates]) -> Iterator[list[FileUpdates]]:
+    """Yield updates in groups that are sorted and written together."""
+    waiting: list[FileUpdates] = []
+    size = 0
+    for file in files:
+        waiting.append(file)
+        size += file.updates.nbytes
+        if size >= RUN_BYTES:
+            yield waiting
+            waiting, size = [], 0
+    if waiting:
+        yield waiting
+
+
+def takes(task: IngestTask) -> tuple[Taken, ...]:
+    """Return what the ledger will say of the files that a task has read; of each one task tells.
+
+    Raises: Unavailable if one has changed since it was found.
+    """
+    found = [taken(file) for file in task.files]
+    return tuple(one for one in found if one is not None)
+
+
+def taken(file: SourceFile) -> Taken | None:
+    """Return what the ledger will say of a file that was read; None: another piece tells.
 
     Raises: Unavailable if it has changed since it was found.
     """
-    digest = fingerprint(file)
+    digest = fingerprint(file) if file.piece is None else file.piece.fingerprint
     check_unchanged(file)
+    if not digest:
+        return None
     return Taken(file.name, file.size_bytes, file.changed_ns, digest)
 
 
-def _counts(task: IngestTask, files: Sequence[FileUpdates]) -> TaskResult:
+def _nothing(task: IngestTask) -> TaskResult:
+    return TaskResult(task.batch, task.number, (), 0, 0, 0, None)
+
+
+def _counted(result: TaskResult, files: Sequence[FileUpdates]) -> TaskResult:
+    """Return a result with the rows of more files."""
     rejected = [reject for file in files for reject in file.rejected]
-    return TaskResult(
-        batch=task.batch,
-        number=task.number,
-        parts=(),
-        rows=sum(file.rows for file in files),
-        rejected=len(rejected),
-        late=sum(file.late for file in files),
-        early=sum(file.early for file in files),
-        first_reject=rejected[0] if rejected else None,
-        quarantine=None,
+    return replace(
+        result,
+        rows=result.rows + sum(file.rows for file in files),
+        rejected=result.rejected + len(rejected),
+        late=result.late + sum(file.late for file in files),
+        early=result.early + sum(file.early for file in files),
+        first_reject=result.first_reject or (rejected[0] if rejected else None),
     )
 
 
-def write_run(store: Blob, task: IngestTask, tables: Sequence[pa.Table]) -> list[WrittenPart]:
-    """Sort, consolidate and store updates as one run."""
+def write_run(
+    store: Blob, task: IngestTask, tables: Sequence[pa.Table], number: int = 0
+) -> list[WrittenPart]:
+    """Sort, consolidate and store updates as one run, which has a number within its task."""
     updates = pa.concat_tables(tables or [updates_schema(task.relation).empty_table()])
     run = consolidate(sort_updates(updates, task.relation), task.relation)
     return write_parts(
@@ -97,7 +139,7 @@ def write_run(store: Blob, task: IngestTask, tables: Sequence[pa.Table]) -> list
         part_bytes=task.spec.part_bytes,
         row_group_bytes=task.spec.row_group_bytes,
         stats_spec=task.spec.stats,
-        run=task.number,
+        run=number,
     )
 
 

@@ -43,7 +43,7 @@ class Settler:
             )  # fmt: skip
         state = replace(state, spec=self.spec or state.spec)
         results = list(found)
-        staged = [result.staged for result in found if result.staged is not None]
+        staged = [one for result in found for one in result.staged]
         if staged:
             task = whole_task(self.settings, state, work.step, layout=self.write_format)
             pieces = resolve_tasks(task, state, staged, self.settings.ingest.task_bytes)
@@ -64,7 +64,7 @@ def check_rejected(spec: ShardSpec, step: Step, results: Sequence[TaskResult]) -
     allowed = max(share * rows, min(FEW, rows / 2)) if share > 0 else 0
     if rejected > allowed:
         first = next(r.first_reject for r in results if r.first_reject is not None)
-        stored = [r.quarantine for r in results if r.quarantine is not None]
+        stored = [key for result in results for key in result.quarantine]
         raise InvalidRequest(
             "too many rows are unreadable, nothing was committed",
             **details(first), rejected=rejected, rows=rows, quarantine=stored,

@@ -51,6 +51,9 @@ class RawFile:
     same: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)  # value as it was
     passed: int = 0  # messages that are no changes: tombstones, transactions, schema changes
     undeclared: frozenset[str] = frozenset()  # columns in changes that the shard does not declare
+    number: int = 0  # of the file in its batch
+    before: int = 0  # rows of the file, or lines, that come before the first
+    whole: bool = True  # these are all rows of the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ def rejects(raw: RawFile, bad: Mapping[int, tuple[str, str]]) -> list[Reject]:
 def _note(
     raw: RawFile, column: Wanted, rows: Rows, reason: str, bad: dict[int, tuple[str, str]]
 ) -> None:
-    if len(rows) == raw.count >= WRONG_SHAPE_ROWS:
+    if raw.whole and len(rows) == raw.count >= WRONG_SHAPE_ROWS:
         first = rows[:1]
         reject = _reject(raw, 0, column.name, reason, raw.locate(first)[0])
         raise InvalidRequest(

@@ -119,11 +119,11 @@ def table_task(
     store = open_stores(task.store).blob if blob is None else blob
     for number, table in enumerate(_together(tables, table_bytes)):
         place = partition * NUMBERS + number
-        yield _one(store, replace(task, number=place, first_file=place), table)
+        yield _one(store, replace(task, number=place), table)
 
 
 def _one(store: Blob, task: IngestTask, table: pa.Table) -> TaskResult:
-    source = SourceFile("", f"rows/{task.number}", table.nbytes)
+    source = SourceFile("", f"rows/{task.number}", table.nbytes, number=task.number)
     names = source_names(task.spec, task.relation)
     optional = [column.name for column in task.relation.columns if column.default is not None]
     check_columns(source.name, table.column_names, names, optional=optional)
@@ -167,11 +167,4 @@ def commit_tables(
         placed = replace(settings, store=stores.settings)
         settler = Settler(stores, placed, runner, committer, None, opened.state.spec)
         return settler.settle(opened.work, results)
-    renumbered = [
-        replace(
-            result,
-            parts=tuple(replace(part, ref=replace(part.ref, run=number)) for part in result.parts),
-        )
-        for number, result in enumerate(results)
-    ]
-    return committer.commit(opened.work, renumbered)
+    return committer.commit(opened.work, results)

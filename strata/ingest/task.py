@@ -15,7 +15,7 @@ from strata.write import WrittenPart
 
 @dataclass(frozen=True, slots=True)
 class IngestTask:
-    """Files that one worker turns into one sorted run; picklable."""
+    """Files, or pieces of one, that one worker turns into sorted runs; picklable."""
 
     store: StoreSettings
     spec: ShardSpec
@@ -26,9 +26,8 @@ class IngestTask:
     upper: int  # of the batch, exclusive
     token: str  # names the quarantine of the run
     batch: int  # which of the runner's batches the task belongs to
-    number: int  # of the run within its batch, from 0
+    number: int  # of the task within its batch, from 0
     generation: int = 0  # of the shard when the work began
-    first_file: int = 0  # number of its first file in the batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """One sorted run that is stored, and the rows that are not in it."""
+    """What is stored of a task, run by run, and the rows that are not in it."""
 
     batch: int
     number: int
@@ -52,13 +51,13 @@ class TaskResult:
     rejected: int
     late: int  # rows whose time was advanced to lower
     first_reject: Reject | None  # for the message when there are too many
-    quarantine: str | None  # blob key of the rejected rows; None when there are none
+    quarantine: tuple[str, ...] = ()  # blobs of the rejected rows
     taken: tuple[Taken, ...] = ()  # the files as they were read
     early: int = 0  # rows whose time was moved back to the interval's last
     contradictions: int = 0  # changes that the shard contradicted, and that count all the same
     passed: int = 0  # messages that are no changes
     undeclared: tuple[str, ...] = ()  # columns in changes that the shard does not declare
-    staged: Staged | None = None
+    staged: tuple[Staged, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

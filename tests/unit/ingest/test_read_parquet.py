@@ -21,7 +21,7 @@ def put(folder: Path, table: pa.Table) -> SourceFile:
 
 def test_bad_rows_are_counted_from_one(tmp_path: Path) -> None:
     file = put(tmp_path, pa.table({"b": ["x", "y", None], "a": [1, 70_000, 3]}))
-    raw = read_parquet(file, ["a", "b"])
+    [raw] = read_parquet(file, ["a", "b"])
     wanted = [Wanted("a", parse_type("int16"), True), Wanted("b", parse_type("string"), False)]
 
     typed = typed_rows(raw, wanted)
@@ -35,9 +35,9 @@ def test_bad_rows_are_counted_from_one(tmp_path: Path) -> None:
 
 def test_a_file_of_the_wrong_shape_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="lacks a declared column"):
-        read_parquet(put(tmp_path, pa.table({"a": [1]})), ["a", "b"])
+        list(read_parquet(put(tmp_path, pa.table({"a": [1]})), ["a", "b"]))
 
     (tmp_path / "y.parquet").write_bytes(b"a,b\n1,2\n")
     with pytest.raises(InvalidRequest, match="not a readable Parquet file") as error:
-        read_parquet(SourceFile(str(tmp_path / "y.parquet"), "y.parquet", 8), ["a"])
+        list(read_parquet(SourceFile(str(tmp_path / "y.parquet"), "y.parquet", 8), ["a"]))
     assert error.value.details["file"] == "y.parquet"

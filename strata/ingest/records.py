@@ -1,0 +1,185 @@
+"""Where the records of a text end, block by block: what a file can be cut at.
+
+Each kind of text has a scanner, to which a file is given from its beginning, or from where a
+record begins, in blocks of any size. Of each block it says where the last record in it ended. It
+never guesses: a line break inside of quotes, a comma inside of a string or a nested value ends
+nothing.
+"""
+
+import re
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+QUOTE: Final = ord('"')
+BREAK: Final = ord("\n")
+_FIELD_BEGINS: Final = frozenset(b",\r\n")  # behind one of these
+_OPENS: Final = re.compile(rb'(?<=[,\r\n])"')
+_CLOSES: Final = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class Ends(Protocol):
+    """A scanner of one kind of text."""
+
+    def take(self, block: bytes) -> tuple[int, int, int]:
+        """Return where the last record of a block ended, and how many units came before.
+
+        Shape: (bytes of the block up to there, 0 if no record ended in it; units in those; units in
+        the block). A unit is what the places of rows are counted in: lines, or elements.
+        """
+
+    def open(self) -> bool:
+        """Return whether the text cannot end here."""
+
+
+class Lines:
+    """A record a line."""
+
+    def take(self, block: bytes) -> tuple[int, int, int]:
+        """See `Ends`."""
+        lines = block.count(b"\n")
+        return block.rfind(b"\n") + 1, lines, lines
+
+    def open(self) -> bool:
+        """See `Ends`."""
+        return False
+
+
+class CsvRecords:
+    """Records of CSV: lines, unless a quote is open. A unit is a line.
+
+    A quote opens only at the beginning of a field, as it does for the parser; elsewhere it is a
+    character. Where each second quote stands at the beginning of a field, or right behind the one
+    before it (doubled), all that counts is whether their number is even; other blocks are walked
+    through, field by field.
+    """
+
+    def __init__(self) -> None:
+        """Begin where a record does."""
+        self._inside = False
+        self._begins = True  # a field, with the next byte
+        self._closed = False  # a quote, with the byte before
+
+    def open(self) -> bool:
+        """Return whether a quoted field has not ended."""
+        return self._inside
+
+    def take(self, block: bytes) -> tuple[int, int, int]:
+        """See `Ends`."""
+        if not block:
+            return 0, 0, 0
+        if not self._inside and b'"' not in block:
+            end = block.rfind(b"\n") + 1
+        else:
+            raw = np.frombuffer(block, np.uint8)
+            quotes = np.flatnonzero(raw == QUOTE)
+            plain = self._alternate(raw, quotes)
+            end = self._counted(raw, quotes) if plain else self._walked(block)
+        if not self._inside:
+            self._closed = self._closed and block[-1] == QUOTE
+            self._begins = block[-1] in _FIELD_BEGINS
+        return end, block.count(b"\n", 0, end), block.count(b"\n")
+
+    def _alternate(self, raw: npt.NDArray[np.uint8], quotes: npt.NDArray[np.int64]) -> bool:
+        """Return whether each quote that opens, if they alternate, may do so."""
+        opens = quotes[1 if self._inside else 0 :: 2]
+        if len(opens) and opens[0] == 0:
+            if not (self._begins or self._closed):
+                return False
+            opens = opens[1:]
+        before = raw[opens - 1]
+        legal = (before == QUOTE) | (before == ord(",")) | (before == BREAK)
+        return bool((legal | (before == ord("\r"))).all())
+
+    def _counted(self, raw: npt.NDArray[np.uint8], quotes: npt.NDArray[np.int64]) -> int:
+        breaks = np.flatnonzero(raw == BREAK)
+        outside = (np.searchsorted(quotes, breaks) + self._inside) % 2 == 0
+        ends = breaks[outside]
+        self._inside = bool((len(quotes) + self._inside) % 2)
+        self._closed = not self._inside  # counts only if the last byte is a quote
+        return int(ends[-1]) + 1 if len(ends) else 0
+
+    def _walked(self, block: bytes) -> int:
+        position = end = 0
+        closed_at = -1
+        if not self._inside and block[0] == QUOTE and (self._begins or self._closed):
+            self._inside, position = True, 1
+        while True:
+            if self._inside:
+                found = _CLOSES.match(block, position)
+                if found is None:
+                    break
+                self._inside, position = False, found.end()
+                closed_at = position
+            found = _OPENS.search(block, position)
+            stop = len(block) if found is None else found.start()
+            end = max(end, block.rfind(b"\n", position, stop) + 1)
+            if found is None:
+                break
+            self._inside, position = True, found.end()
+        self._closed = closed_at == len(block)
+        return end
+
+
+_STRUCTURAL: Final = np.zeros(256, np.bool_)
+_STRUCTURAL[list(b'"[]{},')] = True
+_DEPTH: Final = np.zeros(256, np.int64)
+_DEPTH[list(b"[{")] = 1
+_DEPTH[list(b"]}")] = -1
+
+
+class Elements:
+    """Elements of one JSON array: what stands between its commas. A unit is an element.
+
+    A text that is no array has no ends. Errs: of what is no JSON it says something; then one of
+    the pieces is no JSON either, as valid pieces between commas are a valid whole.
+    """
+
+    def __init__(self, *, within: bool = False) -> None:
+        """Begin before the array, or `within` it, where an element does."""
+        self._depth = 1 if within else 0
+        self._array: bool | None = True if within else None  # None: nothing was seen yet
+        self._string = False
+        self._escapes = 0  # backslashes right before the next byte
+
+    def open(self) -> bool:
+        """Return False: what is missing is the parser's to find."""
+        return False
+
+    def take(self, block: bytes) -> tuple[int, int, int]:
+        """See `Ends`."""
+        if self._array is None:
+            begin = block.removeprefix(_BOM).lstrip()[:1]
+            self._array = None if not begin else begin == b"["
+        raw = np.frombuffer(block, np.uint8)
+        if not self._array or not len(raw):
+            return 0, 0, 0
+        places = np.flatnonzero(_STRUCTURAL[raw])
+        quotes = raw[places] == QUOTE
+        if b"\\" in block or self._escapes:
+            escaped = self._escaped(raw, places[quotes])
+            places = np.delete(places, np.flatnonzero(quotes)[escaped])
+            quotes = raw[places] == QUOTE
+            trailing = len(block) - len(block.rstrip(b"\\"))
+            self._escapes = trailing + (self._escapes if trailing == len(block) else 0)
+        inside = (np.cumsum(quotes) + self._string) % 2 == 1
+        marks = raw[places]
+        depth = self._depth + np.cumsum(np.where(inside, 0, _DEPTH[marks]))
+        commas = places[(marks == ord(",")) & ~inside & (depth == 1)]
+        if len(places):
+            self._string, self._depth = bool(inside[-1]), int(depth[-1])
+        return (int(commas[-1]) + 1 if len(commas) else 0), len(commas), len(commas)
+
+    def _escaped(
+        self, raw: npt.NDArray[np.uint8], quotes: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        """Return which quotes stand behind an odd number of backslashes."""
+        number = np.arange(len(raw))
+        last = np.maximum.accumulate(np.where(raw == ord("\\"), -1, number))
+        before = np.where(quotes > 0, last[quotes - 1], -1)
+        run = quotes - 1 - before
+        run = run + np.where(before < 0, self._escapes, 0)
+        odd: npt.NDArray[np.bool_] = run % 2 == 1
+        return odd

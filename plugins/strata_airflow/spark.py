@@ -137,8 +137,9 @@ class StrataJobOperator(SparkSubmitOperator):
             "PYTHONPATH": str(PROJECT),
             **(self.env_vars or {}),
         }
+        remote = extra.get("deploy-mode") == "cluster"  # the driver has no file of this machine
         options = [
-            f"-Dlog4j2.configurationFile=file:{LOGGING}",
+            "" if remote else f"-Dlog4j2.configurationFile=file:{LOGGING}",
             extra.get("driver-java-options", ""),
         ]
         self.conf = {
@@ -148,7 +149,7 @@ class StrataJobOperator(SparkSubmitOperator):
             **(self.conf or {}),
         }
         if self.conf.get("spark.pyspark.python"):  # the executors' own, from an archive or an image
-            self._use_own_python(remote=extra.get("deploy-mode") == "cluster")
+            self._use_own_python(remote=remote)
         memory = extra.get("driver-memory")
         if memory:
             self._driver_memory = str(memory)

@@ -186,7 +186,7 @@ def check_stores(settings: StoreSettings) -> Check:
     # Imported here: the guard at the head of a job must not need a database driver.
     from strata.store.open import open_stores
 
-    where = f"{settings.blob}, {_without_password(settings.consensus)}"
+    where = f"{_without_password(settings.blob)}, {_without_password(settings.consensus)}"
     cure = "see [store] in the settings file"
     try:
         stores = open_stores(settings)
@@ -217,8 +217,9 @@ def _wrong_with(blob: Blob) -> str:
 
 
 def _without_password(url: str) -> str:
-    """Return the address of a database with its password, if any, left out."""
-    return re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:***@", url)
+    """Return the address of a store with what may be secret left out."""
+    hidden = re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:***@", url)
+    return re.sub(r"(?i)([?&][^=&]*(?:key|secret|token|pass)[^=&]*=)[^&]*", r"\1***", hidden)
 
 
 def check_consensus(settings: StoreSettings) -> Check:

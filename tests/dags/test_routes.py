@@ -1,0 +1,54 @@
+"""The plugin's pages ask who is there, and lead nowhere else."""
+
+import warnings
+
+import pytest
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # starlette would like another HTTP client in its test client
+    from airflow.api_fastapi.core_api.security import get_user
+    from fastapi.testclient import TestClient
+
+from strata_airflow import report
+
+pytestmark = [pytest.mark.dags, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    site = tmp_path / "report"
+    site.mkdir()
+    (site / "index.html").write_text("the report")
+    (tmp_path / "secret.txt").write_text("secret")
+    (site / "link.html").symlink_to(tmp_path / "secret.txt")
+    monkeypatch.setattr(report, "report_dir", lambda: site)
+    return site
+
+
+def test_every_route_depends_on_a_user_who_may(folder):
+    app = report._application()
+    assert app.openapi_url is app.docs_url is app.redoc_url is None
+    for route in app.routes:
+        asked = [d.call for d in route.dependant.dependencies]
+        below = [d.call for each in route.dependant.dependencies for d in each.dependencies]
+        assert get_user in asked + below, route.path
+
+
+@pytest.mark.parametrize("page", ["", "index.html", "../secret.txt", "link.html"])
+def test_nobody_sees_a_page_without_a_token(folder, page):
+    answer = TestClient(report._application(), follow_redirects=False).get(f"/{page}")
+    assert answer.status_code in (401, 403)
+    assert "secret" not in answer.text
+    assert "the report" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "page", ["../secret.txt", "a/../../secret.txt", "%2e%2e/secret.txt", "/etc/passwd", "link.html"]
+)
+def test_no_page_lies_outside_the_report(folder, page):
+    app = report._application()
+    for dependency in [d for route in app.routes for d in route.dependant.dependencies]:
+        app.dependency_overrides[dependency.call] = lambda: None
+    client = TestClient(app)
+    assert client.get("/index.html").text == "the report"
+    assert client.get(f"/{page}").status_code == 404

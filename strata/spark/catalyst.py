@@ -33,6 +33,7 @@ from strata.spark.constants import (
 )
 from strata.spark.derived import with_derived
 from strata.spark.lambdas import LAMBDAS
+from strata.spark.propagation import fails_only, flat, with_propagated
 from strata.spark.rewrites import REWRITES, opaque, options
 from strata.spark.tree import (
     Condition,
@@ -94,18 +95,12 @@ def translate(condition: Condition, relation: Relation, sql: str = "") -> Expr:
     if _reads_spark_clock(condition, sql):
         return Opaque("a date or time literal such as timestamp'now'; use now()", "boolean")
     translator = _Translator(relation, condition)
-    expr = translator.expr(condition.node)
+    expr = with_propagated(translator.expr(condition.node))
     # Spark evaluates a common expression before the filter, for every row: its errors come first.
-    probes = tuple(_fails_only(e) for e in translator.shared if not isinstance(e, Column | Literal))
+    probes = tuple(fails_only(e) for e in translator.shared if not isinstance(e, Column | Literal))
     if not probes:
         return expr
-    return Call("and", (*probes, *_flat("and", expr)), "boolean")
-
-
-def _fails_only(expr: Expr) -> Expr:
-    """Return a condition that is true, but fails where `expr` fails."""
-    nulls = (Call("is_null", (expr,), "boolean"), Call("is_not_null", (expr,), "boolean"))
-    return Call("or", nulls, "boolean")
+    return Call("and", (*probes, *flat("and", expr)), "boolean")
 
 
 def _reads_spark_clock(condition: Condition, sql: str) -> bool:
@@ -190,7 +185,7 @@ class _Translator:
     def logic(self, node: Node) -> Expr:
         """Return and/or with nested ones of the same kind laid flat, in order of evaluation."""
         function = node.name.lower()
-        args = tuple(a for child in node.children for a in _flat(function, self.expr(child)))
+        args = tuple(a for child in node.children for a in flat(function, self.expr(child)))
         return Call(function, args, "boolean")
 
     def cast(self, node: Node) -> Expr:
@@ -231,12 +226,6 @@ _RULES: Final[Mapping[str, _Rule]] = MappingProxyType(
         "GetStructField": _Translator.struct_field,
     }
 )
-
-
-def _flat(function: str, expr: Expr) -> tuple[Expr, ...]:
-    if isinstance(expr, Call) and expr.function == function:
-        return expr.args
-    return (expr,)
 
 
 def _column_sql(frame: DataFrame) -> str:

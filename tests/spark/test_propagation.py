@@ -1,0 +1,109 @@
+"""Errors that only Spark's optimiser brings about: a row that makes the read fail is fetched."""
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from strata.expr.nodes import Call, Column, Literal
+from strata.model.schema import Column as Declared
+from strata.model.schema import Relation
+from strata.model.types import parse_type
+from strata.prune import decide
+from strata.spark.catalyst import analyse
+from strata.spark.propagation import with_propagated
+from strata.stats import collect
+from strata.stats.table import concat
+
+DDL = "c int, x int not null, d date, b boolean, s string"
+TYPES = {"c": "int32", "x": "int32", "d": "date", "b": "bool", "s": "string"}
+RELATION = Relation(
+    0,
+    tuple(Declared(i, n, parse_type(t), n != "x") for i, (n, t) in enumerate(TYPES.items(), 1)),
+    (2,),
+    (),
+)
+ROWS = (
+    (None, 0, None, True, "a"),
+    (5, 0, date(2013, 1, 24), None, "5"),
+    (0, 3, date(2014, 1, 1), False, "x"),
+)
+FILTERS = (
+    "c = 1 and if(c > 0, 1 / x > 2, false)",
+    "d = date'2014-01-01' and if(d > date'2013-06-01', 1 / x > 2, b)",
+    "x = c and c = 5 and if(x > 3, 1 / x > 2, cast(s as int) > 1)",
+    "not (c <> 1 or if(c > 0, 1 / x < 2, true))",
+    "c = '1' and coalesce(if(c > 0, 1 / x > 2, b), true)",
+    "c in (1) and case when c > 0 then 1 / x > 2 when b then true end",
+    "if(c = 1, if(c > 0, 1 / x > 2, b), false)",
+    "s = 'x' or (c = 1 and if(c < 2, cast(s as int) > 1, b))",
+    "if(x = 4, 1 / (x - 4) > 2, b) and x = 4",
+    "c = 1 and 1 / c > 0",  # constant: decided while Spark plans
+    "1 / c > 0 and c = 1",
+    "1 / c > 0 and c = 0",
+    "c + 1 > cast(x as int) and c = 2147483647 and b",
+)
+
+
+@pytest.fixture
+def whole(spark: SparkSession) -> Iterator[SparkSession]:
+    """Return a session that evaluates a filter whole, not conjunct by conjunct up to a null."""
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    yield spark
+    spark.conf.unset("spark.sql.codegen.wholeStage")
+
+
+@pytest.mark.spark
+def test_a_row_that_spark_fails_on_is_never_skipped(whole: SparkSession) -> None:
+    frames = [whole.createDataFrame([row], DDL).localCheckpoint() for row in ROWS]
+    stats = concat([_statistics(row) for row in ROWS], [1] * len(ROWS))
+    failing = 0
+    for text in FILTERS:
+        keep = decide(analyse(whole, RELATION, text), stats, RELATION).keep
+        for number, frame in enumerate(frames):
+            fails = _fails(frame, text)
+            failing += fails
+            assert keep[number] or not fails, (text, ROWS[number])
+    assert failing >= 6
+
+
+@pytest.mark.parametrize("text", ["c = 1 and x = 3", "c = 1 and c > 0 and x > c", "x > 1 and b"])
+@pytest.mark.spark
+def test_a_filter_that_cannot_fail_so_stays_as_it_is(spark: SparkSession, text: str) -> None:
+    shown = analyse(spark, RELATION, text).expr
+    assert isinstance(shown, Call)
+    assert len(shown.args) == text.count(" and ") + 1
+
+
+def test_what_is_evaluated_while_spark_plans_brings_no_error() -> None:
+    column = Column(1, "day", "string")
+    at = Column(2, "at", "timestamp")
+    pinned = Call("equal_to", (column, Literal("2024-01-05", "string")), "boolean")
+    later = Call("less_than", (Call("cast", (column,), "timestamp"), at), "boolean")
+    found = with_propagated(Call("and", (later, pinned), "boolean"))
+    assert found == Call("and", (later, pinned), "boolean")
+
+
+def _statistics(row: tuple[Any, ...]) -> pa.RecordBatch:
+    kinds = (pa.int32(), pa.int32(), pa.date32(), pa.bool_(), pa.string())
+    arrays = [pa.array([value], kind) for value, kind in zip(row, kinds, strict=True)]
+    return collect(pa.table(arrays, names=[str(c.id) for c in RELATION.columns]), RELATION)
+
+
+def _fails(frame: DataFrame, text: str) -> bool:
+    """Return whether a row fails; what fails while Spark plans, fails with pushdown as without."""
+    found = frame.filter(text)
+    try:
+        found._jdf.queryExecution().optimizedPlan()
+    except (PySparkException, Py4JJavaError):
+        return False
+    try:
+        found.collect()
+    except (PySparkException, Py4JJavaError):
+        return True
+    return False

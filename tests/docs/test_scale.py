@@ -1,0 +1,17 @@
+"""The tables of docs/scale.md are those that the arithmetic gives today."""
+
+from benchmarks import scale
+
+
+def test_the_tables_are_up_to_date() -> None:
+    text = (scale.DOCS / "scale.md").read_text("utf-8")
+    assert scale.filled(text) == text
+    assert (scale.DOCS / "images" / "scale.svg").read_text("utf-8") == scale.chart()
+
+
+def test_more_bytes_never_take_less() -> None:
+    sizes = [10**exponent for exponent in range(9, 16)]
+    plans = [scale.plan_seconds(scale.parts_of(size)) for size in sizes]
+    assert plans == sorted(plans)
+    assert scale.plan_seconds(100_000) == 0.239
+    assert scale.costs()["compact once"].puts > scale.costs()["ingest"].puts

@@ -8,18 +8,24 @@ are folders called so.
 """
 
 import lzma
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from hashlib import blake2b
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final, Protocol
 
 import pyarrow as pa
 
-from strata.errors import InvalidRequest, Unavailable
+from strata.errors import InvalidRequest
+from strata.ingest.landing import check_unchanged, landing, open_file
 from strata.ingest.path_time import milliseconds, path_time, split_pattern
+from strata.ingest.source_file import Piece, SourceFile
+
+__all__ = [
+    "Piece", "Reading", "SourceFile", "check_unchanged", "files_at", "files_by_time", "fingerprint",
+    "is_packed", "open_file", "read_bytes", "read_text", "unpacked",
+]  # fmt: skip
 
 PACKINGS: Final = {
     ".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4",
@@ -28,66 +34,25 @@ BOM: Final = b"\xef\xbb\xbf"  # the mark of UTF-8
 CHUNK_BYTES: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Some records of a file, which are read without the others."""
-
-    start: int  # first byte; row group of Parquet, stripe of ORC
-    stop: int
-    size_bytes: int
-    before: int = 0  # to be added to the number of a line, an element or a row
-    header: bytes = b""  # of the file: what its records cannot be read without
-    fingerprint: str = ""  # of the whole file, in its first piece
-    data: bytes | None = None  # header and records; None: not read yet
-    whole: bool = False  # it is all of the file
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """One file to ingest."""
-
-    path: str  # absolute
-    name: str  # as people know it: relative to the landing root where it lies below it
-    size_bytes: int  # as stored, possibly compressed
-    time_ms: int | None = None  # the time its path carries; None: not asked or none found
-    changed_ns: int = 0  # when the store last changed it; 0: not known
-    piece: Piece | None = None  # None: all of it
-    number: int = 0  # of the file in its batch
-
-    @property
-    def before(self) -> int:
-        """Return what is to be added to the number of a line, an element or a row."""
-        return 0 if self.piece is None else self.piece.before
-
-    @property
-    def is_whole(self) -> bool:
-        """Return whether it is judged as a file, and not as some of its rows."""
-        return self.piece is None or self.piece.whole
-
-    @property
-    def load_bytes(self) -> int:
-        """Return how many stored bytes there are to read."""
-        return self.size_bytes if self.piece is None else self.piece.size_bytes
-
-
 def files_at(root: str, paths: Sequence[str]) -> list[SourceFile]:
     """Return the files that `paths` name, folders searched, each once, sorted by path.
 
     A relative path starts at the current folder if something is there, else at `root`.
     Raises: InvalidRequest for a path with nothing behind it.
     """
-    base = landing_root(root)
     found: dict[str, SourceFile] = {}
     for path in paths:
         here = Path(path).expanduser()
-        start = here if here.exists() else base / here
-        if not start.exists():
+        place, below = landing(root, path)
+        if here.exists():
+            below = str(here.absolute())
+            place, _ = landing(root if "://" not in root or root.startswith("file:") else "/")
+        files = list(place.below(below) or ())
+        if not files and not here.exists():
             raise InvalidRequest(
-                "there is no such file or folder", path=path, root=str(base), cure="check --from"
+                "there is no such file or folder", path=path, root=root, cure="check --from"
             )
-        for file in _walk(start):
-            absolute = str(file.resolve())
-            found[absolute] = _source_file(absolute, base)
+        found.update((file.path, file) for _, file in files)
     return [found[path] for path in sorted(found)]
 
 
@@ -97,31 +62,10 @@ def files_by_time(root: str, paths: Sequence[str]) -> list[SourceFile]:
     Raises: InvalidRequest for a folder that is missing, or a file whose path carries no time.
     Cost: lists the folders; opens nothing.
     """
-    base = landing_root(root)
     found: dict[str, SourceFile] = {}
     for declared in paths:
-        for file, time_ms in _timed(base, declared):
-            absolute = str(file.resolve())
-            found[absolute] = _source_file(absolute, base, time_ms)
+        found.update((file.path, file) for file in _timed(root, declared))
     return sorted(found.values(), key=lambda file: (file.time_ms or 0, file.path))
-
-
-def _source_file(absolute: str, base: Path, time_ms: int | None = None) -> SourceFile:
-    seen = os.stat(absolute)
-    return SourceFile(absolute, _name(absolute, base), seen.st_size, time_ms, seen.st_mtime_ns)
-
-
-def landing_root(root: str) -> Path:
-    """Return the folder that relative paths start from.
-
-    Raises: InvalidRequest for an address that is no local folder.
-    """
-    scheme, has_scheme, rest = root.partition("://")
-    if has_scheme and scheme != "file":
-        raise InvalidRequest(
-            "the landing root must be a local folder", root=root, cure="file:///folder or /folder"
-        )
-    return Path(rest if has_scheme else root).expanduser().resolve()
 
 
 def fingerprint(file: SourceFile) -> str:
@@ -134,38 +78,6 @@ def fingerprint(file: SourceFile) -> str:
         while chunk := stream.read(CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
-
-
-def check_unchanged(file: SourceFile) -> None:
-    """Refuse a file that is not what it was when it was found: somebody still writes it.
-
-    Raises: Unavailable, so that it is tried again.
-    """
-    if not file.changed_ns:
-        return
-    try:
-        seen = os.stat(file.path)
-    except OSError as error:
-        raise InvalidRequest("the source file is gone", file=file.name) from error
-    if (seen.st_size, seen.st_mtime_ns) != (file.size_bytes, file.changed_ns):
-        raise Unavailable(
-            "a source file changed while it was read, nothing was committed",
-            certain=True, file=file.name, size_bytes=file.size_bytes, size_now=seen.st_size,
-            cure="run again when it is whole; put files down under a name that begins with _",
-        )  # fmt: skip
-
-
-def open_file(file: SourceFile) -> pa.NativeFile:
-    """Return the file's stored bytes as a stream that can seek.
-
-    Raises: InvalidRequest when it cannot be opened.
-    """
-    try:
-        return pa.OSFile(file.path, "rb")
-    except OSError as error:
-        raise InvalidRequest(
-            "the source file cannot be opened", file=file.name, reason=str(error)
-        ) from error
 
 
 def read_bytes(file: SourceFile) -> bytes:
@@ -188,7 +100,7 @@ def read_text(file: SourceFile) -> bytes:
 
 def is_packed(file: SourceFile) -> bool:
     """Return whether the file has to be unpacked from its beginning."""
-    return PurePosixPath(file.path).suffix.lower() in {*PACKINGS, ".xz"}
+    return file.suffix in {*PACKINGS, ".xz"}
 
 
 @contextmanager
@@ -199,7 +111,7 @@ def unpacked(file: SourceFile) -> Iterator["Reading"]:
     """
     try:
         with open_file(file) as stored:
-            if PurePosixPath(file.path).suffix.lower() == ".xz":
+            if file.suffix == ".xz":
                 with lzma.open(stored) as data:
                     yield data
             else:
@@ -220,20 +132,20 @@ class Reading(Protocol):
 
 
 def _packing(file: SourceFile) -> str | None:
-    return PACKINGS.get(PurePosixPath(file.path).suffix.lower())
+    return PACKINGS.get(file.suffix)
 
 
-def _timed(base: Path, declared: str) -> Iterator[tuple[Path, int]]:
+def _timed(root: str, declared: str) -> Iterator[SourceFile]:
     """Yield the files of one declared path with their times."""
-    plain, pattern = split_pattern(declared)
-    start = base / plain
-    if not start.exists():
+    place, path = landing(root, declared)
+    plain, pattern = split_pattern(path)
+    files = place.below(plain)
+    if files is None:
         raise InvalidRequest(
             "a declared source folder is missing",
-            path=declared, root=str(base), cure="create it, or correct source.paths",
+            path=declared, root=root, cure="create it, or correct source.paths",
         )  # fmt: skip
-    for file in _walk(start):
-        relative = file.relative_to(start if start.is_dir() else start.parent).as_posix()
+    for relative, file in files:
         if pattern is None:
             time_ms = path_time(relative)
         elif (match := pattern.fullmatch(relative)) is None:
@@ -244,22 +156,7 @@ def _timed(base: Path, declared: str) -> Iterator[tuple[Path, int]]:
         if time_ms is None:
             raise InvalidRequest(
                 "no time in the path of a source file",
-                file=_name(str(file.resolve()), base),
+                file=file.name,
                 cure="a date in the name, as in 2013-01-31.csv, or name the files with --from",
             )
-        yield file, time_ms
-
-
-def _walk(start: Path) -> Iterator[Path]:
-    """Yield the files at or below `start` that are not hidden."""
-    if start.is_file():
-        yield start
-        return
-    for folder, folders, names in os.walk(start):
-        folders[:] = sorted(name for name in folders if name[0] not in "._")
-        yield from (Path(folder, name) for name in sorted(names) if name[0] not in "._")
-
-
-def _name(absolute: str, base: Path) -> str:
-    path = Path(absolute)
-    return path.relative_to(base).as_posix() if path.is_relative_to(base) else absolute
+        yield replace(file, time_ms=time_ms)

@@ -8,7 +8,6 @@ rows rejected. What is not sure becomes text, or jsonb where it is nested.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import PurePosixPath
 from typing import Any, Final
 
 import pyarrow as pa
@@ -103,7 +102,7 @@ def infer(
 
 
 def _format(file: SourceFile) -> str:
-    suffixes = [suffix.lower() for suffix in PurePosixPath(file.path).suffixes]
+    suffixes = file.suffixes
     while suffixes and (suffixes[-1] in PACKINGS or suffixes[-1] == ".xz"):
         suffixes.pop()
     if not suffixes or suffixes[-1] not in SUFFIXES:

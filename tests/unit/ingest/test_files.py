@@ -155,9 +155,9 @@ def test_a_broken_archive_is_refused_by_name(tmp_path: Path) -> None:
     assert error.value.details["file"] == "x.csv.gz"
 
 
-def test_the_landing_root_is_a_local_folder(tmp_path: Path) -> None:
+def test_the_landing_root_is_a_folder_or_on_s3(tmp_path: Path) -> None:
     fill(tmp_path, "in/2013-01-01.csv")
 
     assert len(files_by_time(f"file://{tmp_path}", ["in"])) == 1
-    with pytest.raises(InvalidRequest, match="local folder"):
-        files_by_time("s3://bucket", ["in"])
+    with pytest.raises(InvalidRequest, match="no landing root has such an address"):
+        files_by_time("ftp://host", ["in"])

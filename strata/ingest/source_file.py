@@ -1,0 +1,58 @@
+"""A source file, or a piece of one, as tasks hand it on."""
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some records of a file, which are read without the others."""
+
+    start: int  # first byte; row group of Parquet, stripe of ORC
+    stop: int
+    size_bytes: int
+    before: int = 0  # to be added to the number of a line, an element or a row
+    header: bytes = b""  # of the file: what its records cannot be read without
+    fingerprint: str = ""  # of the whole file, in its first piece
+    data: bytes | None = None  # header and records; None: not read yet
+    whole: bool = False  # it is all of the file
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One file to ingest."""
+
+    path: str  # absolute; on S3 the address
+    name: str  # as people know it: relative to the landing root where it lies below it
+    size_bytes: int  # as stored, possibly compressed
+    time_ms: int | None = None  # the time its path carries; None: not asked or none found
+    changed_ns: int = 0  # when the store last changed it; 0: not known
+    version: str = ""  # on S3: the ETag
+    piece: Piece | None = None  # None: all of it
+    number: int = 0  # of the file in its batch
+
+    @property
+    def before(self) -> int:
+        """Return what is to be added to the number of a line, an element or a row."""
+        return 0 if self.piece is None else self.piece.before
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether it is judged as a file, and not as some of its rows."""
+        return self.piece is None or self.piece.whole
+
+    @property
+    def load_bytes(self) -> int:
+        """Return how many stored bytes there are to read."""
+        return self.size_bytes if self.piece is None else self.piece.size_bytes
+
+    @property
+    def suffixes(self) -> list[str]:
+        """Return the suffixes of its name, in lower case."""
+        path = self.path.partition("?")[0] if self.path.startswith("s3://") else self.path
+        return [suffix.lower() for suffix in PurePosixPath(path).suffixes]
+
+    @property
+    def suffix(self) -> str:
+        """Return the last suffix of its name, in lower case; empty if it has none."""
+        return self.suffixes[-1] if self.suffixes else ""

@@ -1,0 +1,193 @@
+"""Objects of a bucket that others write: listed, and read as files that can seek.
+
+Nothing is written here. An object is read as it was when it was found (`If-Match` with its ETag):
+one that is replaced meanwhile is an error, never a mixture.
+"""
+
+import io
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, Final
+from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+from strata.errors import Unavailable
+from strata.store.s3_client import (
+    MISSING,
+    S3Address,
+    client_error,
+    code_of,
+    new_client,
+    outside,
+)
+
+AHEAD_BYTES: Final = 8 << 20  # of one request, unless more is asked for at once
+SECOND: Final = 1_000_000_000
+CHANGED: Final = frozenset({"PreconditionFailed", "412"})
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One object as the server tells of it."""
+
+    key: str  # below the prefix of the address
+    size_bytes: int
+    changed_ns: int  # to the second; the rest is made from the version
+    version: str  # its ETag
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A prefix of a bucket that is read."""
+
+    address: S3Address
+
+    @classmethod
+    def parse(cls, url: str) -> "Bucket":
+        """Return what `s3://bucket/prefix?endpoint=…&region=…` names. Raises: InvalidRequest."""
+        return cls(S3Address.parse(url))
+
+    def other(self, bucket: str) -> "Bucket":
+        """Return another bucket of the same server, all of it."""
+        return Bucket(replace(self.address, bucket=bucket, prefix=""))
+
+    def below(self, prefix: str) -> Iterator[Found]:
+        """Yield the objects whose key begins with `prefix`, in the order of their keys.
+
+        Raises: Unavailable. Cost: a request for each thousand.
+        """
+        with outside(self.address, prefix):
+            pages = _client(os.getpid(), self.address).get_paginator("list_objects_v2")
+            whole = self.address.prefix + prefix
+            for page in pages.paginate(Bucket=self.address.bucket, Prefix=whole):
+                for item in page.get("Contents", ()):
+                    key = item["Key"].removeprefix(self.address.prefix)
+                    yield _found(key, item["Size"], item["LastModified"], item["ETag"])
+
+    def at(self, key: str) -> Found | None:
+        """Return what the server tells of one object; None: it is not there.
+
+        Raises: Unavailable.
+        """
+        with outside(self.address, key):
+            try:
+                client = _client(os.getpid(), self.address)
+                whole = self.address.prefix + key
+                reply = client.head_object(Bucket=self.address.bucket, Key=whole)
+            except client_error() as error:
+                if code_of(error) in MISSING:
+                    return None
+                raise
+            return _found(key, reply["ContentLength"], reply["LastModified"], reply["ETag"])
+
+    def url(self, key: str) -> str:
+        """Return the address of one object, of which `by_url` finds it again anywhere."""
+        options = {"endpoint": self.address.endpoint, "region": self.address.region}
+        asked = urlencode({name: value for name, value in options.items() if value})
+        path = quote(self.address.prefix + key)
+        return f"s3://{self.address.bucket}/{path}" + (f"?{asked}" if asked else "")
+
+
+def by_url(url: str) -> tuple[Bucket, str]:
+    """Return the bucket and the key of an object's address."""
+    path, _, asked = url.removeprefix("s3://").partition("?")
+    bucket, _, key = path.partition("/")
+    options = dict(parse_qsl(asked))
+    address = S3Address(bucket, "", options.get("endpoint"), options.get("region"))
+    return Bucket(address), unquote(key)
+
+
+def _found(key: str, size_bytes: int, modified: Any, version: str) -> Found:
+    # Servers keep seconds: an object that is replaced within one shows by its version.
+    digest = int.from_bytes(blake2b(version.encode(), digest_size=8).digest(), "big")
+    seconds = int(modified.timestamp())
+    return Found(key, size_bytes, seconds * SECOND + digest % SECOND, version)
+
+
+class ObjectStream(io.RawIOBase):
+    """An object as a file that is read; what was asked for is read ahead by AHEAD_BYTES."""
+
+    def __init__(self, url: str, size_bytes: int, version: str) -> None:
+        """Nothing is asked of the server yet."""
+        super().__init__()
+        bucket, self._key = by_url(url)
+        self._address = bucket.address
+        self._size, self._version = size_bytes, version
+        self._position = self._start = 0
+        self._held = b""
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return where the next byte is read."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to a byte, from the beginning, from here or from the end."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return the next bytes, as many as were asked for or there are.
+
+        Raises: Unavailable, also when the object is not the one that was found.
+        """
+        left = max(0, self._size - self._position)
+        wanted = left if size < 0 else min(size, left)
+        start = self._position - self._start
+        if not 0 <= start <= len(self._held) or start + wanted > len(self._held):
+            self._fetch(max(wanted, min(AHEAD_BYTES, left)))
+            start = 0
+        self._position += wanted
+        return self._held[start : start + wanted]
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a buffer as far as there are bytes."""
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _fetch(self, length: int) -> None:
+        if not length:
+            self._start, self._held = self._position, b""
+            return
+        span = f"bytes={self._position}-{self._position + length - 1}"
+        how = {"IfMatch": self._version} if self._version else {}
+        with outside(self._address, self._key):
+            try:
+                client = _client(os.getpid(), self._address)
+                reply = client.get_object(
+                    Bucket=self._address.bucket, Key=self._address.prefix + self._key,
+                    Range=span, **how,
+                )  # fmt: skip
+                self._held = reply["Body"].read()
+            except client_error() as error:
+                if code_of(error) in CHANGED | MISSING:
+                    raise _changed(self._key) from error
+                raise
+        self._start = self._position
+        if len(self._held) < length:
+            raise _changed(self._key)
+
+
+def _changed(key: str) -> Unavailable:
+    return Unavailable(
+        "a source file changed while it was read, nothing was committed",
+        certain=True, file=key, cure="run again when it is whole; write objects once",
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=8)
+def _client(pid: int, address: S3Address) -> Any:
+    """Return the client of this process: one that was forked makes its own."""
+    del pid
+    return new_client(address)

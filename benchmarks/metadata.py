@@ -103,7 +103,7 @@ def batch_of(stores: Stores, parts: int, lower: int, upper: int, seed: int) -> t
 def build(stores: Stores, parts: int) -> int:
     """Fill a shard with `parts` parts; return the bytes of its manifests."""
     machine = Machine(stores)
-    machine.create(replace(SPEC, rollout=replace(SPEC.rollout, mode="on")))
+    machine.create(SPEC)
     at, size, left = 0, 0, parts
     while left:
         some = max(left // 2, 1)
@@ -148,8 +148,9 @@ def measure(stores: Stores, parts: int, runs: int, everything: int) -> None:
     manifests = build(stores, parts)
     state = Machine(stores).load(SHARD)
     keep_few = Filter(filters()["three leaves"], "", NOW_US, NOW_US)
-    first = timed(partial(plan_read, stores, state, filter=keep_few), 1)
-    plan = plan_read(stores, state, filter=keep_few)
+    filtered = partial(plan_read, stores, state, filter=keep_few, mode="on")
+    first = timed(filtered, 1)
+    plan = filtered()
     rows = {
         "state, KiB": f"{len(encode_state(state)) / 1024:>9.1f}",
         "batches": f"{len(state.batches):>9}",
@@ -157,9 +158,7 @@ def measure(stores: Stores, parts: int, runs: int, everything: int) -> None:
         "bytes a part": f"{manifests / parts:>9.1f}",
         "parts kept by the filter": f"{plan.parts_fetched:>9}",
         "plan a filtered read, first": first,
-        "plan a filtered read, again": timed(
-            partial(plan_read, stores, state, filter=keep_few), runs
-        ),
+        "plan a filtered read, again": timed(filtered, runs),
         "plan a read of everything": "skipped"
         if parts > everything
         else timed(partial(plan_read, stores, state), 1),
@@ -169,7 +168,7 @@ def measure(stores: Stores, parts: int, runs: int, everything: int) -> None:
         "peak memory, MiB": f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:>9.0f}",
     }
     for name, figure in rows.items():
-        print(f"{parts:>9}  {name:28} {figure}")
+        print(f"{parts:>9}  {name:28} {figure}", flush=True)
 
 
 def _fresh(stores: Stores) -> State:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from strata.cli.context import ConfigOption, Context, JsonOption, answer, rows
+from strata.cli.noted import noted
 from strata.errors import InvalidRequest
 from strata.hold import PREFIX
 from strata.machine import Machine
@@ -28,7 +29,8 @@ class _Wish:
 
 def register(app: typer.Typer) -> None:
     """Add this command to the application."""
-    app.command("holds")(holds)
+    listing = noted("release a hold", idle=lambda given: given.get("let_go") is None)
+    app.command("holds")(listing(holds))
 
 
 def holds(
@@ -65,7 +67,7 @@ def holds(
 
 
 def _release(context: Context, shard: str, wish: _Wish) -> str:
-    """Give a hold up and note it in the history; return its name."""
+    """Give a hold up and return its name."""
     if not wish.reason:
         raise InvalidRequest("releasing a hold needs a reason", hold=wish.name, cure="--reason")
     found = find_hold(state := context.machine.load(shard), wish.name)
@@ -77,7 +79,6 @@ def _release(context: Context, shard: str, wish: _Wish) -> str:
     else:
         move = partial(release, name=wish.name, opaque=wish.owner)
     context.machine.apply(shard, move)
-    context.done("release a hold", {"shard": shard, "hold": wish.name, "reason": wish.reason})
     return wish.name
 
 

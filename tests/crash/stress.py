@@ -374,6 +374,9 @@ def remember_little() -> None:
 def main() -> None:
     remember_little()
     root = Path(sys.argv[1])
+    if "--finish" in sys.argv:
+        finish(root)
+        return
     warm(root)
     print("ready", flush=True)  # noqa: T201  the protocol
     for line in sys.stdin:

@@ -1,5 +1,6 @@
 """A snapshot holds what the twin holds, whatever is skipped, projected or consolidated."""
 
+import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from strata.compact import compact_shard
 from strata.errors import Corrupt, InvalidRequest
 from strata.machine import Machine
 from strata.model.settings import RolloutSettings
@@ -101,6 +103,33 @@ def test_slices_hold_what_spark_would_group(
     assert frame.rdd.getNumPartitions() > 1
     assert contents(frame) == contents(grouped.select(frame.columns))
     assert frame.count() == grouped.count()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("compacted", [False, True])
+def test_consolidated_reads_are_what_spark_groups(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compacted: bool
+) -> None:
+    """At every time, with every filter, skipping or not, whatever columns are asked for."""
+    monkeypatch.setattr("strata.spark.slices.LEAST_BYTES", 1)
+    settings, draw = build(tmp_path).settings, random.Random(20)
+    if compacted:
+        compact_shard(open_stores(settings.store), NAME, settings, full=True)
+    for as_of in (0, 700, 1000, 2500, None):
+        asked: Any = {"as_of": as_of, "config": settings}
+        loose = snapshot(spark, NAME, pushdown="off", **asked)
+        keys = [c for c in loose.columns if c != "d"]
+        grouped = loose.groupBy(*keys).agg(fn.sum("d").alias("d")).where("d <> 0").cache()
+        for where in (None, *(sql for sql, _ in FILTERS)):
+            columns = draw.sample(keys[:-1], draw.randrange(1, len(keys)))
+            frame = snapshot(
+                spark, NAME, where=where, columns=columns, consolidate=True,
+                pushdown=draw.choice(["off", "on"]), **asked,
+            )  # fmt: skip
+            wanted = grouped if where is None else grouped.where(where)
+            assert contents(frame) == contents(wanted.select(frame.columns)), (as_of, where)
+            assert frame.count() == wanted.count(), (as_of, where)
+        grouped.unpersist()
 
 
 @pytest.mark.parametrize(("sql", "keep"), FILTERS, ids=[sql for sql, _ in FILTERS])

@@ -156,13 +156,12 @@ class StrataJobOperator(SparkSubmitOperator):
 
     def _use_own_python(self, *, remote: bool) -> None:
         """Leave this machine's paths to the driver here; no driver elsewhere gets them."""
-        conf = self.conf or {}
-        if not remote:
-            conf = {"spark.pyspark.driver.python": sys.executable, **conf}
-        here = {} if remote else dict(self.env_vars or {})
-        # The provider hands these to YARN's and Kubernetes' drivers as well.
-        self.env_vars = {**here, "PYSPARK_PYTHON": conf["spark.pyspark.python"]}
-        self.conf = conf
+        if remote:  # the provider hands these to YARN's and Kubernetes' drivers as well
+            self.env_vars = {}
+            return
+        self.conf = {"spark.pyspark.driver.python": sys.executable, **(self.conf or {})}
+        own = self.conf["spark.pyspark.python"]
+        self.env_vars = {**(self.env_vars or {}), "PYSPARK_PYTHON": own}
 
     def _remark(self, context: Context, result: Mapping[str, Any]) -> None:
         """Tell people what they should look at although the job ended well."""

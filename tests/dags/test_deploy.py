@@ -50,7 +50,7 @@ def test_a_profile_becomes_a_command(profile: Path, monkeypatch) -> None:
     if wanted["extra"]["deploy-mode"] == "cluster":
         here = [w for w in conf.values() if str(CONFIG.parent) in w or "/.venv/" in w]
         assert here == []
-        assert set(environment) <= {"PYSPARK_PYTHON"}
+        assert environment == {}
     assert "SECRET" not in told.upper()
 
 

@@ -8,30 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from demo.faults import CATALOGUE, Injected, Site, stated
+from demo.faults import CATALOGUE, Injected, Site
 from strata.audit.run import Check, Scope, ValidationReport, validate_shard
 from strata.audit.soft import NO_GROUPS, Evaluated, Groups
 from strata.errors import Corrupt
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
 from strata.expr.registry import REGISTRY
-from strata.format.layout import Description
 from strata.format.manifest import PartRef
-from strata.machine import Machine
 from strata.model.runner import serial
-from strata.model.settings import StoreSettings
-from strata.model.spec import RolloutSpec, StatsSpec, parse_spec
-from strata.model.time import MIN_TIME
-from strata.model.types import parse_type
 from strata.read import read_updates
-from strata.state.schema import AddColumn
-from strata.state.state import State
-from strata.store import keys
-from strata.store.open import Stores, open_stores
-from strata.write import write_batch, write_parts
-from tests.shards import updates_table
-
-NAME = "broken"
+from strata.store.open import open_stores
+from tests.faulty import APART, NAME, settings_in, sound_in, with_many
 
 
 def greater(than: int) -> Filter:
@@ -39,61 +27,11 @@ def greater(than: int) -> Filter:
     return Filter(compared, f"id > {than}", 0, 0)
 
 
-SPEC = {
-    "name": NAME,
-    "columns": [
-        {"name": "id", "type": "int64"}, {"name": "other", "type": "int64"},
-        {"name": "ratio", "type": "float64"}, {"name": "title", "type": "string"},
-        {"name": "payload", "type": "jsonb"},
-    ],
-    "key": ["id"],
-}  # fmt: skip
-
-
-def settings_in(folder: Path) -> StoreSettings:
-    return StoreSettings(f"file://{folder}/blob", f"sqlite:///{folder}/consensus.db")
-
-
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a sound shard: three batches of two parts, each in its layout."""
     folder = tmp_path_factory.mktemp("sound")
-    stores = open_stores(settings_in(folder))
-    machine = Machine(stores)
-    state = machine.create(replace(parse_spec(SPEC), rollout=RolloutSpec("soft")))
-    append(stores, state, 0, "row")
-    machine.evolve(NAME, AddColumn("added", parse_type("int32")))
-    for number, layout in enumerate(("both", "structured"), 1):
-        append(stores, machine.load(NAME), number, layout)
+    sound_in(folder)
     return folder
-
-
-def append(stores: Stores, state: State, number: int, layout: str, rows: int = 25) -> None:
-    draw, lower = random.Random(number), 1000 * number
-    width = len(state.relation.columns)
-    updates = [(row(50 * number + i)[:width], lower + draw.randrange(999), -1 if i % 9 == 5 else 1)
-            for i in range(50)]  # fmt: skip
-    table = updates_table(state, updates)
-    parts = [
-        part
-        for start in range(0, 50, rows)
-        for part in write_parts(
-            stores.blob, keys.part_prefix(NAME), [table.slice(start, rows)], state.relation,
-            layout=layout, description=Description(lower, lower + 1000, MIN_TIME),
-            part_bytes=1 << 20, row_group_bytes=1024, stats_spec=StatsSpec(budget_bytes=100_000),
-        )
-    ]  # fmt: skip
-    first = MIN_TIME if not number else lower
-    parts = [replace(part, ref=replace(part.ref, run=0)) for part in parts]
-    batch = write_batch(stores.blob, NAME, parts, first, lower + 1000, MIN_TIME)
-    Machine(stores).append(NAME, token=f"t{number}", lower=lower, upper=lower + 1000, batch=batch)
-
-
-def row(number: int) -> tuple[object, ...]:
-    ratio = float("nan") if number % 7 == 0 else number / 3
-    payload = f'{{"n":{number},"s":"text {number}","mixed":{number if number % 2 else "true"}}}'
-    other = None if number % 5 == 0 else 1000 - number
-    return number, other, ratio, f"title number {number:03}", payload, number % 11
 
 
 @pytest.fixture
@@ -140,29 +78,9 @@ def test_the_catalogue_is_long_enough() -> None:
     assert len(CATALOGUE) >= 45
 
 
-# Faults that touch one part and nothing else: many of them fit into one shard, and one run.
-APART = [
-    name for name in CATALOGUE if name not in stated.FAULTS and name not in
-    ("statistics of two parts swapped", "two parts exchanged")
-]  # fmt: skip
-
-
 @pytest.mark.parametrize("half", [0, 1])
 def test_many_faults_at_once_are_each_found_and_named(tmp_path: Path, half: int) -> None:
-    stores = open_stores(settings_in(tmp_path))
-    machine = Machine(stores)
-    machine.create(replace(parse_spec(SPEC), rollout=RolloutSpec("soft")))
-    append(stores, machine.load(NAME), 0, "both", rows=13)
-    machine.evolve(NAME, AddColumn("added", parse_type("int32")))
-    for number, layout in enumerate(("both", "structured"), 1):
-        append(stores, machine.load(NAME), number, layout, rows=6)
-    site, broken = Site(stores, NAME), {}
-    # Those first that need parts with several row groups.
-    for name in sorted(APART[half::2], key=lambda name: "row group" not in name):
-        injected = CATALOGUE[name](site, random.Random(name))
-        assert injected is not None, f"no room for {name}"
-        broken[name] = injected
-        site = replace(site, avoid=site.avoid | {injected.place})
+    site, broken = with_many(tmp_path, APART[half::2])
 
     report = validate(site)
 

@@ -24,6 +24,7 @@ from strata.machine import Machine
 from strata.model.schema import Relation
 from strata.plan import PlannedRun, ReadPlan, plan_read
 from strata.read import chosen_columns, scan
+from strata.rollout.kill import is_killed
 from strata.state.catalog import (
     Catalog,
     decode_catalog,
@@ -154,11 +155,12 @@ def planned_collection(
 ) -> CollectionRead:
     """Return what a read of one collection fetches.
 
-    `kill` is the global switch: everything is fetched. Raises: as `column_of` and `plan_read`.
+    `kill`, and the switch in the consensus: everything is fetched.
+    Raises: as `column_of` and `plan_read`.
     """
     column = column_of(stores, state, name)
     plan = plan_read(stores, state, as_of=as_of, mode="off")
-    narrow = plan if kill else narrowed(state, plan, column, name)
+    narrow = plan if kill or is_killed(stores) else narrowed(state, plan, column, name)
     return CollectionRead(name, column, narrow, plan.parts_fetched, plan.bytes_fetched)
 
 

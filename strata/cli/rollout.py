@@ -1,6 +1,7 @@
 """Commands about the rollout of skipping: show, request, approve, reject, step-down, kill."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any, Final
@@ -23,6 +24,7 @@ from strata.cli.context import (
     who,
 )
 from strata.cli.noted import noted
+from strata.errors import StrataError
 from strata.machine import Transition
 from strata.model.time import format_time
 from strata.operations import recent
@@ -31,6 +33,7 @@ from strata.rollout.basis import basis_of
 from strata.rollout.gates import bound_text, gates, next_mode
 from strata.rollout.kill import kill_switch, throw
 from strata.rollout.obey import mode_of, obeyed
+from strata.rollout.pool import Pool, pool_of
 from strata.state.state import RolloutEntry, State
 
 COST: Final = ("percent", "parts", "bytes", "requests", "ms")
@@ -70,6 +73,12 @@ def request(
         list[str] | None,
         typer.Option("--clear", help="A word of the quarantine to release; repeat, or `all`."),
     ] = None,
+    pool: Annotated[
+        bool,
+        typer.Option(
+            "--pool", help="Count what other shards of the same class have seen; for small ones."
+        ),
+    ] = False,
     by: WhoOption = None,
     config: ConfigOption = None,
     json: JsonOption = False,
@@ -81,7 +90,7 @@ def request(
     settings = context.settings.rollout
     change = partial(
         ladder.ask, to=wanted, percent=share, who=who(by), reason=reason, settings=settings,
-        clear=clear or (),
+        clear=clear or (), pool=_pool(context, shard) if pool else None,
     )  # fmt: skip
     _take(context, shard, change, json)
 
@@ -96,7 +105,9 @@ def approve(
     """Take the step that somebody else asked for."""
     context = Context(config)
     settings = context.settings.rollout
-    change = partial(ladder.approve, who=who(by), reason=reason, settings=settings)
+    asked = context.machine.load(shard).rollout.request
+    pool = _pool(context, shard) if asked is not None and asked.pooled else None
+    change = partial(ladder.approve, who=who(by), reason=reason, settings=settings, pool=pool)
     _take(context, shard, change, json)
 
 
@@ -150,6 +161,15 @@ def _only_shown(given: Mapping[str, Any]) -> bool:
     return given.get("reason") is None
 
 
+def _pool(context: Context, shard: str) -> Pool:
+    """Return what other shards have to share. One that cannot be loaded now shares nothing."""
+    states = []
+    for name in context.machine.names():
+        with suppress(StrataError):
+            states.append(context.machine.load(name))
+    return pool_of(context.machine.load(shard), states)
+
+
 def _take(context: Context, shard: str, change: Transition[Any], json: bool) -> None:
     """Change the rollout of a shard, and show what it is then."""
     context.machine.apply(shard, change)
@@ -160,7 +180,9 @@ def _answer(context: Context, state: State, json: bool) -> None:
     settings = context.settings.rollout
     rollout, seen = state.rollout, state.rollout.evidence
     to = next_mode(rollout.mode)
-    found = gates(rollout, to, settings, basis_of(state)) if to else ()
+    pool = _pool(context, state.name)
+    shared = pool if rollout.request is not None and rollout.request.pooled else None
+    found = gates(rollout, to, settings, basis_of(state), shared) if to else ()
     document: dict[str, Any] = {
         "shard": state.name,
         "mode": rollout.mode,
@@ -176,6 +198,12 @@ def _answer(context: Context, state: State, json: bool) -> None:
         "gates": [asdict(gate) for gate in found],
         "request": None if rollout.request is None else asdict(rollout.request),
         "evidence": {**asdict(seen), "bound": bound_text(seen)},
+        "pool": {
+            "shards": list(pool.shards),
+            "parts": pool.evidence.parts,
+            "lied": list(pool.lied),
+            "counts": shared is not None,
+        },
         "audit_cost": _last_cost(context, state.name),
         "history": [_line(entry) for entry in reversed(rollout.entries)],
     }
@@ -209,7 +237,10 @@ def _tables(document: dict[str, Any]) -> list[Table]:
             "at": format_time(asked["at_ms"]),
         }
         tables.append(pairs("asked for", shown))
-    evidence = document["evidence"]
+    evidence, pool = document["evidence"], document["pool"]
+    if pool["shards"] or pool["lied"]:
+        flat = {**pool, "shards": " ".join(pool["shards"]), "lied": " ".join(pool["lied"])}
+        tables.append(pairs("other shards of this class", flat))
     tables.append(pairs("evidence", evidence))
     tables.append(rows("strata", evidence["strata"], ("name", "parts")))
     tables.append(
@@ -218,6 +249,18 @@ def _tables(document: dict[str, Any]) -> list[Table]:
         )
     )
     tables.append(rows("an audit of", document["audit_cost"], COST))
-    columns = ("at", "what", "before", "after", "by", "asked_by", "reason", "runs", "days", "parts")
+    columns = (
+        "at",
+        "what",
+        "before",
+        "after",
+        "by",
+        "asked_by",
+        "reason",
+        "runs",
+        "days",
+        "parts",
+        "pooled",
+    )
     tables.append(rows("history", document["history"], columns))
     return tables

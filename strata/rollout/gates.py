@@ -6,6 +6,7 @@ from typing import Final
 
 from strata.model.settings import RolloutSettings
 from strata.rollout.evidence import upper_bound
+from strata.rollout.pool import Pool, together
 from strata.state.state import Evidence, Mode, Rollout
 
 LADDER: Final[tuple[Mode, ...]] = ("off", "soft", "audit", "on")
@@ -27,21 +28,34 @@ def next_mode(mode: Mode) -> Mode | None:
     return LADDER[at + 1] if at + 1 < len(LADDER) else None
 
 
-def gates(rollout: Rollout, to: Mode, settings: RolloutSettings, basis: str) -> tuple[Gate, ...]:
+def gates(
+    rollout: Rollout, to: Mode, settings: RolloutSettings, basis: str, pool: Pool | None = None
+) -> tuple[Gate, ...]:
     """Return the conditions of the step to `to`; none for `soft`, which skips nothing.
 
+    `pool`: what the other shards of the class have seen counts as well, see `strata.rollout.pool`.
     A mismatch needs no gate: it trips the shard, and evidence begins anew.
     """
     if to not in ("audit", "on"):
         return ()
-    seen = rollout.evidence
+    own = rollout.evidence
+    seen = own if pool is None else together(own, [pool.evidence])
     found = [
-        Gate("code", basis, seen.basis or "no audit yet", seen.basis == basis),
+        Gate("code", basis, own.basis or "no audit yet", own.basis == basis),
+        *(() if pool is None else _pooled(own, pool, settings)),
         *_counted(seen, to, settings),
         _strata(seen, settings),
         _failed(seen, settings),
     ]
     return tuple(found)
+
+
+def _pooled(own: Evidence, pool: Pool, settings: RolloutSettings) -> Iterator[Gate]:
+    """Yield what a shard must have seen itself, and that no member of its class has lied."""
+    least = settings.stratum_parts
+    yield Gate("audited parts of its own", f"at least {least}", str(own.parts), own.parts >= least)
+    shown = f"in quarantine: {', '.join(pool.lied)}" if pool.lied else "none"
+    yield Gate("members of the class that lied", "none", shown, not pool.lied)
 
 
 def unmet(found: tuple[Gate, ...]) -> str:

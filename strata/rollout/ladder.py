@@ -19,6 +19,7 @@ from strata.rollout.basis import basis_of
 from strata.rollout.evidence import Counts, add
 from strata.rollout.gates import LADDER, gates, next_mode, unmet
 from strata.rollout.obey import SKIPPING, is_approved
+from strata.rollout.pool import Pool
 from strata.state.rollout import Tripped, noted, record_verdicts
 from strata.state.state import Evidence, Happened, Mode, Request, Rollout, State
 from strata.state.step import step
@@ -37,8 +38,11 @@ def ask(  # noqa: PLR0913  these are the fields of one request
     reason: str,
     settings: RolloutSettings,
     clear: Collection[str] = (),
+    pool: Pool | None = None,
 ) -> tuple[State, Request]:
     """Ask for the next step up; somebody else has to approve it.
+
+    `pool`: with the evidence of the other shards of its class; the request and the history say so.
 
     `percent`: the share of skipped parts that is audited afterwards. `clear`: words of the
     quarantine that are released with the step; "all" releases all.
@@ -55,21 +59,28 @@ def ask(  # noqa: PLR0913  these are the fields of one request
             shard=state.name, to=rollout.request.to, by=rollout.request.by,
             cure="approve or reject it first",
         )  # fmt: skip
-    _enough(state, rollout, wanted, settings)
+    _enough(state, rollout, wanted, settings, pool)
     asked = Request(
         wanted, percent, who, reason, now_ms, now_ms + settings.request_days * DAY_MS,
-        _released(state, clear),
+        _released(state, clear), pool is not None,
     )  # fmt: skip
     new = noted(
-        rollout, now_ms, "requested", after=rollout.mode, percent=percent, who=who, reason=reason
-    )
+        rollout, now_ms, "requested", after=rollout.mode, percent=percent, who=who, reason=reason,
+        pooled=_pooled(pool),
+    )  # fmt: skip
     return step(state, now_ms, rollout=replace(new, request=asked)), asked
 
 
 def approve(
-    state: State, now_ms: int, *, who: str, reason: str, settings: RolloutSettings
+    state: State,
+    now_ms: int,
+    *,
+    who: str,
+    reason: str,
+    settings: RolloutSettings,
+    pool: Pool | None = None,
 ) -> tuple[State, Rollout]:
-    """Take the step that was asked for.
+    """Take the step that was asked for; `pool` counts if it was asked for with one.
 
     Raises: InvalidRequest when nothing is asked for (any more), by the one who asked, or when
     the evidence is no longer there.
@@ -86,10 +97,11 @@ def approve(
             "the shard has moved since this was asked for",
             shard=state.name, mode=rollout.mode, to=asked.to, cure="reject it and ask again",
         )  # fmt: skip
-    _enough(state, rollout, asked.to, settings)
+    shared = pool if asked.pooled else None
+    _enough(state, rollout, asked.to, settings, shared)
     entered = noted(
         rollout, now_ms, "approved", after=asked.to, percent=asked.audit_percent, who=who,
-        reason=reason, asked_by=asked.by,
+        reason=reason, asked_by=asked.by, pooled=_pooled(shared),
     )  # fmt: skip
     seen = rollout.evidence if rollout.mode != "off" else Evidence()
     new = replace(
@@ -219,8 +231,14 @@ def _next_step(state: State, to: str, percent: int) -> Mode:
     return wanted
 
 
-def _enough(state: State, rollout: Rollout, to: Mode, settings: RolloutSettings) -> None:
-    lacking = unmet(gates(rollout, to, settings, basis_of(state)))
+def _pooled(pool: Pool | None) -> int:
+    return 0 if pool is None else pool.evidence.parts
+
+
+def _enough(
+    state: State, rollout: Rollout, to: Mode, settings: RolloutSettings, pool: Pool | None
+) -> None:
+    lacking = unmet(gates(rollout, to, settings, basis_of(state), pool))
     if lacking:
         raise InvalidRequest(
             "there is not enough evidence for this step",

@@ -44,6 +44,7 @@ from strata.machine import Machine
 from strata.model.settings import Settings
 from strata.model.time import parse_time
 from strata.plan import ReadPlan, plan_read
+from strata.rollout.kill import is_killed
 from strata.settings import load_settings
 from strata.spark.catalyst import Now, analyse
 from strata.spark.pushed import pushed_filter
@@ -244,7 +245,7 @@ class StrataReader(DataSourceReader):
         if name is None:
             return plan, None
         column = column_of(stores, state, name)
-        narrow = plan if kill else narrowed(state, plan, column, name)
+        narrow = plan if kill or is_killed(stores) else narrowed(state, plan, column, name)
         return narrow, (state.relation.column(column).id, name)
 
     def _names(self) -> list[str]:

@@ -20,6 +20,7 @@ from strata.hold import held_state
 from strata.model.schema import Relation
 from strata.model.settings import ReadSettings, Settings
 from strata.read import DEFAULTS, ReadPlan, plan_read
+from strata.rollout.kill import is_killed
 from strata.settings import load_settings
 from strata.spark.catalyst import analyse, referenced
 from strata.spark.rowfilter import row_filter
@@ -68,7 +69,8 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
         stores, state, as_of=as_of, filter=filter, mode=check_pushdown(pushdown),
         kill=settings.rollout.kill,
     )  # fmt: skip
-    if column is not None and collection is not None and not settings.rollout.kill:
+    killed = settings.rollout.kill or is_killed(stores)
+    if column is not None and collection is not None and not killed:
         plan = narrowed(state, plan, column, collection)
     usage.record(stores, state, plan, filter, settings.usage)
     return planned_rows(

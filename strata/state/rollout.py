@@ -118,13 +118,14 @@ def noted(  # noqa: PLR0913  these are the fields of one line
     who: str,
     reason: str,
     asked_by: str = "",
+    pooled: int = 0,
 ) -> Rollout:
     """Return `old` with one more line of history: what happened, on which evidence."""
     seen = old.evidence
     entry = RolloutEntry(
         now_ms, what, old.mode, after, percent, who, reason, asked_by, seen.runs, seen.days,
         seen.parts, seen.rows, seen.size_bytes, seen.failed, seen.missing, len(seen.strata),
-        seen.basis,
+        seen.basis, pooled,
     )  # fmt: skip
     return replace(old, entries=(*old.entries, entry)[-ENTRIES_MAX:])
 

@@ -179,6 +179,7 @@ class Request:
     at_ms: int
     expires_ms: int  # unanswered by then, it is rejected
     clear: tuple[str, ...] = ()  # words of the quarantine that are released with the step
+    pooled: bool = False  # with the evidence of the other shards of its class
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +203,7 @@ class RolloutEntry:
     missing: int = 0
     strata: int = 0
     basis: str = ""
+    pooled: int = 0  # audited parts of other shards that counted as well
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,59 @@
+"""Evidence of several shards together, for a shard that is too small to collect enough by itself.
+
+Shards are of one class when the same code decides the same about them: equal columns in equal
+order, equal key and sort order, equal budget for statistics, and audits by the code of now. What
+they looked at together counts for the number of parts, for strata and for failed checks. Runs and
+days stay the shard's own, and of each kind of evidence it must have some itself. A class with a
+member that lied, be it only once and still in quarantine, has nothing to share.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from strata.rollout.basis import basis_of
+from strata.state.state import Evidence, State, Stratum
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What the other shards of a class have looked at."""
+
+    shards: tuple[str, ...] = ()  # sorted by name
+    evidence: Evidence = field(default_factory=Evidence)
+    lied: tuple[str, ...] = ()  # members with something in quarantine: then nothing is shared
+
+
+def pool_of(state: State, all_states: Iterable[State]) -> Pool:
+    """Return what the other shards of a shard's class have looked at; `all_states`: of all."""
+    mine, basis = class_of(state), basis_of(state)
+    members = [one for one in all_states if one.name != state.name and class_of(one) == mine]
+    lied = tuple(sorted(m.name for m in members if m.rollout.quarantine))
+    if lied:
+        return Pool(lied=lied)
+    some = [m for m in members if m.rollout.evidence.basis == basis and m.rollout.evidence.parts]
+    names = tuple(sorted(m.name for m in some))
+    return Pool(names, together(Evidence(basis=basis), [m.rollout.evidence for m in some]))
+
+
+def class_of(state: State) -> tuple[object, ...]:
+    """Return what two shards of one class have in common; ids count, as evidence is by column."""
+    relation = state.relation
+    columns = tuple((c.id, c.name, str(c.type), c.nullable) for c in relation.columns)
+    return columns, relation.key, relation.order, state.spec.stats
+
+
+def together(own: Evidence, others: list[Evidence]) -> Evidence:
+    """Return a shard's evidence with the parts, strata and failures of others added to it."""
+    strata: Counter[str] = Counter()
+    for one in (own, *others):
+        strata.update({stratum.name: stratum.parts for stratum in one.strata})
+    return replace(
+        own,
+        parts=own.parts + sum(o.parts for o in others),
+        rows=own.rows + sum(o.rows for o in others),
+        size_bytes=own.size_bytes + sum(o.size_bytes for o in others),
+        failed=own.failed + sum(o.failed for o in others),
+        missing=own.missing + sum(o.missing for o in others),
+        strata=tuple(Stratum(name, parts) for name, parts in sorted(strata.items())),
+    )

@@ -1,0 +1,111 @@
+"""Small shards of one class share evidence; none does once a member has lied."""
+
+from dataclasses import replace
+
+import pytest
+
+from strata.errors import InvalidRequest
+from strata.model.settings import RolloutSettings
+from strata.model.spec import StatsSpec
+from strata.rollout import ladder
+from strata.rollout.basis import basis_of
+from strata.rollout.gates import gates
+from strata.rollout.pool import Pool, class_of, pool_of
+from strata.state.rollout import trip
+from strata.state.state import Evidence, State, Stratum
+from strata.state.transitions import create
+from tests.batches import spec
+
+GATES = RolloutSettings(audit_parts=100, stratum_parts=10)
+
+
+def shard(name: str, parts: int, mode: str = "soft", **evidence: object) -> State:
+    """Return a shard that has audited so many parts itself, on enough days."""
+    state = create(replace(spec(), name=name), 1000)
+    seen = Evidence(
+        basis=basis_of(state), runs=20, days=7, parts=parts, rows=parts * 5,
+        strata=(Stratum("long", parts - parts // 2), Stratum("text", parts // 2)),
+    )  # fmt: skip
+    rollout = replace(
+        state.rollout, mode=mode, evidence=replace(seen, **evidence),  # type: ignore[arg-type]
+    )  # fmt: skip
+    return replace(state, rollout=rollout)
+
+
+def ask(state: State, pool: Pool | None) -> State:
+    return ladder.ask(
+        state, 2000, to="audit", percent=10, who="ann", reason="due", settings=GATES, pool=pool
+    )[0]
+
+
+def test_a_small_shard_climbs_on_what_its_class_has_seen() -> None:
+    small = shard("small", 30)
+    pool = pool_of(small, [small, shard("b", 50), shard("c", 40)])
+    assert (pool.shards, pool.evidence.parts) == (("b", "c"), 90)
+    with pytest.raises(InvalidRequest, match="audited parts: 30, wanted at least 100"):
+        ask(small, None)
+
+    asked = ask(small, pool)
+    with pytest.raises(InvalidRequest, match="audited parts: 30"):
+        ladder.approve(asked, 3000, who="bob", reason="seen", settings=GATES)
+    state, rollout = ladder.approve(
+        asked, 3000, who="bob", reason="seen", settings=GATES, pool=pool
+    )
+
+    assert rollout.mode == "audit"
+    assert rollout.evidence.parts == 30  # its own stays its own
+    assert [(e.what, e.parts, e.pooled) for e in state.rollout.entries] == [
+        ("requested", 30, 90), ("approved", 30, 90),
+    ]  # fmt: skip
+
+
+def test_a_pool_that_was_not_asked_for_does_not_count() -> None:
+    enough = shard("enough", 200)
+    asked = ask(enough, None)
+    poor = replace(asked, rollout=replace(asked.rollout, evidence=shard("x", 30).rollout.evidence))
+    pool = pool_of(poor, [shard("b", 500)])
+    with pytest.raises(InvalidRequest, match="not enough evidence"):
+        ladder.approve(poor, 3000, who="bob", reason="seen", settings=GATES, pool=pool)
+
+
+@pytest.mark.parametrize(
+    ("own", "lacking"),
+    [
+        ({"runs": 3}, "runs"),
+        ({"days": 1}, "days with a run"),
+        ({"parts": 9}, "audited parts of its own"),
+        ({"basis": "other code"}, "code"),
+    ],
+)
+def test_runs_days_code_and_some_parts_must_be_its_own(
+    own: dict[str, object], lacking: str
+) -> None:
+    state = shard("small", **{"parts": 30, **own})  # type: ignore[arg-type]
+    found = gates(state.rollout, "audit", GATES, basis_of(state), pool_of(state, [shard("b", 500)]))
+    assert [gate.name for gate in found if not gate.passed] == [lacking]
+
+
+def test_nothing_is_shared_while_a_member_is_in_quarantine() -> None:
+    small, good = shard("small", 30), shard("b", 500)
+    liar, _ = trip(shard("c", 500), 1500, "part p: column 1 lied", ["1"])
+    pool = pool_of(small, [good, liar])
+    assert (pool.shards, pool.lied, pool.evidence.parts) == ((), ("c",), 0)
+    with pytest.raises(InvalidRequest, match="members of the class that lied: in quarantine: c"):
+        ask(small, pool)
+
+
+def test_failures_of_others_count_as_well() -> None:
+    small = shard("small", 30)
+    pool = pool_of(small, [shard("b", 90, failed=50)])
+    with pytest.raises(InvalidRequest, match="failed or missing checks: 50 of 170"):
+        ask(small, pool)
+
+
+def test_a_class_is_what_the_same_code_decides_the_same_about() -> None:
+    small = shard("small", 30)
+    other_budget = replace(small, spec=replace(small.spec, name="b", stats=StatsSpec(99)))
+    other_columns = create(spec("c", columns=[{"name": "id", "type": "int64"}], key=["id"]), 1000)
+    other_code = shard("d", 90, basis="older")
+    assert class_of(small) != class_of(other_budget)
+    assert class_of(small) != class_of(other_columns)
+    assert pool_of(small, [other_budget, other_columns, other_code, small]).shards == ()

@@ -31,7 +31,7 @@ from strata.state import codec, transitions
 from strata.state import spine as spines
 from strata.state.codec import decode_state, encode_state
 from strata.state.generations import begin_sweep, finish, live_writers, register
-from strata.state.holds import carry_on, hold, release, renew
+from strata.state.holds import carry_on, hold, hold_critical, release, renew
 from strata.state.spine import Applied, MergeRequest, MergeResult, NotApplied
 from strata.state.state import Batch, RunSummary, State
 from strata.state.transitions import advance_since, append, apply_merge, replace_manifests
@@ -93,6 +93,7 @@ class ShardLaw(RuleBasedStateMachine):
         self.pending: list[MergeResult] = []
         self.slow: list[tuple[str, str | None, Batch, list[Update]]] = []
         self.owners: dict[str, str] = {}  # of holds that say whose they are
+        self.knows: dict[str, str] = {}  # of the owners of a critical hold: what each saw last
         self.readers: dict[str, State] = {}  # of a live hold: what its reader has planned on
         self.seqno = 0
         self.names = 0
@@ -476,6 +477,27 @@ class ShardLaw(RuleBasedStateMachine):
 
     def alive(self, name: str) -> bool:
         return (self.model.holds[name][1] or 0) > self.now_ms
+
+    @precondition(lambda self: self.model.upper > 0)
+    @rule(who=st.sampled_from("ab"), back=st.integers(1, 60), look=st.booleans(), outcomes=OUTCOMES)
+    def claim(self, who: str, back: int, look: bool, outcomes: list[Outcome]) -> None:
+        """Two owners want one critical hold; who has not looked since the other took it is told."""
+        there = self.owners["year end"] if "year end" in self.model.holds else ""
+        expected = there if look else self.knows.get(who, "")
+        since, opaque = max(self.model.since, self.model.upper - back), self.fresh(who)
+        move = partial(
+            hold_critical, name="year end", since=since, expected=expected, opaque=opaque
+        )
+        try:
+            done = self.insist(outcomes, lambda: self.machine().apply("events", move))
+        except Fenced:
+            assert expected != there
+            return
+        assert expected == there
+        before = self.model.holds.get("year end", (since, None))[0]
+        assert (done.since, done.expires_ms) == (max(since, before), None)
+        self.model.holds["year end"] = (done.since, None)
+        self.owners["year end"] = self.knows[who] = opaque
 
     @precondition(lambda self: self.model.holds)
     @rule(pick=PICK)

@@ -72,6 +72,7 @@ lock: ## Compile requirements/*.in into the hashed lists
 	  compile --excludes excludes.txt runtime.in -o runtime.txt && \
 	  compile --excludes excludes.txt -c runtime.txt dev.in -o dev.txt && \
 	  compile build.in -o build.txt && \
+	  compile debezium.in -o debezium.txt && \
 	  compile fuzz.in -o fuzz.txt && \
 	  compile uv.in -o uv.txt
 
@@ -119,6 +120,15 @@ fuzz: .venv/.dev .venv-fuzz/.ready ## Fuzz what reads bytes from outside: FUZZ_S
 .PHONY: load
 load: .venv/.dev ## 50 shards, 3 writers, compactor, validator and readers at once: MINUTES=20
 	.venv/bin/python -m benchmarks.load --minutes $(MINUTES)
+
+.venv-debezium/.ready: requirements/debezium.txt | .venv/.dev
+	.venv/bin/python -m venv .venv-debezium
+	.venv-debezium/bin/python -m pip install --quiet --require-hashes --no-deps -r $<
+	@touch $@
+
+.PHONY: test-debezium
+test-debezium: .venv/.dev .venv-debezium/.ready ## Follow a PostgreSQL under load with the real Debezium engine
+	$(PYTEST) tests/debezium/live.py
 
 .PHONY: certify
 certify: .venv/.dev ## Check every function against Spark and write docs/certificates

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from strata.format.columns import T, child, updates_schema
 from strata.format.sortable import sortable_bytes
+from strata.ingest.position import Leg
 from strata.model.schema import Relation
 from strata.updates.order import one_chunk
 
@@ -29,6 +30,8 @@ OLD: Final = 9  # not a change: the row that is in the shard
 OP: Final = "op"
 AT: Final = "at"  # place in the stream: number of the file << 32 | number of the row
 KEY: Final = "key"  # bytes that sort like the key; see `key_bytes`
+COMMIT: Final = "commit"  # position in the log of the database: see `strata.ingest.position`
+LSN: Final = "lsn"
 SAME: Final = "same."  # before a column's name: in this row the column is as it was
 
 Ints = npt.NDArray[np.int64]
@@ -39,18 +42,30 @@ class FileChanges:
     """What one file of a change stream gave."""
 
     changes: pa.Table  # of `changes_schema`, in the order of the file
-    truncations: tuple[tuple[int, int], ...]  # place and time of each
+    truncations: tuple["Truncation", ...]
+    legs: tuple[Leg, ...] = ()
+    moved: bool = False  # a row got another key, and not all of its values were sent
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """All keys were removed."""
+
+    at: int  # place in the stream
+    time: int
+    commit: int  # position in the log of the database
+    lsn: int
 
 
 def changes_schema(relation: Relation, same: Sequence[int] = ()) -> pa.Schema:
-    """Return the schema of changes: the columns by id, then t, op, at, key.
+    """Return the schema of changes: the columns by id, then t, op, at, key, commit, lsn.
 
     `same`: ids of columns that have a mask of rows in which they are as they were.
     """
     columns = [updates_schema(relation).field(child(c.id)) for c in relation.columns]
     own = [
         pa.field(T, pa.int64()), pa.field(OP, pa.uint8()), pa.field(AT, pa.int64()),
-        pa.field(KEY, pa.binary()),
+        pa.field(KEY, pa.binary()), pa.field(COMMIT, pa.int64()), pa.field(LSN, pa.int64()),
     ]  # fmt: skip
     return pa.schema([*columns, *own, *(pa.field(f"{SAME}{i}", pa.bool_()) for i in same)])
 

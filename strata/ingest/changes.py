@@ -7,11 +7,12 @@
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,12 +31,14 @@ from strata.ingest.change import (
     UPDATE,
     UPSERT,
     FileChanges,
+    Truncation,
     changes_schema,
     combined,
     key_bytes,
     key_ids,
 )
 from strata.ingest.lookup import rows_of_keys, rows_of_slice
+from strata.ingest.position import UNKNOWN, Course, Leg, Places, legs_of
 from strata.ingest.read import read_file
 from strata.ingest.rejects import Reject, details
 from strata.ingest.resolve import REASONS, resolve
@@ -64,6 +67,7 @@ class ResolveTask:
     state: State  # the shard that the changes are applied to
     staged: tuple[Staged, ...]
     piece: Slice
+    course: Course = field(default_factory=Course)
 
 
 def stage_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
@@ -87,7 +91,10 @@ def stage_rows(store: Blob, task: IngestTask, raws: Iterable[RawFile]) -> TaskRe
         aside = (put_aside(store, task, rejected),) if rejected else ()
         changes = combined([read.found.changes for read in some], task.relation)
         truncations = tuple(place for read in some for place in read.found.truncations)
-        staged = _stage(store, task, changes, truncations)
+        legs = tuple(leg for read in some for leg in read.found.legs)
+        staged = _stage(store, task, changes, truncations, legs)
+        if staged is not None and any(read.found.moved for read in some):
+            staged = replace(staged, moved=True)
         total = replace(
             total,
             quarantine=(*total.quarantine, *aside),
@@ -159,6 +166,7 @@ def _file_changes(
 ) -> tuple[FileChanges, list[Reject], tuple[int, int]]:
     """Return the changes of one file, the rows that are none, and how many times were moved."""
     relation = task.relation
+    _check_columns(raw, task)
     wanted = [
         Wanted(c.name, c.type, c.nullable or c.id not in relation.key, default_of(c))
         for c in relation.columns
@@ -170,6 +178,9 @@ def _file_changes(
     typed = typed_rows(raw, wanted, exempt=truncates)
     bad = dict(typed.bad)
     moments = times_of(raw, typed, task, bad)
+    times = moments.times
+    if task.spec.time.origin == "source" and raw.places is not None and raw.count:
+        times = np.maximum.accumulate(times)  # a stream is in the order of its commits
     if ops is None:
         mark = typed.columns.get(task.spec.source.deleted_column)
         gone = np.zeros(raw.count, bool)
@@ -187,14 +198,50 @@ def _file_changes(
     arrays = [typed.columns[column.name] for column in relation.columns]
     schema = changes_schema(relation, [relation.by_name[name].id for name in same])
     table = pa.Table.from_arrays(arrays, [child(c.id) for c in relation.columns])
-    arrays += [pa.array(moments.times), pa.array(ops), pa.array(at)]
-    arrays += [key_bytes(table, key_ids(relation)), *(pa.array(mask) for mask in same.values())]
+    places = raw.places or _no_places(raw.count)
+    arrays += [pa.array(times), pa.array(ops), pa.array(at), key_bytes(table, key_ids(relation))]
+    arrays += [pa.array(places.commit), pa.array(places.lsn)]
+    arrays += [pa.array(mask) for mask in same.values()]
     kept = ops != TRUNCATE
     kept[list(bad)] = False
     changes = pa.Table.from_arrays(arrays, schema=schema).filter(pa.array(kept))
-    places = tuple((int(at[row]), int(moments.times[row])) for row in truncates.tolist())
+    facts = (at, times, places.commit, places.lsn)
+    truncations = (Truncation(*(int(fact[row]) for fact in facts)) for row in truncates.tolist())
+    legs = legs_of(places, times, (raw.number << 32) + raw.before)
     found = rejects(raw, bad) if bad or raw.malformed else []
-    return FileChanges(changes, places), found, (moments.late, moments.early)
+    file = FileChanges(changes, tuple(truncations), tuple(legs), _moves(ops, list(same.values())))
+    return file, found, (moments.late, moments.early)
+
+
+def _no_places(count: int) -> Places:
+    unknown = np.full(count, UNKNOWN)
+    return Places(unknown, unknown, np.zeros(count, np.int64), np.zeros(count, bool))
+
+
+def _moves(ops: npt.NDArray[np.uint8], same: Sequence[npt.NDArray[np.bool_]]) -> bool:
+    """Return whether a row that was inserted lacks values: those of the row deleted before it."""
+    return any(bool((mask & (ops == INSERT)).any()) for mask in same)
+
+
+def _check_columns(raw: RawFile, task: IngestTask) -> None:
+    """Refuse changes of a table that has other columns than the shard, where that is declared.
+
+    A column that the shard had once, or got later, may be missing on one side.
+    Raises: InvalidRequest.
+    """
+    if raw.ops is None or task.spec.source.schema_changes != "refuse":
+        return
+    new = sorted(raw.undeclared - task.former)
+    gone = sorted(raw.gone - task.later)
+    if new or gone:
+        raise InvalidRequest(
+            "the source table has a column that the shard does not declare"
+            if new
+            else "the source table lacks a column that the shard declares",
+            file=raw.file, column=(new or gone)[0],
+            cure=f"strata schema {'add' if new else 'drop'}, then run again; or declare "
+            "source.schema_changes: report (what is not declared is left out, what lacks is null)",
+        )  # fmt: skip
 
 
 def _mark(raw: RawFile, task: IngestTask) -> list[Wanted]:
@@ -204,10 +251,14 @@ def _mark(raw: RawFile, task: IngestTask) -> list[Wanted]:
 
 
 def _stage(
-    store: Blob, task: IngestTask, changes: pa.Table, truncations: tuple[tuple[int, int], ...]
+    store: Blob,
+    task: IngestTask,
+    changes: pa.Table,
+    truncations: tuple[Truncation, ...],
+    legs: tuple[Leg, ...],
 ) -> Staged | None:
     if not changes.num_rows:
-        return Staged(None, 0, (), truncations) if truncations else None
+        return Staged(None, 0, (), truncations, legs) if truncations or legs else None
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_file(sink, changes.schema, options=options) as writer:
@@ -217,11 +268,15 @@ def _stage(
     retry(partial(store.set, key, data))
     rows = np.linspace(0, changes.num_rows - 1, min(SAMPLES, changes.num_rows)).astype(np.int64)
     samples = tuple(changes[KEY].take(pa.array(rows)).to_pylist())
-    return Staged(key, changes.nbytes, samples, truncations)
+    return Staged(key, changes.nbytes, samples, truncations, legs)
 
 
 def resolve_tasks(
-    task: IngestTask, state: State, staged: Sequence[Staged], task_bytes: int
+    task: IngestTask,
+    state: State,
+    staged: Sequence[Staged],
+    task_bytes: int,
+    course: Course,
 ) -> list[ResolveTask]:
     """Return the tasks that resolve the changes of one batch: slices of about equal bytes."""
     samples = sorted(
@@ -229,6 +284,8 @@ def resolve_tasks(
     )
     edges: list[bytes] = []
     filled = 0.0
+    if any(one.moved for one in staged):  # the old key of a row may be in any slice
+        samples = []
     for key, size in samples:
         if filled >= task_bytes and (not edges or key > edges[-1]):
             edges.append(key)
@@ -237,7 +294,7 @@ def resolve_tasks(
     pieces = [Slice(a, b) for a, b in zip([b"", *edges], [*edges, None], strict=True)]
     shared = replace(task, relation=state.relation, generation=state.generation)
     return [
-        ResolveTask(replace(shared, number=number), state, tuple(staged), piece)
+        ResolveTask(replace(shared, number=number), state, tuple(staged), piece, course)
         for number, piece in enumerate(pieces)
     ]
 
@@ -254,14 +311,14 @@ def resolve_task(work: ResolveTask, stores: Stores | None = None) -> TaskResult:
     policy = task.spec.source.contradictions
     tables = [_staged_rows(stores, state, one.key, piece) for one in work.staged if one.key]
     changes = combined(tables, state.relation)
-    truncations = [place for one in work.staged for place in one.truncations]
-    if truncations:
+    truncations = [one for staged in work.staged for one in staged.truncations]
+    if truncations or work.course.emptied:
         old = rows_of_slice(stores, state, piece)
     else:
         old = rows_of_keys(stores, state, changes[KEY].combine_chunks())
     found = resolve(
         changes, old.rows, state.relation,
-        truncations=truncations, leave_out=policy == "quarantine",
+        truncations=truncations, course=work.course, leave_out=policy == "quarantine",
     )  # fmt: skip
     wrong = found.wrong.num_rows
     first = _wrong(found.wrong.slice(0, 1), task) if wrong else []
@@ -282,6 +339,7 @@ def resolve_task(work: ResolveTask, stores: Stores | None = None) -> TaskResult:
         first_reject=first[0] if aside else None,
         quarantine=(put_aside(stores.blob, task, aside),) if aside else (),
         contradictions=wrong - len(aside),
+        repeated=found.repeated,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from strata.errors import Conflict, InvalidRequest
 from strata.ingest.ledger import Ledger
+from strata.ingest.position import Progress
 from strata.ingest.quarantine import catch_up, write_index
 from strata.ingest.steps import bounds
 from strata.ingest.task import NAMES_MAX, IngestReport, TaskResult, Work
@@ -28,11 +29,16 @@ class Committer:
     writer: str | None = None  # whose lease covers the run
 
     def commit(
-        self, work: Work, results: Sequence[TaskResult], upper_of_basis: int | None = None
+        self,
+        work: Work,
+        results: Sequence[TaskResult],
+        upper_of_basis: int | None = None,
+        progress: Progress | None = None,
     ) -> IngestReport:
         """Write the manifest of a batch and append it, with the files that it takes in.
 
         `upper_of_basis`: the shard's upper that the updates were worked out from, if any.
+        `progress`: of the change stream, when they are in.
         Raises: Conflict when another run was faster, or took some of the files meanwhile.
         """
         lower, upper = bounds(work.step)
@@ -43,7 +49,7 @@ class Committer:
         index = write_index(blob, name, work.step.token or "", found)
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                done = self._append(work, results, batch, index, upper_of_basis)
+                done = self._append(work, results, batch, index, upper_of_basis, progress)
             except Conflict:
                 if attempt == ATTEMPTS or not self._still_new(work, upper_of_basis):
                     raise
@@ -61,6 +67,7 @@ class Committer:
         batch: Batch,
         index: str | None,
         upper_of_basis: int | None,
+        progress: Progress | None,
     ) -> Appended:
         step, name = work.step, self.state.name
         lower, upper = bounds(step)
@@ -68,7 +75,7 @@ class Committer:
         taken = [file for result in results for file in result.taken]
         first = bounds(work.asked)[0] if work.by_time else None
         state = self.machine.load(name)
-        basis = self.ledger.with_files(state, taken, step.token, first=first)
+        basis = self.ledger.with_files(state, taken, step.token, first=first, progress=progress)
         try:
             return self.machine.append(
                 name, token=step.token, lower=lower, upper=upper, batch=batch,
@@ -160,6 +167,7 @@ def counted(report: IngestReport, work: Work, results: Sequence[TaskResult]) -> 
         early=sum(result.early for result in results),
         contradictions=sum(result.contradictions for result in results),
         passed=sum(result.passed for result in results),
+        repeated=sum(result.repeated for result in results),
         undeclared=tuple(sorted({name for result in results for name in result.undeclared})),
         quarantine=tuple(key for result in results for key in result.quarantine),
     )

@@ -2,7 +2,9 @@
 
 A schema, where events carry one, says what a field means: days since 1970, micro- or milliseconds,
 a decimal as base64 of its unscaled bytes. Without a schema Debezium's default encodings count:
-an integer in a date column is days, in a time or timestamp column microseconds, bytes are base64.
+an integer in a date column is days, in a time or timestamp column microseconds, bytes are
+base64, a string in a jsonb column is the text of a JSON value.
+Integers in an interval column are refused: months and days cannot be told from them.
 """
 
 from base64 import b64decode
@@ -12,9 +14,9 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
-from strata.ingest.literals import Number
+from strata.ingest.literals import Number, Text
 from strata.model.schema import Column
-from strata.model.types import Kind
+from strata.model.types import ColumnType, Kind
 
 Convert = Callable[[Any], Any]
 
@@ -29,7 +31,7 @@ def plain_values(
 
     Errs: what does not fit its encoding stays as it is, and is judged as any other value.
     """
-    fallback = _BY_KIND.get(column.type.kind)
+    fallback = _by_type(column.type)
     if fallback is None and all(schema is None for schema in schemas):
         return values
     made: dict[tuple[object, ...], Convert | None] = {}
@@ -41,9 +43,10 @@ def plain_values(
         convert = fallback
         if schema is not None and column.name in schema:
             field = schema[column.name]
-            known = (field.get("name"), field.get("type"), _scale(field))
+            items = field.get("items") or {}
+            known = tuple((f.get("name"), f.get("type"), _scale(f)) for f in (field, items))
             if known not in made:
-                made[known] = _by_schema(field, fallback)
+                made[known] = _by_schema(field, fallback, column.type)
             convert = made[known]
         result.append(value if convert is None else _tried(convert, value))
     return result
@@ -56,8 +59,33 @@ def _tried(convert: Convert, value: Any) -> Any:
         return value
 
 
-def _by_schema(field: dict[str, Any], fallback: Convert | None) -> Convert | None:
+def _by_type(kind: ColumnType) -> Convert | None:
+    """Return what makes a value without a schema plain; None: it is."""
+    if kind.kind in (Kind.ARRAY, Kind.LIST) and kind.element is not None:
+        return _each(_by_type(kind.element))
+    return _BY_KIND.get(kind.kind)
+
+
+def _each(convert: Convert | None) -> Convert | None:
+    """Return what converts the items of a list."""
+    if convert is None:
+        return None
+
+    def items(value: Any) -> Any:
+        if type(value) is not list:
+            return value
+        return [None if item is None else convert(item) for item in value]
+
+    return items
+
+
+def _by_schema(field: dict[str, Any], fallback: Convert | None, kind: ColumnType) -> Convert | None:
     name = field.get("name")
+    if field.get("type") == "array" and kind.element is not None:
+        element = kind.element
+        return _each(_by_schema(field.get("items") or {}, _by_type(element), element))
+    if fallback is _json:  # text of a database's json is JSON, that of its text is not
+        return _json if name == "io.debezium.data.Json" else None
     if name == "org.apache.kafka.connect.data.Decimal":
         scale = int(_scale(field))
         return lambda value: _decimal(value, scale) if type(value) is str else value
@@ -113,9 +141,8 @@ def _time(unit: int, divide: int = 1) -> Convert:
     return convert
 
 
-def _interval(value: Any) -> Any:
-    count = _whole(value)
-    return value if count is None else {"months": 0, "days": 0, "micros": count}
+def _json(value: Any) -> Any:
+    return Text(value) if type(value) is str else value
 
 
 def _bytes(value: Any) -> Any:
@@ -135,7 +162,6 @@ _BY_NAME: Final[dict[str, Convert | None]] = {
     f"{_CONNECT}Time": _time(1000),
     f"{_DEBEZIUM}MicroTime": _time(1),
     f"{_DEBEZIUM}NanoTime": _time(1, 1000),
-    f"{_DEBEZIUM}MicroDuration": _interval,
     "io.debezium.data.VariableScaleDecimal": _variable_decimal,
 }
 _BY_KIND: Final[dict[Kind, Convert]] = {
@@ -143,7 +169,7 @@ _BY_KIND: Final[dict[Kind, Convert]] = {
     Kind.TIMESTAMP: _moment(1),
     Kind.TIMESTAMPTZ: _moment(1),
     Kind.TIME: _time(1),
-    Kind.INTERVAL: _interval,
     Kind.NUMERIC: _variable_decimal,
     Kind.BYTES: _bytes,
+    Kind.JSONB: _json,
 }

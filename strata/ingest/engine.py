@@ -116,7 +116,8 @@ def ingest_steps(  # noqa: PLR0913  the same
             for number, work in enumerate(open_works)
         ]
         worker = _worker(stores, runner, state.spec, dry_run)
-        results = runner(worker, [task for group in groups for task in group])
+        progress = ledger.progress()
+        results = runner(worker, [replace(t, progress=progress) for some in groups for t in some])
         committer = Committer(machine, state, ledger, writer)
         finish: Callable[[Work, Sequence[TaskResult]], IngestReport]
         if dry_run:

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from strata.errors import Corrupt
 from strata.ingest.files import SourceFile, fingerprint
+from strata.ingest.position import Progress
 from strata.model.time import MAX_TIME
 from strata.state.state import Consumed, Segment, State
 from strata.state.transitions import Basis
@@ -37,8 +38,15 @@ SCHEMA: Final = pa.schema(
         pa.field("changed_ns", pa.int64(), nullable=False),  # 0: not known
         pa.field("fingerprint", pa.string(), nullable=False),
         pa.field("token", pa.string(), nullable=False),  # of the commit that brought it
+        # How far the shard had followed its change stream with that commit: see `position`.
+        pa.field("epoch", pa.int64()),
+        pa.field("snapshot", pa.int64()),
+        pa.field("whole", pa.bool_()),
+        pa.field("commit", pa.int64()),
+        pa.field("lsn", pa.int64()),
     ]
 )
+PROGRESS: Final = ("epoch", "snapshot", "whole", "commit", "lsn")
 MERGE_FACTOR: Final = 2  # a blob is merged into a new one that is at least 1/so much of its size
 
 
@@ -106,6 +114,16 @@ class Ledger:
         found = self._by_name(files)
         return [self.rows["token"][row].as_py() for row in found.tolist() if row >= 0]
 
+    def progress(self) -> Progress:
+        """Return how far the shard has followed its change stream."""
+        rows = self.rows.filter(pc.is_valid(self.rows["epoch"]))
+        if not rows.num_rows:
+            return Progress()
+        order = [(name, "descending") for name in ("epoch", "commit", "lsn", "whole")]
+        last = rows.take(pc.sort_indices(rows, order)[:1]).to_pylist()[0]
+        older = frozenset(rows["snapshot"].to_pylist()) - {0, last["snapshot"]}
+        return Progress(**{name: last[name] for name in PROGRESS}, older=older)
+
     def with_files(
         self,
         state: State,
@@ -113,13 +131,15 @@ class Ledger:
         token: str,
         *,
         first: int | None = None,
+        progress: Progress | None = None,
     ) -> Basis:
         """Write down the files that a commit on `state` takes in; return what it must be given.
 
         `first`: lower of an interval whose files were found by their time.
+        `progress`: of a change stream, when the commit is in.
         The ledger is then what it is after that commit.
         """
-        new = _table(list(files), token)
+        new = _table(list(files), token, progress)
         before = self.consumed
         after = before or Consumed(state.upper, MAX_TIME)
         if first is not None and after.first == MAX_TIME:
@@ -182,7 +202,7 @@ class Ledger:
         if data is None:
             raise Corrupt("a ledger of source files is missing", shard=self._shard, key=key)
         try:
-            return pq.read_table(io.BytesIO(data)).cast(SCHEMA)
+            return _whole(pq.read_table(io.BytesIO(data)))
         except (pa.ArrowException, OSError, ValueError) as error:
             raise Corrupt(
                 "a ledger of source files is damaged",
@@ -190,7 +210,15 @@ class Ledger:
             ) from error  # fmt: skip
 
 
-def _table(files: Sequence[Taken], token: str) -> pa.Table:
+def _whole(rows: pa.Table) -> pa.Table:
+    """Return rows with all columns; those of older ledgers know of no positions."""
+    for field in SCHEMA:
+        if field.nullable and field.name not in rows.column_names:
+            rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+    return rows.cast(SCHEMA)
+
+
+def _table(files: Sequence[Taken], token: str, progress: Progress | None) -> pa.Table:
     return pa.table(
         {
             "name": [file.name for file in files],
@@ -198,6 +226,7 @@ def _table(files: Sequence[Taken], token: str) -> pa.Table:
             "changed_ns": [file.changed_ns for file in files],
             "fingerprint": [file.fingerprint for file in files],
             "token": [token] * len(files),
+            **{name: [progress and getattr(progress, name)] * len(files) for name in PROGRESS},
         },
         schema=SCHEMA,
     )

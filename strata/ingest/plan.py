@@ -128,6 +128,7 @@ def whole_task(
     spec = state.spec
     if step.format is not None:
         spec = replace(spec, source=replace(spec.source, format=step.format))
+    names = frozenset(state.relation.by_name)
     return IngestTask(
         store=settings.store,
         spec=spec,
@@ -140,6 +141,8 @@ def whole_task(
         batch=0,
         number=0,
         generation=state.generation,
+        former=frozenset(c.name for r in state.relations for c in r.columns) - names,
+        later=names - {c.name for c in state.relations[0].columns},
     )
 
 

@@ -58,6 +58,17 @@ class Progress:
     lsn: int = 0
     older: frozenset[int] = frozenset()  # snapshots before the newest
 
+    def has(self, places: Places) -> npt.NDArray[np.bool_]:
+        """Return which events are in, as long as no other snapshot has begun."""
+        level = (places.commit == self.commit) & (places.lsn <= self.lsn)
+        behind = (places.commit < self.commit) | level
+        found: npt.NDArray[np.bool_] = np.where(
+            places.snapshot > 0,
+            np.isin(places.snapshot, [self.snapshot, *self.older]),
+            behind & (places.lsn != UNKNOWN),
+        )
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Course:

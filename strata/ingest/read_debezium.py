@@ -10,25 +10,42 @@ database did not send because it did not change stands as a placeholder; it stay
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from orjson import loads
 
 from strata.ingest.cast import from_objects
 from strata.ingest.change import DELETE, INSERT, TRUNCATE, UPDATE, UPSERT
 from strata.ingest.connect import plain_values
 from strata.ingest.files import SourceFile
 from strata.ingest.objects import Objects, read_array, read_lines
+from strata.ingest.position import UNKNOWN, Places
 from strata.ingest.read_jsonl import shown
 from strata.ingest.rejects import Reject
 from strata.ingest.source import RawFile
 from strata.model.schema import Relation
 
 OPS: Final = {"c": INSERT, "r": UPSERT, "u": UPDATE, "d": DELETE, "t": TRUNCATE}
+WHOLE: Final = (INSERT, UPDATE, UPSERT)  # operations that tell a whole row
 PLACEHOLDERS: Final = frozenset(
-    {"__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="}
+    {
+        "__debezium_unavailable_value",
+        "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==",  # as bytes
+        "b68a35a7-17ad-35b3-af2a-ae46edb4545a",  # as a uuid: the hash of it
+    }
 )
-Parsed = tuple[int, dict[str, Any], Any, dict[str, Any] | None]  # op, row, time, schema of row
+NUMBERS: Final = [*b"__debezium_unavailable_value"]  # of an array of integers or dates
+
+
+class Event(NamedTuple):
+    """What one message says."""
+
+    op: int
+    row: dict[str, Any]
+    time: Any
+    schema: dict[str, Any] | None = None  # of the row's fields
+    place: tuple[int, int, int, bool] | None = None  # commit, lsn, snapshot, ends: see `Places`
 
 
 def read_debezium(
@@ -41,7 +58,7 @@ def read_debezium(
     """
     found = read_array(source) if array else read_lines(source)
     key = [column.name for column in relation.key_columns]
-    events: list[Parsed] = []
+    events: list[Event] = []
     kept: list[int] = []
     bad: list[Reject] = []
     passed = 0
@@ -61,22 +78,24 @@ def read_debezium(
 def _raw(
     source: SourceFile, found: Objects, relation: Relation, names: Sequence[str], passed: int
 ) -> RawFile:
-    events: list[Parsed] = found.values
+    events: list[Event] = found.values
     columns: dict[str, list[Any]] = {}
     same = {}
     for name in names:
         column = relation.by_name.get(name)
         if column is None:  # the time, beside the row
-            columns[name] = [event[1].get(name, event[2]) for event in events]
+            columns[name] = [event.row.get(name, event.time) for event in events]
             continue
-        values = [event[1].get(name) for event in events]
+        values = [event.row.get(name) for event in events]
         mask = [_is_placeholder(v) for v in values]
         if any(mask):
             same[name] = np.array(mask)
             values = [None if m else v for v, m in zip(values, mask, strict=True)]
-        columns[name] = plain_values(values, column, [event[3] for event in events])
+        columns[name] = plain_values(values, column, [event.schema for event in events])
     known = set(names)
-    seen = {name for event in events for name in event[1]} if events else set()
+    whole = {tuple(event.row) for event in events if event.op in WHOLE}
+    seen = {name for row in whole for name in row}
+    own = {column.name for column in relation.columns}
     defaults = [c.name for c in relation.columns if c.default is not None]
     return RawFile(
         file=source.name,
@@ -86,20 +105,51 @@ def _raw(
         shown=shown,
         locate=found.locate,
         malformed=found.malformed,
-        lacking={name: [name not in event[1] for event in events] for name in defaults},
-        ops=np.array([event[0] for event in events], np.uint8),
+        lacking={name: [name not in event.row for event in events] for name in defaults},
+        ops=np.array([event.op for event in events], np.uint8),
         same=same,
         passed=passed,
         undeclared=frozenset(seen - known),
+        gone=frozenset(name for row in whole for name in own.difference(row)),
+        places=_places(events),
     )
 
 
+def _places(events: Sequence[Event]) -> Places | None:
+    if not any(event.place for event in events):
+        return None
+    unknown = (UNKNOWN, UNKNOWN, 0, False)
+    commit, lsn, snapshot, ends = zip(*(event.place or unknown for event in events), strict=True)
+    return Places(
+        np.array(commit, np.int64), np.array(lsn, np.int64), np.array(snapshot, np.int64),
+        np.array(ends, bool),
+    )  # fmt: skip
+
+
+def _place(origin: Any, op: str) -> tuple[int, int, int, bool] | None:
+    """Return where a PostgreSQL change stands in the log; None: it does not say."""
+    if not isinstance(origin, dict) or type(origin.get("lsn")) is not int:
+        return None
+    if origin.get("connector", "postgresql") != "postgresql":
+        return None
+    lsn, mark = origin["lsn"], str(origin.get("snapshot", "false"))
+    if op == "r" and mark not in ("false", "incremental"):
+        return 0, 0, lsn, mark.startswith("last")
+    try:
+        commit = loads(origin.get("sequence") or "[null]")[0]
+        return int(commit or 0), lsn, 0, False
+    except (ValueError, TypeError, IndexError, KeyError):
+        return None
+
+
 def _is_placeholder(value: object) -> bool:
+    if isinstance(value, list) and len(value) == len(NUMBERS):
+        return value == NUMBERS
     first = value[0] if isinstance(value, list) and len(value) == 1 else value
     return isinstance(first, str) and first in PLACEHOLDERS
 
 
-def _event(value: Any, key: Sequence[str]) -> Parsed | str | None:
+def _event(value: Any, key: Sequence[str]) -> Event | str | None:
     """Return what an event says; None: it is no change; text: what is wrong with it."""
     record_key = None
     if isinstance(value, dict) and value.keys() >= {"key", "value"} and "op" not in value:
@@ -123,13 +173,14 @@ def _event(value: Any, key: Sequence[str]) -> Parsed | str | None:
 
 def _change(
     op: int, body: dict[str, Any], schema: Any, key: Sequence[str], record_key: Any
-) -> Parsed | str:
+) -> Event | str:
     before, after = body.get("before"), body.get("after")
     origin = body.get("source")
     time = origin.get("ts_ms") if isinstance(origin, dict) else None
     moment = body.get("ts_ms") if time is None else time
+    place = _place(origin, body["op"])
     if op == TRUNCATE:
-        return op, {}, moment, None
+        return Event(op, {}, moment, None, place)
     row = before if op == DELETE else after
     if op == DELETE and not isinstance(row, dict):
         row = record_key
@@ -139,7 +190,8 @@ def _change(
         moved = [k for k in key if k in before and before[k] != row.get(k)]
         if moved:
             return f"an update that changes the key column {moved[0]}"
-    return op, row, moment, _row_schema(schema, "before" if op == DELETE else "after")
+    fields = _row_schema(schema, "before" if op == DELETE else "after")
+    return Event(op, row, moment, fields, place)
 
 
 def _payload(value: Any) -> tuple[Any, Any]:
@@ -174,7 +226,7 @@ def read_records(
     """
     found = read_array(source) if array else read_lines(source)
     key = {column.name for column in relation.key_columns}
-    events: list[Parsed] = []
+    events: list[Event] = []
     kept: list[int] = []
     bad: list[Reject] = []
     for row, value in enumerate(found.values):
@@ -187,7 +239,7 @@ def read_records(
     return _raw(source, found.only(kept, events, bad), relation, names, 0)
 
 
-def _record(value: Any, key: set[str], deleted: str) -> Parsed | str:
+def _record(value: Any, key: set[str], deleted: str) -> Event | str:
     if not isinstance(value, dict):
         return "not a JSON object"
     if value.keys() >= {"key", "value"} and not key & value.keys():
@@ -197,9 +249,9 @@ def _record(value: Any, key: set[str], deleted: str) -> Parsed | str:
         if not isinstance(told, dict):
             told = {next(iter(key)): told} if len(key) == 1 else {}
         if row is None:
-            return DELETE, told, time, None
+            return Event(DELETE, told, time)
         fields = schema.get("fields") if isinstance(schema, dict) else None
         known = {f.get("field"): f for f in fields} if fields else None
-        return UPSERT, {**told, **row}, time, known
+        return Event(UPSERT, {**told, **row}, time, known)
     gone = deleted and value.get(deleted) in (True, "true", "True", "t", "1", 1)
-    return (DELETE if gone else UPSERT), value, None, None
+    return Event(DELETE if gone else UPSERT, value, None)

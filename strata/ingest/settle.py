@@ -9,11 +9,13 @@ from strata.errors import Conflict, InvalidRequest
 from strata.ingest.changes import resolve_task, resolve_tasks
 from strata.ingest.commit import Committer
 from strata.ingest.plan import whole_task
+from strata.ingest.position import Course, Progress, follow
 from strata.ingest.rejects import details
-from strata.ingest.task import IngestReport, Step, TaskResult, Work
+from strata.ingest.task import IngestReport, Staged, Step, TaskResult, Work
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
 from strata.model.spec import ShardSpec
+from strata.state.state import State
 from strata.store.open import Stores
 
 FEW: Final = 10  # so many rejected rows do not fail a run, if they are at most half of it
@@ -44,13 +46,33 @@ class Settler:
         state = replace(state, spec=self.spec or state.spec)
         results = list(found)
         staged = [one for result in found for one in result.staged]
+        course = Course()
         if staged:
+            course = self._course(state, work.step, staged)
             task = whole_task(self.settings, state, work.step, layout=self.write_format)
-            pieces = resolve_tasks(task, state, staged, self.settings.ingest.task_bytes)
+            pieces = resolve_tasks(task, state, staged, self.settings.ingest.task_bytes, course)
             opened = self.stores if self.runner is serial else None
             results += self.runner(partial(resolve_task, stores=opened), pieces)
             check_rejected(state.spec, work.step, results)
-        return self.committer.commit(work, results, upper_of_basis=state.upper)
+        return self.committer.commit(
+            work, results, upper_of_basis=state.upper, progress=course.progress
+        )
+
+    def _course(self, state: State, step: Step, staged: Sequence[Staged]) -> Course:
+        """Return how the changes of a batch follow on those that are in.
+
+        Files that are taken in again, and rows of the quarantine, were there before by intention.
+        Raises: InvalidRequest for a snapshot that the shard does not take.
+        """
+        legs = [leg for one in staged for leg in one.legs]
+        if step.again or step.format is not None:
+            return replace(follow(Progress(), legs, policy="merge", empty=True), progress=None)
+        return follow(
+            self.committer.ledger.progress(),
+            legs,
+            policy=state.spec.source.snapshots,
+            empty=not any(batch.manifest for batch in state.batches),
+        )
 
 
 def check_rejected(spec: ShardSpec, step: Step, results: Sequence[TaskResult]) -> None:

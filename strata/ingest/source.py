@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from strata.errors import InvalidRequest
 from strata.ingest.cast import Cast, Rows
+from strata.ingest.position import Places
 from strata.ingest.rejects import Reject, details
 from strata.model.types import ColumnType
 
@@ -51,6 +52,8 @@ class RawFile:
     same: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)  # value as it was
     passed: int = 0  # messages that are no changes: tombstones, transactions, schema changes
     undeclared: frozenset[str] = frozenset()  # columns in changes that the shard does not declare
+    gone: frozenset[str] = frozenset()  # declared columns that some change does not have
+    places: Places | None = None  # of change streams: where in the database's log they stand
     number: int = 0  # of the file in its batch
     before: int = 0  # rows of the file, or lines, that come before the first
     whole: bool = True  # these are all rows of the file

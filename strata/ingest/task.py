@@ -3,8 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from strata.ingest.change import Truncation
 from strata.ingest.files import SourceFile
 from strata.ingest.ledger import Sorted, Taken
+from strata.ingest.position import Leg, Progress
 from strata.ingest.rejects import Reject
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
@@ -28,6 +30,9 @@ class IngestTask:
     batch: int  # which of the runner's batches the task belongs to
     number: int  # of the task within its batch, from 0
     generation: int = 0  # of the shard when the work began
+    former: frozenset[str] = frozenset()  # names of columns that the shard had
+    later: frozenset[str] = frozenset()  # names of columns that it got after its creation
+    progress: Progress | None = None  # of the change stream, when the work began
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,9 @@ class Staged:
     key: str | None  # of their blob; None: there are none
     size_bytes: int
     samples: tuple[bytes, ...]  # keys of some of them, evenly chosen
-    truncations: tuple[tuple[int, int], ...]  # place in the stream and time of each
+    truncations: tuple[Truncation, ...]
+    legs: tuple[Leg, ...] = ()
+    moved: bool = False  # some row got another key, and not all of its values were sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,7 @@ class TaskResult:
     contradictions: int = 0  # changes that the shard contradicted, and that count all the same
     passed: int = 0  # messages that are no changes
     undeclared: tuple[str, ...] = ()  # columns in changes that the shard does not declare
+    repeated: int = 0  # changes that were delivered again, and left out
     staged: tuple[Staged, ...] = ()
 
 
@@ -114,6 +122,7 @@ class IngestReport:
     contradictions: int = 0  # changes that the shard contradicted, and that count all the same
     passed: int = 0  # messages of a change stream that are no changes
     undeclared: tuple[str, ...] = ()  # columns in changes that the shard does not declare
+    repeated: int = 0  # changes that were delivered again, and left out
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of DESIGN 10.1 and, after it, what else is known."""
@@ -139,4 +148,5 @@ class IngestReport:
             "contradictions": self.contradictions,
             "passed": self.passed,
             "undeclared": list(self.undeclared),
+            "repeated": self.repeated,
         }

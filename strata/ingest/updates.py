@@ -149,6 +149,7 @@ def times_of(
 ) -> Moments:
     """Return the time of each row; adds to `bad`.
 
+    A change that seems to be delivered again is not late: it was in time.
     Raises: InvalidRequest for a row out of its time where such rows are refused.
     """
     policy = task.spec.time
@@ -161,7 +162,7 @@ def times_of(
     result = np.array(times.fill_null(task.lower).to_numpy())
     for row in np.flatnonzero(~known).tolist():
         bad.setdefault(row, (column, "no readable time"))
-    late = np.flatnonzero(known & (result < task.lower))
+    late = np.flatnonzero(known & (result < task.lower) & ~_again(raw, task))
     early = np.flatnonzero(known & (result >= task.upper))
     beyond = policy.early or ("quarantine" if policy.late == "quarantine" else "refuse")
     if beyond != "last":
@@ -170,6 +171,12 @@ def times_of(
         _out_of_time(raw, column, late, "before the interval's lower", policy.late, bad)
     moved = [sum(1 for row in rows.tolist() if row not in bad) for rows in (late, early)]
     return Moments(np.clip(result, task.lower, task.upper - 1), *moved)
+
+
+def _again(raw: RawFile, task: IngestTask) -> npt.NDArray[np.bool_]:
+    if raw.places is None or task.progress is None:
+        return np.zeros(raw.count, bool)
+    return task.progress.has(raw.places)
 
 
 def _undeclared(raw: RawFile, column: str) -> pa.Array:

@@ -52,6 +52,8 @@ class SourceSpec:
     late_files: str = "unless_ordered"  # take | refuse | unless_ordered: refuse for change streams
     deleted_column: str = ""  # envelope upsert: a column that is true in tombstones, not stored
     contradictions: str = "fail"  # changes that the shard contradicts: fail | quarantine | count
+    snapshots: str = "refuse"  # of a table, into a shard with rows: refuse | replace | merge
+    schema_changes: str = "refuse"  # columns come or go in a change stream: refuse | report
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,8 @@ def _check(spec: ShardSpec) -> None:
             spec.source.contradictions,
             ("fail", "quarantine", "count"),
         ),
+        ("source.snapshots", spec.source.snapshots, ("refuse", "replace", "merge")),
+        ("source.schema_changes", spec.source.schema_changes, ("refuse", "report")),
         ("time.early", spec.time.early, ("", "refuse", "quarantine", "last")),
         ("time.from", spec.time.origin, ("interval", "source", "column")),
         ("time.late", spec.time.late, ("advance", "refuse", "quarantine")),

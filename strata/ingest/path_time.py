@@ -1,8 +1,9 @@
 """The time that a path carries: which digits in it are a date, and which an hour.
 
 The first date counts: `2013-01-31.csv`, `20130131T05.jsonl`, `date=2013-01-31/hour=05/x.parquet`,
-`year=2013/month=01/day=31/x.csv`, `2013/01/31/05/x.csv`. Two digits behind it are an hour, and if
-they can be none (`2013-01-31/30/`) the path is refused: nobody knows what they are. A declared path
+`year=2013/month=01/day=31/x.csv`, `2013/01/31/05/x.csv`. Two digits behind it, in its
+name or as the name of a folder, are an hour, and if they can be none (`2013-01-31/30/`) the path is
+refused: nobody knows what they are. The name of a file in the folder of a day is no hour. A declared path
 with strftime directives (`landing/%Y-%m-%d/*/*.csv`) says where the time stands, and then nothing
 is guessed.
 """
@@ -17,8 +18,9 @@ from strata.errors import InvalidRequest
 
 GLOB: Final = "*?["
 
-_CLOCK: Final = (
-    r"(?:(?:[T_ /-]|[/_-]?hour=)(?P<hour>\d{2})(?:[:-]?(?P<minute>\d{2}))?(?!\d|-\d\d-))?"
+_CLOCK: Final = (  # of `2013-01-31-2013-02-01` and `2013-01-31/07.csv` nothing is an hour
+    r"(?:(?:[T_ -]|[/_-]?hour=)(?P<hour>\d{2})(?:[:-]?(?P<minute>\d{2}))?(?!\d|-\d\d-)"
+    r"|/(?P<hours>\d{2})(?=/))?"
 )
 _DATES: Final = (
     r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})",

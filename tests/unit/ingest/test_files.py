@@ -45,6 +45,10 @@ def fill(root: Path, *names: str) -> None:
         ("2013-01-31_2013-02-01.csv", "2013-01-31"),
         ("2013-01-31-2013-02-01.csv", "2013-01-31"),
         ("2013010177/2013-01-31.csv", "2013-01-31"),
+        ("date=2013-01-31/53.csv", "2013-01-31"),
+        ("date=2013-01-31/05-x.csv", "2013-01-31"),
+        ("2013/01/31/05.csv", "2013-01-31"),
+        ("2013-01-31/05/x.csv", "2013-01-31T05:00"),
     ],
 )
 def test_a_path_carries_the_time(path: str, time: str) -> None:
@@ -61,7 +65,7 @@ def test_digits_that_are_no_date_are_no_time(path: str) -> None:
 @pytest.mark.parametrize(
     "path",
     ["1970-04-01/30/x.csv", "1970-04-01/30/1970-04-02.csv", "1970/04/01/24/x.csv",
-     "date=1970-04-01/hour=30/x.csv", "1970-04-01-99.csv", "1970-04-01/12-70.csv",
+     "date=1970-04-01/hour=30/x.csv", "1970-04-01-99.csv", "1970-04-01T12-70.csv",
      "19700401_9934.csv"],
 )  # fmt: skip
 def test_what_stands_like_an_hour_and_is_none_is_refused(path: str, tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from strata.store.interface import Blob, Consensus
 from strata.store.memory import memory_blob, memory_consensus
 from strata.store.s3 import S3Blob
 from strata.store.s3_client import S3Address
-from strata.store.sql import SqlConsensus
 
 Clock = Callable[[], int]  # milliseconds since 1970
 
@@ -43,7 +42,7 @@ def open_stores(settings: StoreSettings, clock: Clock | None = None) -> Stores:
     Raises: InvalidRequest for an address that names no known store.
     """
     return Stores(
-        _open_blob(settings.blob),
+        open_blob(settings),
         _open_consensus(settings.consensus),
         clock or wall_clock,
         settings,
@@ -60,6 +59,8 @@ def describe_consensus(stores: Stores) -> tuple[str, str]:
 
     Raises: Unavailable.
     """
+    from strata.store.sql import SqlConsensus  # loads SQLAlchemy, which tasks do without
+
     if isinstance(stores.consensus, SqlConsensus):
         try:
             return stores.consensus.describe()
@@ -68,7 +69,12 @@ def describe_consensus(stores: Stores) -> tuple[str, str]:
     return "memory", ""
 
 
-def _open_blob(url: str) -> Blob:
+def open_blob(settings: StoreSettings) -> Blob:
+    """Return the blobs alone: all that a task needs, which loads no database's library.
+
+    Raises: InvalidRequest for an address that names no known store.
+    """
+    url = settings.blob
     scheme, found, rest = url.partition("://")
     if found and rest and scheme == "file":
         return DiskBlob(rest)
@@ -88,4 +94,6 @@ def _open_consensus(url: str) -> Consensus:
         if not (found and rest):
             raise InvalidRequest("a memory store needs a name", setting="store.consensus")
         return memory_consensus(rest)
+    from strata.store.sql import SqlConsensus  # loads SQLAlchemy, which tasks do without
+
     return SqlConsensus(url)

@@ -162,19 +162,26 @@ class SqlConsensus:
             if self._engine is not None:
                 self._engine.dispose(close=False)
                 self._database = self._new()
-            engine = self._database.engine()
-            connection = engine.raw_connection()
-            try:
-                self._database.migrate(connection.driver_connection)
-            finally:
-                connection.close()
-            self._engine, self._pid = engine, os.getpid()
+            self._engine, self._pid = self._opened(), os.getpid()
         while True:
             connection = self._engine.raw_connection()
             if not self._database.stale(connection.driver_connection):
                 return connection
             connection.invalidate()
             connection.close()
+
+    def _opened(self) -> sa.Engine:
+        engine = self._database.engine()
+        try:
+            connection = engine.raw_connection()
+            try:
+                self._database.migrate(connection.driver_connection)
+            finally:
+                connection.close()
+        except BaseException:
+            engine.dispose()
+            raise
+        return engine
 
     def _translate(self, error: BaseException, *, certain: bool) -> Corrupt | Unavailable:
         """Return the error kind for a failure; `certain`: the call surely had no effect."""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strata import __version__
 from strata.errors import Corrupt, InvalidRequest
 from strata.model.schema import Column, Relation
 from strata.model.spec import (
@@ -23,6 +24,7 @@ from strata.model.spec import (
     TimeSpec,
 )  # fmt: skip
 from strata.model.types import NESTED, ColumnType, Kind, parse_type
+from strata.state import codec
 from strata.state.codec import decode_commits, decode_state, encode_commits, encode_state
 from strata.state.state import (
     Batch,
@@ -147,6 +149,14 @@ def test_every_field_comes_back(state: State) -> None:
     assert decoded == state
     assert encode_state(decoded) == data
     assert types_of(decoded) == types_of(state)
+
+
+@given(STATES)
+def test_pieces_that_were_json_already_change_no_byte(state: State) -> None:
+    """The obvious encoding, all at once, of a state and of one that shares most of it."""
+    for each in (state, replace(state, commits=state.commits[1:], next_column=7)):
+        plain = {"by": __version__, "format": codec.FORMAT, "state": codec._plain(each)}
+        assert encode_state(each) == codec._dump(plain)
 
 
 @given(tuples(COMMITS, 6))

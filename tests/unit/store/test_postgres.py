@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from strata.environment import check_consensus
 from strata.errors import InvalidRequest, Unavailable
 from strata.model.settings import StoreSettings
+from strata.store import postgres
 from strata.store.interface import Versioned
 from strata.store.sql import SqlConsensus
 from tests.conformance.consensus import ConsensusSuite
@@ -108,6 +109,78 @@ def test_options_in_the_address_are_the_drivers(address: str) -> None:
     store.close()
     with pytest.raises(InvalidRequest, match="cannot hold consensus"):
         SqlConsensus("mysql://root@127.0.0.1/strata")
+
+
+def role(raw: RawPostgres, name: str, *grants: str) -> None:
+    if not raw.run("SELECT 1 FROM pg_roles WHERE rolname = :name", name=name):
+        raw.run(f"CREATE ROLE {name} LOGIN")
+    for grant in grants:
+        raw.run(f"GRANT {grant} TO {name}")
+
+
+def as_role(address: str, name: str) -> str:
+    return address.replace("strata@", f"{name}@")
+
+
+def test_a_role_with_the_least_rights_commits_and_reads(
+    consensus: SqlConsensus, raw: RawPostgres, address: str
+) -> None:
+    table = "ON strata_consensus"
+    role(raw, "least", f"SELECT, INSERT, DELETE {table}", "SELECT ON strata_schema")
+    store = SqlConsensus(as_role(address, "least"))
+    assert store.compare_and_set("a", None, Versioned(1, b"1"))
+    assert store.compare_and_set("a", 1, Versioned(2, b"2"))
+    assert store.truncate("a", 2) == 1
+    assert store.head("a") == Versioned(2, b"2")
+    with store.turn("a"):
+        pass
+    store.close()
+
+
+def test_a_role_that_lacks_a_right_is_told_which(
+    consensus: SqlConsensus, raw: RawPostgres, address: str
+) -> None:
+    role(raw, "reads", "SELECT ON strata_consensus", "SELECT ON strata_schema")
+    store = SqlConsensus(as_role(address, "reads"))
+    assert store.head("a") is None
+    with pytest.raises(Unavailable, match="permission denied") as caught:
+        store.compare_and_set("a", None, Versioned(1, b"1"))
+    assert caught.value.certain
+    assert store._run(postgres._lacking) == ["INSERT", "DELETE"]  # what the doctor tells
+    store.close()
+
+
+def test_tables_come_to_the_newest_version_by_who_may(raw: RawPostgres, address: str) -> None:
+    """From what was made before tables had a version, with what is in it."""
+    raw.run("DROP TABLE IF EXISTS strata_consensus, strata_schema")
+    raw.run("DROP FUNCTION IF EXISTS strata_compare_and_set")
+    raw.run(postgres.MIGRATIONS[0])
+    raw.write("a", 3, b"three")
+    role(raw, "late", "SELECT, INSERT, DELETE ON strata_consensus")
+    late = SqlConsensus(as_role(address, "late"))
+    with pytest.raises(InvalidRequest, match="strata doctor"):
+        late.head("a")
+    late.close()
+    store = SqlConsensus(address)
+    assert store.head("a") == Versioned(3, b"three")
+    assert store.compare_and_set("a", 3, Versioned(4, b"four"))
+    assert raw.run("SELECT max(version) FROM strata_schema") == [(len(postgres.MIGRATIONS),)]
+    store.close()
+    raw.run("INSERT INTO strata_schema VALUES (99)")
+    store = SqlConsensus(address)
+    with pytest.raises(InvalidRequest, match="newer version"):
+        store.head("a")
+    store.close()
+
+
+def test_another_default_isolation_does_no_harm(raw: RawPostgres, address: str) -> None:
+    name = address.rpartition("/")[2]
+    raw.run(f"ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'")
+    store = SqlConsensus(address)
+    assert store.compare_and_set("a", None, Versioned(1, b"1"))
+    assert not store.compare_and_set("a", None, Versioned(2, b"2"))
+    store.close()
+    raw.run(f"ALTER DATABASE {name} RESET default_transaction_isolation")
 
 
 def test_the_doctor_tells_the_server_and_what_ails_it(address: str) -> None:

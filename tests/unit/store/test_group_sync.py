@@ -1,0 +1,166 @@
+"""Nothing is told before it is durable, and one sync does for many."""
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from strata.errors import Unavailable
+from strata.store import group_sync
+from strata.store.group_sync import GroupSync
+from strata.store.interface import Versioned
+from strata.store.sql import SqlConsensus
+
+pytestmark = pytest.mark.skipif(not group_sync.possible(), reason="SQLite syncs by itself here")
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """A database whose log is there; no SQLite is needed."""
+    (tmp_path / "c.db-wal").write_bytes(b"log")
+    (tmp_path / "c.db").write_bytes(b"")
+    return tmp_path / "c.db"
+
+
+@pytest.fixture
+def opened(database: Path) -> Iterator[list[GroupSync]]:
+    """As many processes would have it open."""
+    found = [GroupSync(database) for _ in range(8)]
+    yield found
+    for one in found:
+        one.close()
+
+
+def test_one_sync_does_for_all_who_wait(
+    opened: list[GroupSync], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncs: list[float] = []
+    waiting = threading.Barrier(len(opened))
+
+    def slow(_: int) -> None:
+        syncs.append(time.monotonic())
+        time.sleep(0.1)
+
+    def work(number: int, one: GroupSync) -> None:
+        waiting.wait()
+        one.wait(f"k{number}", 1)
+
+    monkeypatch.setattr(os, "fdatasync", slow)
+    threads = [threading.Thread(target=work, args=pair) for pair in enumerate(opened)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 1 <= len(syncs) <= 4
+
+
+def test_a_sync_that_had_begun_before_is_not_enough(
+    opened: list[GroupSync], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    syncs: list[int] = []
+
+    def sync(file: int) -> None:
+        syncs.append(file)
+        begun.set()
+        if len(syncs) == 1:
+            go_on.wait(10)
+
+    monkeypatch.setattr(os, "fdatasync", sync)
+    first = threading.Thread(target=opened[0].wait, args=("a", 1))
+    first.start()
+    begun.wait(10)
+    late = threading.Thread(target=opened[1].wait, args=("b", 1))
+    late.start()
+    time.sleep(0.05)
+    go_on.set()
+    first.join()
+    late.join()
+    assert len(syncs) == 2
+
+
+def test_what_is_durable_is_known_to_all_and_nothing_else(opened: list[GroupSync]) -> None:
+    opened[0].wait("a", 5)
+    assert opened[1].durable("a", 5)
+    assert opened[1].durable("a", 4)
+    assert not opened[1].durable("a", 6)
+    assert not opened[1].durable("b", 1)
+
+
+def test_after_a_new_start_of_the_machine_nothing_is_known(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "boot").write_text("one")
+    monkeypatch.setattr(group_sync, "_BOOT", tmp_path / "boot")
+    GroupSync(database).wait("a", 5)
+    assert GroupSync(database).durable("a", 5)
+    (tmp_path / "boot").write_text("another")
+    assert not GroupSync(database).durable("a", 5)
+
+
+def test_who_holds_the_lock_and_does_nothing_stops_nobody(
+    opened: list[GroupSync], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_sync, "PATIENCE_S", 0.05)
+    group_sync.fcntl.flock(opened[0]._file, group_sync.fcntl.LOCK_EX)
+    opened[1].wait("a", 1)
+
+
+def test_a_commit_whose_sync_fails_may_or_may_not_have_happened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consensus = SqlConsensus(f"sqlite:///{tmp_path}/c.db")
+    assert consensus.compare_and_set("a", None, Versioned(1, b"1"))
+
+    def broken(_: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", broken)
+        with pytest.raises(Unavailable) as caught:
+            consensus.compare_and_set("a", 1, Versioned(2, b"2"))
+        assert not caught.value.certain
+        with pytest.raises(Unavailable) as caught:
+            consensus.head("a")  # what is not durable is shown to nobody
+        assert caught.value.certain
+    assert consensus.head("a") == Versioned(2, b"2")
+    consensus.close()
+
+
+def test_what_was_acknowledged_or_read_survives_a_power_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that is sure to be on the disk is what was in the files as the last sync began."""
+    writer, reader = (SqlConsensus(f"sqlite:///{tmp_path}/c.db") for _ in range(2))
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    kept = os.fdatasync
+
+    def sync(file: int) -> None:
+        for name in ("c.db", "c.db-wal"):
+            shutil.copy(tmp_path / name, disk / name)
+        kept(file)
+
+    monkeypatch.setattr(os, "fdatasync", sync)
+    for number in range(1, 13):
+        before = number - 1 or None
+        assert writer.compare_and_set("a", before, Versioned(number, b"x" * 500 * number))
+        assert after_the_cut(disk, tmp_path / f"w{number}") == number
+        assert writer._run(lambda c: writer._database.compare_and_set(c, "b", None, 1, b"")) == (
+            number == 1
+        )  # written and not waited for: who reads it has to
+        assert reader.head("b") == Versioned(1, b"")
+    writer.close()
+    reader.close()
+
+
+def after_the_cut(disk: Path, folder: Path) -> int:
+    shutil.copytree(disk, folder)
+    found = SqlConsensus(f"sqlite:///{folder}/c.db")
+    head = found.head("a")
+    found.close()
+    return head.seqno if head else 0

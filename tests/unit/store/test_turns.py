@@ -1,0 +1,104 @@
+"""Who wants a contended shard gets it in turn, and no dead process holds anybody up."""
+
+import threading
+import time
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from strata.machine import Machine
+from strata.model.settings import StoreSettings
+from strata.model.spec import parse_spec
+from strata.state.state import State
+from strata.state.transitions import Appended, append
+from strata.store import turns
+from strata.store.open import open_stores
+from strata.store.turns import Turns
+from tests.faults.clients import close
+from tests.postgres import MissingError, fresh_database
+
+
+def test_turns_come_in_the_order_they_were_asked_for(tmp_path: Path) -> None:
+    opened = [Turns(tmp_path / "t") for _ in range(5)]
+    order: list[int] = []
+    threads = []
+
+    def work(number: int) -> None:
+        with opened[number].turn("a"):
+            order.append(number)
+
+    with opened[0].turn("a"):
+        for number in range(1, 5):
+            threads.append(threading.Thread(target=work, args=(number,)))
+            threads[-1].start()
+            while int(opened[0]._words[slot("a")]) <= number:  # drawn
+                time.sleep(0.001)
+        assert order == []
+    for thread in threads:
+        thread.join()
+    assert order == [1, 2, 3, 4]
+
+
+def slot(key: str) -> int:
+    return 2 * (int.from_bytes(turns.blake2b(key.encode(), digest_size=4).digest()) % turns._SLOTS)
+
+
+def test_a_turn_that_nobody_gives_back_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "PATIENCE_S", 0.05)
+    dead, living = Turns(tmp_path / "t"), Turns(tmp_path / "t")
+    dead.turn("a").__enter__()
+    with living.turn("a"):
+        pass
+    with living.turn("a"):  # and not waited for again
+        pass
+
+
+def test_writers_of_one_shard_are_served_alike(tmp_path: Path) -> None:
+    contend(tmp_path, "sqlite", writers=5, commits=60)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_sixteen_writers_of_one_shard_are_served_alike(tmp_path: Path, kind: str) -> None:
+    contend(tmp_path, kind, writers=16, commits=640)
+
+
+def at_the_end(state: State, now_ms: int, *, token: str) -> tuple[State, Appended]:
+    lower = max(state.upper, 0)
+    return append(state, now_ms, token=token, lower=lower, upper=lower + 1)
+
+
+def contend(tmp_path: Path, kind: str, writers: int, commits: int) -> None:
+    """Let writers commit until there are so many; nobody may have less than a third of a share."""
+    try:
+        address = fresh_database() if kind == "postgres" else f"sqlite:///{tmp_path}/c.db"
+    except MissingError as error:
+        pytest.skip(f"no PostgreSQL: {error}")
+    settings = StoreSettings(f"file://{tmp_path}/blob", address)
+    columns = [{"name": "id", "type": "int64"}]
+    stores = open_stores(settings)
+    Machine(stores).create(parse_spec({"name": "s", "columns": columns, "key": ["id"]}))
+    close(stores.consensus)
+    done: Counter[int] = Counter()
+    together = threading.Barrier(writers)
+
+    def work(number: int) -> None:
+        machine = Machine(open_stores(settings))
+        machine.load("s")
+        together.wait()
+        while done.total() < commits:
+            machine.apply("s", partial(at_the_end, token=f"{number}-{done[number]}"))
+            done[number] += 1
+        close(machine.stores.consensus)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == writers
+    assert max(done.values()) <= 3 * min(done.values())

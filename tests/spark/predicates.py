@@ -105,8 +105,18 @@ class Predicates:
         conjuncts = [self.boolean(depth)]
         for _ in range(self.rng.choice((0, 0, 1, 1, 2))):
             conjuncts.append(self.boolean(self.rng.randrange(1, 3)))
+        if self.rng.random() < 0.15:
+            conjuncts += self._pinned()
         self.rng.shuffle(conjuncts)
         return " and ".join(f"({text})" for text in conjuncts)
+
+    def _pinned(self) -> list[str]:
+        """Return conjuncts of which one says what a column is, and another asks for it again."""
+        family = self._pick(COMPARED)
+        leaf = self._pick(self.leaves[family] or CONSTANTS[family])
+        asked = f"{leaf} {self._pick(SIGNS)} {self._constant(family)}"
+        branches = f"{self.boolean(2)}, {self.boolean(1)}"
+        return [f"{leaf} = {self._constant(family)}", f"if({asked}, {branches})"]
 
     def boolean(self, depth: int) -> str:
         """Return a condition; below depth 1 a plain one."""

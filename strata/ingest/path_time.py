@@ -1,10 +1,11 @@
 """The time that a path carries: which digits in it are a date, and which an hour.
 
 The first date counts: `2013-01-31.csv`, `20130131T05.jsonl`, `date=2013-01-31/hour=05/x.parquet`,
-`year=2013/month=01/day=31/x.csv`, `2013/01/31/05/x.csv`. Two digits behind it, in its name or as the
-name of a folder, are an hour, and if they can be none (`2013-01-31/30/`) the path is refused: nobody
-knows what they are. The name of a file in the folder of a day is no hour. A declared path with
-strftime directives (`landing/%Y-%m-%d/*/*.csv`) says where the time stands: nothing is guessed then.
+`year=2013/month=01/day=31/x.csv`, `2013/01/31/05/x.csv`. Two digits behind it, in its name or as
+the name of a folder, are an hour, and if they can be none (`2013-01-31/30/`) the path is refused:
+nobody knows what they are. The name of a file in the folder of a day is no hour. A declared path
+with strftime directives (`landing/%Y-%m-%d/*/*.csv`) says where the time stands: nothing is
+guessed then.
 """
 
 import re

@@ -74,6 +74,7 @@ lock: ## Compile requirements/*.in into the hashed lists
 	  compile build.in -o build.txt && \
 	  compile debezium.in -o debezium.txt && \
 	  compile fuzz.in -o fuzz.txt && \
+	  compile walks.in -o walks.txt && \
 	  compile uv.in -o uv.txt
 
 ##@ Tests
@@ -129,6 +130,15 @@ load: .venv/.dev ## 50 shards, 3 writers, compactor, validator and readers at on
 .PHONY: test-debezium
 test-debezium: .venv/.dev .venv-debezium/.ready ## Follow a PostgreSQL under load with the real Debezium engine
 	$(PYTEST) tests/debezium/live.py
+
+.venv-walks/.ready: requirements/walks.txt | .venv/.dev
+	.venv/bin/python -m venv .venv-walks
+	.venv-walks/bin/python -m pip install --quiet --require-hashes --no-deps -r $<
+	@touch $@
+
+.PHONY: walks
+walks: .venv/.dev .venv-walks/.ready ## Walk through Airflow and the report in a browser (needs Debian's chromium); docs/walks
+	PYTHONPATH=$$(echo .venv-walks/lib/python*/site-packages) .venv/bin/python -m tests.walks.main
 
 .PHONY: certify
 certify: .venv/.dev ## Check every function against Spark and write docs/certificates

@@ -25,7 +25,7 @@ from airflow.sdk import Param, dag, get_current_context, task
 
 from strata_airflow import approval
 from strata_airflow.commands import run_strata
-from strata_airflow.forms import HOW, WHAT
+from strata_airflow.forms import MAIN, MORE
 from strata_airflow.places import declared_shards
 from strata_airflow.spark import DEFAULT_ARGS
 
@@ -49,7 +49,7 @@ NOBODY = "nobody, in time"
             enum=declared_shards() or [""],
             title="Shard",
             description="The shard that is to take its next step.",
-            section=WHAT,
+            section=MAIN,
         ),
         "reason": Param(
             "the evidence is complete",
@@ -57,14 +57,14 @@ NOBODY = "nobody, in time"
             minLength=3,
             title="Reason",
             description="Why now. It stays in the shard's history.",
-            section=WHAT,
+            section=MAIN,
         ),
         "asked_by": Param(
             None,
             type=["null", "string"],
             title="Asked by",
             description="Empty: who triggers this run.",
-            section=HOW,
+            section=MORE,
         ),
         "percent": Param(
             None,
@@ -73,7 +73,7 @@ NOBODY = "nobody, in time"
             maximum=100,
             title="Share to audit, in percent",
             description="Of the parts that are skipped afterwards. Empty: 10 in audit, 1 in on.",
-            section=HOW,
+            section=MORE,
         ),
     },
 )

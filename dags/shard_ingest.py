@@ -23,7 +23,7 @@ The asset `strata_batches` carries the counts of each run.
 from airflow.sdk import Param, dag
 
 from strata_airflow.assets import BATCHES
-from strata_airflow.forms import HOW, WHEN, dry_run, moment, shards
+from strata_airflow.forms import MORE, dry_run, moment, shards
 from strata_airflow.intervals import MACROS
 from strata_airflow.schedules import daily, due_within, since
 from strata_airflow.spark import DEFAULT_ARGS, spark_job
@@ -50,7 +50,7 @@ from strata_airflow.spark import DEFAULT_ARGS, spark_job
             examples=["P1D", "P7D", "PT1H"],
             title="Cut into batches of",
             description="An ISO 8601 length such as P1D or PT6H. Empty: one batch.",
-            section=WHEN,
+            section=MORE,
         ),
         "write_format": Param(
             "declared",
@@ -64,7 +64,7 @@ from strata_airflow.spark import DEFAULT_ARGS, spark_job
             },
             title="Layout of the parts",
             description="Old parts stay as they are; every layout can be read beside the others.",
-            section=HOW,
+            section=MORE,
         ),
         "dry_run": dry_run("says which files and rows would be taken in"),
     },

@@ -25,7 +25,7 @@ import pendulum
 from airflow.sdk import Param, dag
 
 from strata_airflow.assets import STATISTICS
-from strata_airflow.forms import HOW, columns, dry_run, moment, number, shards, switch
+from strata_airflow.forms import MAIN, columns, dry_run, moment, number, shards, switch
 from strata_airflow.intervals import MACROS
 from strata_airflow.schedules import daily, due_within
 from strata_airflow.spark import DEFAULT_ARGS, spark_job
@@ -52,7 +52,7 @@ from strata_airflow.spark import DEFAULT_ARGS, spark_job
                 "trim": "Trim to the budget",
             },
             title="What to do",
-            section=HOW,
+            section=MAIN,
         ),
         "shards": shards(),
         "from_time": moment(

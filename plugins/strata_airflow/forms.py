@@ -10,9 +10,8 @@ from airflow.sdk import Param
 
 from strata_airflow.places import declared_shards, registered_filters
 
-WHAT: Final = "What"
-WHEN: Final = "When"
-HOW: Final = "How"
+MAIN: Final = "Run Parameters"  # Airflow's own name for the section that it shows unfolded
+MORE: Final = "More"
 
 
 def shards() -> Param:
@@ -24,7 +23,7 @@ def shards() -> Param:
         examples=declared_shards(),
         title="Shards",
         description="Leave empty for every shard that is declared in config/shards.",
-        section=WHAT,
+        section=MAIN,
     )
 
 
@@ -37,7 +36,7 @@ def filters() -> Param:
         examples=registered_filters(),
         title="Filters",
         description="Leave empty for every filter that is registered in config/filters.",
-        section=WHAT,
+        section=MAIN,
     )
 
 
@@ -50,7 +49,7 @@ def columns() -> Param:
         items={"type": "string", "pattern": r"^[^\s-]\S*$"},
         title="Columns",
         description="Names or ids. Leave empty for all: only their statistics are touched.",
-        section=WHAT,
+        section=MORE,
     )
 
 
@@ -62,7 +61,7 @@ def number(title: str, description: str, *, minimum: int = 0) -> Param:
         minimum=minimum,
         title=title,
         description=description,
-        section=HOW,
+        section=MORE,
     )
 
 
@@ -75,15 +74,16 @@ def moment(title: str, description: str) -> Param:
         pattern=r"^\d{4}-\d{2}-\d{2}([T ].*)?$",  # the format alone is not checked by Airflow
         title=title,
         description=description,
-        section=WHEN,
+        section=MAIN,
     )
 
 
-def switch(title: str, description: str, *, default: bool = False) -> Param:
+def switch(title: str, description: str, *, default: bool = False, section: str = MORE) -> Param:
     """Return an on/off field."""
-    return Param(default, type="boolean", title=title, description=description, section=HOW)
+    return Param(default, type="boolean", title=title, description=description, section=section)
 
 
 def dry_run(what_it_shows: str, *, default: bool = False) -> Param:
     """Return the switch that changes nothing and tells what would be done."""
-    return switch("Dry run", f"Change nothing; {what_it_shows}.", default=default)
+    told = f"Change nothing; {what_it_shows}."
+    return switch("Dry run", told, default=default, section=MAIN)

@@ -1,0 +1,175 @@
+"""The three walks, step by step; each goes on where the one before it ended."""
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from demo.api import ENDED, Api, wait_until
+from demo.faults import CATALOGUE, Site
+from demo.places import PROJECT
+from strata.backfill import backfill_shard
+from strata.manifests import Selection
+from tests.walks.browser import Walker
+from tests.walks.world import Place, day
+
+RUN_SECONDS: Final = 1800.0
+REASON: Final = "the verdicts of today, and the mended bound"
+FAULT: Final = "high bound below the rows"
+INGEST, COMPACT, STATS = "shard_ingest", "shard_compact", "stats_backfill"
+EVALUATE, GATE = "soft_evaluation", "rollout_gate"
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Who walks, and where."""
+
+    place: Place
+    ann: Walker
+    bob: Walker
+    api: Api  # as ann
+
+    def newest(self, dag: str, run_type: str = "") -> list[str]:
+        """Return the ids of the runs of a DAG, the newest first."""
+        runs = self.api.runs(dag)
+        return [r["dag_run_id"] for r in runs if run_type in ("", r["run_type"])]
+
+    def wait(self, what: str, ready: Callable[[], bool]) -> None:
+        """Wait until `ready`; an answer that takes too long is none."""
+
+        def patient() -> bool:
+            try:
+                return ready()
+            except OSError:
+                return False
+
+        wait_until(what, patient, seconds=RUN_SECONDS, alive=lambda: "")
+
+    def ended(self, dag: str, run: str, state: str = "success") -> None:
+        """Wait for the end of a run, which has to be `state`."""
+        self.wait(f"{dag} {run}", lambda: self.api.run_state(dag, run) in ENDED)
+        assert self.api.run_state(dag, run) == state, (dag, run)
+
+    def unpause(self, dag: str) -> None:
+        """Switch a DAG on, on its page."""
+        self.ann.go(f"/dags/{dag}", see="Overview")
+        self.ann.page.locator("[data-scope=switch][data-part=control]").first.click()
+
+
+def scheduled(walk: Walk) -> None:
+    """Walk 1: the schedule takes yesterday in, compaction follows, the numbers are on the asset."""
+    ann = walk.ann
+    ann.go("/dags", see="Shards: ingest")
+    ann.shot("1-dags")
+    walk.unpause(COMPACT)
+    walk.unpause(INGEST)
+    ann.shot("1-unpaused")
+    walk.wait("the scheduled run", lambda: bool(walk.newest(INGEST, "scheduled")))
+    (run,) = walk.newest(INGEST, "scheduled")
+    walk.ended(INGEST, run)
+    ann.go(f"/dags/{INGEST}/runs/{run}", see="success")
+    ann.shot("1-ingested")
+    (event,) = walk.api.asset_events("strata_batches")
+    ann.go(f"/assets/{event['asset_id']}", see="strata_batches")
+    ann.shot("1-asset")
+    walk.wait("compaction", lambda: bool(walk.newest(COMPACT)))
+    (merged,) = walk.newest(COMPACT)
+    walk.ended(COMPACT, merged)
+    ann.go(f"/dags/{COMPACT}/runs/{merged}/tasks/compact", see="Result")
+    ann.shot("1-compacted")
+
+
+def backfilled(walk: Walk) -> None:
+    """Walk 2: statistics for a day that has none, from Airflow's own form; then again, really."""
+    ann = walk.ann
+    walk.unpause(STATS)
+    ann.click("Trigger")
+    ann.see("What to do")
+    ann.shot("2-form")
+    _backfill_form(walk, days=2)
+    ann.shot("2-preview")
+    ann.click("Run Backfill")
+    walk.wait("two runs", lambda: len(walk.newest(STATS, "backfill")) == 2)
+    for run in walk.newest(STATS, "backfill"):
+        walk.ended(STATS, run)
+    ann.go(f"/dags/{STATS}", see="Overview")
+    ann.shot("2-done")
+    done = set(walk.newest(STATS, "backfill"))
+
+    ann.click("Trigger")
+    _backfill_form(walk, days=1)
+    ann.page.get_by_text("All Runs", exact=True).click()
+    ann.see("will be triggered")
+    ann.shot("2-reprocess")
+    ann.click("Run Backfill")
+    walk.wait("one more", lambda: len(walk.newest(STATS, "backfill")) == len(done) + 1)
+    (again,) = set(walk.newest(STATS, "backfill")) - done
+    walk.ended(STATS, again)
+    result = json.loads(Path(walk.api.returned(STATS, again, "stats")["result"]).read_text())
+    assert sum(shard["parts_changed"] for shard in result["shards"]) > 0
+    ann.go(f"/dags/{STATS}/runs/{again}/tasks/stats", see="Result")
+    ann.shot("2-redone")
+
+
+def _backfill_form(walk: Walk, days: int) -> None:
+    """Fill the dates into the form of a backfill, so many days up to the day before yesterday."""
+    page = walk.ann.page
+    page.get_by_text("Run this Dag for a range of dates").click()
+    dates = page.locator("input[type=datetime-local]")
+    for field, ago in ((0, days + 1), (1, 2)):
+        dates.nth(field).fill(f"{day(ago):%Y-%m-%dT%H:%M}")
+        dates.nth(field).blur()
+
+
+def reported(walk: Walk) -> None:
+    """Walk 3: a lie is found, told, replayed and mended; somebody else approves the next step."""
+    ann, stores = walk.ann, walk.place.stores
+    injected = CATALOGUE[FAULT](Site(stores, "flights"), random.Random(7))
+    assert injected is not None
+    walk.unpause(EVALUATE)
+    walk.wait("the evaluation", lambda: bool(walk.newest(EVALUATE)))
+    (run,) = walk.newest(EVALUATE)
+    walk.ended(EVALUATE, run, "failed")
+    ann.go(f"/dags/{EVALUATE}/runs/{run}/tasks/validate", see="mismatch")
+    ann.shot("3-failed")
+    ann.go("/strata-report/site/index.html", see="soft_evaluation")
+    ann.shot("3-index")
+    ann.click("soft_evaluation", role="link")
+    ann.see("replay")
+    ann.shot("3-lines")
+    assert _replays(walk) == 3  # the same mismatch in a shell
+
+    backfill_shard(stores, "flights", Selection(again=True))
+    mended = walk.api.trigger(EVALUATE, {"shards": ["flights"]})
+    walk.ended(EVALUATE, mended)
+    walk.api.pause(GATE, paused=False)
+    words = ["--by", "ann", "--reason", "mended, looked at the report", "--clear", "all"]
+    _strata(walk, "rollout", "request", "flights", *words)
+    gate = walk.api.trigger(GATE, {"shard": "flights"})
+    walk.wait("the question", lambda: bool(walk.api.question(GATE, gate, "question")))
+    walk.bob.go("/required_actions", see="flights")
+    walk.bob.shot("3-required")
+    walk.bob.go(f"/dags/{GATE}/runs/{gate}/tasks/question/required_actions", see="Gates")
+    walk.bob.page.locator("[id$=element_reason], input[name$=reason]").first.fill(REASON)
+    walk.bob.shot("3-question")
+    walk.bob.click("Approve")
+    walk.ended(GATE, gate)
+    ann.go(f"/dags/{GATE}/runs/{gate}", see="success")
+    ann.shot("3-approved")
+
+
+def _replays(walk: Walk) -> int:
+    """Run the first replay line of the newest result; return the exit code."""
+    files = (PROJECT / ".strata").rglob("soft_evaluation/*/validate.*.json")
+    newest = max(files, key=lambda file: file.stat().st_mtime)
+    alert = json.loads(newest.read_text("utf-8"))["alerts"][0]
+    return _strata(walk, *alert["replay"].split()[1:]).returncode
+
+
+def _strata(walk: Walk, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "strata.cli.app", *words, "--config", str(walk.place.config)]
+    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)

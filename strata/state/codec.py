@@ -10,7 +10,7 @@ import json
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cache
 from itertools import cycle
 from threading import Lock
@@ -57,7 +57,7 @@ def encode_state(state: State) -> bytes:
     }
     # All but the newest of these were in the state before, and are JSON already.
     ready["commits"] = _pieces(state.commits)
-    ready["spine"] = {"slots": _pieces(state.spine.slots), "next_id": state.spine.next_id}
+    ready["spine"] = replace(state.spine, slots=_pieces(state.spine.slots))  # type: ignore[arg-type]
     rest = {f.name: getattr(state, f.name) for f in fields(state) if f.name not in ready}
     return _dump({"by": __version__, "format": FORMAT, "state": ready | rest})
 

@@ -1,5 +1,6 @@
 """Names, keys and addresses from people and files lead nowhere else and give nothing away."""
 
+import ast
 import logging
 from pathlib import Path
 
@@ -20,6 +21,7 @@ HOSTILE = [
     "../outside", "a/../../outside", "/etc/passwd", "a//b", "a/./b", ".hidden", "a/.hidden", "a\0b",
     "a\nb", "a\\..\\b", "~/x", "a/", "", "é", "a b", "C:x", "%2e%2e/x", "x" * 300, "-rf",
 ]  # fmt: skip
+ROOT = Path(__file__).parents[2]
 SECRET = "hunter2-very-secret"
 
 
@@ -73,3 +75,20 @@ def test_no_error_log_or_check_tells_a_password(
     assert said
     assert SECRET not in "".join(said)
     assert SECRET not in caplog.text
+
+
+def test_no_module_puts_texts_together_into_sql_for_spark() -> None:
+    """A text may be handed to `sql`, `expr` or `selectExpr` whole; one made there is a finding."""
+    found = []
+    for folder in ("strata", "jobs", "plugins", "pyspark_strata"):
+        for file in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+                if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                    continue
+                owner = ast.unparse(node.func.value)
+                asks = node.func.attr in ("sql", "selectExpr") or (
+                    node.func.attr == "expr" and owner in ("F", "fn", "functions")
+                )
+                if asks and not all(isinstance(arg, ast.Constant | ast.Name) for arg in node.args):
+                    found.append(f"{file.relative_to(ROOT)}:{node.lineno}")
+    assert found == []

@@ -32,7 +32,7 @@ from strata.state.spine import MergeRequest
 from strata.state.state import State
 from strata.store.interface import Blob
 from strata.store.keys import names_content, part_prefix
-from strata.store.open import open_stores
+from strata.store.open import open_blob
 from strata.store.retry import retry
 from strata.updates.apart import standing_apart
 from strata.updates.merge import HEAD_ROWS, ROUND_ROWS, Run, merge
@@ -46,6 +46,7 @@ WRITTEN_GROUPS: Final = (
     6  # rows that wait, the row group, its columns, encoders' pages, both chunks
 )
 GROUP_COPIES: Final = 2  # a row group while it is read: stored bytes and pages
+ROW_GROUP: Final = 1 / 32  # of the memory: a row group that is written is no bigger
 HUGE: Final = 1 / 16  # of the memory: row groups from that size on are not computed ahead
 
 PartRuns = tuple[tuple[PartRef, ...], ...]
@@ -171,7 +172,7 @@ def run_task(task: MergeTask) -> TaskResult:
 
     Raises: Corrupt when an input is missing, damaged or not sorted; Unavailable.
     """
-    blob = open_stores(task.store).blob
+    blob = open_blob(task.store)
     spec, relation = task.spec, task.relations[-1]
     before = _kept(blob, task.kept)
     if not task.runs:
@@ -186,7 +187,7 @@ def run_task(task: MergeTask) -> TaskResult:
         layout=spec.write_format,
         description=task.description,
         part_bytes=spec.part_bytes,
-        row_group_bytes=spec.row_group_bytes,
+        row_group_bytes=_row_group_bytes(task),
         stats_spec=spec.stats,
     )
     return TaskResult((*before, *parts), tally.crossed())
@@ -238,7 +239,7 @@ def merged(source: Source, task: MergeTask, tally: Tally | None = None) -> Itera
 
 def _budget(task: MergeTask) -> int:
     """Return how much memory is left for merging beside the part that is being written."""
-    group = max(task.spec.row_group_bytes, _largest_group(task.runs))
+    group = max(_row_group_bytes(task), _largest_row(task.runs))
     written = PART_COPIES * task.spec.part_bytes + WRITTEN_GROUPS * group
     rest = task.memory_bytes * (1 - SLACK) - written
     return int(max(rest, task.memory_bytes / 4))
@@ -254,6 +255,16 @@ def _largest_group(runs: PartRuns) -> int:
     return max(
         (ref.size_bytes // max(len(ref.splits), 1) for parts in runs for ref in parts), default=0
     )
+
+
+def _largest_row(runs: PartRuns) -> int:
+    """Return how many stored bytes rows have on average, in the part where they are largest."""
+    return max((ref.size_bytes // max(ref.rows, 1) for parts in runs for ref in parts), default=0)
+
+
+def _row_group_bytes(task: MergeTask) -> int:
+    """Return how big row groups are written: as declared, smaller where memory is little."""
+    return max(1, min(task.spec.row_group_bytes, int(task.memory_bytes * ROW_GROUP)))
 
 
 def _huge(task: MergeTask) -> bool:

@@ -9,12 +9,14 @@ same blobs and nothing else. Where a run is cut depends on its rows alone, never
 caller chunked them.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,7 +25,8 @@ from strata.format.digest import content_digest
 from strata.format.manifest import PartRef, Split, encode_manifest, manifest_table
 from strata.format.part import Description
 from strata.format.part_write import PartWriter
-from strata.format.weigh import fitting, plain_bytes
+from strata.format.weigh import fitting_of, running_bits
+from strata.format.words import Ints
 from strata.model.schema import Relation
 from strata.model.spec import StatsSpec
 from strata.state.state import Batch, RunSummary
@@ -65,14 +68,19 @@ class _Target:
 
 
 class _Waiting:
-    """Rows of the run that are in no part yet."""
+    """Rows of the run that are in no part yet, chunk by chunk, each weighed once."""
 
     def __init__(self, updates: Iterator[pa.Table]) -> None:
         """Begin before the first row; nothing is read yet."""
         self._updates = updates
-        self._rows: pa.Table | None = None
-        self.size_bytes = 0
+        self._chunks: deque[tuple[pa.Table, Ints]] = deque()  # with `running_bits`
+        self._bits = 0
         self.ended = False
+
+    @property
+    def size_bytes(self) -> int:
+        """How big the rows are that wait, as `plain_bytes` counts."""
+        return self._bits // 8
 
     def fill(self, limit_bytes: int) -> bool:
         """Read until more than `limit_bytes` wait; return whether any row does."""
@@ -81,20 +89,36 @@ class _Waiting:
             if chunk is None:
                 self.ended = True
             elif chunk.num_rows:
-                self._put(chunk if self._rows is None else pa.concat_tables([self._rows, chunk]))
-        return self._rows is not None
+                bits = running_bits(chunk)
+                self._chunks.append((chunk, bits))
+                self._bits += int(bits[-1])
+        return bool(self._chunks)
 
-    def take(self, limit_bytes: int) -> pa.Table:
-        """Remove and return as many first rows as are no bigger, at least one, as one chunk."""
-        assert self._rows is not None
-        count = fitting(self._rows, limit_bytes)
-        taken = self._rows.slice(0, count).combine_chunks()
-        self._put(self._rows.slice(count))
-        return taken
+    def take(self, limit_bytes: int) -> tuple[pa.Table, int]:
+        """Remove as many first rows as are no bigger, at least one.
 
-    def _put(self, rows: pa.Table) -> None:
-        self._rows = rows if rows.num_rows else None
-        self.size_bytes = plain_bytes(rows)
+        Shape: the rows, not copied if they are in one chunk; and how many bytes they are.
+        """
+        rest = fitting_of(sum(c.num_rows for c, _ in self._chunks), self._sizes, limit_bytes)
+        pieces, taken_bits = [], 0
+        while rest:
+            chunk, bits = self._chunks.popleft()
+            count = min(rest, chunk.num_rows)
+            pieces.append(chunk.slice(0, count))
+            taken_bits += int(bits[count] - bits[0])
+            rest -= count
+            if count < chunk.num_rows:
+                self._chunks.appendleft((chunk.slice(count), bits[count:]))
+        self._bits -= taken_bits
+        rows = pieces[0] if len(pieces) == 1 else pa.concat_tables(pieces)
+        return rows.combine_chunks(), taken_bits // 8
+
+    def _sizes(self, ends: Ints) -> Ints:
+        total, start = np.zeros(len(ends), np.int64), 0
+        for chunk, bits in self._chunks:
+            total += bits[np.clip(ends - start, 0, chunk.num_rows)] - bits[0]
+            start += chunk.num_rows
+        return total // 8
 
 
 class _Part:
@@ -112,9 +136,9 @@ class _Part:
         self.stats: list[pa.RecordBatch] = []
         self.counts: list[int] = []
 
-    def add(self, group: pa.Table, beside: ThreadPoolExecutor) -> float:
-        """Write a row group, and return how many bytes each of its bytes became."""
-        before, size = self.writer.size_bytes, plain_bytes(group)
+    def add(self, group: pa.Table, size: int, beside: ThreadPoolExecutor) -> float:
+        """Write a row group of a size, and return how many bytes each of its bytes became."""
+        before = self.writer.size_bytes
         seen = beside.submit(self._see, group)
         self.writer.write(self.writer.prepare(group))
         seen.result()
@@ -257,15 +281,15 @@ def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart
                 yield part.store()
                 part = None
                 continue
-            group = waiting.take(limit)
-            grown = size + plain_bytes(group) * ratio
+            group, weight = waiting.take(limit)
+            grown = size + weight * ratio
             if part is not None and grown > OVERSHOOT * target.part_bytes:
                 yield part.store()
                 part = None
             if part is None:
                 more = waiting.fill(0)
-                part = _Part(target, group, _rows_of_part(group, ratio, target, more))
-            ratio = part.add(group, beside)
+                part = _Part(target, group, _rows_of_part(group, weight, ratio, target, more))
+            ratio = part.add(group, weight, beside)
         if part is not None:
             yield part.store()
 
@@ -277,12 +301,12 @@ def _group_bytes(part: _Part | None, ratio: float, target: _Target) -> int:
     return max(1, int(min(target.row_group_bytes, target.part_bytes / GROUPS, room)))
 
 
-def _rows_of_part(group: pa.Table, ratio: float, target: _Target, more: bool) -> int:
-    """Return how many rows the part that begins with a row group will have, about."""
+def _rows_of_part(group: pa.Table, size: int, ratio: float, target: _Target, more: bool) -> int:
+    """Return how many rows the part that begins with a row group of a size will have, about."""
     count: int = group.num_rows
     if not more:
         return count
-    return max(count, round(target.part_bytes / ratio * count / max(plain_bytes(group), 1)))
+    return max(count, round(target.part_bytes / ratio * count / max(size, 1)))
 
 
 def _run_summaries(refs: Sequence[PartRef]) -> tuple[RunSummary, ...]:

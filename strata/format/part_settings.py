@@ -42,6 +42,8 @@ WRITER: Final[Mapping[str, Any]] = {
 def sample_of(table: pa.Table) -> pa.Table:
     """Return some blocks of rows from all over a table, as one chunk."""
     step = max(table.num_rows // SAMPLE_BLOCKS, SAMPLE_ROWS)
+    if table.num_rows <= SAMPLE_ROWS:
+        return table.combine_chunks()
     blocks = [table.slice(start, SAMPLE_ROWS) for start in range(0, table.num_rows, step)]
     return pa.concat_tables([table.schema.empty_table(), *blocks]).combine_chunks()
 
@@ -72,8 +74,8 @@ def writer_settings(sample: pa.Table, rows: int, layout: str) -> dict[str, Any]:
 
 
 def _repeats(values: pa.Array, rows: int) -> bool:
-    if pa.types.is_boolean(values.type):
-        return False
+    if pa.types.is_boolean(values.type) or (len(values) <= 2 and not values.null_count):
+        return False  # so few are not looked at: they may be huge
     text = pa.types.is_string(values.type) or pa.types.is_binary(values.type)
     long = rows >= MANY_BLOCKS * SAMPLE_ROWS
     share = TEXT_SHARE if text and long else DICTIONARY_SHARE

@@ -23,12 +23,14 @@ import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
 from strata.format.nested import is_listed, items
+from strata.format.physical import valid_mask
 
 VALUE_TAG: Final = b"\x01"
 NULL_TAG: Final = b"\x02"
 ESCAPED_ZERO: Final = b"\x00\xff"
 END: Final = b"\x00\x01"
 LIST_END: Final = b"\x00"
+MOST_BYTES: Final = 2**31 - 1  # offsets of Arrow's binary arrays end there
 
 
 def sortable_bytes(array: pa.Array) -> pa.BinaryArray:
@@ -37,6 +39,10 @@ def sortable_bytes(array: pa.Array) -> pa.BinaryArray:
     Shape: no nulls come out.
     Raises: InvalidRequest for a type that has no order.
     """
+    if pa.types.is_list(array.type) and _is_number(array.type.value_type):
+        found = _number_lists(array)
+        if found is not None:
+            return found
     body = _body(array)
     tagged = pc.binary_join_element_wise(pa.scalar(VALUE_TAG), body, b"")
     if not array.null_count:
@@ -77,7 +83,7 @@ def _body(a: pa.Array) -> pa.BinaryArray:
         return _text(a.cast(pa.binary()))
     if pa.types.is_large_binary(kind) or pa.types.is_binary(kind):
         return _text(a.cast(pa.binary()))
-    return _number(plain(a))
+    return _number(a)
 
 
 def _list(a: pa.Array) -> pa.BinaryArray:
@@ -91,31 +97,79 @@ def _list(a: pa.Array) -> pa.BinaryArray:
     return pc.binary_join_element_wise(joined, pa.scalar(LIST_END), b"")
 
 
+def _number_lists(a: pa.Array) -> pa.BinaryArray | None:
+    """Return lists of numbers as sortable bytes, in one pass; None where they are too many bytes.
+
+    Twin: `_list`.
+    """
+    from strata.kernels.merge_lists import list_bytes  # loads the compiler
+
+    lengths, inner = items(a)
+    encoded = _number_bytes(inner)
+    listed, known = valid_mask(a), valid_mask(inner)
+    room = 2 * len(a) + len(inner) + encoded.size
+    if room > MOST_BYTES:
+        return None
+    ends, data = np.zeros(len(a) + 1, np.int32), np.empty(room, np.uint8)
+    all_true = np.ones(0, np.bool_)
+    size = list_bytes(
+        lengths, all_true if listed is None else listed, encoded.reshape(-1), encoded.shape[1],
+        all_true if known is None else known, ends, data,
+    )  # fmt: skip
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(data[:size])]
+    return pa.Array.from_buffers(pa.binary(), len(a), buffers)
+
+
 def _text(a: pa.BinaryArray) -> pa.BinaryArray:
     escaped = pc.replace_substring(a, pattern=b"\x00", replacement=ESCAPED_ZERO)
     return pc.binary_join_element_wise(escaped, pa.scalar(END), b"")
 
 
+def _is_number(kind: pa.DataType) -> bool:
+    """Return whether a type is of those that `_number_bytes` takes."""
+    return bool(
+        pa.types.is_boolean(kind)
+        or pa.types.is_decimal128(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_date32(kind)
+        or pa.types.is_timestamp(kind)
+    )
+
+
 def _number(a: pa.Array) -> pa.BinaryArray:
+    """Return fixed-width values as bytes that sort like the numbers."""
+    return _binary(_number_bytes(a))
+
+
+def _number_bytes(a: pa.Array) -> npt.NDArray[np.uint8]:
     """Return fixed-width values big-endian, the sign turned so that bytes sort like numbers."""
+    a = plain(a)
     kind = a.type
     if pa.types.is_boolean(kind):
-        values = a.cast(pa.uint8()).fill_null(0).to_numpy()
+        values = _known(a.cast(pa.uint8()), 0).to_numpy()
     elif pa.types.is_decimal128(kind):
-        return _binary(_decimal_bytes(a.fill_null(0)))
+        return _decimal_bytes(_known(a, 0))
     elif pa.types.is_floating(kind):
-        values = _float_words(a.fill_null(0.0).to_numpy())
+        values = _float_words(_known(a, 0.0).to_numpy())
     elif pa.types.is_signed_integer(kind):
-        signed = a.fill_null(0).to_numpy()
+        signed = _known(a, 0).to_numpy()
         unsigned = np.dtype(f"u{signed.dtype.itemsize}")
         top = unsigned.type(1 << (8 * signed.dtype.itemsize - 1))
         values = signed.view(unsigned) ^ top
     elif pa.types.is_unsigned_integer(kind):
-        values = a.fill_null(0).to_numpy()
+        values = _known(a, 0).to_numpy()
     else:
         raise InvalidRequest("this type has no order of bytes yet", type=str(kind))
     big_endian = values.astype(values.dtype.newbyteorder(">"))
-    return _binary(big_endian.view(np.uint8).reshape(len(a), values.dtype.itemsize))
+    width = values.dtype.itemsize
+    rows: npt.NDArray[np.uint8] = big_endian.view(np.uint8).reshape(len(a), width)
+    return rows
+
+
+def _known(a: pa.Array, value: float) -> pa.Array:
+    """Return an array with `value` for null; Arrow's `fill_null` costs something without any."""
+    return a.fill_null(value) if a.null_count else a
 
 
 def _float_words(floats: npt.NDArray[Any]) -> npt.NDArray[Any]:

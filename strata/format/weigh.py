@@ -4,6 +4,8 @@
 happens to begin, and what lies under nulls, so that equal rows could be cut differently.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -27,16 +29,49 @@ def fitting(rows: pa.Table, limit_bytes: int) -> int:
     Shape: a multiple of BLOCK_ROWS, unless all rows fit, or fewer only.
     Cost: looks at blocks of rows; at each row only of the first block, where that is too big.
     """
-    count: int = rows.num_rows
+    return fitting_of(rows.num_rows, partial(_first_sizes, rows), limit_bytes)
+
+
+def fitting_of(count: int, sizes: Callable[[Ints], Ints], limit_bytes: int) -> int:
+    """Return how many of `count` rows fit; `sizes` gives the bytes of the first `ends[i]` rows.
+
+    Shape: as `fitting`.
+    """
     if not count:
         return 0
     ends = np.r_[np.arange(BLOCK_ROWS, count, BLOCK_ROWS), count]
-    whole = int(np.searchsorted(plain_sizes(rows, ends), limit_bytes, "right"))
+    whole = int(np.searchsorted(sizes(ends), limit_bytes, "right"))
     if whole:
         return int(ends[whole - 1])
-    first = rows.slice(0, BLOCK_ROWS)
-    sizes = plain_sizes(first, np.arange(1, first.num_rows + 1))
-    return max(1, int(np.searchsorted(sizes, limit_bytes, "right")))
+    rows = sizes(np.arange(1, min(BLOCK_ROWS, count) + 1))
+    return max(1, int(np.searchsorted(rows, limit_bytes, "right")))
+
+
+def running_bits(rows: pa.Table) -> Ints:
+    """Return how many bits the first 0, 1, 2, ... rows take.
+
+    Differences of these are what any rows in between take: their `plain_bytes`, times eight.
+    """
+    every = np.arange(rows.num_rows + 1)
+    total, fixed = np.zeros(len(every), np.int64), 0
+    for column in rows.columns:
+        kind = column.type
+        if _is_text(kind) and column.num_chunks == 1:
+            fixed += 33
+            total += 8 * _text_ends(column.chunk(0))
+        elif _is_text(kind) or is_listed(kind) or pa.types.is_struct(kind):
+            start = 0
+            for chunk in column.chunks:
+                total += _bits(chunk, np.clip(every - start, 0, len(chunk)))
+                start += len(chunk)
+        else:
+            fixed += 1 + int(kind.bit_width)
+    total += fixed * every
+    return total
+
+
+def _first_sizes(rows: pa.Table, ends: Ints) -> Ints:
+    return plain_sizes(rows.slice(0, int(ends[-1])), ends)
 
 
 def plain_sizes(rows: pa.Table, ends: Ints) -> Ints:
@@ -61,9 +96,13 @@ def _bits(array: pa.Array, ends: Ints) -> Ints:
     if is_listed(kind):
         lengths, inner = items(array)
         return 33 * ends + _bits(inner, np.r_[0, np.cumsum(lengths)][ends])
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+    if _is_text(kind):
         return 33 * ends + 8 * _text_ends(array)[ends]
     return ends * (1 + int(kind.bit_width))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
 def _text_ends(array: pa.Array) -> Ints:

@@ -11,6 +11,7 @@ from typing import Final
 # called by name: who uses kernels stands above them.
 WARM: Final = (
     "strata.format.rowcodec_warm:warm",
+    "strata.stats.flat:warm",
     "strata.stats.json_scan:warm",
     "strata.updates.warm:warm",
 )

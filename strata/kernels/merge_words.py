@@ -256,6 +256,23 @@ def text_words(
 
 
 @lean
+def pack(
+    words: Words, values: Words, valid: Bools, low: np.uint64, down: np.uint64, up: np.uint64
+) -> None:
+    """Put how far each value lies above `low`, without its `down` lowest bits, at bit `up`.
+
+    Nothing for invalid ones; where `valid` is empty, all are valid.
+    """
+    if len(valid):
+        for i in range(len(words)):
+            if valid[i]:
+                words[i] |= ((values[i] - low) >> down) << up
+    else:
+        for i in range(len(words)):
+            words[i] |= ((values[i] - low) >> down) << up
+
+
+@lean
 def add_up(diffs: Ints, order: Ints, equal: Bools, rows: Ints, sums: Ints) -> int:
     """Write the first row of each group and the sum of its diffs, unless it is zero.
 

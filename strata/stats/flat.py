@@ -8,9 +8,11 @@ maps it says how long they are; `nested` looks inside.
 
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.format.physical import offsets, valid_mask
 from strata.model.types import ColumnType
 from strata.stats.bounds import S, cut_high, cut_low
 from strata.stats.wire import scalar_type
@@ -69,6 +71,11 @@ def _without_nans(values: Values) -> tuple[Values, int]:
 def min_max(values: Values) -> tuple[pa.Scalar | None, pa.Scalar | None]:
     """Return the least and the greatest value; None where there is none."""
     kind = values.type
+    if _is_cut(kind) and len(values):
+        if isinstance(values, pa.Array):
+            return _text_min_max(values)
+        if values.num_chunks == 1:
+            return _text_min_max(values.chunk(0))
     if pa.types.is_duration(kind):  # Arrow orders them only as the numbers that they are
         values = values.cast(pa.int64())
     both = pc.min_max(values)
@@ -76,6 +83,25 @@ def min_max(values: Values) -> tuple[pa.Scalar | None, pa.Scalar | None]:
     if not (low.is_valid and high.is_valid):
         return None, None
     return (low, high) if low.type == kind else (low.cast(kind), high.cast(kind))
+
+
+def _text_min_max(values: pa.Array) -> tuple[pa.Scalar | None, pa.Scalar | None]:
+    """Return the least and the greatest text, by UTF-8 byte; Arrow's own takes three times as long.
+
+    Twin: `pc.min_max`.
+    """
+    from strata.kernels.text_bounds import extremes  # loads the compiler
+
+    valid = valid_mask(values)
+    data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
+    known = np.ones(0, np.bool_) if valid is None else valid
+    low, high = extremes(offsets(values), data, known)
+    return (None, None) if low < 0 else (values[int(low)], values[int(high)])
+
+
+def warm() -> None:
+    """Use the kernel once, so that it is compiled and kept."""
+    min_max(pa.array(["a long text", None, "a long test"]))
 
 
 def _lengths(values: Values) -> tuple[pa.Scalar, pa.Scalar]:
@@ -89,8 +115,17 @@ def _bounds(low: pa.Scalar | None, high: pa.Scalar | None) -> dict[str, Any]:
     if pa.types.is_floating(low.type):
         low, high = low.as_py() + 0.0, high.as_py() + 0.0  # -0.0 becomes 0.0; they are equal
     elif _is_cut(low.type):
-        return _cut(low.as_py(), high.as_py())
+        return _cut(_beginning(low), _beginning(high))
     return {"low": low, "high": high, "low_exact": True, "high_exact": True}
+
+
+def _beginning(end: pa.Scalar) -> Any:
+    """Return a text, or of a long one enough to tell how it is cut: huge ones are not copied."""
+    raw = end.as_buffer()
+    if raw.size <= 2 * COLLECT_BYTES:
+        return end.as_py()
+    first = raw.slice(0, 2 * COLLECT_BYTES).to_pybytes()
+    return first.decode(errors="ignore") if pa.types.is_string(end.type) else first
 
 
 def _is_cut(kind: pa.DataType) -> bool:

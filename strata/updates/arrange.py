@@ -21,7 +21,13 @@ import pyarrow.compute as pc
 from strata.format.physical import numbers, offsets, valid_mask
 from strata.format.sortable import flat_columns, sortable_bytes
 from strata.kernels.arrays import Bytes, Int
-from strata.kernels.merge_words import common_prefix, sort_texts, sort_words, text_words
+from strata.kernels.merge_words import (
+    common_prefix,
+    pack,
+    sort_texts,
+    sort_words,
+    text_words,
+)
 from strata.updates.order import Ints, Mask
 
 Words = npt.NDArray[np.uint64]
@@ -48,7 +54,7 @@ def arrange(columns: Sequence[pa.Array]) -> tuple[Ints, Mask]:
     while waiting and (tied is None or len(tied)):
         mine = order if tied is None else order[tied]
         same = equal if tied is None else equal[tied]
-        _step(waiting, mine, same)
+        _step(waiting, mine, same, first=tied is None)
         if tied is None:
             tied = np.flatnonzero(_in_groups(same))
         else:
@@ -80,10 +86,8 @@ class _Word:
             return False
         if kept:
             self.room -= kept
-            above = (values - low) >> np.uint64(spread - kept)
-            if valid is not None:
-                above = np.where(valid, above, np.uint64(0))
-            self.words |= above << np.uint64(self.room)
+            mask = np.ones(0, np.bool_) if valid is None else valid
+            pack(self.words, values, mask, low, np.uint64(spread - kept), np.uint64(self.room))
         return kept == spread
 
 
@@ -100,19 +104,22 @@ class _Column:
         self.skip: Int | None = None  # bytes that the texts of each group share
         self._texts: tuple[Ints, Bytes] | None = None
 
-    def push(self, word: _Word, rows: Ints) -> bool:
-        """Append what fits to a word; return whether nothing of the column is left to compare."""
+    def push(self, word: _Word, rows: Ints, *, first: bool) -> bool:
+        """Append what fits to a word; return whether nothing of the column is left to compare.
+
+        `first`: `rows` are all that there are, as they come.
+        """
         places = rows if self.numbers is None else self.numbers[rows]
         valid = valid_mask(self.array)
         if valid is not None:
-            valid = valid[places]
+            valid = valid if first else valid[places]
             if not self.done:
                 if not word.push((~valid).astype(np.uint64)):
                     return False
                 self.done = 1
         if self.is_text:
             return self._push_text(word, places, valid)
-        found = _words(self.array, places)
+        found = _words(self.array, None if first else places)
         for values in found[self.done - (valid is not None) :]:
             if not word.push(values, valid):
                 return False
@@ -168,13 +175,16 @@ def _in_groups(equal: Mask) -> Mask:
     return tied
 
 
-def _step(waiting: deque[_Column], rows: Ints, equal: Mask) -> None:
-    """Sort `rows` within their groups by the next word or text, and drop what is compared."""
+def _step(waiting: deque[_Column], rows: Ints, equal: Mask, *, first: bool) -> None:
+    """Sort `rows` within their groups by the next word or text, and drop what is compared.
+
+    `first`: `rows` are all that there are, as they come.
+    """
     word = _Word(len(rows))
     while waiting and word.room:
         if pa.types.is_nested(waiting[0].array.type):
             waiting.extendleft(reversed(waiting.popleft().flattened(rows)))
-        elif not waiting[0].push(word, rows):
+        elif not waiting[0].push(word, rows, first=first and waiting[0].numbers is None):
             break
         else:
             waiting.popleft()
@@ -198,22 +208,26 @@ def _is_word(kind: pa.DataType) -> bool:
     )
 
 
-def _words(array: pa.Array, places: Ints) -> list[Words]:
-    """Return numbers as words that, one after the other, sort like them; of nulls anything."""
+def _words(array: pa.Array, places: Ints | None) -> list[Words]:
+    """Return numbers as words that, one after the other, sort like them; of nulls anything.
+
+    `places` says of which values, None of all.
+    """
     kind = array.type
     if pa.types.is_boolean(kind):
-        return [array.take(pa.array(places)).cast(pa.uint8()).fill_null(0).to_numpy()
-                .astype(np.uint64)]  # fmt: skip
+        some = array if places is None else array.take(pa.array(places))
+        return [some.cast(pa.uint8()).fill_null(0).to_numpy().astype(np.uint64)]
+    at = slice(None) if places is None else places
     if pa.types.is_decimal128(kind):
         pairs = np.frombuffer(array.buffers()[1], np.uint64).reshape(-1, 2)
-        pairs = pairs[array.offset : array.offset + len(array)][places]
-        return [pairs[:, 1] ^ SIGN, pairs[:, 0]]
+        pairs = pairs[array.offset : array.offset + len(array)][at]
+        return [pairs[:, 1] ^ SIGN, np.ascontiguousarray(pairs[:, 0])]
     width = kind.bit_width // 8
     if pa.types.is_floating(kind):
-        return [_float_words(numbers(array, np.dtype(f"<f{width}"))[places])]
+        return [_float_words(numbers(array, np.dtype(f"<f{width}"))[at])]
     if pa.types.is_unsigned_integer(kind):
-        return [numbers(array, np.dtype(f"<u{width}"))[places].astype(np.uint64)]
-    whole = numbers(array, np.dtype(f"<i{width}"))[places].astype(np.int64)
+        return [numbers(array, np.dtype(f"<u{width}"))[at].astype(np.uint64)]
+    whole = numbers(array, np.dtype(f"<i{width}"))[at].astype(np.int64)
     return [whole.view(np.uint64) ^ SIGN]
 
 
@@ -234,8 +248,9 @@ def _texts(array: pa.Array) -> tuple[Ints, Bytes]:
         array = array.cast(pa.binary())
     elif not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
         array = sortable_bytes(array)  # of another type that has an order
-    if array.null_count:
+    valid, ends = valid_mask(array), offsets(array)
+    if valid is not None and np.diff(ends)[~valid].any():  # something lies under a null
         array = pc.fill_null(array, "" if pa.types.is_string(array.type) else b"")
-    ends = offsets(array)
+        ends = offsets(array)
     data = array.buffers()[2] if len(array) else None
     return ends, np.frombuffer(data or b"", np.uint8)

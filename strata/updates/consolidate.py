@@ -46,7 +46,7 @@ def consolidate(table: pa.Table, relation: Relation, equal: Mask | None = None) 
     starts = np.flatnonzero(np.r_[True, ~equal])
     if len(starts) == table.num_rows:
         return table if diffs.all() else table.filter(pa.array(diffs != 0))
-    sums = _sums(diffs, starts)
+    sums = sums_of(diffs, starts)
     keep = sums != 0
     rows = table.take(pa.array(starts[keep]))
     index = table.schema.get_field_index(D)
@@ -66,7 +66,7 @@ def consolidate_arranged(table: pa.Table, order: Ints, equal: Mask) -> pa.Table:
     made = add_up(diffs, order, equal, rows, sums)
     if made < 0:  # some sum left int64, perhaps only on its way
         starts = np.flatnonzero(~equal)
-        found = _sums(diffs[order], starts)
+        found = sums_of(diffs[order], starts)
         rows, sums = order[starts][found != 0], found[found != 0]
         made = len(rows)
     rows, sums = rows[:made], sums[:made]
@@ -76,7 +76,7 @@ def consolidate_arranged(table: pa.Table, order: Ints, equal: Mask) -> pa.Table:
     return table.set_column(index, table.schema.field(D), pa.array(sums))
 
 
-def _sums(diffs: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def sums_of(diffs: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the sum of each group that begins at `starts`, exactly."""
     longest = int(np.diff(starts, append=len(diffs)).max())
     largest = max(int(diffs.max()), -int(diffs.min()))

@@ -28,6 +28,7 @@ from strata.errors import Corrupt
 from strata.format.columns import updates_schema
 from strata.model.schema import Relation
 from strata.updates.consolidate import advance, consolidate_arranged
+from strata.updates.huge import are_huge, consolidate_rows
 from strata.updates.order import Ints, one_chunk, sort_names
 from strata.updates.row import Row, row_at, rows_until
 
@@ -165,6 +166,11 @@ def consolidate_sorted(
     firsts = [row_at(table, 0, names) for table in tables]
     lasts = [row_at(table, table.num_rows - 1, names) for table in tables]
     numbers = sorted(range(len(tables)), key=firsts.__getitem__)
+    if are_huge(tables):
+        rows = consolidate_rows([tables[number] for number in numbers], relation, floor, cut)
+        if rows is None:
+            raise _disorder(relation)
+        return rows
     disjoint = all(lasts[a] <= firsts[b] for a, b in pairwise(numbers))
     joined = pa.concat_tables([tables[number] for number in numbers]).combine_chunks()
     order, equal = arrange([one_chunk(joined.column(name)) for name in names])

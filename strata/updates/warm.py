@@ -16,6 +16,7 @@ def warm() -> None:
     text = pa.array(["x" * 64, "x" * 40 + "y" * 24, "x" * 64])
     tail = pa.array(["", "y" * 50, "x" * 50])
     arrange([number, text, tail, pa.array([True, None, False])])
+    arrange([pa.array([[1], [None], None])])
     order, equal = arrange([number])
     rows = pa.table({"1": pa.array(["text", None, ""]), D: number})
     consolidate_arranged(rows, order, equal)

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.format.weigh import BLOCK_ROWS, fitting, plain_bytes, plain_sizes
+from strata.format.weigh import BLOCK_ROWS, fitting, plain_bytes, plain_sizes, running_bits
 from tests.updates import relations, split, updates
 
 
@@ -41,6 +41,7 @@ def test_first_rows_weigh_what_their_values_do(data: st.DataObject) -> None:
     found = plain_sizes(chunked, np.arange(table.num_rows + 1))
 
     assert found.tolist() == (totals // 8).tolist()
+    assert running_bits(chunked).tolist() == totals.tolist()
     limit = data.draw(st.integers(0, int(totals[-1]) // 8 + 1))
     fits = max([n for n, total in enumerate(totals) if total // 8 <= limit])
     wanted = max(fits, 1) if table.num_rows else 0

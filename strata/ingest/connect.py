@@ -109,7 +109,7 @@ def _variable_decimal(value: Any) -> Any:
     return _decimal(value["value"], int(value["scale"])) if isinstance(value, dict) else value
 
 
-def _whole(value: Any) -> int | None:
+def whole(value: Any) -> int | None:
     """Return an integer; None for what is none."""
     if type(value) is int:
         return value
@@ -117,13 +117,13 @@ def _whole(value: Any) -> int | None:
 
 
 def _days(value: Any) -> Any:
-    days = _whole(value)
+    days = whole(value)
     return value if days is None else (DAY_ZERO + timedelta(days=days)).isoformat()
 
 
 def _moment(unit: int, divide: int = 1) -> Convert:
     def convert(value: Any) -> Any:
-        count = _whole(value)
+        count = whole(value)
         if count is None:
             return value
         return (EPOCH + timedelta(microseconds=count * unit // divide)).isoformat()
@@ -133,7 +133,7 @@ def _moment(unit: int, divide: int = 1) -> Convert:
 
 def _time(unit: int, divide: int = 1) -> Convert:
     def convert(value: Any) -> Any:
-        count = _whole(value)
+        count = whole(value)
         if count is None:
             return value
         return (EPOCH + timedelta(microseconds=count * unit // divide)).time().isoformat()

@@ -8,7 +8,9 @@ of those at the furthest position itself, the shard tells which are in.
 
 Rows of a snapshot share the position at which the table was read, the name of the snapshot. With
 another one an *epoch* begins: the table is what that snapshot and the stream behind it say, and
-positions count anew (the database may have been restored).
+positions count anew (the database may have been restored). Changes that stand in the log before a
+snapshot and are delivered behind it (a new snapshot, an old slot) may be in it: they are applied
+whatever is there, and since all of them come, the last of them leaves what the snapshot had.
 """
 
 from collections.abc import Iterable
@@ -78,6 +80,7 @@ class Course:
     stale: tuple[bool, ...] = ()  # of a snapshot that a newer one has replaced
     commits: tuple[int, ...] = ()  # the furthest position before the leg
     lsns: tuple[int, ...] = ()
+    snapshots: tuple[int, ...] = ()  # that the leg follows
     times: tuple[int, ...] = ()  # the latest time before the leg
     epochs: tuple[int, ...] = ()  # places where one begins
     emptied: tuple[tuple[int, int], ...] = ()  # place and time at which a snapshot replaces all
@@ -128,7 +131,8 @@ def follow(before: Progress, legs: Iterable[Leg], *, policy: str, empty: bool) -
     Raises: InvalidRequest for another snapshot where that is declared to be refused.
     """
     now, stale, latest = before, False, 0
-    starts, stales, commits, lsns, times, epochs, emptied = [], [], [], [], [], [], []
+    starts, stales, commits, lsns, snapshots = [], [], [], [], []
+    times, epochs, emptied = [], [], []
     for leg in legs:
         if leg.snapshot:
             stale = leg.snapshot in now.older
@@ -145,14 +149,15 @@ def follow(before: Progress, legs: Iterable[Leg], *, policy: str, empty: bool) -
         stales.append(stale)
         commits.append(now.commit)
         lsns.append(now.lsn)
+        snapshots.append(now.snapshot)
         times.append(latest)
         if not stale:
             commit, lsn = max((now.commit, now.lsn), (leg.commit, leg.lsn))
             now = replace(now, commit=commit, lsn=lsn, whole=now.whole or leg.whole)
             latest, empty = max(latest, leg.latest), False
     return Course(
-        tuple(starts), tuple(stales), tuple(commits), tuple(lsns), tuple(times), tuple(epochs),
-        tuple(emptied), now if starts else None,
+        tuple(starts), tuple(stales), tuple(commits), tuple(lsns), tuple(snapshots),
+        tuple(times), tuple(epochs), tuple(emptied), now if starts else None,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from orjson import loads
 
 from strata.ingest.cast import from_objects
 from strata.ingest.change import DELETE, INSERT, TRUNCATE, UPDATE, UPSERT
-from strata.ingest.connect import plain_values
+from strata.ingest.connect import plain_values, whole
 from strata.ingest.files import SourceFile
 from strata.ingest.objects import Objects, read_array, read_lines
 from strata.ingest.position import UNKNOWN, Places
@@ -128,11 +128,12 @@ def _places(events: Sequence[Event]) -> Places | None:
 
 def _place(origin: Any, op: str) -> tuple[int, int, int, bool] | None:
     """Return where a PostgreSQL change stands in the log; None: it does not say."""
-    if not isinstance(origin, dict) or type(origin.get("lsn")) is not int:
+    lsn = whole(origin.get("lsn")) if isinstance(origin, dict) else None
+    if lsn is None:
         return None
     if origin.get("connector", "postgresql") != "postgresql":
         return None
-    lsn, mark = origin["lsn"], str(origin.get("snapshot", "false"))
+    mark = str(origin.get("snapshot", "false"))
     if op == "r" and mark not in ("false", "incremental"):
         return 0, 0, lsn, mark.startswith("last")
     try:
@@ -144,7 +145,7 @@ def _place(origin: Any, op: str) -> tuple[int, int, int, bool] | None:
 
 def _is_placeholder(value: object) -> bool:
     if isinstance(value, list) and len(value) == len(NUMBERS):
-        return value == NUMBERS
+        return [whole(item) for item in value] == NUMBERS
     first = value[0] if isinstance(value, list) and len(value) == 1 else value
     return isinstance(first, str) and first in PLACEHOLDERS
 

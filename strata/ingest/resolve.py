@@ -80,7 +80,7 @@ def resolve(
     course = course or Course()
     stream = _stream(changes, old, relation, truncations, course)
     repeated = stream.repeated(course)
-    stream = stream.only(~repeated)
+    stream = stream.only(~repeated).softened(course)
     kept = _Kept.of(stream, np.ones(len(stream.op), bool))
     wrong = kept.contradictions(skipping=leave_out)
     if leave_out and wrong.any():
@@ -110,6 +110,17 @@ class _Stream:
             self.rows, self.order[mask], self.group[mask], self.op[mask], self.time[mask],
             self.at[mask], self.commit[mask], self.lsn[mask],
         )  # fmt: skip
+
+    def softened(self, course: Course) -> "_Stream":
+        """Let what may be in a snapshot already be applied whatever is there."""
+        known = (self.op != OLD) & (self.lsn > 0)
+        if not known.any() or not course.starts:
+            return self
+        snapshot = np.array(course.snapshots, np.int64)[course.legs_of(self.at)]
+        soft = known & (self.commit < snapshot) & (self.lsn < snapshot)
+        op = np.where(soft & np.isin(self.op, (INSERT, UPDATE)), UPSERT, self.op)
+        op = np.where(soft & (self.op == DELETE), REMOVE, op).astype(np.uint8)
+        return replace(self, op=op)
 
     def repeated(self, course: Course) -> Mask:
         """Return which changes were delivered before."""

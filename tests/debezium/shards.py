@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import orjson
 
 from strata.ingest.engine import ingest
@@ -106,7 +107,8 @@ def plain(value: Any, kind: ColumnType) -> Any:
     if kind.kind is Kind.NUMERIC:
         return number(value["text"] if isinstance(value, dict) else str(value))
     if kind.kind in (Kind.FLOAT32, Kind.FLOAT64):
-        return str(value) if not math.isfinite(value) else value
+        exact = float(str(np.float32(value))) if kind.kind is Kind.FLOAT32 else value
+        return exact if math.isfinite(exact) else str(exact)
     if kind.kind in (Kind.ARRAY, Kind.LIST):
         return value["vals"] if isinstance(value, dict) else value
     if kind.kind is Kind.JSONB:

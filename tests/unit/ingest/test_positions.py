@@ -20,6 +20,7 @@ def message(op: str, key: int, name: str, at: tuple[int, int], t: int = 1) -> Me
     """Return a change: `at` is where the commit before it ended, and its own place in the log."""
     row = {"id": key, "name": name, "big": None}
     origin = {"connector": "postgresql", "ts_ms": t, "lsn": at[1], "snapshot": "false"}
+    origin["ts_ns"] = 1795294374630786000 + t  # so long that the line's numbers are read as text
     origin["sequence"] = f'["{at[0]}","{at[1]}"]' if at[0] else f'[null,"{at[1]}"]'
     sides = {"before": row, "after": None} if op == "d" else {"before": None, "after": row}
     if op == "t":

@@ -1,0 +1,152 @@
+"""What a driver holds for many parts: `python -m benchmarks.driver_memory [PARTS] [--cap MIB]`.
+
+The shard of `benchmarks.metadata`: a million parts, none of which exists. Each thing that a
+driver does before and around its tasks runs in a process of its own, whose data may not grow
+beyond the cap (`RLIMIT_DATA`; tasks are not run): plan a read with a filter and without, plan
+and cut a merge of everything, choose the parts of a validation, plan a sweep. Peak is of resident
+memory, imports included. An operation that does not fit is told, and the exit code is 1.
+"""
+
+import argparse
+import multiprocessing
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from benchmarks.metadata import SHARD, build
+from benchmarks.prune import NOW_US, filters
+from strata.compact.plan import plan as plan_compaction
+from strata.compact.run import manifests_of
+from strata.expr.filter import Filter
+from strata.gc import plan as plan_sweep
+from strata.machine import Machine
+from strata.model.settings import CompactSettings, Settings, StoreSettings
+from strata.plan import plan_read
+from strata.rewrite import tasks
+from strata.store.open import Stores, open_stores
+
+CAP_MIB: Final = 2048  # a driver's memory by default: spark.driver_memory_mib
+OPERATIONS: Final[dict[str, Callable[[Stores], object]]] = {}
+
+
+def operation(name: str) -> Callable[[Callable[[Stores], object]], Callable[[Stores], object]]:
+    """Register what a driver does."""
+
+    def register(work: Callable[[Stores], object]) -> Callable[[Stores], object]:
+        OPERATIONS[name] = work
+        return work
+
+    return register
+
+
+@operation("load the state alone")
+def state_alone(stores: Stores) -> object:
+    """Return the state."""
+    return Machine(stores).load(SHARD)
+
+
+@operation("plan a read, filter")
+def plan_filtered(stores: Stores) -> object:
+    """Return a plan that skips."""
+    filter = Filter(filters()["three leaves"], "", NOW_US, NOW_US)
+    return plan_read(stores, Machine(stores).load(SHARD), filter=filter, mode="on")
+
+
+@operation("plan a read, all")
+def plan_all(stores: Stores) -> object:
+    """Return a plan of everything."""
+    return plan_read(stores, Machine(stores).load(SHARD))
+
+
+@operation("plan and cut a full merge")
+def cut(stores: Stores) -> object:
+    """Return the tasks of a merge of everything."""
+    state = Machine(stores).load(SHARD)
+    settings = CompactSettings()
+    found: list[object] = []
+    for request in plan_compaction(state, settings, full=True).requests:
+        manifests = manifests_of(stores, state, request)
+        found += tasks(state, request, manifests, stores.settings, settings.memory_bytes)
+    return found
+
+
+@operation("validate, 1 % of the parts")
+def choose(stores: Stores) -> object:
+    """Return the parts whose format a validation checks, after a look at all manifests."""
+    from strata.audit import format as checks
+    from strata.audit.batches import look
+
+    state = Machine(stores).load(SHARD)
+    looked = look(stores, state)
+    found = checks._tasks(stores, state, looked, "run")
+    return [task for task in found if checks._sampled(task, 1)]
+
+
+@operation("plan a sweep")
+def sweep(stores: Stores) -> object:
+    """Return what a sweep would delete."""
+    return plan_sweep(stores, SHARD, Settings())
+
+
+def capped(name: str, store: StoreSettings, cap: int, pipe: Any) -> None:
+    """Do one operation under the cap; send CPU seconds and peak memory, or what went wrong."""
+    resource.setrlimit(resource.RLIMIT_DATA, (cap, cap))
+    began = time.process_time()
+    try:
+        OPERATIONS[name](open_stores(store))
+    except MemoryError as error:
+        pipe.send((None, None, type(error).__name__))
+        return
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    pipe.send((time.process_time() - began, peak, ""))
+
+
+def measure(name: str, store: StoreSettings, cap: int) -> tuple[float | None, int | None, str]:
+    """Return CPU seconds, peak bytes and an error of one operation."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=capped, args=(name, store, cap, there))
+    process.start()
+    there.close()
+    try:
+        found: tuple[float | None, int | None, str] = here.recv()
+    except EOFError:
+        found = (None, None, "killed")
+    process.join()
+    return found
+
+
+def main() -> int:
+    """Print a line for each operation; return 1 if one did not fit."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("parts", type=int, nargs="?", default=1_000_000)
+    parser.add_argument("--cap", type=int, default=CAP_MIB, help="MiB of data of a process")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="strata-driver-") as folder:
+        store = StoreSettings(f"file://{folder}/blob", f"sqlite:///{folder}/consensus.db")
+        context = multiprocessing.get_context("spawn")
+        builder = context.Process(target=partial(_build, store, asked.parts))
+        builder.start()
+        builder.join()
+        print(f"{asked.parts:,} parts, data of a process at most {asked.cap} MiB")
+        wrong = builder.exitcode or 0
+        for name in OPERATIONS:
+            seconds, peak, error = measure(name, store, asked.cap << 20)
+            if error or seconds is None or peak is None:
+                wrong = 1
+                print(f"{name:28} does not fit: {error}", flush=True)
+            else:
+                print(f"{name:28} {seconds:8.2f} CPU s {peak >> 20:8,} MiB", flush=True)
+    return wrong
+
+
+def _build(store: StoreSettings, parts: int) -> None:
+    build(open_stores(store), parts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,6 +1,6 @@
 """What Airflow itself learns from this folder: one page in its menu, the validation report."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
@@ -11,10 +11,10 @@ class StrataPlugin(AirflowPlugin):
     """The report's pages, the way to them, and the link from a task."""
 
     name = "strata"
-    fastapi_apps: ClassVar[list[Any]] = [
+    fastapi_apps: list[Any] = [  # noqa: RUF012 - as Airflow declares it
         {"app": Site(), "url_prefix": PREFIX, "name": "Strata: validation report"}
     ]
-    external_views: ClassVar[list[Any]] = [
+    external_views: list[Any] = [  # noqa: RUF012 - as Airflow declares it
         {
             "name": "Validation report",
             "href": f"{PREFIX.removeprefix('/')}/index.html",
@@ -23,4 +23,4 @@ class StrataPlugin(AirflowPlugin):
             "url_route": "strata-report",
         }
     ]
-    operator_extra_links: ClassVar[list[Any]] = [ReportLink()]
+    operator_extra_links: list[Any] = [ReportLink()]  # noqa: RUF012 - likewise

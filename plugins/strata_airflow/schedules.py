@@ -9,7 +9,9 @@ import os
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from airflow.sdk import CronPartitionTimetable, DeadlineAlert, DeadlineReference, SyncCallback
+from airflow.sdk import CronPartitionTimetable
+from airflow.sdk.definitions.callback import SyncCallback
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 FIRST_DAY: Final = "STRATA_INGEST_SINCE"
 

@@ -1,4 +1,10 @@
-"""How many commits a second the state takes: `python -m benchmarks.commits [--postgres ADDRESS]`.
+"""How many commits a second the state takes: `python -m benchmarks.commits`.
+
+First what the machine can do: syncs a second of the disk, one after another, and commits a second
+of the consensus store alone, without a state. PostgreSQL is the tests' own server, syncing, if it
+is installed; `--postgres` names another. A rate on a busy machine is no measure; the CPU time of
+the writers is, and how many syncs' time a commit takes.
+
 
 Writers are processes with a machine of their own; a commit is a whole one: load, append, encode,
 compare-and-set, of an empty interval, so that there is nothing to merge. First each writer has a
@@ -25,8 +31,10 @@ from strata.model.settings import StoreSettings
 from strata.model.spec import parse_spec
 from strata.state.state import State
 from strata.state.transitions import Appended, append
+from strata.store.interface import Versioned
 from strata.store.keys import ledger_level
 from strata.store.open import open_stores
+from tests.postgres import MissingError, Server
 
 SPEC = {"columns": [{"name": "id", "type": "int64"}], "key": ["id"]}
 
@@ -97,6 +105,57 @@ def run(store: StoreSettings, writers: int, seconds: float, work: Callable[..., 
     )
 
 
+def setter(store: StoreSettings, number: int, pipe: Connection) -> None:
+    """Set a key of one's own, as large as a state is, for as long as one is told to."""
+    consensus, data, done = open_stores(store).consensus, os.urandom(8_000).hex().encode(), 0
+    consensus.compare_and_set(f"k{number}", None, Versioned(0, data))
+    pipe.send("ready")
+    until, cpu = time.monotonic() + pipe.recv(), time.process_time()
+    while time.monotonic() < until:
+        assert consensus.compare_and_set(f"k{number}", done, Versioned(done + 1, data))
+        done += 1
+        if done % 256 == 0:
+            consensus.truncate(f"k{number}", done - 100)
+    pipe.send((done, time.process_time() - cpu))
+
+
+def alone(store: StoreSettings, writers: int, seconds: float) -> None:
+    """Print what the consensus store does with nothing above it."""
+    context = multiprocessing.get_context("spawn")
+    pipes, processes = [], []
+    for number in range(writers):
+        mine, theirs = context.Pipe()
+        processes.append(context.Process(target=setter, args=(store, number, theirs)))
+        processes[-1].start()
+        pipes.append(mine)
+    for pipe in pipes:
+        pipe.recv()
+    for pipe in pipes:
+        pipe.send(seconds)
+    found = [pipe.recv() for pipe in pipes]
+    for process in processes:
+        process.join()
+    total, cpu = sum(done for done, _ in found), sum(cpu for _, cpu in found)
+    print(
+        f"  {writers:>2} setters of 16 kB, a key each: {total / seconds:>7.0f} a second, "
+        f"{1000 * cpu / max(total, 1):.2f} ms CPU each"
+    )
+
+
+def syncs(folder: str) -> float:
+    """Return how many times a second this disk syncs a log that is written over."""
+    with open(f"{folder}/log", "wb") as file:
+        for _ in range(64):
+            file.write(bytes(20_000))
+        file.flush()
+        os.fsync(file.fileno())
+        began = time.perf_counter()
+        for at in range(200):
+            os.pwrite(file.fileno(), bytes(20_000), 20_000 * (at % 64))
+            os.fdatasync(file.fileno())
+    return 200 / (time.perf_counter() - began)
+
+
 def _check(machine: Machine, names: list[str], tokens: list[list[str]]) -> None:
     """Every token that was acknowledged is in its shard, once, and no other."""
     told: dict[str, Counter[str]] = {}
@@ -111,6 +170,11 @@ def _check(machine: Machine, names: list[str], tokens: list[list[str]]) -> None:
         assert there == expected, f"{name}: lost or doubled"
 
 
+def server() -> str:
+    """Return the address of a server that syncs what it acknowledges. Raises: MissingError."""
+    return Server().address.replace("+psycopg", "")
+
+
 def main() -> None:
     """Print the figures for SQLite and PostgreSQL."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -120,11 +184,13 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         addresses = {"SQLite": f"sqlite:///{folder}/consensus.db"}
-        if options.postgres:
-            addresses["PostgreSQL"] = options.postgres
+        with suppress(MissingError):
+            addresses["PostgreSQL"] = options.postgres or server()
+        print(f"this disk: {syncs(folder):.0f} syncs a second, one after another")
         for name, address in addresses.items():
             sys.stdout.write(f"{name}\n")
             store = StoreSettings(f"file://{folder}/blob-{name}", address)
+            alone(store, 8, options.seconds)
             run(store, 8, options.seconds, own)
             run(store, 16, options.seconds, shared)
 

@@ -18,6 +18,7 @@ from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.plan import plan_read
+from strata.rollout.kill import throw
 from strata.state.catalog import Catalog, Collection, decode_catalog, encode_catalog, set_catalog
 from strata.state.schema import SortBy
 from strata.store.open import Stores
@@ -73,6 +74,8 @@ def test_a_read_of_one_of_a_thousand_touches_two_percent_at_most() -> None:
     assert [f.name for f in before] == NAMES
     for name in NAMES[::250]:
         assert len(read(stores, name)) == 5
+    throw(stores, thrown=True, who="ann", reason="something is wrong")
+    assert planned_collection(stores, state, NAMES[0]).plan.parts_fetched == parts
 
 
 @pytest.mark.parametrize("consolidate", [True, False])

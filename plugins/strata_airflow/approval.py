@@ -42,9 +42,10 @@ def body(shown: Mapping[str, Any]) -> str:
         table(("Gate", "Wanted", "Found", ""), [
             (g["name"], g["wanted"], g["found"], "passed" if g["passed"] else "NOT PASSED")
             for g in shown["gates"]
-        ]),
+        ]) if shown["gates"] else "None: after this step nothing is skipped yet.",
         "**Thinnest strata**",
-        table(("Stratum", "Audited parts"), [(s["name"], s["parts"]) for s in thin]),
+        table(("Stratum", "Audited parts"), [(s["name"], s["parts"]) for s in thin])
+        if thin else "None: nothing was audited yet.",
         f"**What changes:** {CHANGES[asked['to']]}",
         "**The way back:** by itself, in the commit that records a mismatch; by hand"
         f" `strata rollout step-down {shown['shard']} --reason ...`; for all shards at once"

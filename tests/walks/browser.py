@@ -45,6 +45,7 @@ class Walker:
 
     def shot(self, name: str, *, full: bool = False) -> Path:
         """Take a picture of what is to be seen now."""
+        self.page.bring_to_front()  # what is behind another window is not drawn
         self.page.wait_for_timeout(2500)  # for what is drawn after it is there
         file = self.folder / f"{name}.png"
         self.page.screenshot(path=str(file), full_page=full)

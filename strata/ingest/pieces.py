@@ -134,7 +134,7 @@ def _texts(file: SourceFile, format: str, stream: Reading, size: int) -> Iterato
         if cut and len(pending) >= size and not text.waits(pending[:cut]):
             yield text.part(bytes(pending[:cut]), lines_to_cut, more=True)
             del pending[:cut]
-            cut, lines = 0, lines - lines_to_cut
+            cut, lines, lines_to_cut = 0, lines - lines_to_cut, 0
         elif len(pending) - cut > max(size, RECORD_BYTES):
             _refuse(file, "a record is too long", text.units + lines_to_cut + 1, pending[cut:])
     if ends.open():

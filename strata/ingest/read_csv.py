@@ -21,7 +21,7 @@ import pyarrow.csv as pacsv
 from strata.errors import InvalidRequest
 from strata.ingest.cast import Rows, from_text
 from strata.ingest.files import SourceFile, read_text
-from strata.ingest.records import CsvRecords
+from strata.ingest.records import CsvRecords, plain_quotes
 from strata.ingest.rejects import SHOWN, Reject, details
 from strata.ingest.source import WRONG_SHAPE_ROWS, Located, Raw, RawFile, check_columns
 from strata.updates.order import one_chunk
@@ -223,7 +223,7 @@ def _located(data: bytes, records: Sequence[int], total: int, before: int) -> li
     """Return line and text of records counted from 0 after the header; `before`: see `Piece`."""
     if not records:
         return []
-    for find in (line_starts, slow_line_starts):
+    for find in (line_starts, slow_line_starts) if plain_quotes(data) else (slow_line_starts,):
         starts = find(data)
         if len(starts) == total + 1:
             break

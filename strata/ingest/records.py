@@ -75,14 +75,14 @@ class CsvRecords:
         else:
             raw = np.frombuffer(block, np.uint8)
             quotes = np.flatnonzero(raw == QUOTE)
-            plain = self._alternate(raw, quotes)
+            plain = self.alternate(raw, quotes)
             end = self._counted(raw, quotes) if plain else self._walked(block)
         if not self._inside:
             self._closed = self._closed and block[-1] == QUOTE
             self._begins = block[-1] in _FIELD_BEGINS
         return end, block.count(b"\n", 0, end), block.count(b"\n")
 
-    def _alternate(self, raw: npt.NDArray[np.uint8], quotes: npt.NDArray[np.int64]) -> bool:
+    def alternate(self, raw: npt.NDArray[np.uint8], quotes: npt.NDArray[np.int64]) -> bool:
         """Return whether each quote that opens, if they alternate, may do so."""
         opens = quotes[1 if self._inside else 0 :: 2]
         if len(opens) and opens[0] == 0:
@@ -121,6 +121,12 @@ class CsvRecords:
             self._inside, position = True, found.end()
         self._closed = closed_at == len(block)
         return end
+
+
+def plain_quotes(data: bytes) -> bool:
+    """Return whether in CSV that begins with a record each second quote opens a field."""
+    raw = np.frombuffer(data, np.uint8)
+    return CsvRecords().alternate(raw, np.flatnonzero(raw == QUOTE))
 
 
 _STRUCTURAL: Final = np.zeros(256, np.bool_)

@@ -75,7 +75,7 @@ def judge(read: Callable[[], list[RawFile]], kind: str) -> Any:
             object.__setattr__(raw, "whole", False)  # what is judged of whole files is not asked
         return of_rows(raws, kind)
     except InvalidRequest as error:
-        return error.message
+        return error.message, error.details.get("line") if kind == "csv" else None
 
 
 def check(data: bytes, kind: str, piece_bytes: int, part_bytes: int, folder: Path) -> None:
@@ -83,14 +83,18 @@ def check(data: bytes, kind: str, piece_bytes: int, part_bytes: int, folder: Pat
     path.write_bytes(data)
     file = SourceFile(str(path), "x", len(data))
     bare = data.removeprefix(b"\xef\xbb\xbf")
-    held = replace(file, piece=Piece(0, 1, 1, data=bare, whole=kind == "json"))
     pieces: list[SourceFile] = []
+    parts: list[SourceFile] = []
 
     def in_pieces() -> list[RawFile]:
         pieces.extend(split_file(file, kind, piece_bytes))
-        return [raw for one in pieces for raw in readers(one, kind, part_bytes)]
+        parts.extend(part for one in pieces for part in read_parts(one, kind, part_bytes))
+        return [reader(part, kind) for part in parts]
 
-    assert judge(in_pieces, kind) == judge(lambda: [reader(held, kind)], kind)
+    found = judge(in_pieces, kind)
+    alone = kind == "json" or (len(parts) == 1 and parts[0].is_whole)
+    held = replace(file, piece=Piece(0, 1, 1, data=bare, whole=alone))
+    assert found == judge(lambda: [reader(held, kind)], kind)
     if pieces:
         assert pieces[0].piece is not None
         assert pieces[0].piece.fingerprint == fingerprint(file)

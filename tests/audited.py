@@ -94,7 +94,7 @@ class World:
         return part_refs(load_manifest(self.stores, self.state, self.batch(number)))[0]
 
 
-def world_in(store: StoreSettings, clock: Clock | None = None) -> World:
+def world_in(store: StoreSettings, clock: Clock | None = None, rows_of_part: int = 25) -> World:
     """Return three batches of four parts, one in each layout, in mode soft."""
     stores = open_stores(store, clock)
     machine = Machine(stores)
@@ -107,7 +107,7 @@ def world_in(store: StoreSettings, clock: Clock | None = None) -> World:
         ]
         parts = [
             part
-            for piece in slices(updates_table(state, rows), 25)
+            for piece in slices(updates_table(state, rows), rows_of_part)
             for part in write_parts(
                 stores.blob, keys.part_prefix(NAME), [piece], state.relation, layout=layout,
                 description=Description(lower, lower + 1000, MIN_TIME), part_bytes=1 << 20,

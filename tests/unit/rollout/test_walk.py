@@ -126,6 +126,69 @@ def test_from_off_to_on_and_back_by_one_lie(
         step(world, "audit", 40)
 
 
+@pytest.mark.long
+def test_off_to_on_under_the_default_gates_and_back_by_one_lie(calendar: Calendar) -> None:
+    """Four weeks in a minute: 300 parts of one row, 151 of them skipped; the defaults hold."""
+    gates, lag = RolloutSettings(), calendar
+    name = f"memory://{DAY_MS} default gates"
+    world = world_in(StoreSettings(name, name), lag, rows_of_part=1)
+    machine = Machine(world.stores)
+    machine.apply(NAME, partial(ladder.step_down, to="off", who="ann", reason="a new start"))
+
+    def up(to: str, percent: int) -> None:
+        ask = partial(ladder.ask, to=to, percent=percent, who="ann", reason="due", settings=gates)
+        machine.apply(NAME, ask)
+        with pytest.raises(InvalidRequest, match="cannot approve it"):
+            machine.apply(
+                NAME, partial(ladder.approve, who="ANN ", reason="me too", settings=gates)
+            )
+        machine.apply(NAME, partial(ladder.approve, who="bob", reason="seen", settings=gates))
+
+    def nights(runs: int, each: float) -> None:
+        for _ in range(runs):
+            lag.night(each)
+            world.run(Scope(f"run {lag.now_ms}", check_format=False, gates=gates), believe)
+
+    def believe(filter: Filter, refs: Sequence[PartRef]) -> list[Evaluated]:
+        return [Evaluated(ref.key, ref.rows, 0) for ref in refs]  # the statistics are honest
+
+    up("soft", 0)
+    nights(19, 0.5)
+    with pytest.raises(InvalidRequest, match="runs: 19, wanted at least 20"):
+        up("audit", 100)
+    nights(1, 0.5)
+    up("audit", 100)
+    assert read(world).mode == "audit"
+    nights(12 * 12, 1 / 12)
+    with pytest.raises(InvalidRequest, match=r"days in audit at 10 %: 1[0-3], wanted at least 14"):
+        up("on", 1)
+    nights(12 * 4, 1 / 12)
+    up("on", 1)
+    assert (read(world).mode, read(world).parts_skipped > 100) == ("on", True)
+
+    row, part = world.accepted()
+    world.tamper(2, lie(row, high=250))
+    for number in range(30):  # fifty parts a run are looked at
+        lag.night()
+        world.run(Scope(f"after {number}", check_format=False, gates=gates))
+        if world.state.rollout.mode == "off":
+            break
+
+    rollout = world.state.rollout
+    assert (rollout.mode, rollout.quarantine) == ("off", (str(ID),))
+    assert (rollout.evidence.parts, read(world).parts_skipped) == (0, 0)
+    told = [e for e in rollout.entries if e.what in ("approved", "tripped")]
+    assert [(e.before, e.after, e.asked_by, e.by) for e in told] == [
+        ("off", "soft", "ann", "bob"), ("soft", "audit", "ann", "bob"),
+        ("audit", "on", "ann", "bob"), ("on", "off", "", "validate"),
+    ]  # fmt: skip
+    assert [e.parts >= least for e, least in zip(told, (0, 3000, 30_000, 30_000), strict=True)] == [
+        True, True, True, True,
+    ]  # fmt: skip
+    assert [e.basis for e in told][1:] == [basis_of(world.state)] * 3
+    assert part.key in told[-1].reason
+
+
 def stand(world: World, basis: str, mode: Mode = "on") -> None:
     """Put the shard into a mode, as if it had been approved for some code."""
 

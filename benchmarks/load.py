@@ -265,7 +265,7 @@ def run(work: Work, role: Callable[..., None]) -> None:
 
 def sizes(stores: Stores, shards: int, processes: Sequence[psutil.Process]) -> dict[str, float]:
     """Return what must not grow for ever, all shards together. Units: bytes, but for counts."""
-    heads = [stores.consensus.head(shard_name(n)) for n in range(shards)]
+    heads = [stores.consensus.head(keys.state_key(shard_name(n))) for n in range(shards)]
     found: dict[str, float] = {
         "state bytes": sum(len(head.data) for head in heads if head is not None),
         "blobs": 0,

@@ -1,9 +1,10 @@
 """The Spark job, killed with its JVM and workers at any moment: every update is there once.
 
 The engine alone is killed in `test_ingest_killed.py`, faster and more often. Here it is the real
-entry point in its own process group, with SIGKILL for all of it: half of the kills come just
-after the job has said that a batch is in, half at a random time from the start. Two kills in CI,
-ten in the long tests: each costs the start of a JVM.
+entry point with SIGKILL, in turns: for all of it just after it has said that a batch is in, for all
+of it at a random time from the start, for its JVM alone (driver and executor: this is `local`), and
+for one Python worker after the other, of which Spark tries the tasks again. Two kills in CI, for
+all of it; a hundred in the long tests, where those of workers come several in the life of a JVM.
 """
 
 import os
@@ -13,8 +14,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from strata.machine import Machine
@@ -56,11 +59,12 @@ def lay_out(root: Path) -> tuple[Path, Counter[tuple[int, str]]]:
     config.write_text(
         f'shards_dir = "{root}/shards"\n[store]\nblob = "file://{root}/blob"\n'
         f'consensus = "sqlite:///{root}/consensus.db"\nlanding = "{root}"\n'
-        '[spark]\nmaster = "local[2]"\ndriver_memory_mib = 512\n'
+        '[spark]\nmaster = "local[2,8]"\ndriver_memory_mib = 512\n'
     )
     return config, contents
 
 
+WORKERS = 4  # kills in the life of one job: Spark tries a task eight times
 # A short life: what the JVM saves by compiling less and collecting simply is half of its start.
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 
@@ -74,11 +78,57 @@ def start(config: Path) -> subprocess.Popen[str]:
 
 
 def kill(job: subprocess.Popen[str]) -> None:
-    """Kill the driver, its JVM and its workers: all processes of its group."""
-    os.killpg(job.pid, signal.SIGKILL)
+    """Kill the driver and its JVM; its workers, a group of their own, see that it is gone."""
+    with suppress(ProcessLookupError):
+        os.killpg(job.pid, signal.SIGKILL)
     job.wait()
     assert job.stdout is not None
     job.stdout.close()
+
+
+def below(job: subprocess.Popen[str], words: str) -> list[psutil.Process]:
+    """Return the processes that the job has started whose command holds `words`."""
+    found = []
+    with suppress(psutil.NoSuchProcess):
+        for process in psutil.Process(job.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                if words in " ".join(process.cmdline()):
+                    found.append(process)
+    return found
+
+
+def kill_jvm(job: subprocess.Popen[str]) -> None:
+    """Kill the JVM alone; the driver then ends by itself, and has failed."""
+    for process in below(job, "org.apache.spark.deploy.SparkSubmit"):
+        process.kill()
+    with suppress(subprocess.TimeoutExpired):
+        assert job.wait(60) != 0
+    kill(job)
+
+
+def kill_workers(job: subprocess.Popen[str], kills: int, draw: random.Random) -> int:
+    """Kill Python workers, one after the other as they come; return how many."""
+    killed, end = 0, time.monotonic() + 300
+    while killed < kills and job.poll() is None and time.monotonic() < end:
+        workers = [
+            process
+            for process in below(job, "pyspark.daemon")
+            if any("pyspark.daemon" in word for word in _parent(process))
+        ]
+        if workers:
+            time.sleep(draw.uniform(0.0, 0.1))
+            with suppress(psutil.NoSuchProcess):
+                draw.choice(workers).kill()
+                killed += 1
+        time.sleep(0.05)
+    return killed
+
+
+def _parent(process: psutil.Process) -> list[str]:
+    with suppress(psutil.NoSuchProcess):
+        parent = process.parent()
+        return [] if parent is None else parent.cmdline()
+    return []
 
 
 def wait_for_batches(job: subprocess.Popen[str], count: int) -> None:
@@ -90,28 +140,36 @@ def wait_for_batches(job: subprocess.Popen[str], count: int) -> None:
 
 
 def test_the_ingest_job_killed_twice_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    kill_and_repeat(tmp_path, kills=2)
+    kill_and_repeat(tmp_path, ["batches", "time"], kills=2)
 
 
 @pytest.mark.long
-def test_the_ingest_job_killed_ten_times_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    kill_and_repeat(tmp_path, kills=10)
+def test_the_ingest_job_killed_a_hundred_times_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    ways = ["batches", "time", "jvm", "workers"]
+    for number in range(10):
+        root = tmp_path / str(number)
+        root.mkdir()
+        kill_and_repeat(root, ways[number % 4 :] + ways, kills=10, seed=number)
 
 
-def kill_and_repeat(tmp_path: Path, kills: int) -> None:
-    config, contents = lay_out(tmp_path)
-    store = StoreSettings(f"file://{tmp_path}/blob", f"sqlite:///{tmp_path}/consensus.db")
-    draw = random.Random(2013)
+def kill_and_repeat(root: Path, ways: list[str], kills: int, seed: int = 2013) -> None:
+    config, contents = lay_out(root)
+    store = StoreSettings(f"file://{root}/blob", f"sqlite:///{root}/consensus.db")
+    draw = random.Random(seed)
     uppers = []
 
-    for number in range(kills):
+    while kills > 0:
+        way = ways[len(uppers) % len(ways)]
         job = start(config)
-        if number % 2:
+        if way == "workers":
+            kills -= kill_workers(job, min(kills - 1, WORKERS), draw)
+        elif way == "time":
             time.sleep(draw.uniform(2.0, 9.0))
         else:
             wait_for_batches(job, draw.randint(1, 3))
             time.sleep(draw.uniform(0.0, 0.3))
-        kill(job)
+        kills -= 1
+        (kill_jvm if way == "jvm" else kill)(job)
         machine = Machine(open_stores(store))
         uppers.append(machine.load("events").upper if machine.names() else MIN_TIME)
     last = start(config)
@@ -127,4 +185,5 @@ def kill_and_repeat(tmp_path: Path, kills: int) -> None:
     assert found == contents
     assert state.upper == parse_time("2013-01-29")
     assert uppers == sorted(uppers)
-    assert any(MIN_TIME < u < state.upper for u in uppers), "no kill came in between"
+    if ways[0] == "batches":
+        assert any(MIN_TIME < u < state.upper for u in uppers), "no kill came in between"

@@ -1,28 +1,40 @@
-"""What consolidation on read costs and gives, without Spark: benchmarks/consolidated_read.py.
+"""What consolidation on read costs and gives: benchmarks/consolidated_read.py [--spark].
 
 A shard of batches that overlap in their keys; each takes back a part of what the one before it
 wrote. It is read as stored, as a plain scan (equal neighbours of a part add up) and consolidated,
 before and after compaction, whole and with a filter on the key. CPU seconds of all threads, medians
 of interleaved rounds; the first rows; the most Arrow bytes seen held when a batch is given out.
+
+With `--spark` the same through Spark, beside Spark's own way: the plain snapshot, and `groupBy` of
+all columns with `sum(d)`. CPU seconds of this process, the JVM and its workers, wall ones behind;
+the first row is `limit(1)`; memory is the highest resident size of a Python worker, and of the JVM,
+since the read began (Linux).
 """
 
 import argparse
 import os
 import statistics
+import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import psutil
 import pyarrow as pa
 
+from benchmarks.ingest_spark import cpu_s
 from strata.compact import compact_shard
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
 from strata.format.columns import D, T
 from strata.format.layout import Description
 from strata.machine import Machine
-from strata.model.settings import Settings, StoreSettings
+from strata.model.settings import Settings, SparkSettings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
 from strata.plan import ReadPlan, plan_read
@@ -122,13 +134,117 @@ def compare(title: str, stores: Stores, state: State, plan: ReadPlan, rounds: in
         )
 
 
+def compare_in_spark(settings: Settings, rounds: int) -> None:
+    """Read through Spark in three ways, in turn, as ingested and compacted, and print."""
+    from pyspark.sql import functions as fn
+
+    from strata.spark import snapshot, spark_session
+
+    stores = open_stores(settings.store)
+    with spark_session("consolidated reads", SparkSettings(master="local[2]")) as spark:
+        for step in ("as ingested", "compacted"):
+            if step == "compacted":
+                compact_shard(stores, "rows", settings, full=True)
+            plain = snapshot(spark, "rows", config=settings)
+            names = [name for name in plain.columns if name != "d"]
+            frames = {
+                "plain": plain,
+                "consolidated": snapshot(spark, "rows", consolidate=True, config=settings),
+                "groupBy sum(d)": plain.groupBy(*names).agg(fn.sum("d").alias("d")).where("d <> 0"),
+            }
+            emitted = {name: frame.count() for name, frame in frames.items()}
+            found: dict[str, list[InSpark]] = {name: [] for name in frames}
+            for turn in range(rounds + 1):  # the first one warms up
+                for name, frame in frames.items():
+                    found[name].append(in_spark(frame))
+                    print(f"{step}, {name}, round {turn}: {found[name][-1]}", file=sys.stderr)
+            for name, taken in found.items():
+                print_in_spark(f"{step}: {name}", emitted[name], taken[1:])
+
+
+@dataclass
+class InSpark:
+    """What one read through Spark took; CPU and wall seconds, of all rows and of the first."""
+
+    cpu: float
+    wall: float
+    first_cpu: float
+    first_wall: float
+    worker: int
+    jvm: int
+
+
+def in_spark(frame: Any) -> InSpark:
+    """Read all rows, then the first one."""
+    forget_peaks()
+    cpu, wall = cpu_s(), time.monotonic()
+    frame.write.format("noop").mode("overwrite").save()
+    cpu, wall = cpu_s() - cpu, time.monotonic() - wall
+    worker, jvm = peaks()
+    first_cpu, first_wall = cpu_s(), time.monotonic()
+    frame.limit(1).collect()
+    return InSpark(
+        cpu, wall, cpu_s() - first_cpu, time.monotonic() - first_wall, worker, jvm
+    )  # fmt: skip
+
+
+def print_in_spark(title: str, rows: int, taken: list[InSpark]) -> None:
+    """Print medians, and the highest memory."""
+    cpu, wall, first_cpu, first_wall = (
+        statistics.median(getattr(one, name) for one in taken)
+        for name in ("cpu", "wall", "first_cpu", "first_wall")
+    )
+    worker, jvm = (max(getattr(one, n) for one in taken) / 2**20 for n in ("worker", "jvm"))
+    print(
+        f"{title:30} {rows:>10,} rows  CPU {cpu:6.2f} s ({wall:.1f})  first row {first_cpu:6.2f} s"
+        f" ({first_wall:.1f})  worker {worker:5.0f} MiB  JVM {jvm:5.0f} MiB", flush=True
+    )  # fmt: skip
+
+
+def below() -> Iterator[psutil.Process]:
+    """Yield the JVM and its Python workers."""
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess, OSError):
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                yield process
+
+
+def forget_peaks() -> None:
+    """Let the highest resident sizes begin anew (Linux)."""
+    for process in below():
+        with suppress(OSError):
+            Path(f"/proc/{process.pid}/clear_refs").write_text("5")
+
+
+def peaks() -> tuple[int, int]:
+    """Return the highest resident size of a Python worker, and of the JVM, in bytes (Linux)."""
+    worker, jvm = 0, 0
+    for process in below():
+        with suppress(psutil.NoSuchProcess, OSError):
+            text = Path(f"/proc/{process.pid}/status").read_text()
+            peak = int(text.partition("VmHWM:")[2].split()[0]) << 10
+            if process.name().startswith("java"):
+                jvm = max(jvm, peak)
+            else:
+                worker = max(worker, peak)
+    return worker, jvm
+
+
 def main() -> None:
     """Build, read, compact, read again."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batches", type=int, default=8)
     parser.add_argument("--rows", type=int, default=250_000, help="new ones of a batch")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--spark", action="store_true", help="through Spark, beside groupBy")
     options = parser.parse_args()
+    if options.spark:
+        with tempfile.TemporaryDirectory() as folder:
+            store = StoreSettings(f"file://{folder}/blob", f"sqlite:///{folder}/consensus.db")
+            build(open_stores(store), options.batches, options.rows)
+            compare_in_spark(Settings(store), options.rounds)
+        print(f"load {os.getloadavg()[0]:.1f}")
+        return
     settings = Settings(StoreSettings("memory://consolidated", "memory://consolidated"))
     stores = open_stores(settings.store)
     build(stores, options.batches, options.rows)

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from benchmarks.merge import LAST, MEMORY, Bench, floor, spec, updates
@@ -51,11 +52,12 @@ class Merged:
     kept: int
 
 
-def owners(rows: int, runs: int, apart: float) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def owners(rows: int, runs: int, apart: float) -> npt.NDArray[np.int64]:
     """Return the run of each of some sorted rows."""
     alone = int(rows * apart)
     stretches = np.arange(alone) * runs // max(alone, 1)
-    return np.r_[stretches, np.random.default_rng(2).integers(0, runs, rows - alone)]
+    mixed = np.random.default_rng(2).integers(0, runs, rows - alone)
+    return np.concatenate([stretches, mixed])
 
 
 def build(folder: Path, rows: int, runs: int, apart: float) -> Bench:

@@ -33,7 +33,7 @@ from strata.spark.constants import (
 )
 from strata.spark.derived import with_derived
 from strata.spark.lambdas import LAMBDAS
-from strata.spark.propagation import fails_only, flat, with_propagated
+from strata.spark.optimised import also_failing, fails_only, flat, with_propagated
 from strata.spark.rewrites import REWRITES, opaque, options
 from strata.spark.tree import (
     Condition,
@@ -97,10 +97,19 @@ def translate(condition: Condition, relation: Relation, sql: str = "") -> Expr:
     translator = _Translator(relation, condition)
     expr = with_propagated(translator.expr(condition.node))
     # Spark evaluates a common expression before the filter, for every row: its errors come first.
-    probes = tuple(fails_only(e) for e in translator.shared if not isinstance(e, Column | Literal))
-    if not probes:
+    shared = [e for e in translator.shared if not isinstance(e, Column | Literal)]
+    if not shared:
         return expr
-    return Call("and", (*probes, *flat("and", expr)), "boolean")
+    moved = sorted(_conjuncts(condition.node), key=condition.uses_alias)
+    parts = (part for node in moved for part in flat("and", translator.expr(node)))
+    expr = also_failing(expr, with_propagated(Call("and", tuple(parts), "boolean")))
+    return Call("and", (*map(fails_only, shared), *flat("and", expr)), "boolean")
+
+
+def _conjuncts(node: Node) -> list[Node]:
+    if node.name != "And":
+        return [node]
+    return [part for child in node.children for part in _conjuncts(child)]
 
 
 def _reads_spark_clock(condition: Condition, sql: str) -> bool:

@@ -69,6 +69,12 @@ class Condition:
     aliases: Mapping[str, Node]  # common expressions that Spark evaluates once, by their name
     spark: SparkSession  # the session that analysed it
 
+    def uses_alias(self, node: Node) -> bool:
+        """Return whether a common expression is used below a node."""
+        return any(
+            n.name == "AttributeReference" and n.fields["name"] in self.aliases for n in node.walk()
+        )
+
 
 def empty_frame(spark: SparkSession, relation: Relation) -> DataFrame:
     """Return a DataFrame without rows that has the relation's columns, by name."""

@@ -16,7 +16,7 @@ from strata.model.schema import Relation
 from strata.model.types import parse_type
 from strata.prune import decide
 from strata.spark.catalyst import analyse
-from strata.spark.propagation import with_propagated
+from strata.spark.optimised import with_propagated
 from strata.stats import collect
 from strata.stats.table import concat
 
@@ -46,6 +46,8 @@ FILTERS = (
     "c = 1 and 1 / c > 0",  # constant: decided while Spark plans
     "1 / c > 0 and c = 1",
     "1 / c > 0 and c = 0",
+    "coalesce(d, date'2020-01-01') between date'2013-01-01' and date'2013-01-02' and 1 / x > 2",
+    "nullif(x, 4) = 3 and cast(s as int) > 1",
     "c + 1 > cast(x as int) and c = 2147483647 and b",
 )
 

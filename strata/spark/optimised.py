@@ -1,9 +1,12 @@
-"""Errors that a filter has only since Spark optimises it: constants in place of columns.
+"""Errors that a filter has only since Spark optimises it: constants in place of columns, new order.
 
 Where a conjunct says `c = 5`, Spark's optimiser writes 5 for `c` in the comparisons beside it.
 No answer changes: the conjunct is false, or null, wherever `c` is not 5. But an error may come
 about, for Spark evaluates what stands beside a null, and what stands in front: of
 `c = 5 AND if(c > 3, 1 / d > 2, false)` the division is evaluated where `c` is null.
+
+Where a common expression is evaluated once (`between`, `nullif`), conjuncts that do not use it
+are moved in front of those that do, and nothing hides their errors any more.
 
 Source: `ConstantPropagation` of Spark 4.3, with what leads up to it: `NOT` moved inward, `IF`
 with a constant branch as `AND` or `OR`, `IN` of one constant, casts around the column.
@@ -38,16 +41,18 @@ def with_propagated(expr: Expr) -> Expr:
         for _ in range(_ROUNDS):
             optimised = _propagated(optimised, null_is_false=True)
         if optimised != plain and _may_fail(optimised):
-            expr = _also_failing(expr, optimised)
+            expr = also_failing(expr, optimised)
     return expr
 
 
-def _also_failing(expr: Expr, other: Expr) -> Expr:
+def also_failing(expr: Expr, other: Expr) -> Expr:
     """Return a filter that fails where another way to write it fails, too."""
     written, made = flat("and", expr), flat("and", other)
     same = 0
     while same < min(len(written), len(made)) and written[same] == made[same]:
         same += 1  # what is certainly false in front of both hides the errors of both
+    if same == len(made):
+        return expr
     probe = fails_only(_joined("and", made[same:]))
     return Call("and", (*written[:same], probe, *written[same:]), "boolean")
 

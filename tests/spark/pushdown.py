@@ -124,7 +124,7 @@ def judge(
         optimised = number % OPTIMISED == 0 or bool(_TELLING.search(text))
         try:
             conditions = _optimised(spark, frame, text) if optimised else [F.expr(stopped(text))]
-        except Py4JJavaError:
+        except (Py4JJavaError, PySparkException):
             tally.hopeless += 1
             continue
         found.append((text, filter, _guarded(spark, conditions)))

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from strata import commits, gc
 from strata.commits import ledger_keys
 from strata.compact import compact_shard
-from strata.errors import Fenced, InvalidRequest, Unavailable
+from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.machine import Machine
 from strata.model.settings import CompactSettings
 from strata.state import transitions
@@ -63,7 +63,7 @@ class GarbageLaw(RuleBasedStateMachine):
         try:
             request()
             return
-        except (Unavailable, CrashError):
+        except (Unavailable, CrashError, Corrupt):  # corrupt: a read ended early, and that is seen
             pass
         finally:
             self.faults.plan([])

@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from strata import commits
 from strata.commits import commits_of, ledger_keys
-from strata.errors import Fenced, InvalidRequest, Unavailable
+from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.model.time import MIN_TIME
@@ -112,7 +112,7 @@ class ShardLaw(RuleBasedStateMachine):
         self.faults.plan(outcomes)
         try:
             return request()
-        except (Unavailable, CrashError):
+        except (Unavailable, CrashError, Corrupt):  # corrupt: a read ended early, and that is seen
             pass
         finally:
             self.faults.plan([])

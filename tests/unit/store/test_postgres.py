@@ -88,7 +88,8 @@ def test_a_connection_that_was_cut_is_replaced(consensus: SqlConsensus, raw: Raw
     """As a server that was restarted, or a firewall that forgets, leaves them."""
     assert consensus.compare_and_set("a", None, Versioned(1, b"one"))
     raw.run(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        # Waits up to ten seconds for each of them to be gone.
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
         " WHERE pid <> pg_backend_pid() AND datname = current_database()"
     )
     assert consensus.compare_and_set("a", 1, Versioned(2, b"two"))

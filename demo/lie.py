@@ -11,7 +11,7 @@ import json
 import random
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +23,7 @@ from demo.airflow import start
 from demo.faults import CATALOGUE, Injected, Site
 from demo.progress import Progress
 from demo.stages import Stage, StageError, run_stage
+from strata.journal import is_journal
 from strata.machine import Machine
 from strata.settings import load_settings
 from strata.store.open import open_stores
@@ -80,13 +81,18 @@ def inject(config: Path, draw: random.Random, fault: str | None = None) -> Lie:
     faults = [fault] if fault else sorted(CATALOGUE)
     draw.shuffle(faults)
     for name in faults:
-        shards = Machine(stores).names()
+        shards = breakable(Machine(stores).names())
         draw.shuffle(shards)
         for shard in shards:
             injected = CATALOGUE[name](Site(stores, shard), draw)
             if injected is not None:
                 return Lie(shard, name, injected)
     raise SystemExit("nothing of the demo can be broken in this way; was it shortened?")
+
+
+def breakable(names: Iterable[str]) -> list[str]:
+    """Return the shards that soft evaluation goes through: not what Strata writes about itself."""
+    return [name for name in names if not is_journal(name)]
 
 
 def _validate(config: Path) -> dict[str, Any] | None:

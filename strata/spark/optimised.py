@@ -172,13 +172,10 @@ def _replaced(expr: Expr, pins: Pins, compared: bool = False, always: bool = Tru
     if not isinstance(expr, Call):
         return expr
     compared = compared or (expr.function in _COMPARISONS and len(expr.args) == 2)
-    if (
-        compared
-        and always
-        and not _constant(expr)
-        and _constant(_replaced(expr, pins, True, False))
-    ):
-        return Call("try_eval", (_replaced(expr, pins, True, False),), expr.type)
+    if compared and always and not _constant(expr):
+        everywhere = _replaced(expr, pins, compared, always=False)
+        if _constant(everywhere):
+            return Call("try_eval", (everywhere,), expr.type)
     inside = always and expr.function not in _BRANCHING
     args = tuple(_replaced(arg, pins, compared, inside) for arg in expr.args)
     return Call(expr.function, args, expr.type, expr.options)

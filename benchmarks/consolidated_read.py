@@ -27,7 +27,7 @@ import numpy as np
 import psutil
 import pyarrow as pa
 
-from benchmarks.ingest_spark import cpu_s
+from benchmarks.cpu import cpu_seconds
 from strata.compact import compact_shard
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
@@ -177,14 +177,14 @@ class InSpark:
 def in_spark(frame: Any) -> InSpark:
     """Read all rows, then the first one."""
     forget_peaks()
-    cpu, wall = cpu_s(), time.monotonic()
+    cpu, wall = cpu_seconds(), time.monotonic()
     frame.write.format("noop").mode("overwrite").save()
-    cpu, wall = cpu_s() - cpu, time.monotonic() - wall
+    cpu, wall = cpu_seconds() - cpu, time.monotonic() - wall
     worker, jvm = peaks()
-    first_cpu, first_wall = cpu_s(), time.monotonic()
+    first_cpu, first_wall = cpu_seconds(), time.monotonic()
     frame.limit(1).collect()
     return InSpark(
-        cpu, wall, cpu_s() - first_cpu, time.monotonic() - first_wall, worker, jvm
+        cpu, wall, cpu_seconds() - first_cpu, time.monotonic() - first_wall, worker, jvm
     )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from benchmarks.cpu import cpu_seconds
 from strata.compact import compact_shard
 from strata.ingest.change import key_bytes, key_ids
 from strata.ingest.engine import ingest
@@ -132,19 +133,6 @@ def baseline(root: Path, spark: Any, kind: str, rows: int) -> None:
     assert pq.ParquetDataset(out).read(["l_linenumber"]).num_rows == rows
 
 
-def cpu_s() -> float:
-    """Return the CPU seconds of this process and all below it."""
-    me = psutil.Process()
-    total = 0.0
-    for process in [me, *me.children(recursive=True)]:
-        try:
-            times = process.cpu_times()
-        except psutil.NoSuchProcess:
-            continue
-        total += times.user + times.system
-    return total
-
-
 def compare(root: Path, rows: int, rounds: int, kind: str) -> None:
     """Let the contenders take turns; print medians and ratios."""
     from strata.spark.session import spark_session
@@ -159,10 +147,10 @@ def compare(root: Path, rows: int, rounds: int, kind: str) -> None:
     with spark_session("ingest benchmark", SparkSettings(master="local[2]")) as spark:
         for turn in range(rounds + 1):  # the first one warms up
             for name, contender in contenders.items():
-                began, started = cpu_s(), time.monotonic()
+                began, started = cpu_seconds(), time.monotonic()
                 contender(spark)
                 if turn:
-                    cpu[name].append(cpu_s() - began)
+                    cpu[name].append(cpu_seconds() - began)
                     wall[name].append(time.monotonic() - started)
     print(f"{kind}, {rows:,} rows, medians of {rounds}; load {psutil.getloadavg()[0]:.0f}")
     print(f"{'':12}{'CPU s':>8}{'ratio':>7}{'wall s':>8}{'ratio':>7}")

@@ -20,7 +20,6 @@ interleaved rounds.
 """
 
 import argparse
-import contextlib
 import os
 import resource
 import statistics
@@ -39,6 +38,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
+from benchmarks.cpu import cpu_seconds
 from strata.compact import manifests_of
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
@@ -283,23 +283,6 @@ def session() -> SparkSession:
         "spark.sql.parquet.enableVectorizedReader": "true",
     }  # fmt: skip
     return SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
-
-
-def cpu_seconds() -> float:
-    """Return the CPU time of this process and all that descend from it."""
-    tick, total, mine = os.sysconf("SC_CLK_TCK"), 0, {os.getpid()}
-    found: dict[int, list[str]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            found[int(path.parent.name)] = path.read_text().rpartition(")")[2].split()
-    grown = True
-    while grown:
-        more = {pid for pid, stat in found.items() if int(stat[1]) in mine} - mine
-        mine |= more
-        grown = bool(more)
-    for pid in mine & set(found):
-        total += sum(map(int, found[pid][11:15]))  # own and waited-for children, user and system
-    return total / tick
 
 
 def duck(bench: Bench) -> Result:

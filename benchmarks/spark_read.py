@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks.cpu import cpu_seconds
 from strata.format.columns import D, T
 from strata.format.part import Description
 from strata.machine import Machine
@@ -98,24 +98,10 @@ class Times:
 
     def add(self, call: Callable[[], Any]) -> None:
         """Run once."""
-        cpu, start = _cpu_seconds(), time.perf_counter()
+        cpu, start = cpu_seconds(), time.perf_counter()
         call()
         self.wall.append(time.perf_counter() - start)
-        self.cpu.append(_cpu_seconds() - cpu)
-
-
-def _cpu_seconds() -> float:
-    """Return the CPU time of this process and all that it started, workers that ended too."""
-    me = psutil.Process()
-    total = 0.0
-    for process in (me, *me.children(recursive=True)):
-        try:
-            used = process.cpu_times()
-        except psutil.NoSuchProcess:
-            continue
-        total += used.user + used.system
-        total += used.children_user + used.children_system if process.pid != me.pid else 0.0
-    return total
+        self.cpu.append(cpu_seconds() - cpu)
 
 
 def compare(ways: dict[str, Callable[[], Any]], rounds: int) -> dict[str, Times]:

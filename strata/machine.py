@@ -9,6 +9,7 @@ whatever is there now, which is safe because every transition may be repeated.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
@@ -44,7 +45,8 @@ KEEP: Final = 256  # newest states that stay stored whatever their age
 KEEP_MS: Final = 24 * 3_600_000  # for readers without a hold
 KEEP_AT_MOST: Final = 2048  # beyond that only holds keep a state
 FORGET_EVERY: Final = 64  # commits
-QUEUE_S: Final = 2.0  # so long after a lost race a writer waits for its turn
+QUEUE_S: Final = 2.0  # so long after a lost race or a wait a writer waits for its turn
+LOOK_EVERY: Final = 16  # attempts, of which one queues though nothing was lost
 _PAUSES: Final = Policy(first_ms=2, ceiling_ms=200)
 
 
@@ -55,7 +57,8 @@ class Machine:
         """Work on `stores`; `sleep` is replaced in tests."""
         self.stores = stores
         self._sleep = sleep
-        self._contended: dict[str, float] = {}  # shards where a race was lost, and until when
+        self._contended: dict[str, float] = {}  # shards where others are in the way: until when
+        self._tried: Counter[str] = Counter()
 
     def create(self, spec: ShardSpec, *, revive: bool = False) -> State:
         """Return the state of a new shard, or of the one there is if it was declared the same.
@@ -182,12 +185,14 @@ class Machine:
         certain when it may have happened.
         """
         for attempt in range(ATTEMPTS):
-            with self._turn(name):
+            with self._turn(name) as others:
                 done = self._attempt(name, transition, dropped)
+                if done is None and others:  # one who does not queue was faster: not again at once
+                    done = self._attempt(name, transition, dropped)
+            if done is None or others:
+                self._contended[name] = time.monotonic() + QUEUE_S
             if done is not None:
                 return done[0]
-            # Who lost a race queues from now on; who won all would else go on winning.
-            self._contended[name] = time.monotonic() + QUEUE_S
             if attempt:
                 self._sleep(_PAUSES.pause_s(attempt))
         raise Conflict(
@@ -195,10 +200,15 @@ class Machine:
             shard=name, attempts=ATTEMPTS, cure="run again, or run fewer writers at a time",
         )  # fmt: skip
 
-    def _turn(self, name: str) -> AbstractContextManager[None]:
-        if self._contended and time.monotonic() < self._contended.get(name, 0.0):
+    def _turn(self, name: str) -> AbstractContextManager[bool]:
+        """Queue where a race was lost or others queued lately; else now and then, to hear of them.
+
+        Who wins every race would else never queue, and those who do never win.
+        """
+        self._tried[name] += 1
+        if time.monotonic() < self._contended.get(name, 0.0) or not self._tried[name] % LOOK_EVERY:
             return self.stores.consensus.turn(state_key(name))
-        return nullcontext()
+        return nullcontext(False)
 
     def _attempt(self, name: str, transition: Transition[R], dropped: bool) -> tuple[R] | None:
         """Return the result in a tuple, or None when another writer was faster."""

@@ -160,7 +160,7 @@ class FaultyConsensus:
         """See `Consensus.truncate`."""
         return self.faults.call(lambda: self.inner.truncate(key, seqno), "truncate")
 
-    def turn(self, key: str) -> AbstractContextManager[None]:
+    def turn(self, key: str) -> AbstractContextManager[bool]:
         """See `Consensus.turn`. Never fails: nobody needs it."""
         return self.inner.turn(key)
 

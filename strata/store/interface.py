@@ -90,10 +90,11 @@ class Consensus(Protocol):
         """
         ...
 
-    def turn(self, key: str) -> AbstractContextManager[None]:
+    def turn(self, key: str) -> AbstractContextManager[bool]:
         """Wait for one's turn to change a contended key; the next one's comes as the block ends.
 
-        Only for fairness: a turn may be given to two at once, and nobody has to take one.
+        Gives whether others were there before. Only for fairness: a turn may be given to two at
+        once, and nobody has to take one.
         """
         ...
 

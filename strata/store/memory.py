@@ -108,9 +108,9 @@ class MemoryConsensus:
             self.log[key] = kept
             return dropped
 
-    def turn(self, key: str) -> AbstractContextManager[None]:
+    def turn(self, key: str) -> AbstractContextManager[bool]:
         """See `Consensus.turn`. Threads of one process are not made to wait."""
-        return nullcontext()
+        return nullcontext(False)
 
     # Last in the class: inside it, `list` would name this method instead of the type.
     def list(self) -> "list[str]":

@@ -48,9 +48,10 @@ MIGRATIONS: Final = (
 )
 _VERSIONS: Final = "CREATE TABLE IF NOT EXISTS strata_schema (version INTEGER PRIMARY KEY)"
 _TURN: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 7362))"
-_LIMITS: Final = (
+_FREE: Final = (
     f"SELECT set_config('lock_timeout', '{TURN_MS}', true),"
-    f" set_config('idle_in_transaction_session_timeout', '{4 * TURN_MS}', true)"
+    f" set_config('idle_in_transaction_session_timeout', '{4 * TURN_MS}', true),"
+    " pg_try_advisory_xact_lock(hashtextextended(%s, 7362))"
 )
 
 
@@ -119,18 +120,21 @@ class Postgres:
         """Do nothing: the server shows nothing that is not durable."""
 
     @contextmanager
-    def turn(self, key: str) -> Iterator[None]:
+    def turn(self, key: str) -> Iterator[bool]:
         """Wait for one's turn at a key, in the order of the server's own queue."""
+        waits = False
         try:
             held = self._engine.connect().execution_options(isolation_level="READ COMMITTED")
         except SQLAlchemyError:
-            yield  # who cannot queue may still try
+            yield waits  # who cannot queue may still try
             return
         try:
             with suppress(SQLAlchemyError):
-                held.exec_driver_sql(_LIMITS)
-                held.exec_driver_sql(_TURN, (key,))
-            yield
+                # Nobody who waits is overtaken by that: a lock that others wait for is not free.
+                waits = not held.exec_driver_sql(_FREE, (key,)).one()[2]
+                if waits:
+                    held.exec_driver_sql(_TURN, (key,))
+            yield waits
         finally:
             with suppress(SQLAlchemyError):
                 held.rollback()

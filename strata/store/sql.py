@@ -76,12 +76,12 @@ class SqlConsensus:
         return self._run(drop, writes=True)
 
     @contextmanager
-    def turn(self, key: str) -> Iterator[None]:
+    def turn(self, key: str) -> Iterator[bool]:
         """See `Consensus.turn`."""
         if self._engine is None or self._pid != os.getpid():
             self.head(key)  # opens
-        with self._database.turn(key):
-            yield
+        with self._database.turn(key) as waited:
+            yield waited
 
     def describe(self) -> tuple[str, str]:
         """Return which database this is, and why it cannot be trusted; empty if it can.

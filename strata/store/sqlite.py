@@ -105,13 +105,13 @@ class Sqlite:
             self._sync.wait(key, seqno)
 
     @contextmanager
-    def turn(self, key: str) -> Iterator[None]:
+    def turn(self, key: str) -> Iterator[bool]:
         """Wait for one's turn at a key; see `strata.store.turns`."""
         if self._turns is None:
             with suppress(OSError):
                 self._turns = Turns(Path(f"{self._file}-turn"))
-        with nullcontext() if self._turns is None else self._turns.turn(key):
-            yield
+        with nullcontext(False) if self._turns is None else self._turns.turn(key) as waited:
+            yield waited
 
     def close(self) -> None:
         """Give files back; the connections are closed."""

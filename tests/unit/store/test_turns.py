@@ -3,21 +3,27 @@
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from strata.machine import Machine
+from strata.machine import LOOK_EVERY, Machine
 from strata.model.settings import StoreSettings
 from strata.model.spec import parse_spec
 from strata.state.state import State
 from strata.state.transitions import Appended, append
 from strata.store import turns
+from strata.store.memory import MemoryConsensus
 from strata.store.open import open_stores
 from strata.store.turns import Turns
 from tests.faults.clients import close
 from tests.postgres import MissingError, fresh_database
+
+SPEC = parse_spec({"name": "s", "columns": [{"name": "id", "type": "int64"}], "key": ["id"]})
 
 
 def test_turns_come_in_the_order_they_were_asked_for(tmp_path: Path) -> None:
@@ -57,6 +63,40 @@ def test_a_turn_that_nobody_gives_back_is_passed_over(
         pass
 
 
+class Crowded(MemoryConsensus):
+    """Others always queue; counts how often somebody queues with them."""
+
+    queued = 0
+
+    @contextmanager
+    def turn(self, key: str) -> Iterator[bool]:
+        self.queued += 1
+        yield True
+
+
+def test_who_wins_every_race_hears_of_those_who_queue_and_joins_them() -> None:
+    settings = StoreSettings("memory://turns", "memory://turns")
+    consensus = Crowded()
+    machine = Machine(replace(open_stores(settings), consensus=consensus))
+    machine.create(SPEC)
+    for number in range(LOOK_EVERY + 9):
+        machine.apply("s", partial(at_the_end, token=str(number)))
+    assert consensus.queued == 1 + 9
+
+
+def test_a_turn_tells_whether_anybody_was_before(tmp_path: Path) -> None:
+    first, second = Turns(tmp_path / "t"), Turns(tmp_path / "t")
+    with first.turn("a") as waited:
+        assert not waited
+        thread = threading.Thread(target=lambda: told.append(second.turn("a").__enter__()))
+        told: list[bool] = []
+        thread.start()
+        while int(first._words[slot("a")]) < 2:
+            time.sleep(0.001)
+    thread.join()
+    assert told == [True]
+
+
 def test_writers_of_one_shard_are_served_alike(tmp_path: Path) -> None:
     contend(tmp_path, "sqlite", writers=5, commits=60)
 
@@ -79,9 +119,8 @@ def contend(tmp_path: Path, kind: str, writers: int, commits: int) -> None:
     except MissingError as error:
         pytest.skip(f"no PostgreSQL: {error}")
     settings = StoreSettings(f"file://{tmp_path}/blob", address)
-    columns = [{"name": "id", "type": "int64"}]
     stores = open_stores(settings)
-    Machine(stores).create(parse_spec({"name": "s", "columns": columns, "key": ["id"]}))
+    Machine(stores).create(SPEC)
     close(stores.consensus)
     done: Counter[int] = Counter()
     together = threading.Barrier(writers)

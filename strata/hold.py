@@ -8,8 +8,9 @@ shard's upper, so that compaction moves since as before.
 
 A shared hold cannot be given back by one of its readers: it expires. A reader that works for
 longer (a third of the lease is over) takes one of its own, renews it while it works, and gives it
-back when it ends: `kept`. Where no hold can be taken (a role that may only read) the read goes
-on, and has the grace of garbage collection.
+back when it ends: `kept`. A reader whose end is known from the start, a command or a job, takes
+its own at once and leaves nothing behind: `reading`. Where no hold can be taken (a role that may
+only read) the read goes on, and has the grace of garbage collection.
 """
 
 import secrets
@@ -29,6 +30,7 @@ from strata.store.open import Stores
 
 PREFIX: Final = "readers-"  # of the names of such holds
 SHARES: Final = 8  # into which the lease is cut: readers of one share its hold
+BRIEF_MS: Final = 15 * 60_000  # lease of a hold that is renewed from the start
 ROUNDS: Final = 3  # in a lease that a long reader renews: two renewals may fail in a row
 T = TypeVar("T")
 
@@ -50,14 +52,21 @@ def held_state(stores: Stores, name: str, settings: ReadSettings) -> State:
 
 @contextmanager
 def reading(stores: Stores, name: str, settings: ReadSettings, purpose: str) -> Iterator[State]:
-    """Give the newest state of a shard; its parts stay stored until the block ends.
+    """Give the newest state of a shard; its parts stay stored until the block ends, and no longer.
 
-    `purpose` is in the name of the hold that a long read takes: `strata holds` shows it.
+    `purpose` is in the name of the hold, which `strata holds` shows.
     Raises: as `held_state`.
+    Cost: two commits; none while a shared hold is there.
     """
-    state = held_state(stores, name, settings)
-    with kept(stores, state, settings, purpose):
-        yield state
+    machine = Machine(stores)
+    state = machine.load(name)
+    if settings.hold_ms <= 0 or _covered(state, stores.clock(), settings.hold_ms):
+        with kept(stores, state, settings, purpose):
+            yield state
+        return
+    own = _Own(machine, name, min(settings.hold_ms, BRIEF_MS), purpose)
+    with own.at_work(own.begin()) as held:
+        yield held
 
 
 @contextmanager
@@ -69,15 +78,9 @@ def kept(stores: Stores, state: State, settings: ReadSettings, purpose: str) -> 
     if settings.hold_ms <= 0:
         yield
         return
-    own = _Own(Machine(stores), state, settings.hold_ms, purpose)
-    thread = Thread(target=own.work, name=own.name, daemon=True)
-    thread.start()
-    try:
+    own = _Own(Machine(stores), state.name, settings.hold_ms, purpose)
+    with own.at_work(state):
         yield
-    finally:
-        own.ended.set()
-        thread.join()
-        own.give_back()
 
 
 def kept_while(
@@ -91,31 +94,57 @@ def kept_while(
 class _Own:
     """The hold that a reader takes for itself when those of all will not do."""
 
-    def __init__(self, machine: Machine, state: State, lease_ms: int, purpose: str) -> None:
-        self.name, self.ended = f"{purpose}-{secrets.token_hex(6)}", Event()
-        self._machine, self._state, self._taken = machine, state, False
-        self._move = partial(
-            carry_on, name=self.name, seqno=state.seqno, lease_ms=lease_ms, owner=self.name
-        )
-        self._pause_s = lease_ms / ROUNDS / 1000
+    def __init__(self, machine: Machine, shard: str, lease_ms: int, purpose: str) -> None:
+        self.name, self._ended = f"{purpose}-{secrets.token_hex(6)}", Event()
+        self._machine, self._shard, self._lease_ms = machine, shard, lease_ms
+        self._taken = False
 
-    def work(self) -> None:
-        """Take the hold, and renew it, until the reader has ended."""
-        while not self.ended.wait(self._pause_s):
+    def begin(self) -> State:
+        """Take the hold at once, and return the newest state then; without it where it fails."""
+
+        def take(state: State, now_ms: int) -> tuple[State, Hold]:
+            return hold(
+                state, now_ms, name=self.name, since=state.upper, lease_ms=self._lease_ms,
+                owner=self.name,
+            )  # fmt: skip
+
+        with suppress(Unavailable, Conflict):
+            self._taken = True  # perhaps also where the reply was lost
+            self._machine.apply(self._shard, take)
+        return self._machine.load(self._shard)
+
+    @contextmanager
+    def at_work(self, state: State) -> Iterator[State]:
+        """Renew the hold on a state until the block ends, then give it back."""
+        thread = Thread(target=self._renew, args=(state.seqno,), name=self.name, daemon=True)
+        thread.start()
+        try:
+            yield state
+        finally:
+            self._ended.set()
+            thread.join()
+            self._give_back()
+
+    def _renew(self, seqno: int) -> None:
+        """Take the hold, or renew it, time and again."""
+        move = partial(
+            carry_on, name=self.name, seqno=seqno, lease_ms=self._lease_ms, owner=self.name
+        )
+        while not self._ended.wait(self._lease_ms / ROUNDS / 1000):
             try:
-                self._taken = True  # perhaps also where the reply was lost
-                self._machine.apply(self._state.name, self._move)
+                self._taken = True
+                self._machine.apply(self._shard, move)
             except (Unavailable, Conflict):
                 continue  # perhaps the next one succeeds
             except StrataError:
                 return  # no hold keeps the state, or the shard was dropped
 
-    def give_back(self) -> None:
+    def _give_back(self) -> None:
         """Release the hold, if it was ever taken; where that fails it expires."""
         if self._taken:
             with suppress(StrataError):
                 move = partial(release, name=self.name, opaque=self.name)
-                self._machine.apply(self._state.name, move)
+                self._machine.apply(self._shard, move)
 
 
 def _covered(state: State, now_ms: int, lease_ms: int) -> bool:

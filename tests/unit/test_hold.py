@@ -9,8 +9,9 @@ from threading import enumerate as enumerate_threads
 import pytest
 
 from strata import gc
-from strata.errors import Unavailable
+from strata.errors import InvalidRequest, Unavailable
 from strata.hold import PREFIX, ROUNDS, SHARES, held_state, kept, reading
+from strata.machine import Machine
 from strata.model.settings import GcSettings, ReadSettings, Settings
 from strata.shard import describe
 from strata.store.interface import Consensus
@@ -100,6 +101,8 @@ def test_who_may_only_read_reads_without_a_hold(world: World) -> None:
     stores: Stores = replace(world.inner, consensus=ReadOnly(world.inner.consensus))  # type: ignore[arg-type]
 
     assert held_state(stores, "s", SETTINGS) == world.state
+    with reading(stores, "s", SETTINGS, "read") as planned:
+        assert planned == world.state
     assert not world.state.holds
 
 
@@ -136,7 +139,21 @@ def test_who_reads_for_longer_takes_a_hold_renews_it_and_gives_it_back(world: Wo
     world.check()
 
 
-def test_a_short_read_takes_no_hold_of_its_own(world: World) -> None:
+def test_a_command_leaves_no_hold_and_the_shard_can_be_dropped(world: World) -> None:
+    with reading(world.stores, "s", SETTINGS, "read") as planned:
+        assert own(world)
+        world.compact()
+        assert sum(gc.collect(world.stores, "s", AT_ONCE).deleted for _ in range(2)) == 0
+        assert world.read(planned) == [1, 2, 3, 4]
+        with pytest.raises(InvalidRequest, match="in use"):
+            Machine(world.stores).drop("s", by="ann", reason="old")
+    assert sum(gc.collect(world.stores, "s", AT_ONCE).deleted for _ in range(2)) == 4
+    assert not world.state.holds
+    Machine(world.stores).drop("s", by="ann", reason="old")
+
+
+def test_a_command_that_comes_beside_readers_uses_their_hold(world: World) -> None:
+    held_state(world.stores, "s", SETTINGS)
     with reading(world.stores, "s", SETTINGS, "read"):
         seqno = world.state.seqno
     assert world.state.seqno == seqno

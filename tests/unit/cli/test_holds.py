@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from strata.hold import held_state
 from strata.machine import Machine
-from strata.model.settings import StoreSettings
+from strata.model.settings import ReadSettings, StoreSettings
 from strata.state.holds import hold, hold_critical
 from strata.store.open import open_stores
 from tests.unit.cli.test_commands import Cli
@@ -33,6 +34,8 @@ def names(cli: Cli, *words: str) -> list[str]:
 def test_holds_are_listed_with_what_they_are(cli: Cli, machine: Machine) -> None:
     assert cli.json("holds") == {"holds": []}
     cli.json("read", "events")
+    assert names(cli) == []  # a command gives back what it took
+    held_state(machine.stores, "events", ReadSettings())
     machine.apply("events", partial(hold, name="mine", since=7, lease_ms=1, owner="me"))
     machine.apply(
         "events", partial(hold_critical, name="year end", since=9, expected="", opaque="o")

@@ -19,6 +19,7 @@ from airflow.sdk import dag
 
 from strata_airflow.assets import VERDICTS
 from strata_airflow.forms import filters, moment, shards
+from strata_airflow.holding import held
 from strata_airflow.intervals import MACROS
 from strata_airflow.schedules import daily, due_within
 from strata_airflow.spark import DEFAULT_ARGS, spark_job
@@ -42,8 +43,8 @@ from strata_airflow.spark import DEFAULT_ARGS, spark_job
     },
 )
 def soft_evaluation() -> None:
-    """Wire the one task."""
-    spark_job(
+    """Wire the one job, and the hold around it."""
+    job = spark_job(
         "validate",
         arguments={
             "--shard": "{{ params.shards | join(' ') }}",
@@ -54,6 +55,7 @@ def soft_evaluation() -> None:
         },
         outlets=[VERDICTS],
     )
+    held(job)
 
 
 soft_evaluation()

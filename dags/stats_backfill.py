@@ -26,6 +26,7 @@ from airflow.sdk import Param, dag
 
 from strata_airflow.assets import STATISTICS
 from strata_airflow.forms import MAIN, columns, dry_run, moment, number, shards, switch
+from strata_airflow.holding import held
 from strata_airflow.intervals import MACROS
 from strata_airflow.schedules import daily, due_within
 from strata_airflow.spark import DEFAULT_ARGS, spark_job
@@ -83,8 +84,8 @@ from strata_airflow.spark import DEFAULT_ARGS, spark_job
     },
 )
 def stats_backfill() -> None:
-    """Wire the one task."""
-    spark_job(
+    """Wire the one job, and the hold around it."""
+    job = spark_job(
         "stats",
         command=["{{ params.action }}"],
         arguments={
@@ -101,6 +102,7 @@ def stats_backfill() -> None:
         inlets=[STATISTICS],  # whose events tell which days were done before
         outlets=[STATISTICS],
     )
+    held(job)
 
 
 stats_backfill()

@@ -1,5 +1,6 @@
 """The command about holds: who keeps old states and times readable, and until when."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final
@@ -10,17 +11,19 @@ from strata.cli.context import ConfigOption, Context, JsonOption, answer, rows
 from strata.cli.noted import noted
 from strata.errors import InvalidRequest
 from strata.hold import PREFIX
+from strata.journal import is_journal
 from strata.machine import Machine
 from strata.model.time import format_time
-from strata.state.holds import drop_expired, find_hold, live_holds, release
+from strata.state.holds import drop_expired, find_hold, hold, live_holds, release
 from strata.state.state import Hold, State
 
+HOUR_MS: Final = 3_600_000
 COLUMNS: Final = ("shard", "name", "kind", "alive", "since", "taken", "expires", "state")
 
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """Which hold is to be given up, by whom, and why."""
+    """Which hold is to be taken or given up, by whom, and why."""
 
     name: str
     owner: str | None
@@ -29,14 +32,23 @@ class _Wish:
 
 def register(app: typer.Typer) -> None:
     """Add this command to the application."""
-    listing = noted("release a hold", idle=lambda given: given.get("let_go") is None)
+    # What an owner takes and gives back by its token is routine, and no row of history.
+    listing = noted(
+        "release a hold",
+        idle=lambda given: given.get("let_go") is None or not given.get("shards"),
+    )
     app.command("holds")(listing(holds))
 
 
 def holds(
-    shard: Annotated[
-        str | None, typer.Argument(help="Name of a shard; none: all of them.", metavar="[SHARD]")
+    shards: Annotated[
+        list[str] | None, typer.Argument(help="Names of shards; none: all.", metavar="[SHARD]...")
     ] = None,
+    take: Annotated[
+        str | None,
+        typer.Option("--take", help="Name of a hold to take: all that is there now stays stored."),
+    ] = None,
+    hours: Annotated[int, typer.Option("--hours", min=1, help="For how long to take it.")] = 24,
     let_go: Annotated[
         str | None, typer.Option("--release", help="Name of a hold of SHARD to give up.")
     ] = None,
@@ -48,41 +60,77 @@ def holds(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List holds: what each keeps, since when and until when; or give one up.
+    """List holds: what each keeps, since when and until when; take one, or give one up.
 
-    One that has expired anybody may drop; one that lives needs the token of its owner.
+    One that has expired anybody may drop; one that lives needs the token of its owner. With the
+    token and without a SHARD it is given up wherever it is.
     """
     context = Context(config)
-    released = None
+    every = [name for name in context.machine.names() if not is_journal(name)]
+    document: dict[str, Any] = {}
+    if take is not None:
+        _take(context.machine, shards or every, _Wish(take, owner, reason), hours)
+        document = {"taken": take}
     if let_go is not None:
-        if shard is None:
-            raise InvalidRequest("a hold is released on one shard", hold=let_go, cure="name it")
-        released = _release(context, shard, _Wish(let_go, owner, reason.strip()))
-    names = context.machine.names() if shard is None else [shard]
-    listed = [one for name in names for one in _listed(context.machine, name)]
-    document: dict[str, Any] = {"holds": listed}
-    if released is not None:
-        document = {"shard": shard, "released": released, "reason": reason, **document}
-    answer(document, json, rows("holds", listed, COLUMNS))
+        wish = _Wish(let_go, owner, reason.strip())
+        if shards:
+            document |= {"shard": shards[0], "released": _release(context, shards, wish)}
+        else:
+            document |= {"released": _release_everywhere(context.machine, every, wish)}
+        document["reason"] = reason
+    listed = [one for name in shards or context.machine.names() for one in _listed(context, name)]
+    answer(document | {"holds": listed}, json, rows("holds", listed, COLUMNS))
 
 
-def _release(context: Context, shard: str, wish: _Wish) -> str:
-    """Give a hold up and return its name."""
+def _take(machine: Machine, shards: Sequence[str], wish: _Wish, hours: int) -> None:
+    """Take a leased hold on each shard; with the same owner once more: for so long from now.
+
+    It keeps parts and states, not history: its time is the shard's upper.
+    """
+    if not wish.owner:
+        raise InvalidRequest("a hold needs the token of its owner", hold=wish.name, cure="--owner")
+
+    def move(state: State, now_ms: int) -> tuple[State, Hold]:
+        return hold(
+            state, now_ms, name=wish.name, since=state.upper, lease_ms=hours * HOUR_MS,
+            owner=str(wish.owner),
+        )  # fmt: skip
+
+    for name in shards:
+        machine.apply(name, move)
+
+
+def _release(context: Context, shards: Sequence[str], wish: _Wish) -> str:
+    """Give a hold of these shards up and return its name."""
     if not wish.reason:
         raise InvalidRequest("releasing a hold needs a reason", hold=wish.name, cure="--reason")
-    found = find_hold(state := context.machine.load(shard), wish.name)
-    if found is None:
-        known = ", ".join(h.name for h in state.holds) or "there is none"
-        raise InvalidRequest("no such hold", shard=shard, hold=wish.name, cure=f"one of: {known}")
-    if wish.owner is None:
-        move = partial(drop_expired, name=wish.name)
-    else:
-        move = partial(release, name=wish.name, opaque=wish.owner)
-    context.machine.apply(shard, move)
+    for shard in shards:
+        found = find_hold(state := context.machine.load(shard), wish.name)
+        if found is None:
+            known = ", ".join(h.name for h in state.holds) or "there is none"
+            raise InvalidRequest(
+                "no such hold", shard=shard, hold=wish.name, cure=f"one of: {known}"
+            )
+        if wish.owner is None:
+            move = partial(drop_expired, name=wish.name)
+        else:
+            move = partial(release, name=wish.name, opaque=wish.owner)
+        context.machine.apply(shard, move)
     return wish.name
 
 
-def _listed(machine: Machine, name: str) -> list[dict[str, Any]]:
+def _release_everywhere(machine: Machine, shards: Sequence[str], wish: _Wish) -> str:
+    """Give an owner's hold up on every shard that has it, and return its name."""
+    if wish.owner is None:
+        raise InvalidRequest("a hold is released on one shard", hold=wish.name, cure="name it")
+    for shard in shards:
+        if find_hold(machine.load(shard), wish.name) is not None:
+            machine.apply(shard, partial(release, name=wish.name, opaque=wish.owner))
+    return wish.name
+
+
+def _listed(context: Context, name: str) -> list[dict[str, Any]]:
+    machine = context.machine
     state = machine.load(name)
     live = live_holds(state, machine.stores.clock())
     return [_entry(machine, state, found, found in live) for found in state.holds]

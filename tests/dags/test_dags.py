@@ -81,14 +81,26 @@ def test_missed_days_are_run_where_a_first_day_is_given(project, monkeypatch):
     assert str(dag.start_date.date()) == "2026-11-02"  # the tick of the run about the first day
 
 
-def test_every_task_is_retried_and_waits_in_the_pool(dag):
-    assert dag.tasks
+def test_every_task_is_retried_and_a_job_waits_in_the_pool(dag):
+    (job,) = (task for task in dag.tasks if isinstance(task, StrataJobOperator))
+    assert job.pool == POOL
+    assert Path(job.application).is_file()
     for task in dag.tasks:
-        assert isinstance(task, StrataJobOperator)
         assert task.retries >= 1
         assert task.retry_delay.total_seconds() > 0
-        assert task.pool == POOL
-        assert Path(task.application).is_file()
+
+
+@pytest.mark.parametrize("dag_id", ["soft_evaluation", "stats_backfill"])
+def test_a_hold_is_taken_before_the_job_and_given_back_after_it_however_it_ends(bag, dag_id):
+    tasks = bag.dags[dag_id].task_dict
+    (job,) = (task for task in tasks.values() if isinstance(task, StrataJobOperator))
+    taken, given_back = tasks["take_hold"], tasks["give_back_hold"]
+    assert taken.is_setup
+    assert given_back.is_teardown
+    assert job.upstream_task_ids == {"take_hold"}
+    assert given_back.upstream_task_ids == {"take_hold", job.task_id}
+    assert not given_back.on_failure_fail_dagrun  # a hold that is left behind expires
+    assert given_back.trigger_rule == "all_done_setup_success"
 
 
 def test_a_scheduled_run_needs_no_answers(dag):

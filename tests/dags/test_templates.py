@@ -41,7 +41,7 @@ def command_line(
         "run_id": dag_run.run_id,
         "ti": SimpleNamespace(map_index=-1),
     }
-    (task,) = dag.tasks
+    (task,) = (task for task in dag.tasks if isinstance(task, StrataJobOperator))
     environment = dag.get_template_env()
     command = [task.render_template(word, context, environment) for word in task.command]
     arguments = task.render_template(task.arguments, context, environment)

@@ -83,3 +83,24 @@ def test_one_that_lives_is_its_owners(cli: Cli, machine: Machine) -> None:
     cli.json(*release, "mine", "--owner", "me")
     cli.json(*release, "c", "--owner", "o")
     assert names(cli) == []
+
+
+def test_one_owner_takes_on_all_shards_and_gives_back_wherever_it_is(
+    cli: Cli, machine: Machine
+) -> None:
+    spec = (cli.root / "events.yaml").read_text().replace("name: events", "name: more")
+    cli.json("create", "more", "--spec", cli.file("more.yaml", spec))
+    take = ("holds", "--take", "run 1", "--hours", "2")
+    assert cli.run(*take)[0] == 2  # whose?
+    assert cli.json(*take, "--owner", "o")["taken"] == "run 1"
+    first = machine.load("events").holds[0].expires_ms
+    cli.json(*take, "--owner", "o")  # tried again: no error, and for longer
+    assert (machine.load("events").holds[0].expires_ms or 0) >= (first or 0)
+    assert [(h["shard"], h["name"]) for h in cli.json("holds")["holds"]] == [
+        ("events", "run 1"), ("more", "run 1"),
+    ]  # fmt: skip
+    assert cli.run(*take, "--owner", "another")[0] == 2
+
+    assert cli.run("holds", "--release", "run 1", "--owner", "another")[0] == 4
+    assert cli.json("holds", "--release", "run 1", "--owner", "o")["holds"] == []
+    assert cli.json("holds", "--release", "run 1", "--owner", "o")["released"] == "run 1"

@@ -5,9 +5,10 @@ checksums, no statistics of `k` and `v`, which nobody could use. In layout `both
 LZ4: a copy that goes when the migration ends should cost little time, rather than little room.
 Chosen column by column, from the sample alone, so that equal updates give equal bytes:
 
-- a dictionary where values repeat;
-- else differences of neighbours (integers, times), byte streams (floats) or lengths apart
-  (texts), where that made the sample smaller than plain values did.
+- differences of neighbours (integers, times) or byte streams (floats), where that made the
+  sample smaller than plain values did: a dictionary costs twice the time or more;
+- a dictionary where values repeat, and not only beside one another; of numbers where it saves room;
+- lengths apart (texts), where that made the sample smaller than plain values did.
 
 Figures in benchmarks/README.md. Any reader of Parquet 2 follows each of these encodings.
 """
@@ -27,6 +28,8 @@ SAMPLE_BLOCKS: Final = 4
 MANY_BLOCKS: Final = 16  # a part this many blocks long repeats values that a sample has once
 DICTIONARY_SHARE: Final = 0.5  # a dictionary pays when fewer values than this share are distinct
 TEXT_SHARE: Final = 0.8  # the same for texts in a long part: some thousand values in all
+FEW_SHARE: Final = 0.1  # texts of which fewer are distinct have a dictionary wherever they repeat
+SAVED_BYTES: Final = 0.25  # what the dictionary of numbers must save, of each value
 GAIN: Final = 0.98  # another encoding must make a column at least this much smaller
 WRITER: Final[Mapping[str, Any]] = {
     "version": "2.6",
@@ -53,18 +56,18 @@ def writer_settings(sample: pa.Table, rows: int, layout: str) -> dict[str, Any]:
 
     `sample` has the part's columns but for `k` and `v`.
     """
-    paths, dictionary, other = [], [], {}
-    for column in sample.column_names:
-        for path, values in leaves(sample[column].combine_chunks(), column):
-            paths.append(path)
-            if _repeats(values, rows):
-                dictionary.append(path)
-            elif encoding := _alternative(values.type):
-                other[path] = encoding
+    columns = dict(
+        leaf
+        for column in sample.column_names
+        for leaf in leaves(sample[column].combine_chunks(), column)
+    )
+    repeating = [path for path, values in columns.items() if _repeats(values, rows)]
+    dictionary, other = _choice(sample, columns, repeating)
+    paths = list(columns)
     settings = {
         **WRITER,
         "use_dictionary": dictionary or False,
-        "column_encoding": _smaller(sample, dictionary, other) or None,
+        "column_encoding": other or None,
         "write_statistics": paths,
     }
     if layout == "both":
@@ -73,13 +76,52 @@ def writer_settings(sample: pa.Table, rows: int, layout: str) -> dict[str, Any]:
     return settings
 
 
+def _choice(
+    sample: pa.Table, columns: Mapping[str, pa.Array], repeating: list[str]
+) -> tuple[list[str], dict[str, str]]:
+    """Return the columns that get a dictionary, and the encodings of others but for plain ones."""
+    sure = [path for path in repeating if _is_text(columns[path].type)]
+    other = {
+        path: encoding
+        for path, values in columns.items()
+        if path not in sure and (encoding := _alternative(values.type))
+    }
+    if not other or sample.num_rows < SAMPLE_ROWS:
+        return repeating, {}
+    plain, found = _sizes(sample, sure, {}), _sizes(sample, sure, other)
+    other = {path: name for path, name in other.items() if found[path] < GAIN * plain[path]}
+    if len(sure) < len(repeating):
+        small = _sizes(sample, repeating, {})
+        sure = [
+            path
+            for path in repeating
+            if path in sure
+            or small[path] + SAVED_BYTES * len(columns[path]) < min(plain[path], found[path])
+        ]
+    return sure, {path: name for path, name in other.items() if path not in sure}
+
+
 def _repeats(values: pa.Array, rows: int) -> bool:
     if pa.types.is_boolean(values.type) or (len(values) <= 2 and not values.null_count):
         return False  # so few are not looked at: they may be huge
-    text = pa.types.is_string(values.type) or pa.types.is_binary(values.type)
-    long = rows >= MANY_BLOCKS * SAMPLE_ROWS
-    share = TEXT_SHARE if text and long else DICTIONARY_SHARE
-    return bool(pc.count_distinct(values).as_py() < share * len(values))
+    distinct = pc.count_distinct(values).as_py()
+    if not _is_text(values.type):
+        return bool(distinct < DICTIONARY_SHARE * len(values))
+    share = TEXT_SHARE if rows >= MANY_BLOCKS * SAMPLE_ROWS else DICTIONARY_SHARE
+    if distinct >= share * len(values):
+        return False
+    # Sorted texts that repeat may be many all the same: the compression sees neighbours by itself.
+    return bool(distinct < FEW_SHARE * len(values) or distinct < share * _stretches(values))
+
+
+def _stretches(values: pa.Array) -> int:
+    """Return how many stretches of values there are that differ from the one before."""
+    changes = pc.not_equal(values.slice(1), values.slice(0, len(values) - 1))
+    return 1 + int(pc.sum(changes).as_py() or 0)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
 def _alternative(kind: pa.DataType) -> str | None:
@@ -93,15 +135,6 @@ def _alternative(kind: pa.DataType) -> str | None:
     if pa.types.is_decimal(kind) and kind.precision <= 18:  # stored as integers
         return "DELTA_BINARY_PACKED"
     return None
-
-
-def _smaller(sample: pa.Table, dictionary: list[str], other: dict[str, str]) -> dict[str, str]:
-    """Return those of the `other` encodings that make their column smaller than plain does."""
-    if not other or sample.num_rows < SAMPLE_ROWS:
-        return {}
-    plain = _sizes(sample, dictionary, {})
-    found = _sizes(sample, dictionary, other)
-    return {path: name for path, name in other.items() if found[path] < GAIN * plain[path]}
 
 
 def _sizes(sample: pa.Table, dictionary: list[str], encodings: dict[str, str]) -> dict[str, int]:

@@ -17,11 +17,14 @@ COLUMNS: dict[str, tuple[Any, str]] = {
     "seconds": (pa.array(range(0, ROWS * 1000, 1000)), "DELTA_BINARY_PACKED"),
     "small": (pa.array(INTS), "DELTA_BINARY_PACKED"),
     "noise": (pa.array(NOISE), "PLAIN"),
-    "ones": (pa.array([1] * ROWS), "RLE_DICTIONARY"),
+    "ones": (pa.array([1] * ROWS), "DELTA_BINARY_PACKED"),
+    "few": (pa.array([NOISE[i % 9] for i in INTS]), "RLE_DICTIONARY"),
     "random": (pa.array([DRAW.random() for _ in range(ROWS)]), "BYTE_STREAM_SPLIT"),
     "prices": (pa.array([i / 100 for i in INTS]), "PLAIN"),
     "hex": (pa.array([f"{i:016x}" for i in NOISE]), "DELTA_LENGTH_BYTE_ARRAY"),
     "carrier": (pa.array([f"carrier {i % 5000}" for i in INTS]), "RLE_DICTIONARY"),
+    "sorted": (pa.array([f"carrier {i // 2:020}" for i in range(ROWS)]), "PLAIN"),
+    "stretches": (pa.array([f"carrier {i // 5000}" for i in range(ROWS)]), "RLE_DICTIONARY"),
     "flag": (pa.array([i % 2 == 0 for i in INTS]), "PLAIN"),
 }
 

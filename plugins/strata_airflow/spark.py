@@ -71,7 +71,7 @@ class StrataJobOperator(SparkSubmitOperator):
     """
 
     template_fields: Sequence[str] = (
-        *SparkSubmitOperator.template_fields, "command", "arguments", "config",
+        *SparkSubmitOperator.template_fields, "command", "arguments", "config", "partitions",
     )  # fmt: skip
     ui_color = "#e8f0ff"
     operator_extra_links = (ReportLink(),)
@@ -83,9 +83,13 @@ class StrataJobOperator(SparkSubmitOperator):
         command: Sequence[str] = (),
         arguments: Mapping[str, str] | None = None,
         config: str = "",
+        partitions: str = "",
         **kwargs: Any,
     ) -> None:
-        """Take the job's name, its positional words and its flags; all but the name templated."""
+        """Take the job's name, its positional words and its flags; all but the name templated.
+
+        `partitions`: keys, as words, of what the job makes, where the run itself has none.
+        """
         super().__init__(
             application=str(JOBS / job / "main.py"),
             conn_id=CONNECTION,
@@ -96,6 +100,7 @@ class StrataJobOperator(SparkSubmitOperator):
         self.command = list(command)
         self.arguments = dict(arguments or {})
         self.config = config
+        self.partitions = partitions
         self.report = ""  # the index of the report that the job wrote, if it wrote one
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
@@ -124,7 +129,10 @@ class StrataJobOperator(SparkSubmitOperator):
         self._remark(context, result)
         counts = results.counts(result)
         for asset in self.outlets or []:
-            context["outlet_events"][asset].extra = {**counts}
+            event = context["outlet_events"][asset]
+            event.extra = {**counts}
+            if keys := self.partitions.split():
+                event.add_partitions(keys)
         return {"job": self.job, "counts": counts, "result": str(file)}
 
     def _prepare_submission(self, extra: Mapping[str, Any]) -> None:

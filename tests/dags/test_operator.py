@@ -9,8 +9,10 @@ from types import SimpleNamespace
 import pytest
 from airflow.sdk import RetryAction
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from strata_airflow import report, spark
+from strata_airflow.assets import BATCHES
 from strata_airflow.setup import connection_variable
 
 pytestmark = pytest.mark.dags
@@ -85,6 +87,23 @@ def test_the_job_gets_master_memory_flags_and_the_workers_python(context, connec
     assert "--driver-memory 512m" in words
     assert said["args"][-5] == "--full"
     assert said["python"] == sys.executable
+
+
+def test_one_application_serves_all_shards_of_a_run(context, connection, submit, tmp_path):
+    """They have the job, the form and the settings in common; another form is another run."""
+    calls = tmp_path / "calls"
+    shards = "{'shards': [{'shard': a} for f, a in zip(args, args[1:]) if f == '--shard']}"
+    submit(f"open({str(calls)!r}, 'a').write('x')\n" + WRITE.format(document=shards, code=0))
+    context["outlet_events"] = OutletEventAccessors()
+    task = spark.spark_job(
+        "ingest", arguments={"--shard": "a b c"}, outlets=[BATCHES],
+        partitions="2026-11-20T00:00:00 2026-11-21T00:00:00",
+    )  # fmt: skip
+    assert task.execute(context)["counts"] == {"shards": 3}
+    assert calls.read_text() == "x"
+    event = context["outlet_events"][BATCHES]
+    assert event.extra == {"shards": 3}
+    assert event.partition_keys == {"2026-11-20T00:00:00", "2026-11-21T00:00:00"}
 
 
 @pytest.mark.parametrize(

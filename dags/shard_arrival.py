@@ -1,0 +1,57 @@
+"""Take in days as soon as their files are there: whoever brings files leaves a marker.
+
+**Starts** when a file named by a day (`2026-11-21`) appears in the folder that `STRATA_ARRIVALS` in
+Airflow's environment names; it needs Airflow's triggerer. A marker says that the files of that day
+and of the days before it are complete. **Does** what *Shards: ingest* does, for the days of the
+markers that came since the last run; one batch a day and shard. The daily run goes on as ever:
+what is in by then is left alone, and a marker that never came costs nothing but time.
+
+| Question | Answer |
+|---|---|
+| May I run it again, or clear it? | Yes. What is in is left alone. |
+| I triggered it by hand and it failed with a bad request? | It has no marker to tell the day. Use *Shards: ingest*. |
+| A marker came too early? | Files that come after it are late: the next run takes them and says so. A change stream refuses them. |
+| Several markers came at once? | One run takes all days from the first to the last. |
+
+The asset `strata_batches` carries the counts of each run, for each of its days.
+"""
+
+import pendulum
+from airflow.sdk import dag
+
+from strata_airflow.arrivals import MACROS, arrivals
+from strata_airflow.assets import BATCHES
+from strata_airflow.schedules import due_within
+from strata_airflow.spark import DEFAULT_ARGS, spark_job
+
+ARRIVALS = arrivals()
+
+
+@dag(
+    dag_display_name="Shards: ingest on arrival",
+    schedule=[ARRIVALS] if ARRIVALS else None,
+    start_date=pendulum.datetime(2013, 1, 1, tz="UTC"),
+    catchup=False,
+    max_active_runs=1,
+    deadline=due_within(6, "ingest on arrival"),
+    default_args=DEFAULT_ARGS,
+    tags=["strata", "ingest"],
+    doc_md=__doc__,
+    user_defined_macros=MACROS,
+)
+def shard_arrival() -> None:
+    """Wire the one task."""
+    spark_job(
+        "ingest",
+        arguments={
+            "--from-time": "{{ first_day(triggering_asset_events) }}",
+            "--to-time": "{{ day_after_last(triggering_asset_events) }}",
+            "--every": "P1D",
+        },
+        partitions="{{ partitions(triggering_asset_events) }}",
+        outlets=[BATCHES],
+    )
+
+
+if ARRIVALS:  # without a folder to watch there is nothing to show
+    shard_arrival()

@@ -37,6 +37,7 @@ COMPONENTS: Final = {
     "scheduler": ["scheduler", "--skip-serve-logs"],
     "dag-processor": ["dag-processor"],
 }
+WATCHER: Final = {"triggerer": ["triggerer", "--skip-serve-logs"]}  # for markers of arrivals
 
 Tell = Callable[[str], None]
 
@@ -90,7 +91,8 @@ def start(
     try:
         tell("preparing Airflow's database")
         _migrate(env, home)
-        for name, words in COMPONENTS.items():
+        watcher = WATCHER if env.get("STRATA_ARRIVALS") else {}
+        for name, words in {**COMPONENTS, **watcher}.items():
             log = home / "logs" / f"{name}.log"
             processes.start(name, [str(BIN / "airflow"), *words], env, log)
         tell("making the pool and the connection")

@@ -102,11 +102,10 @@ class Api:
         """Return queued, running, success or failed."""
         return str(self._call("GET", f"/api/v2/dags/{dag}/dagRuns/{quote(run)}")["state"])
 
-    def task(self, dag: str, run: str) -> dict[str, Any]:
-        """Return the run's one task instance; empty before there is one."""
+    def tasks(self, dag: str, run: str) -> dict[str, dict[str, Any]]:
+        """Return the task instances of a run, by the task's name."""
         found = self._call("GET", f"/api/v2/dags/{dag}/dagRuns/{quote(run)}/taskInstances")
-        tasks: list[dict[str, Any]] = found["task_instances"]
-        return tasks[0] if tasks else {}
+        return {task["task_id"]: task for task in found["task_instances"]}
 
     def returned(self, dag: str, run: str, task: str) -> dict[str, Any]:
         """Return the value that a task returned; empty when it returned none."""

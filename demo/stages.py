@@ -60,7 +60,7 @@ def run_stage(instance: Instance, stage: Stage, progress: Progress) -> dict[str,
 
 
 def _doing(instance: Instance, stage: Stage, run: str) -> str:
-    task = instance.api.task(stage.dag, run)
+    task = instance.api.tasks(stage.dag, run).get(stage.task, {})
     state = f"task {task.get('state') or 'none yet'}"
     if task.get("try_number", 1) > 1:
         state += f", try {task['try_number']}"

@@ -162,6 +162,45 @@ def test_a_backfill_is_previewed_runs_and_reprocesses(here: World, stores: Store
     assert sum(counts) > 0
 
 
+def test_a_marker_starts_the_ingest_of_its_day_and_wakes_compaction(
+    here: World, stores: Stores
+) -> None:
+    """The day is not over, but its files are complete; Airflow's triggerer sees the marker."""
+    api, dag = here.airflow.api, "shard_arrival"
+    before = {shard: updates(stores, shard) for shard in SHARDS}
+    api.pause(dag, paused=False)
+    for shard in SHARDS:
+        here.land(shard, day(0), rows=30)
+    marker = here.folder / "arrived" / f"{day(0):%Y-%m-%d}.done"
+    marker.touch()
+
+    here.wait("a run", lambda: bool(api.runs(dag)))
+    (run,) = api.runs(dag)
+    here.ends(dag, run["dag_run_id"])
+    assert run["run_type"] == "asset_triggered"
+    assert not marker.exists()
+    for shard in SHARDS:
+        assert updates(stores, shard) == before[shard] + 30
+        assert state(stores, shard).upper == int(day(-1).timestamp() * 1000)
+    key = f"{day(0):%Y-%m-%d}T00:00:00"
+    (event,) = (e for e in api.asset_events("strata_batches") if e["partition_key"] == key)
+    assert event["extra"]["updates"] == 30 * len(SHARDS)
+    here.wait("compaction", lambda: key in {r["partition_key"] for r in api.runs("shard_compact")})
+    (woken,) = (r for r in api.runs("shard_compact") if r["partition_key"] == key)
+    here.ends("shard_compact", woken["dag_run_id"])
+
+
+def test_a_hold_is_given_back_also_when_the_job_failed(here: World, stores: Stores) -> None:
+    """A filter that there is not ends the job as a bad request, after the hold was taken."""
+    api, dag = here.airflow.api, "soft_evaluation"
+    run = api.trigger(dag, {"shards": ["events"], "filters": ["unknown"]})
+    api.pause(dag, paused=False)
+    here.ends(dag, run, "failed")
+    states = {name: task["state"] for name, task in api.tasks(dag, run).items()}
+    assert states == {"take_hold": "success", "validate": "failed", "give_back_hold": "success"}
+    assert not [hold for hold in state(stores, "events").holds if hold.name.startswith(dag)]
+
+
 def test_a_question_that_nobody_answered_was_rejected(here: World, stores: Stores) -> None:
     (run,) = WAITING
     here.ends("rollout_gate", run)

@@ -108,6 +108,7 @@ def world(folder: Path) -> Iterator[World]:
     config = folder / "strata.toml"
     declared = folder / "shards"
     declared.mkdir()
+    (folder / "arrived").mkdir()
     for shard in SHARDS:
         (declared / f"{shard}.yaml").write_text(_declaration(shard))
     (folder / "filters").mkdir()
@@ -120,8 +121,9 @@ def world(folder: Path) -> Iterator[World]:
     os.environ["STRATA_APPROVAL_HOURS"] = "0.03"  # what nobody answers in 108 s is rejected
     try:
         airflow = start(
-            schedules=True, tell=print, home=folder / "airflow", config=config, people=PEOPLE
-        )
+            schedules=True, tell=print, home=folder / "airflow", config=config, people=PEOPLE,
+            extra={"STRATA_ARRIVALS": str(folder / "arrived")},
+        )  # fmt: skip
     finally:
         del os.environ["STRATA_APPROVAL_HOURS"]
     try:

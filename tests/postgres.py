@@ -96,9 +96,13 @@ class Server:
         self.stop()
         return False
 
+    def running(self) -> bool:
+        """Tell whether the server's process is there."""
+        return self._process is not None and self._process.poll() is None
+
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """End the server: SIGINT cuts connections; SIGQUIT is a crash, recovered at the start."""
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self.running():
             self._process.send_signal(how)
             try:
                 self._process.wait(10)

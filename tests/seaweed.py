@@ -13,6 +13,7 @@ import subprocess
 import sysconfig
 import tempfile
 import time
+from contextlib import suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -40,49 +41,95 @@ def fresh_prefix() -> str:
     return f"s3://{BUCKET}/p{os.getpid()}-{next(_NUMBERS)}?endpoint={server()}&region=us-east-1"
 
 
-def client(endpoint: str) -> Any:
-    """Return a client of the server's own identity."""
+def client(endpoint: str, **options: Any) -> Any:
+    """Return a client of the server's own identity; options are those of botocore."""
     import boto3
+    from botocore.config import Config
 
     return boto3.session.Session(
         IDENTITY["AWS_ACCESS_KEY_ID"], IDENTITY["AWS_SECRET_ACCESS_KEY"], region_name="us-east-1"
-    ).client("s3", endpoint_url=endpoint)
+    ).client("s3", endpoint_url=endpoint, config=Config(**options))
 
 
 @cache
 def server() -> str:
-    """Return the endpoint of the server, which is started at the first call.
+    """Return the endpoint of the server that all share, which is started at the first call.
 
     Raises: MissingError; RuntimeError with the end of its log.
     """
-    program = _program()
-    folder = Path(tempfile.mkdtemp(prefix="strata-seaweed-"))
-    credentials = {
-        "accessKey": IDENTITY["AWS_ACCESS_KEY_ID"],
-        "secretKey": IDENTITY["AWS_SECRET_ACCESS_KEY"],
-    }
-    actions = ["Admin", "Read", "Write", "List", "Tagging"]
-    identity = {"name": "strata", "credentials": [credentials], "actions": actions}
-    (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
-    for _ in range(STARTS):
-        master, volume, filer, s3 = _free_ports(4)
+    return Server().endpoint
+
+
+class Server:
+    """A server with its data; it ends with this process, if nobody ends it before."""
+
+    def __init__(self) -> None:
+        """Start one on free ports, in a folder of its own.
+
+        Raises: MissingError; RuntimeError with the end of its log.
+        """
+        self._program = _program()
+        self._folder = Path(tempfile.mkdtemp(prefix="strata-seaweed-"))
+        self._ports: list[int] = []
+        self._process: subprocess.Popen[bytes] | None = None
+        atexit.register(self.close, os.getpid())
+        credentials = {
+            "accessKey": IDENTITY["AWS_ACCESS_KEY_ID"],
+            "secretKey": IDENTITY["AWS_SECRET_ACCESS_KEY"],
+        }
+        actions = ["Admin", "Read", "Write", "List", "Tagging"]
+        identity = {"name": "strata", "credentials": [credentials], "actions": actions}
+        (self._folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
+        for _ in range(STARTS):
+            self._ports = _free_ports(4)
+            if self.start():
+                return
+        raise RuntimeError((self._folder / "log").read_text(errors="replace")[-2000:])
+
+    @property
+    def endpoint(self) -> str:
+        """Return the address of its S3."""
+        return f"http://127.0.0.1:{self._ports[3]}"
+
+    def start(self) -> bool:
+        """Start the server on its ports and return whether it answers."""
+        master, volume, filer, s3 = self._ports
         command = [
-            str(program), "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}",
-            f"-master.port={master}", f"-volume.port={volume}", "-filer", f"-filer.port={filer}",
-            "-s3", f"-s3.port={s3}", f"-s3.config={folder / 's3.json'}", "-volume.max=20",
+            str(self._program), "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
+            f"-dir={self._folder}", f"-master.port={master}", f"-volume.port={volume}",
+            "-filer", f"-filer.port={filer}", "-s3", f"-s3.port={s3}",
+            f"-s3.config={self._folder / 's3.json'}", "-volume.max=20",
             # services on fixed ports, which another program may have
             "-s3.port.iceberg=0", "-s3.port.lance=0",
             "-master.volumeSizeLimitMB=256", "-master.telemetry=false",
         ]  # fmt: skip
-        with (folder / "log").open("wb") as log:
-            options: Any = {"cwd": folder, "preexec_fn": die_with_parent}
-            process = subprocess.Popen(command, stdout=log, stderr=log, **options)
-        atexit.register(_stop, process, folder, os.getpid())
-        endpoint = f"http://127.0.0.1:{s3}"
-        if _answers(endpoint, process):
-            return endpoint
-        _stop(process, None, os.getpid())
-    raise RuntimeError((folder / "log").read_text(errors="replace")[-2000:])
+        with (self._folder / "log").open("ab") as log:
+            options: Any = {"cwd": self._folder, "preexec_fn": die_with_parent}
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, **options)
+        if _answers(self.endpoint, self._process):
+            return True
+        self.stop()
+        return False
+
+    def running(self) -> bool:
+        """Tell whether the server's process is there."""
+        return self._process is not None and self._process.poll() is None
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """End the server; SIGKILL is a crash."""
+        if self._process is not None and self.running():
+            self._process.send_signal(how)
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait(10)
+
+    def close(self, owner: int | None = None) -> None:
+        """End the server and remove its data; a fork of its `owner` leaves it alone."""
+        if owner in (None, os.getpid()):
+            self.stop()
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _program() -> Path:
@@ -114,27 +161,17 @@ def _free_ports(wanted: int) -> list[int]:
 def _answers(endpoint: str, process: "subprocess.Popen[bytes]") -> bool:
     from botocore.exceptions import BotoCoreError, ClientError
 
-    probe, end = client(endpoint), time.monotonic() + WAIT_S
+    once = {"total_max_attempts": 1}
+    probe, end = client(endpoint, retries=once, read_timeout=5), time.monotonic() + WAIT_S
     while process.poll() is None and time.monotonic() < end:
         try:
-            probe.create_bucket(Bucket=BUCKET)
+            with suppress(
+                probe.exceptions.BucketAlreadyExists, probe.exceptions.BucketAlreadyOwnedByYou
+            ):
+                probe.create_bucket(Bucket=BUCKET)
             probe.put_object(Bucket=BUCKET, Key="ready", Body=b"ready")
         except (BotoCoreError, ClientError):
             time.sleep(0.2)
         else:
             return True
     return False
-
-
-def _stop(process: "subprocess.Popen[bytes]", folder: Path | None, owner: int) -> None:
-    if os.getpid() != owner:  # a forked child does not own the server
-        return
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(10)
-    if folder is not None:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -51,15 +51,18 @@ class GroupSync:
         self._log_file = -1
         self._thread = threading.Lock()
         size = _HEADER + 8 * WORDS
-        fcntl.flock(self._file, fcntl.LOCK_EX)
         try:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
             header = _header(database)
             if os.pread(self._file, _HEADER, 0) != header or os.fstat(self._file).st_size != size:
+                os.posix_fallocate(self._file, 0, size)  # a hole on a full disk would kill us
                 os.pwrite(self._file, bytes(size), 0)
                 os.pwrite(self._file, header, 0)
-        finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
-        self._map = mmap.mmap(self._file, size)
+            self._map = mmap.mmap(self._file, size)
+        except OSError:
+            os.close(self._file)
+            raise
         self._words = memoryview(self._map)[_HEADER:].cast("Q")
         _ALL.add(self)
 

@@ -31,9 +31,14 @@ class Turns:
         """Map the file, which is made if it is not there. Raises: OSError."""
         self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         size = 16 * _SLOTS
-        if os.fstat(self._file).st_size < size:
-            os.ftruncate(self._file, size)
-        self._map = mmap.mmap(self._file, size)
+        try:
+            os.posix_fallocate(
+                self._file, 0, size
+            )  # a hole, on a full disk, kills who writes there
+            self._map = mmap.mmap(self._file, size)
+        except OSError:
+            os.close(self._file)
+            raise
         self._words = memoryview(self._map).cast("Q")  # of each slot: drawn last, served last
         self._thread = threading.Lock()
 

@@ -1,4 +1,6 @@
-"""The whole engine on memory stores that fail, seeded: it writes, merges, sweeps and reads.
+"""The whole engine on stores that fail, seeded: it writes, merges, sweeps and reads.
+
+By default on memory stores; those of `tests.faults.real` are servers and disks that really fail.
 
 One thread: others get their turn as whole operations between two store calls of one
 (`Outcome.INTERRUPTED`), so that a seed gives the same run every time. Who crashes leaves all as it
@@ -9,7 +11,7 @@ jumps, backwards too. What must be in the shard at the end the naive twin knows
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -29,18 +31,22 @@ from strata.plan import plan_read
 from strata.read import scan
 from strata.state.state import State
 from strata.store.faults import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome, seeded
+from strata.store.memory import MemoryBlob
 from strata.store.open import Stores, open_stores
 from strata.store.retry import Policy
 from strata.trimming import trim_shard
 from tests.crash.expected import Expected, Row
 from tests.crash.stress import HISTORY_MS, NAME, SPEC, Writer, contents, on_disk
+from tests.faults.clients import close
 
 SHARES = {
     Outcome.REFUSED: 0.02, Outcome.REQUEST_LOST: 0.02, Outcome.REPLY_LOST: 0.03,
     Outcome.DUPLICATED: 0.03, Outcome.TORN: 0.004, Outcome.FULL: 0.02, Outcome.INTERRUPTED: 0.02,
     Outcome.CRASH_BEFORE: 0.006, Outcome.CRASH_AFTER: 0.006,
 }  # fmt: skip
+JUMPS_MS = (0, 0, -3_600_000, 3_600_000, 400)
 MAINTENANCE = ("compact", "compact", "collect", "collect", "backfill", "trim")
+FOREVER_MS = 4_000_000_000_000
 _NUMBERS = count()
 
 
@@ -65,11 +71,16 @@ class Actor(Writer):
 class World:
     """One shard, its writer and its maintainers."""
 
-    def __init__(self, root: Path, seed: int) -> None:
+    def __init__(
+        self, root: Path, seed: int, *, blob: str = "", consensus: str = "",
+        shares: Mapping[Outcome, float] = SHARES,
+        jumps: Sequence[int] = JUMPS_MS, jumpy: float = 0.02,
+    ) -> None:  # fmt: skip
         self.draw = random.Random(seed)
-        self.now_ms = 10_000_000
+        self.now_ms, self.jumps, self.jumpy = 10_000_000, jumps, jumpy
         name = f"memory://whole-{next(_NUMBERS)}"
-        self.sound = open_stores(StoreSettings(name, name, str(root)), clock=self.clock)
+        settings = StoreSettings(blob or name, consensus or name, str(root))
+        self.sound = open_stores(settings, clock=self.clock)
         self.faults = Faults(sleep=lambda _: None)
         self.stores = replace(
             self.sound,
@@ -77,7 +88,7 @@ class World:
             consensus=FaultyConsensus(self.sound.consensus, self.faults),
         )
         self.faults.interlude = self.interlude
-        self.outcomes = seeded(seed, SHARES)
+        self.outcomes = seeded(seed, shares)
         self.settings = replace(on_disk(root), store=self.sound.settings)
         Machine(self.sound).create(SPEC)
         self.writer = Actor(root, self.draw, self.stores)
@@ -86,8 +97,8 @@ class World:
 
     def clock(self) -> int:
         """Return a time that goes on, stands still, or jumps, also back."""
-        jump = self.draw.choice([0, 1, 1, 1, 5, 20]) if self.draw.random() < 0.98 else 0
-        self.now_ms += jump or self.draw.choice([0, 0, -3_600_000, 3_600_000, 400])
+        jump = self.draw.choice([0, 1, 1, 1, 5, 20]) if self.draw.random() >= self.jumpy else 0
+        self.now_ms += jump or self.draw.choice(self.jumps)
         return self.now_ms
 
     def run(self, operations: int) -> None:
@@ -178,7 +189,15 @@ class World:
             NAME,
             replace(self.settings, gc=replace(self.settings.gc, grace_ms=grace_ms)),
         )
-        self.sound.blob.deleted.clear()  # type: ignore[attr-defined]  # for good, at once
+        self.purge()
+
+    def purge(self) -> None:
+        """Remove for good, at once, what was deleted."""
+        blob = self.sound.blob
+        if isinstance(blob, MemoryBlob):
+            blob.deleted.clear()
+        else:
+            blob.purge(FOREVER_MS)  # type: ignore[attr-defined]
 
     def backfill(self) -> None:
         backfill_shard(self.stores, NAME)
@@ -204,7 +223,7 @@ class World:
             gc.collect(
                 self.sound, NAME, replace(self.settings, gc=replace(self.settings.gc, grace_ms=0))
             )
-        self.sound.blob.deleted.clear()  # type: ignore[attr-defined]
+        self.purge()
         assert self.snapshots() == before, "law 11: a sweep took what is alive"
 
     def snapshots(self) -> dict[int, Counter[Row]]:
@@ -254,15 +273,19 @@ def no_pauses() -> Iterator[None]:
         Policy.pause_s = kept  # type: ignore[method-assign]
 
 
-def whole_run(root: Path, seed: int, operations: int = 14) -> World:
+def whole_run(
+    root: Path, seed: int, operations: int = 14, world: Callable[..., World] = World, **options: Any
+) -> World:
     """Let a world of this seed go by, and check the laws; return it."""
     root.mkdir(parents=True, exist_ok=True)
     with no_pauses():
-        world = World(root, seed)
+        made = world(root, seed, **options)
         try:
-            world.run(operations)
-            world.verify()
+            made.run(operations)
+            made.verify()
         except (AssertionError, StrataError) as error:
-            error.add_note(f"seed {seed}; done {dict(world.done)}; failed {dict(world.failed)}")
+            error.add_note(f"seed {seed}; done {dict(made.done)}; failed {dict(made.failed)}")
             raise
-    return world
+        finally:
+            close(made.sound.consensus)
+    return made

@@ -1,4 +1,4 @@
-"""A whole run on a disk that is full now and then: `python -m tests.faults.full_disk FOLDER SEED N`.
+"""A whole run on a disk that is full now and then: `-m tests.faults.full_disk FOLDER SEED N`.
 
 A small file system in memory, mounted where nobody else sees it, holds blobs and states; a file
 beside them takes what room there is, but some bytes. Where nothing may be mounted, files may not

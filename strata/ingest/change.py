@@ -32,6 +32,7 @@ AT: Final = "at"  # place in the stream: number of the file << 32 | number of th
 KEY: Final = "key"  # bytes that sort like the key; see `key_bytes`
 COMMIT: Final = "commit"  # position in the log of the database: see `strata.ingest.position`
 LSN: Final = "lsn"
+SOURCE_TIME: Final = "source.ts_ms"  # where a change stream says when the change was committed
 SAME: Final = "same."  # before a column's name: in this row the column is as it was
 
 Ints = npt.NDArray[np.int64]

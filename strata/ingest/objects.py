@@ -47,16 +47,17 @@ class Objects:
         return Reject(source.name, number, None, None, reason, self.text(number))
 
 
-def read_lines(source: SourceFile) -> Objects:
+def read_lines(source: SourceFile, data: bytes | None = None) -> Objects:
     """Return the objects of a file that has one a line; `null` is a value.
 
+    `data`: its text, if it was read already.
     Raises: InvalidRequest for a file without a single one in two lines or more.
     Cost: the whole file in memory.
     """
     values: list[Any] = []
     numbers: list[int] = []
     malformed: list[Reject] = []
-    data = read_text(source)
+    data = read_text(source) if data is None else data
     lines = data.split(b"\n")
     exact = exact_lines(data)
     for number, line in enumerate(lines, 1 + source.before):

@@ -16,9 +16,10 @@ import numpy as np
 from orjson import loads
 
 from strata.ingest.cast import from_objects
-from strata.ingest.change import DELETE, INSERT, TRUNCATE, UPDATE, UPSERT
+from strata.ingest.change import DELETE, INSERT, SOURCE_TIME, TRUNCATE, UPDATE, UPSERT
 from strata.ingest.connect import plain_values, whole
-from strata.ingest.files import SourceFile
+from strata.ingest.debezium_table import read_events
+from strata.ingest.files import SourceFile, read_text
 from strata.ingest.objects import Objects, read_array, read_lines
 from strata.ingest.position import UNKNOWN, Places
 from strata.ingest.read_jsonl import shown
@@ -35,6 +36,7 @@ PLACEHOLDERS: Final = frozenset(
         "b68a35a7-17ad-35b3-af2a-ae46edb4545a",  # as a uuid: the hash of it
     }
 )
+SMALL_BYTES: Final = 1 << 17  # of fewer, Arrow's ways cost more than the events
 NUMBERS: Final = [*b"__debezium_unavailable_value"]  # of an array of integers or dates
 
 
@@ -56,7 +58,19 @@ def read_debezium(
     Raises: as `read_lines`, `read_array`.
     Cost: the whole file in memory.
     """
-    found = read_array(source) if array else read_lines(source)
+    if array:
+        return one_by_one(source, read_array(source), relation, names)
+    data = read_text(source)
+    found = None
+    if len(data) >= SMALL_BYTES:
+        found = read_events(source, data, relation, names, SOURCE_TIME, sorted(PLACEHOLDERS))
+    return found or one_by_one(source, read_lines(source, data), relation, names)
+
+
+def one_by_one(
+    source: SourceFile, found: Objects, relation: Relation, names: Sequence[str]
+) -> RawFile:
+    """Return the same, each event judged by itself."""
     key = [column.name for column in relation.key_columns]
     events: list[Event] = []
     kept: list[int] = []

@@ -20,6 +20,7 @@ from strata.errors import InvalidRequest
 from strata.format.columns import updates_schema
 from strata.format.migrate import default_array
 from strata.ingest.cast import to_milliseconds
+from strata.ingest.change import SOURCE_TIME
 from strata.ingest.rejects import Reject, details
 from strata.ingest.source import RawFile, TypedRows, Wanted, rejects, typed_rows
 from strata.ingest.task import IngestTask
@@ -27,7 +28,6 @@ from strata.model.schema import Column, Relation
 from strata.model.spec import ORDERED, ShardSpec
 from strata.model.types import ColumnType, Kind
 
-SOURCE_TIME: Final = "source.ts_ms"  # where a change stream says when the change was committed
 TIME_KINDS: Final = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DATE, Kind.INT64)
 INT64: Final = ColumnType(Kind.INT64)
 TIMESTAMPTZ: Final = ColumnType(Kind.TIMESTAMPTZ)

@@ -17,13 +17,14 @@ from strata.expr.filter import Filter
 from strata.hold import held_state, kept_while
 from strata.machine import Machine
 from strata.model.schema import Relation
-from strata.model.settings import ReadSettings, Settings
+from strata.model.settings import ReadSettings, Settings, UsageSettings
 from strata.model.time import MIN_TIME, format_time
 from strata.read import DEFAULTS, ReadPlan, plan_read, scan, scan_schema
 from strata.schema import change_schema, describe_schema
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
 from strata.state.state import Batch, State
 from strata.store.open import Stores, open_stores
+from strata.usage import emitted, tell
 
 __all__ = [
     "AddColumn",
@@ -48,6 +49,7 @@ class Shard:
     stores: Stores
     name: str
     settings: ReadSettings = DEFAULTS
+    usage: UsageSettings = UsageSettings()  # noqa: RUF009 - frozen; whom to tell of reads
 
     def state(self) -> State:
         """Return the newest state; raises InvalidRequest when there is no such shard."""
@@ -97,7 +99,9 @@ class Shard:
             self.stores, state, plan, columns=columns, consolidate=consolidate,
             settings=self.settings,
         )  # fmt: skip
-        kept = kept_while(self.stores, state, self.settings, "scan", rows)
+        tell(self.usage, self.name, plan)
+        told = emitted(rows, self.usage, self.name)
+        kept = kept_while(self.stores, state, self.settings, "scan", told)
         return scan_schema(state.relation, columns), kept
 
     def listen(
@@ -153,7 +157,7 @@ def open_shard(settings: Settings, name: str) -> Shard:
 
     Raises: InvalidRequest when there is none.
     """
-    shard = Shard(open_stores(settings.store), name, settings.read)
+    shard = Shard(open_stores(settings.store), name, settings.read, settings.usage)
     shard.state()
     return shard
 

@@ -14,7 +14,7 @@ readers really use.
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
@@ -147,6 +147,19 @@ def emitted(
             metrics.count("read.updates", rows, tags)
             metrics.time("read.first_row_seconds", first, tags)
             metrics.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The function of a Spark task, whose rows monitoring is told of; picklable."""
+
+    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    settings: UsageSettings
+    shard: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the function and pass on what it gives."""
+        return emitted(self.function(batches), self.settings, self.shard)
 
 
 def _record(stores: Stores, state: State, plan: ReadPlan, filter: Filter) -> str:

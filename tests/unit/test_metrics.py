@@ -19,6 +19,7 @@ from strata.metrics import Metrics, _opentelemetry
 from strata.model.settings import StoreSettings, UsageSettings
 from strata.plan import plan_read
 from strata.read import scan
+from strata.shard import Shard
 from tests.audited import WHERE, World, world_in
 from tests.shards import NAME
 
@@ -161,3 +162,16 @@ def test_a_receiver_that_is_not_there_is_no_error() -> None:
         Metrics(otlp=url).count("x", 1, {"shard": "s"})
         Metrics(otlp=url).flush()
         end(url)
+
+
+def test_a_scan_of_the_library_tells_what_it_gave_out(world: World) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as bound:
+        bound.bind(("127.0.0.1", 0))
+        bound.settimeout(5)
+        to = UsageSettings(statsd=f"127.0.0.1:{bound.getsockname()[1]}")
+        rows = sum(b.num_rows for b in Shard(world.stores, NAME, usage=to).scan())
+        told = ""
+        while "first_row_seconds" not in told:
+            told += bound.recv(1000).decode() + "\n"
+    assert f"strata.read.updates:{rows}|c|#shard:{NAME}\n" in told
+    assert "strata.read.parts_fetched:" in told

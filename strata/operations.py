@@ -9,7 +9,7 @@ for their names. Neither may fail the operation that it tells of.
 import getpass
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -21,7 +21,7 @@ from strata.metrics import Metrics
 from strata.model.spec import ShardSpec
 from strata.plan import plan_read
 from strata.read import scan
-from strata.store import keys
+from strata.store import bill, keys
 from strata.store.open import Stores
 
 SHARD: Final = "strata_operations"
@@ -63,6 +63,7 @@ def note(  # noqa: PLR0913  these are the fields of one row
                    code, by or who())
         for one in _shards(document)
     ]  # fmt: skip
+    found = _with_bill(found, bill.told(bill.settle()))
     for operation in found:
         _tell(metrics, operation)
         _tell_of_shard(metrics, stores, operation.shard)
@@ -116,6 +117,18 @@ def _operation(
         OUTCOMES.get(mine, "failed"), _first(counts, _ROWS), _first(counts, _BYTES),
         orjson.dumps(counts | why, option=orjson.OPT_SORT_KEYS).decode(),
     )  # fmt: skip
+
+
+def _with_bill(found: list[Operation], spent: Mapping[str, int]) -> list[Operation]:
+    """Return the rows with what S3 was asked for, of several shards in a row of all shards."""
+    if not found or not spent:
+        return found
+    one = found[0] if len(found) == 1 else replace(
+        found[0], shard=EVERY_SHARD, outcome=OUTCOMES[0], rows=0, bytes=0, details="{}"
+    )  # fmt: skip
+    counts = orjson.loads(one.details) | spent
+    told = replace(one, details=orjson.dumps(counts, option=orjson.OPT_SORT_KEYS).decode())
+    return [told] if len(found) == 1 else [*found, told]
 
 
 def _first(counts: Mapping[str, int], names: tuple[str, ...]) -> int:

@@ -16,9 +16,11 @@ from pyspark.sql import SparkSession
 
 from strata.errors import StrataError
 from strata.model.runner import Runner
+from strata.store import bill
 
 A = TypeVar("A")
 B = TypeVar("B")
+Outcome = tuple[B | None, StrataError | None, dict[str, int]]
 
 WAVES: Final = 2  # under way at once
 TASKS_PER_CORE: Final = 2  # in one wave
@@ -35,11 +37,11 @@ def spark_runner(spark: SparkSession) -> Runner:
         size = max(1, TASKS_PER_CORE * context.defaultParallelism)
         waves = [items[i : i + size] for i in range(0, len(items), size)]
 
-        def collect(wave: Sequence[A]) -> list[tuple[B | None, StrataError | None]]:
+        def collect(wave: Sequence[A]) -> list[Outcome[B]]:
             return context.parallelize(wave, len(wave)).map(partial(attempt, function)).collect()
 
         with ThreadPoolExecutor(max_workers=WAVES) as pool:
-            waiting: deque[Future[list[tuple[B | None, StrataError | None]]]] = deque()
+            waiting: deque[Future[list[Outcome[B]]]] = deque()
             try:
                 for wave in waves:
                     waiting.append(pool.submit(collect, wave))
@@ -54,16 +56,22 @@ def spark_runner(spark: SparkSession) -> Runner:
     return run
 
 
-def attempt(function: Callable[[A], B], item: A) -> tuple[B | None, StrataError | None]:
-    """Return the result, or the engine's error; any other error is the task's failure."""
+def attempt(function: Callable[[A], B], item: A) -> Outcome[B]:
+    """Return the result or the engine's error, and the bill; other errors are the task's failure.
+
+    For a worker that does one thing at a time, as Spark's do.
+    """
+    bill.settle()  # of a task before that failed
     try:
-        return function(item), None
+        return function(item), None, bill.settle()
     except StrataError as error:
-        return None, error
+        return None, error, bill.settle()
 
 
-def _results(outcomes: list[tuple[B | None, StrataError | None]]) -> Iterator[B]:
-    for result, error in outcomes:
+def _results(outcomes: list[Outcome[B]]) -> Iterator[B]:
+    for _, _, spent in outcomes:
+        bill.charge(spent)
+    for result, error, _ in outcomes:
         if error is not None:
             raise error
         yield result  # type: ignore[misc]  # a result of None is the function's own

@@ -24,6 +24,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
 from strata.errors import InvalidRequest, Unavailable
+from strata.store import bill
 from strata.store.interface import BlobInfo
 from strata.store.keys import check_key, check_prefix, check_range
 from strata.store.retry import Policy
@@ -162,6 +163,7 @@ class S3Blob:
     def _count(self, what: str, number: int) -> None:
         with self._lock:
             self.requests[what] += number
+        bill.charge({what: number})
 
     def _connected(self) -> Any:
         """Return the client of this process: connections must not be shared with a fork."""

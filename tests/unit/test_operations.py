@@ -4,6 +4,7 @@ import socket
 from dataclasses import replace
 from itertools import count
 
+import orjson
 import pytest
 
 from strata import operations, usage
@@ -11,6 +12,8 @@ from strata.audit import table
 from strata.metrics import Metrics
 from strata.model.settings import StoreSettings, UsageSettings
 from strata.plan import plan_read
+from strata.spark.runner import _results, attempt
+from strata.store import bill
 from strata.store.faults import Faults, FaultyBlob, Outcome
 from strata.store.open import Stores, open_stores
 from tests.audited import WHERE, world_in
@@ -55,6 +58,24 @@ def test_each_shard_of_a_job_gets_a_row_that_says_who_what_how_much_and_how_it_e
         "validate", "ann", "mismatch", 7, 70, 2.0,
     )  # fmt: skip
     assert (b.outcome, b.rows) == ("done", 3)  # the mismatch was in the other shard
+
+
+def test_what_s3_was_asked_for_is_told_once_of_one_shard_or_of_all(stores: Stores) -> None:
+    bill.settle()
+    done, _, spent = attempt(lambda item: bill.charge({"get_object": item, "bytes_in": 9}), 4)
+    assert (done, spent, bill.settle()) == (None, {"get_object": 4, "bytes_in": 9}, {})
+    for what, document in (("compact", {"shard": "a"}), ("validate", RESULT), ("trim", RESULT)):
+        if what != "trim":
+            assert list(_results([("x", None, spent), ("y", None, {"put_object": 1})])) == [*"xy"]
+        operations.note(stores, Metrics(), what, 0, document, 0)
+    told = {"s3_puts": 1, "s3_gets": 4, "s3_bytes_in": 9, "s3_bytes_out": 0}
+    rows = {(row.shard, row.what): orjson.loads(row.details)
+            for row in operations.recent(stores, "a", 9)}  # fmt: skip
+    assert rows["a", "compact"] == told
+    assert rows[operations.EVERY_SHARD, "validate"] == told
+    assert not rows["a", "validate"].keys() & told.keys()
+    assert rows.keys() >= {("a", "trim")}
+    assert (operations.EVERY_SHARD, "trim") not in rows
 
 
 def test_the_newest_come_first_and_a_run_of_airflow_is_named(

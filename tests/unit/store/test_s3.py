@@ -12,6 +12,7 @@ from botocore.exceptions import ConnectionClosedError
 import strata.store.s3 as module
 from strata.errors import InvalidRequest, Unavailable
 from strata.model.settings import StoreSettings
+from strata.store import bill
 from strata.store.open import is_near, open_stores
 from strata.store.s3 import S3Blob
 from strata.store.s3_client import S3Address
@@ -156,7 +157,9 @@ def test_long_blobs_travel_in_pieces(
 ) -> None:
     monkeypatch.setattr(module, "PIECE", 1_000)
     data = hashlib.shake_128(b"x").digest(size)
+    bill.settle()
     blob.set("a/b", data)
+    assert bill.told(bill.settle())["s3_puts"] == blob.requests["put_object"] == 1
     assert blob.get("a/b") == data
     assert blob.get("a/b", 300, 2_100) == data[300:2_400]
     assert blob.requests["bytes_out"] == size

@@ -4,7 +4,7 @@ Rows stand in groups of those that no column so far tells apart: `equal[i]` says
 belongs to the group of row i-1. A step looks at one more word (or text) of each row, sorts every
 group by it and says which rows are still equal. Rows come as a few ascending runs one behind the
 other, so each group is sorted by merging the runs that are found in it: rows that are in order
-already cost one comparison each.
+already cost one comparison each. Texts: `strata.kernels.merge_texts`.
 
 Stable. Nothing is allocated: callers bring the room. Twin: Python's sort of each group
 (`tests/laws/test_merge_kernels.py`).
@@ -118,76 +118,6 @@ def _merge_two(
         out_words[k], out_order[k] = words[j], order[j]
         j += 1
         k += 1
-
-
-@lean
-def sort_texts(
-    offsets: Ints,
-    data: Bytes,
-    skip: Int,
-    rows: Ints,
-    equal: Bools,
-    order: Ints,
-    other_rows: Ints,
-    other_order: Ints,
-) -> None:
-    """Sort each group by its texts from byte `skip` on, `order` with them; take apart.
-
-    `rows` says which text belongs to a row. Merges from the bottom up.
-    """
-    low, count = 0, len(rows)
-    while low < count:
-        high = low + 1
-        while high < count and equal[high]:
-            high += 1
-        _sort_group(offsets, data, skip, rows, order, other_rows, other_order, low, high)
-        low = high
-    for i in range(1, count):
-        equal[i] = equal[i] and compare(offsets, data, skip, rows[i - 1], rows[i]) == 0
-
-
-@lean
-def _sort_group(
-    offsets: Ints,
-    data: Bytes,
-    skip: Int,
-    rows: Ints,
-    order: Ints,
-    other_rows: Ints,
-    other_order: Ints,
-    low: Int,
-    high: Int,
-) -> None:
-    """Sort one group by its texts: merge ascending stretches until there is one."""
-    while True:
-        a, merged = low, 0
-        while a < high:
-            b = _ascending(offsets, data, skip, rows, a, high)
-            if b == high:
-                break
-            c = _ascending(offsets, data, skip, rows, b, high)
-            i, j = a, b
-            for k in range(a, c):
-                if j < c and (i == b or compare(offsets, data, skip, rows[j], rows[i]) < 0):
-                    other_rows[k], other_order[k] = rows[j], order[j]
-                    j += 1
-                else:
-                    other_rows[k], other_order[k] = rows[i], order[i]
-                    i += 1
-            for k in range(a, c):
-                rows[k], order[k] = other_rows[k], other_order[k]
-            a, merged = c, merged + 1
-        if not merged:
-            return
-
-
-@lean
-def _ascending(offsets: Ints, data: Bytes, skip: Int, rows: Ints, start: Int, high: Int) -> Int:
-    """Return the end of the ascending stretch that begins at `start`."""
-    end = start + 1
-    while end < high and compare(offsets, data, skip, rows[end - 1], rows[end]) <= 0:
-        end += 1
-    return end
 
 
 @lean

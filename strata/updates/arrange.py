@@ -1,10 +1,11 @@
 """Sort rows and find those that are equal, one 64-bit word of their keys at a time.
 
 A word is packed from as many sort columns as fit: of each, how far a value lies above the least
-one, in as few bits as the greatest needs; of texts the next bytes behind what all have in common.
+one, in as few bits as the greatest needs; of texts the bytes behind what all have in common.
 Mostly the first word tells nearly all rows apart. Only rows that it does not are looked at again,
-with the next word, until they differ or no column is left: then they are equal. Nested columns
-are made into bytes for those rows alone. Kernels: `strata.kernels.merge_words`.
+with the next word or text, until they differ or no column is left: then they are equal. Nested
+columns are made into bytes for those rows alone. Kernels: `strata.kernels.merge_words`,
+`strata.kernels.merge_texts`.
 
 Same order as `sort_updates`: nulls last, NaN behind all numbers, -0.0 equal to 0.0.
 """
@@ -21,13 +22,8 @@ import pyarrow.compute as pc
 from strata.format.physical import numbers, offsets, valid_mask
 from strata.format.sortable import flat_columns, sortable_bytes
 from strata.kernels.arrays import Bytes, Int
-from strata.kernels.merge_words import (
-    common_prefix,
-    pack,
-    sort_texts,
-    sort_words,
-    text_words,
-)
+from strata.kernels.merge_texts import sort_texts
+from strata.kernels.merge_words import common_prefix, pack, sort_words, text_words
 from strata.updates.order import Ints, Mask
 
 Words = npt.NDArray[np.uint64]
@@ -35,7 +31,7 @@ Words = npt.NDArray[np.uint64]
 WORD_BITS: Final = 64
 LEAST_BITS: Final = 16  # fewer bits of a column are not worth the look: it comes again whole
 WORD_BYTES: Final = 8
-TEXT_WORDS: Final = 3  # then the rest of texts that still agree is compared at once
+TEXT_BITS: Final = 48  # a text goes into a word, the first one, if that has so much room
 SIGN: Final = np.uint64(1 << 63)
 
 
@@ -100,8 +96,7 @@ class _Column:
         self.numbers = numbers
         self.is_text = _is_text(array.type)
         self.done = 0  # words that are compared whole; a column with nulls has one that says so
-        self.looks = 0  # words of texts that were looked at, whole or in part
-        self.skip: Int | None = None  # bytes that the texts of each group share
+        self.skip: Int = 0  # bytes that the texts of each group share
         self._texts: tuple[Ints, Bytes] | None = None
 
     def push(self, word: _Word, rows: Ints, *, first: bool) -> bool:
@@ -118,7 +113,7 @@ class _Column:
                     return False
                 self.done = 1
         if self.is_text:
-            return self._push_text(word, places, valid)
+            return first and self._push_text(word, places, valid)
         found = _words(self.array, None if first else places)
         for values in found[self.done - (valid is not None) :]:
             if not word.push(values, valid):
@@ -127,31 +122,29 @@ class _Column:
         return True
 
     def _push_text(self, word: _Word, places: Ints, valid: Mask | None) -> bool:
-        if self.looks == TEXT_WORDS or not word.room:
+        """Append the first bytes of the texts; what they do not decide, `sort` does."""
+        if word.room < TEXT_BITS:
             return False
-        offsets, data = self.texts()
-        if self.skip is None:
-            known = places if valid is None else places[valid]
-            self.skip = common_prefix(offsets, data, known) if len(known) else 0
+        ends, data = self.texts()
+        known = places if valid is None else places[valid]
+        self.skip = common_prefix(ends, data, known) if len(known) else 0
         values = np.empty(len(places), np.uint64)
-        shortest, longest = text_words(offsets, data, self.skip, WORD_BYTES, places, values)
+        shortest, longest = text_words(ends, data, self.skip, WORD_BYTES, places, values)
         whole = 0 <= shortest == longest <= WORD_BYTES
         if not whole and shortest >= 0 and longest < WORD_BYTES:
-            text_words(offsets, data, self.skip, WORD_BYTES - 1, places, values)
+            text_words(ends, data, self.skip, WORD_BYTES - 1, places, values)
             whole = True
-        room = word.room
         fits = word.push(values, valid)
         if fits and not whole:
             self.skip += WORD_BYTES
-        if fits or word.room < room:
-            self.looks += 1
         return bool(fits and whole)
 
     def sort(self, rows: Ints, equal: Mask) -> None:
         """Sort `rows` within their groups by what is left of their texts."""
         places = rows.copy() if self.numbers is None else self.numbers[rows]
-        room = np.empty_like(rows), np.empty_like(rows)
-        sort_texts(*self.texts(), self.skip or 0, places, equal, rows, *room)
+        room = np.empty_like(rows), np.empty_like(rows), np.empty_like(rows), np.empty_like(rows)
+        starts = np.empty(len(rows) + 1, np.int64)
+        sort_texts(*self.texts(), self.skip, places, equal, rows, *room, starts)
 
     def texts(self) -> tuple[Ints, Bytes]:
         """Return offsets and bytes of the texts; a null is an empty one."""

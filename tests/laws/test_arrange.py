@@ -8,14 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.kernels.merge_words import (
-    add_up,
-    common_prefix,
-    compare,
-    sort_texts,
-    sort_words,
-    text_words,
-)
+from strata.kernels.merge_texts import sort_texts
+from strata.kernels.merge_words import add_up, common_prefix, compare, sort_words, text_words
 from strata.updates.arrange import _texts, arrange
 from strata.updates.order import one_chunk, sort_names
 from tests.updates import plain_rows, relations, sort_key, updates
@@ -64,7 +58,9 @@ def test_texts_are_sorted_in_their_groups(data: st.DataObject, values: list[str]
     wanted = sorted_in_groups(plain, equal.tolist())
     rows, order = np.arange(len(values)), np.arange(len(values))
 
-    sort_texts(offsets, letters, 0, rows, equal, order, rows.copy(), order.copy())
+    room = [np.empty_like(rows) for _ in range(4)]
+
+    sort_texts(offsets, letters, 0, rows, equal, order, *room, np.empty(len(rows) + 1, np.int64))
 
     assert (order.tolist(), equal.tolist()) == wanted
 

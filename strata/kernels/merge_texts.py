@@ -150,12 +150,9 @@ def _merge_two(
 
 @lean
 def _take_apart(offsets: Ints, rows: Ints, shared: Ints, equal: Bools, low: Int, high: Int) -> None:
-    """Say of a sorted group which texts equal the one before: they share all that both have."""
-    before = offsets[rows[low] + 1] - offsets[rows[low]]
+    """Say of a sorted group which texts equal the one before: all of them is shared with it."""
     for i in range(low + 1, high):
-        size = offsets[rows[i] + 1] - offsets[rows[i]]
-        equal[i] = shared[i] == size and before == size
-        before = size
+        equal[i] = shared[i] == offsets[rows[i] + 1] - offsets[rows[i]]
 
 
 @inlined

@@ -65,6 +65,20 @@ def test_texts_are_sorted_in_their_groups(data: st.DataObject, values: list[str]
     assert (order.tolist(), equal.tolist()) == wanted
 
 
+@given(st.lists(st.lists(st.text("ab", max_size=8), min_size=1, max_size=12), max_size=6))
+def test_runs_of_texts_are_merged(runs: list[list[str]]) -> None:
+    values = ["", *(text for run in runs for text in sorted(run))]
+    offsets, letters = _texts(pa.array(values))
+    rows, order = np.arange(len(values)), np.arange(len(values))
+    equal = np.array([False, *[True] * (len(values) - 1)])
+    wanted = sorted_in_groups(values, equal.tolist())
+    room = [np.empty_like(rows) for _ in range(4)]
+
+    sort_texts(offsets, letters, 0, rows, equal, order, *room, np.empty(len(rows) + 1, np.int64))
+
+    assert (order.tolist(), equal.tolist()) == wanted
+
+
 @given(texts)
 def test_words_of_texts_sort_like_them(values: list[str]) -> None:
     offsets, letters = _texts(pa.array(values))

@@ -157,6 +157,9 @@ def _tell(metrics: Metrics, one: Operation) -> None:
         added = counts["stats_bytes_after"] - counts["stats_bytes_before"]
         metrics.time("stats.seconds", one.seconds, tags)
         metrics.gauge("stats.bytes_added", added, tags)
+    elif counts.get("stats_bytes"):  # collected while parts were written
+        metrics.time("stats.seconds", counts["stats_ms"] / 1000, tags)
+        metrics.gauge("stats.bytes_added", counts["stats_bytes"], tags)
     kind = one.what.replace(" ", "_").replace("-", "_")
     for name, value in counts.items():
         if isinstance(value, int):

@@ -9,10 +9,11 @@ same blobs and nothing else. Where a run is cut depends on its rows alone, never
 caller chunked them.
 """
 
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -50,6 +51,7 @@ class WrittenPart:
 
     ref: PartRef
     stats: pa.RecordBatch | None  # None: unknown, the part is always read
+    stats_seconds: float = field(default=0.0, compare=False)  # of a processor, to collect them
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,7 @@ class _Part:
         self.splits: list[Split] = []
         self.last_key = b""
         self.stats: list[pa.RecordBatch] = []
+        self.stats_seconds = 0.0
         self.counts: list[int] = []
 
     def add(self, group: pa.Table, size: int, beside: ThreadPoolExecutor) -> float:
@@ -160,14 +163,18 @@ class _Part:
         self.retractions |= pc.min(diffs).as_py() < 0
         self.digest = (self.digest + content_digest(group, relation)) % 2**64
         if self.target.layout != "row":
+            began = time.thread_time()
             self.stats.append(collect(group, relation))
+            self.stats_seconds += time.thread_time() - began
 
     def store(self) -> WrittenPart:
         """Store the part and return its reference and statistics."""
         target, data = self.target, self.writer.close().data
         key = keys.part_key(target.prefix, keys.content_hash(data))
         retry(partial(target.blob.set, key, data))
+        began = time.thread_time()
         stats = self._statistics()
+        self.stats_seconds += time.thread_time() - began
         ref = PartRef(
             key=key,
             size_bytes=len(data),
@@ -187,7 +194,7 @@ class _Part:
             stats_version=None if stats is None else STATS_VERSION,
             stats_bytes=0 if stats is None else encoded_size(stats),
         )
-        return WrittenPart(ref, stats)
+        return WrittenPart(ref, stats, self.stats_seconds)
 
     def _statistics(self) -> pa.RecordBatch | None:
         """Return trimmed statistics; None for the row layout, which never had any."""
@@ -290,6 +297,7 @@ def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart
                 more = waiting.fill(0)
                 part = _Part(target, group, _rows_of_part(group, weight, ratio, target, more))
             ratio = part.add(group, weight, beside)
+            del group  # not held while the next is merged
         if part is not None:
             yield part.store()
 

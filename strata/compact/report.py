@@ -27,6 +27,8 @@ class RequestReport:
     tasks: int = 0
     resumed: int = 0  # of `tasks`: done by a run before, which ended early
     seconds: float = 0.0  # from planning to the commit
+    stats_bytes: int = 0  # of statistics in the result
+    stats_seconds: float = 0.0  # of processors, to collect them
 
     @property
     def applied(self) -> bool:
@@ -112,6 +114,8 @@ class CompactReport:
             "parts_out": sum(r.parts_out for r in done),
             "runs_before": self.runs_before,
             "runs_after": self.runs_after,
+            "stats_bytes": sum(r.stats_bytes for r in done),
+            "stats_ms": round(sum(r.stats_seconds for r in done) * 1000),
             "idle_reason": self.idle_reason,
             "seconds": round(self.seconds, 3),
         }  # fmt: skip

@@ -149,6 +149,7 @@ def _finish(
     """
     state, request = prepared.state, prepared.request
     batch, shift, resumed_from = prepared.kept, 0, None
+    parts: list[WrittenPart] = []
     if batch is None:
         parts, found, resumed_from = _collect(machine, prepared, results, settings)
         crossed = [part for result in found for part in result.crossed]
@@ -170,6 +171,8 @@ def _finish(
         tasks=len(prepared.tasks),
         resumed=len(prepared.tasks) - len(prepared.rest),
         seconds=time.monotonic() - began,
+        stats_bytes=batch.stats_bytes,
+        stats_seconds=sum(part.stats_seconds for part in parts),
     )
     result = MergeResult(request.id_lower, request.id_upper, request.manifests, batch, shift)
     outcome = _apply(machine, prepared, result, report, resumed_from)

@@ -170,6 +170,8 @@ def counted(report: IngestReport, work: Work, results: Sequence[TaskResult]) -> 
         repeated=sum(result.repeated for result in results),
         undeclared=tuple(sorted({name for result in results for name in result.undeclared})),
         quarantine=tuple(key for result in results for key in result.quarantine),
+        stats_bytes=sum(part.ref.stats_bytes for result in results for part in result.parts),
+        stats_seconds=sum(part.stats_seconds for result in results for part in result.parts),
     )
 
 

@@ -27,6 +27,8 @@ def summarise(shard: str, reports: Sequence[IngestReport], seconds: float) -> di
         "undeclared": sorted({name for report in new for name in report.undeclared}),
         "parts": sum(report.parts for report in new),
         "bytes": sum(report.size_bytes for report in new),
+        "stats_bytes": sum(report.stats_bytes for report in new),
+        "stats_ms": round(sum(report.stats_seconds for report in new) * 1000),
         "lower": reports[0].lower if reports else None,
         "upper": reports[-1].upper if reports else None,
         "seqno": max((report.seqno for report in reports), default=None),

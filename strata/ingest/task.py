@@ -123,6 +123,8 @@ class IngestReport:
     passed: int = 0  # messages of a change stream that are no changes
     undeclared: tuple[str, ...] = ()  # columns in changes that the shard does not declare
     repeated: int = 0  # changes that were delivered again, and left out
+    stats_bytes: int = 0  # of statistics in the new parts
+    stats_seconds: float = 0.0  # of processors, to collect them
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of DESIGN 10.1 and, after it, what else is known."""
@@ -149,4 +151,6 @@ class IngestReport:
             "passed": self.passed,
             "undeclared": list(self.undeclared),
             "repeated": self.repeated,
+            "stats_bytes": self.stats_bytes,
+            "stats_ms": round(self.stats_seconds * 1000),
         }

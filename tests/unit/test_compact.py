@@ -172,7 +172,10 @@ def test_one_run_in_an_old_layout_is_rewritten() -> None:
     report = compact_shard(stores, "shard", settings(), full=True)
 
     assert not report.requests[0].by_reference
-    assert [ref.layout for ref in plan_read(stores, load(stores)).fetched] == ["structured"]
+    [ref] = plan_read(stores, load(stores)).fetched
+    assert ref.layout == "structured"
+    told = report.to_json()
+    assert (told["stats_bytes"], report.requests[0].stats_seconds > 0) == (ref.stats_bytes, True)
 
 
 @pytest.mark.parametrize("memory_bytes", [8_000, 2**30])

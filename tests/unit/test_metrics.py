@@ -108,6 +108,7 @@ def tell_everything(world: World, to: Metrics) -> None:
     for what, counts in (
         ("compact", {"updates_in": 9, "updates_out": 7, "bytes_in": 5}),
         ("validate", {"mismatches": 1, "errors": 0, "missing": 0, "rows": 3}),
+        ("ingest", {"stats_bytes": 7, "stats_ms": 1500, "updates": 4}),
         ("backfill", {"stats_bytes_before": 10, "stats_bytes_after": 30}),
     ):
         operations.note(world.stores, to, what, 0, {"shard": NAME, **counts}, 0)
@@ -124,7 +125,14 @@ def test_opentelemetry_gets_every_documented_name(world: World, receiver: Receiv
         for point in receiver.metrics["strata.read.parts_skipped"]
     }
     assert told[("shard", NAME), ("mode", "on")] == plan.parts_skipped > 0
-    assert receiver.metrics["strata.stats.bytes_added"][-1].as_int == 20
+    added = {
+        one.value.string_value: point.as_int
+        for point in receiver.metrics["strata.stats.bytes_added"]
+        for one in point.attributes
+        if one.key == "what"
+    }
+    assert added == {"ingest": 7, "backfill": 20}
+    assert 1.5 in [point.sum for point in receiver.metrics["strata.stats.seconds"]]
     assert receiver.metrics["strata.read.first_row_seconds"][-1].count == 1
 
 

@@ -3,7 +3,8 @@
 from strata.ingest.summary import line, summarise, table
 from strata.ingest.task import IngestReport
 
-NEW = IngestReport("s", 3, 0, 10, 7, 2, 900, 1, False, files=4, late=2, quarantine=("key",))
+NEW = IngestReport("s", 3, 0, 10, 7, 2, 900, 1, False, files=4, late=2, quarantine=("key",),
+                   stats_bytes=30, stats_seconds=0.25)  # fmt: skip
 OLD = IngestReport("s", 2, -10, 0, 5, 1, 100, 0, True, copies=(("x.csv", "a.csv"),))
 
 
@@ -15,7 +16,7 @@ def test_only_new_batches_are_counted() -> None:
         "rejected": 1, "late": 2, "early": 0, "late_files": 0, "contradictions": 0, "passed": 0,
         "changed": [], "copies": ["x.csv"], "undeclared": [], "parts": 2,
         "bytes": 900, "lower": -10, "upper": 10, "seqno": 3, "seconds": 1.235,
-        "quarantine": ["key"],
+        "quarantine": ["key"], "stats_bytes": 30, "stats_ms": 250,
     }  # fmt: skip
 
 

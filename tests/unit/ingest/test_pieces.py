@@ -34,7 +34,7 @@ settings = Settings(store=store, ingest=IngestSettings(4 << 20))
 report = ingest(stores, settings, "s", paths=[path], lower=0, upper=1)
 print(report.updates, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
 """
-MORE_MIB = 60  # of noise; the file that is larger is so by 90 MiB, and three times that decoded
+MORE_MIB = 60  # of noise; the file that is larger is so by 110 MiB, and three times that decoded
 
 
 def test_a_record_that_is_too_long_is_refused_by_its_line(
@@ -71,7 +71,7 @@ def test_a_packed_file_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("packed", [False, True])
 def test_memory_does_not_grow_with_the_file(packed: bool, tmp_path: Path) -> None:
     peaks = []
-    for times in (1, 6):
+    for times in (3, 9):  # of fewer, a task does not come to hold what it may
         root = tmp_path / str(times)
         root.mkdir()
         path = root / ("x.csv.gz" if packed else "x.csv")

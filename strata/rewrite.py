@@ -36,7 +36,8 @@ from strata.store.open import open_blob
 from strata.store.retry import retry
 from strata.updates.apart import standing_apart
 from strata.updates.merge import HEAD_ROWS, ROUND_ROWS, Run, merge
-from strata.updates.slices import Slice, cut, overlapping_groups
+from strata.updates.overlaps import Overlaps
+from strata.updates.slices import Slice, cut
 from strata.updates.stream import SPILL_BATCH_BYTES, ahead, spilled
 from strata.write import WrittenPart, write_parts
 
@@ -111,13 +112,15 @@ def tasks(
     kept = {ref.key: KeptPart(ref, by_key[ref.key]) for ref in apart}
     runs = tuple(tuple(ref for ref in run if ref.key not in kept) for run in runs)
     description = Description(request.lower, request.upper, request.since)
+    overlaps = [Overlaps(run, relations) for run in runs]
     made: list[MergeTask] = []
     waiting: list[KeptPart] = []
     for before, between in _stretches(apart):
         waiting += [] if before is None else [kept[before.key]]
-        rest = _overlapping(runs, between, relations)
+        rest = _within(overlaps, between)
+        parts = [Overlaps(run, relations) for run in rest]
         for piece in _pieces(rest, between, state, memory_bytes):
-            mine = _overlapping(rest, piece, relations)
+            mine = _within(parts, piece)
             if mine or (not kept and not made):
                 made.append(
                     MergeTask(
@@ -159,12 +162,8 @@ def _least(a: bytes | None, b: bytes | None) -> bytes | None:
     return min(a, b) if a is not None and b is not None else (a if b is None else b)
 
 
-def _overlapping(runs: PartRuns, piece: Slice, relations: Sequence[Relation]) -> PartRuns:
-    kept = (
-        tuple(r for r in run if overlapping_groups(r, piece, relations[-1], relations) != [])
-        for run in runs
-    )
-    return tuple(run for run in kept if run)
+def _within(runs: Sequence[Overlaps], piece: Slice) -> PartRuns:
+    return tuple(parts for run in runs if (parts := run.of(piece)))
 
 
 def run_task(task: MergeTask) -> TaskResult:

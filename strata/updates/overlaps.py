@@ -1,0 +1,47 @@
+"""Which parts of sorted runs may have rows in a slice, for many slices: looked up, not tried.
+
+`overlapping_groups` answers for one part and one slice. A merge of a million parts is cut into
+thousands of slices, and to ask it for each pair takes hours.
+
+Errs: as `overlapping_groups`, or less: a part that ends before the slice is left out.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+
+from strata.format.manifest import PartRef
+from strata.model.schema import Relation
+from strata.updates.slices import Slice, end_of, has_keys_of, overlapping_groups
+
+
+class Overlaps:
+    """The parts of one run, in order."""
+
+    def __init__(self, run: Sequence[PartRef], relations: Sequence[Relation]) -> None:
+        """Note the bounds of the parts; those of a run overlap nowhere, or all are tried.
+
+        `relations` are all versions, the newest last.
+        """
+        self._run, self._relations = run, relations
+        self._lows = [ref.key_low for ref in run]
+        self._ends = [end_of(ref.key_high) for ref in run]
+        comparable = all(has_keys_of(ref, relations[-1], relations) for ref in run)
+        self._sorted = (
+            comparable
+            and all(a <= b for a, b in pairwise(self._lows))
+            and all(a is not None and (b is None or a <= b) for a, b in pairwise(self._ends))
+        )
+
+    def of(self, piece: Slice) -> tuple[PartRef, ...]:
+        """Return the parts that may have rows in the slice, in their order."""
+        first, last = 0, len(self._run)
+        if self._sorted and last:
+            # The end of the last part may be unknown: it is never left out here.
+            first = bisect_right(self._ends, piece.low, 0, last - 1)  # type: ignore[type-var]
+            last = last if piece.high is None else bisect_left(self._lows, piece.high)
+        newest = self._relations[-1]
+        return tuple(
+            ref for ref in self._run[first:last]
+            if overlapping_groups(ref, piece, newest, self._relations) != []
+        )  # fmt: skip

@@ -62,8 +62,8 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
     state = held_state(stores, shard, settings.read)
     column = None if collection is None else column_of(stores, state, collection)
     if column is not None:
-        mine = f"{quoted(column)} = '{collection}'"  # a name holds no quotes
-        where = mine if where is None else fn.expr(mine) & _condition(where)
+        mine = fn.col(quoted(column)) == fn.lit(collection)
+        where = mine if where is None else mine & _condition(where)
     filter = None if where is None else analyse(spark, state.relation, where, now=now)
     plan = plan_read(
         stores, state, as_of=as_of, filter=filter, mode=check_pushdown(pushdown),

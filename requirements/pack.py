@@ -21,6 +21,7 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterable, Sequence
+from email import message_from_bytes
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="strata-pack-") as folder:
         root = Path(folder)
         packages = _environment(root)
-        names = sorted(needed())
+        names = sorted(needed(asked_by(wheel)))
         for name in names:
             _copy(distribution(name), packages)
         zipfile.ZipFile(wheel).extractall(packages)
@@ -56,24 +57,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def needed(roots: Iterable[str] = ()) -> set[str]:
-    """Return the names of the installed distributions that Strata needs on an executor."""
+def asked_by(wheel: Path) -> list[str]:
+    """Return what a wheel requires; the installed project may be older, and require less."""
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        return message_from_bytes(archive.read(metadata)).get_all("Requires-Dist") or []
+
+
+def needed(asked: Iterable[str]) -> set[str]:
+    """Return the names of the installed distributions that an executor needs for what is asked."""
     found: set[str] = set()
-    waiting = list(roots) or [r for r in _requirements("strata", EXTRAS)]
+    waiting = _here(asked, EXTRAS)
     while waiting:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting += _requirements(name, ())
+            waiting += _here(distribution(name).requires or (), ())
     return found
 
 
-def _requirements(name: str, extras: Sequence[str]) -> list[str]:
-    """Return the distributions that `name` asks for here and now, those installed."""
+def _here(lines: Iterable[str], extras: Sequence[str]) -> list[str]:
+    """Return the distributions that are asked for here and now, those installed."""
     from packaging.requirements import Requirement
 
     wanted = []
-    for line in distribution(name).requires or ():
+    for line in lines:
         requirement = Requirement(line)
         marker = requirement.marker
         environments = [{"extra": extra} for extra in ("", *extras)]

@@ -1,7 +1,11 @@
 """The audit of requirements finds what is loose, differs or is known to be weak, also offline."""
 
+import ast
 import importlib.util
 import json
+import re
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from types import ModuleType
 
@@ -59,7 +63,37 @@ def test_known_weaknesses_fail_and_an_unreachable_database_is_said(
     assert "orjson should be 0.0.1" in capsys.readouterr().out
 
 
+def declared() -> list[str]:
+    """Return what the wheel requires, as its metadata says it."""
+    project = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].items()
+    return project["dependencies"] + [f"{n}; extra == '{e}'" for e, names in extras for n in names]
+
+
+def test_the_wheel_requires_what_its_modules_import() -> None:
+    names = {re.split(r"[^\w.-]", line)[0].lower().replace("_", "-") for line in declared()}
+    names |= module("pack").needed(names)
+    known = packages_distributions()
+    for folder in ("strata", "jobs"):
+        for file in (FOLDER.parent / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+                found = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+                if isinstance(node, ast.ImportFrom) and node.module:
+                    found = [node.module]
+                for name in {f.partition(".")[0] for f in found} & known.keys():
+                    from_ = {d.lower().replace("_", "-") for d in known[name]}
+                    assert from_ & {*names, "strata"}, f"{file} imports {name}"
+
+
 def test_an_environment_for_executors_has_neither_airflow_nor_pyspark() -> None:
-    names = module("pack").needed()
-    assert {"pyarrow", "numba", "llvmlite", "boto3", "psycopg-binary", "sqlalchemy"} <= names
+    names = module("pack").needed(declared())
+    assert {
+        "fastavro",
+        "pyarrow",
+        "numba",
+        "llvmlite",
+        "boto3",
+        "psycopg-binary",
+        "sqlalchemy",
+    } <= names
     assert not {name for name in names if "airflow" in name or "pyspark" in name}

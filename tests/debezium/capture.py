@@ -27,7 +27,7 @@ class Landing:
     def __init__(self, folder: Path) -> None:
         """Go on behind the files that are there."""
         self.folder = folder
-        self.number = max((int(p.stem) for p in folder.glob("*/*.jsonl")), default=-1) + 1
+        self.number = max((int(p.stem) for p in folder.glob("*/[0-9]*.jsonl")), default=-1) + 1
         self.waiting: list[Any] = []  # written, and not yet told
         self.lsn: Any = None  # their position
 

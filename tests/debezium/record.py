@@ -46,7 +46,7 @@ class Recorder:
                 "name": name,
                 "at": now,
                 "changes": changes or [],
-                "files": {t: len([*landing.glob(f"source.public.{t}/*.jsonl")]) for t in TABLES},
+                "files": {t: len([*landing.glob(f"source.public.{t}/[0-9]*.jsonl")]) for t in TABLES},
                 "content": content,
             }
         )
@@ -209,7 +209,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = record(Path(temporary, "run"), schema=False, size=40, kills=1)
         with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_LZMA) as kept:
-            files = [folder / "rounds.json", *folder.glob("landing/source.public.*/*.jsonl")]
+            files = [folder / "rounds.json", *folder.glob("landing/source.public.*/[0-9]*.jsonl")]
             for path in sorted(files):
                 kept.writestr(str(path.relative_to(folder)), path.read_bytes())
 

@@ -64,7 +64,7 @@ class Shards:
     def ingest(self, table: str, files: int, upper: int, runner: Runner = serial) -> IngestReport:
         """Take in the first so many files of a table; all in them happened before `upper`."""
         landing = Path(self.settings.store.landing)
-        paths = sorted(landing.glob(f"source.public.{table}/*.jsonl"))[:files]
+        paths = sorted(landing.glob(f"source.public.{table}/[0-9]*.jsonl"))[:files]
         return ingest(
             self.stores, self.settings, table, paths=[str(p.relative_to(landing)) for p in paths],
             lower=max(0, self.machine.load(table).upper), upper=upper, runner=runner,

@@ -242,14 +242,14 @@ class Capture:
 
     def lines(self) -> int:
         """Return how many messages are there."""
-        return sum(path.read_bytes().count(b"\n") for path in self.landing.glob("*/*.jsonl"))
+        return sum(path.read_bytes().count(b"\n") for path in self.landing.glob("*/[0-9]*.jsonl"))
 
     def wait_for(self, mark: int) -> None:
         """Wait until a mark, and all before it, is there."""
         sign = f'"id":{mark}}}'.encode()
         deadline = time.monotonic() + WAIT_S
         while not any(
-            sign in p.read_bytes() for p in self.landing.glob("source.public.marks/*.jsonl")
+            sign in p.read_bytes() for p in self.landing.glob("source.public.marks/[0-9]*.jsonl")
         ):
             ended = self.process is None or self.process.poll() is not None
             if ended or time.monotonic() > deadline:

@@ -46,7 +46,9 @@ class Recorder:
                 "name": name,
                 "at": now,
                 "changes": changes or [],
-                "files": {t: len([*landing.glob(f"source.public.{t}/[0-9]*.jsonl")]) for t in TABLES},
+                "files": {
+                    t: len([*landing.glob(f"source.public.{t}/[0-9]*.jsonl")]) for t in TABLES
+                },
                 "content": content,
             }
         )

@@ -247,6 +247,7 @@ def part_batches(  # noqa: PLR0913 - all but two are options, by name
             ):  # fmt: skip
                 rows += batch.num_rows
                 yield batch
+                del batch  # not held while the next is read
     except Corrupt as error:
         raise _located(error, shard=source.shard, part=ref.key) from error
     if chosen is None and rows != ref.rows:
@@ -311,6 +312,7 @@ def _run(
             rows = rows_of(pa.Table.from_batches([batch]), piece, source.relation)
             if rows.num_rows:
                 yield rows
+            del batch, rows  # not held while the next is read
 
 
 def _resorted(

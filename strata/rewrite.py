@@ -35,10 +35,17 @@ from strata.store.keys import names_content, part_prefix
 from strata.store.open import open_blob
 from strata.store.retry import retry
 from strata.updates.apart import standing_apart
+from strata.updates.huge import giving_back
 from strata.updates.merge import HEAD_ROWS, ROUND_ROWS, Run, merge
 from strata.updates.overlaps import Overlaps
 from strata.updates.slices import Slice, cut
-from strata.updates.stream import SPILL_BATCH_BYTES, ahead, spilled
+from strata.updates.stream import (
+    PLAIN_OPTIONS,
+    SPILL_BATCH_BYTES,
+    SPILL_OPTIONS,
+    ahead,
+    spilled,
+)
 from strata.write import WrittenPart, write_parts
 
 SLACK: Final = 1 / 5  # of the memory: what allocators keep of what was given back
@@ -224,16 +231,22 @@ def merged(source: Source, task: MergeTask, tally: Tally | None = None) -> Itera
             source, parts, counted, piece=task.piece, batch_rows=min(batch_rows, HEAD_ROWS[1])
         )
     ]
+    huge = _huge(task)
+    if huge:
+        runs = [giving_back(run) for run in runs]
     while len(runs) > fan_in:
         runs = [
             spilled(
                 merge(group, relation, since=since, memory_bytes=budget // 2),
                 updates_schema(relation),
+                PLAIN_OPTIONS if huge else SPILL_OPTIONS,
             )
             for group in _even(runs, fan_in)
         ]
-        fan_in = max(fan_in, budget // 2 // (GROUP_COPIES * SPILL_BATCH_BYTES))
-    return merge(runs, relation, since=since, memory_bytes=budget // 2)
+        if not huge:
+            fan_in = max(fan_in, budget // 2 // (GROUP_COPIES * SPILL_BATCH_BYTES))
+    made = merge(runs, relation, since=since, memory_bytes=budget // 2)
+    return giving_back(made) if huge else made
 
 
 def _budget(task: MergeTask) -> int:

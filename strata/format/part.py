@@ -78,13 +78,22 @@ def read_part(  # noqa: PLR0913 -- all but two are options, by name
         _check_schema(file.schema_arrow, layout_schema(stored, footer.layout))
         groups = _row_groups(file, row_groups)
         plan = _Plan(stored, wanted, mode)
-        rows = 0
-        for batch in file.iter_batches(
-            batch_rows, row_groups=groups, columns=plan.paths(), use_threads=threads
-        ):
-            yield plan.migrate(batch, rows, on_check)
-            rows += batch.num_rows
         wanted_rows = sum(file.metadata.row_group(i).num_rows for i in groups)
+        batches = file.iter_batches(
+            batch_rows, row_groups=groups, columns=plan.paths(), use_threads=threads
+        )
+        rows = 0
+        while (batch := next(batches, None)) is not None:
+            made = plan.migrate(batch, rows, on_check)
+            rows += batch.num_rows
+            del batch
+            if rows == wanted_rows and (more := next(batches, None)) is not None:
+                rows += more.num_rows
+            if rows == wanted_rows:  # what was fetched is not held until somebody wants more
+                del batches, file
+                batches = iter(())
+            yield made
+            del made
         if rows != wanted_rows:
             raise Corrupt("a part's pages hold too few rows", found=rows, wanted=wanted_rows)
 

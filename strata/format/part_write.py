@@ -5,6 +5,7 @@ Parquet's own are written for other readers; Strata never relies on them.
 """
 
 import io
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,10 +19,10 @@ import pyarrow.parquet as pq
 from strata.errors import InvalidRequest
 from strata.format.columns import K_S, V_S, D, K, T, V, child, updates_schema
 from strata.format.layout import Description, Footer, check_layout, part_schema, struct_type
-from strata.format.nested import purged
+from strata.format.nested import leaves, purged
 from strata.format.part_settings import sample_of, writer_settings
 from strata.format.rowcodec import encode_batches, encode_rows
-from strata.format.weigh import fitting
+from strata.format.weigh import HUGE_ROW_BYTES, fitting, plain_bytes
 from strata.model.schema import Column, Relation
 
 ROWS_KEY: Final = "strata.rows"
@@ -34,6 +35,38 @@ class EncodedPart:
 
     data: bytes
     row_groups: list[int]  # rows of each row group, in order; empty for a part without rows
+
+
+class _Memory:
+    """Where the encoded bytes of ordinary rows go."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        # It grows, and gives its bytes away, with fewer copies than Arrow's.
+        self.target = io.BytesIO()
+
+    def bytes(self) -> bytes:
+        """Return all that was written."""
+        return self.target.getvalue()
+
+
+class _Aside:
+    """Where those of huge rows go: a temporary file, which Arrow writes without a copy of a page.
+
+    They are in memory when the part is whole, and the encoders have given back what they took.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._file = tempfile.NamedTemporaryFile(prefix="strata-part-")  # noqa: SIM115
+        self.target = pa.OSFile(self._file.name, "wb")
+
+    def bytes(self) -> bytes:
+        """Return all that was written."""
+        self.target.close()
+        pa.default_memory_pool().release_unused()
+        with self._file as file:
+            return file.read()
 
 
 class PartWriter:
@@ -61,11 +94,14 @@ class PartWriter:
         self.schema = schema if exact else _uncounted(schema)
         names = [name for name in self.schema.names if name not in (K, V)]
         columns = _columns(sample_of(sample), relation, self.schema, names)
-        self._sink = io.BytesIO()  # grows, and gives its bytes away, with fewer copies than Arrow's
         settings = writer_settings(columns, rows, layout)
-        self._writer = pq.ParquetWriter(self._sink, self.schema, **settings)
         self._groups: list[int] = []
         self._chunks = len(settings["write_statistics"])  # of a row group, one a Parquet column
+        self._huge = plain_bytes(sample) >= HUGE_ROW_BYTES * max(sample.num_rows, 1)
+        if self._huge:
+            settings["write_statistics"] = _of_no_text(settings["write_statistics"], columns)
+        self._sink = _Aside() if self._huge else _Memory()
+        self._writer = pq.ParquetWriter(self._sink.target, self.schema, **settings)
         self._schema_bytes = self.schema.serialize().size * 4 // 3  # it is stored as base64
 
     @property
@@ -74,7 +110,7 @@ class PartWriter:
         if not self._groups:
             return 0
         footer = self._schema_bytes + CHUNK_BYTES * self._chunks * len(self._groups)
-        return int(self._sink.tell() + footer)
+        return int(self._sink.target.tell() + footer)
 
     def prepare(self, group: pa.Table) -> pa.Table:
         """Return the updates of a row group in the columns of the file.
@@ -95,7 +131,7 @@ class PartWriter:
         if not self._exact:
             self._writer.add_key_value_metadata({ROWS_KEY: str(sum(self._groups))})
         self._writer.close()
-        return EncodedPart(self._sink.getvalue(), self._groups)
+        return EncodedPart(self._sink.bytes(), self._groups)
 
 
 def encode_part(
@@ -132,6 +168,20 @@ def row_groups(updates: pa.Table, limit_bytes: int) -> list[int]:
         groups.append(fitting(rest, limit_bytes))
         rest = rest.slice(groups[-1])
     return groups
+
+
+def _of_no_text(paths: list[str], columns: pa.Table) -> list[str]:
+    """Return the Parquet columns that are no texts.
+
+    Encoders keep a page's and a chunk's least and greatest text, and drop those of a few KiB.
+    """
+    texts = {
+        path
+        for name in columns.column_names
+        for path, values in leaves(_one(columns[name]), name)
+        if pa.types.is_string(values.type) or pa.types.is_binary(values.type)
+    }
+    return [path for path in paths if path not in texts]
 
 
 def _uncounted(schema: pa.Schema) -> pa.Schema:

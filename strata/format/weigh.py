@@ -16,6 +16,7 @@ from strata.format.physical import offsets, valid_mask
 from strata.format.words import Ints
 
 BLOCK_ROWS: Final = 4_096  # rows are cut at multiples of this many where that is fine enough
+HUGE_ROW_BYTES: Final = 1024 * 1024  # rows so big on average are handled one by one, uncopied
 
 
 def plain_bytes(updates: pa.Table) -> int:

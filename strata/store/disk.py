@@ -22,6 +22,8 @@ from strata.errors import InvalidRequest, Unavailable
 from strata.store.interface import BlobInfo
 from strata.store.keys import check_key, check_prefix, check_range
 
+STEP_BYTES: Final = 1024 * 1024  # of files that are compared
+
 _CURES: Final = {
     errno.ENOSPC: "make room on this disk",
     errno.EDQUOT: "raise the quota or make room",
@@ -129,7 +131,7 @@ class DiskBlob:
         Raises: InvalidRequest when it holds anything else.
         """
         try:
-            same = path.stat().st_size == len(data) and path.read_bytes() == data
+            same = path.stat().st_size == len(data) and _holds(path, data)
         except (FileNotFoundError, NotADirectoryError):
             return False
         if not same:
@@ -199,6 +201,15 @@ def _walk(folder: Path, at: str, prefix: str) -> Iterator[BlobInfo]:
             with suppress(FileNotFoundError):
                 info = os.stat(f"{folder}/{name}")
                 yield BlobInfo(key, info.st_size, info.st_mtime_ns // 1_000_000)
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    """Return whether a file of the same length holds `data`, read a step at a time."""
+    view, at = memoryview(data), 0
+    with path.open("rb") as file:
+        while (found := file.read(STEP_BYTES)) and found == view[at : at + len(found)]:
+            at += len(found)
+    return at == len(data)
 
 
 def _sync_folder(folder: Path) -> None:

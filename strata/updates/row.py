@@ -1,20 +1,26 @@
 """Single rows compared with one another: where runs end, where they are cut."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from functools import total_ordering
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
+from strata.format.physical import offsets
 from strata.format.sortable import sortable_bytes
 from strata.updates.order import one_chunk
 
-Cell: TypeAlias = tuple[int, Any]  # (0, value, or bytes of a nested one) | (1, NaN) | (2, null)
+# (0, value, or bytes of a nested one, [rest of a text]) | (1, NaN) | (2, null)
+Cell: TypeAlias = tuple[Any, ...]
+
+BEGINNING: Final = 64 * 1024  # bytes of a text that are copied: they decide, or the rest does
+STEP: Final = 1024 * 1024  # bytes of the rest that are compared at once
 
 
 class Row:
     """The sort columns of one row, compared like the row; each is looked at only when it decides.
 
-    So that of huge rows whose keys differ no value is copied.
+    So that of huge rows no value is copied, nor looked at where the keys differ.
     """
 
     def __init__(self, columns: Sequence[pa.ChunkedArray], row: int) -> None:
@@ -63,7 +69,36 @@ def rows_until(table: pa.Table, cut: Row, names: Sequence[str], count: int) -> i
     return low
 
 
+@total_ordering
+class _Rest:
+    """What follows the beginning of a text: compared where it lies, a step at a time."""
+
+    def __init__(self, data: memoryview) -> None:
+        """Keep a view; nothing is looked at yet."""
+        self._data = data
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether two texts end alike."""
+        return isinstance(other, _Rest) and self._compare(other) == 0
+
+    def __lt__(self, other: "_Rest") -> bool:
+        """Tell whether this text sorts before another that begins alike."""
+        return self._compare(other) < 0
+
+    __hash__ = None  # type: ignore[assignment]  # compared, never looked up
+
+    def _compare(self, other: "_Rest") -> int:
+        mine, theirs = self._data, other._data
+        for start in range(0, min(len(mine), len(theirs)), STEP):
+            a, b = bytes(mine[start : start + STEP]), bytes(theirs[start : start + STEP])
+            if a != b:
+                return -1 if a < b else 1
+        return len(mine) - len(theirs)
+
+
 def _cell(column: pa.ChunkedArray, row: int) -> Cell:
+    if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+        return _text(one_chunk(column.slice(row, 1)))
     scalar = column[row]
     if not scalar.is_valid:
         return (2, None)
@@ -72,3 +107,12 @@ def _cell(column: pa.ChunkedArray, row: int) -> Cell:
     # Times as integers: Python's own do not reach as far as Arrow's.
     value = scalar.value if pa.types.is_temporal(scalar.type) else scalar.as_py()
     return (1, None) if value != value else (0, value)  # noqa: PLR0124  # NaN is not itself
+
+
+def _text(one: pa.Array) -> Cell:
+    """Return the cell of a text, of which no more than the beginning is copied."""
+    if one.null_count:
+        return (2, None)
+    start, end = offsets(one)
+    data = memoryview(one.buffers()[2] or b"")[start:end]
+    return (0, bytes(data[:BEGINNING]), _Rest(data[BEGINNING:]))

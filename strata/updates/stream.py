@@ -16,6 +16,7 @@ import pyarrow as pa
 A = TypeVar("A")
 
 SPILL_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+PLAIN_OPTIONS: Final = pa.ipc.IpcWriteOptions()  # of huge rows: compressed, each is there twice
 SPILL_ROWS: Final = 32_768  # rows of a batch in a spill file at most
 SPILL_BATCH_BYTES: Final = 1024 * 1024  # a batch is no bigger, so that many files are read at once
 
@@ -67,21 +68,25 @@ def ahead(source: Iterable[A], depth: int = 1) -> Iterator[A]:
         thread.join()
 
 
-def spilled(source: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def spilled(
+    source: Iterable[pa.Table], schema: pa.Schema, options: pa.ipc.IpcWriteOptions = SPILL_OPTIONS
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of `source` again after all of them were written to a temporary file.
 
     The source is read at the first step, not before. The file is gone when the iterator is.
     """
     with tempfile.TemporaryFile(prefix="strata-spill-") as file:
-        _park(source, schema, file)
+        _park(source, schema, file, options)
         del source  # may hold what was just written
         file.seek(0)
         with pa.ipc.open_stream(file) as reader:
             yield from reader
 
 
-def _park(source: Iterable[pa.Table], schema: pa.Schema, file: IO[bytes]) -> None:
-    with pa.ipc.new_stream(file, schema, options=SPILL_OPTIONS) as writer:
+def _park(
+    source: Iterable[pa.Table], schema: pa.Schema, file: IO[bytes], options: pa.ipc.IpcWriteOptions
+) -> None:
+    with pa.ipc.new_stream(file, schema, options=options) as writer:
         for table in source:
             rows = SPILL_BATCH_BYTES * table.num_rows // max(table.nbytes, 1)
             writer.write_table(table, max_chunksize=min(max(rows, 1), SPILL_ROWS))

@@ -2,10 +2,13 @@
 
 from itertools import product
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from strata.model.types import parse_type
+from strata.stats import flat
 from strata.stats.bounds import common_prefix_bytes, cut_high, cut_low
 
 EDGES = "\x7f\x80\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010ffff"
@@ -67,3 +70,21 @@ def test_common_prefix_counts_shared_bytes(a: str, b: str) -> None:
     x, y = a.encode(), b.encode()
     assert x[:n] == y[:n]
     assert x[n : n + 1] != y[n : n + 1] or n == len(x) == len(y)
+
+
+@given(st.lists(st.none() | TEXTS, min_size=1), st.integers(4, 12))
+@example(["\U0010ffff" * 4], 5)  # so much of it is copied that a character is cut in two
+def test_the_beginning_of_a_text_is_cut_like_the_whole(
+    values: list[str | None], limit: int
+) -> None:
+    known = [value for value in values if value is not None]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flat, "COLLECT_BYTES", limit)
+
+        found = flat.collect_flat(pa.array(values, pa.string()), parse_type("string"))[0]
+
+    low = cut_low(min(known), limit) if known else None
+    high = cut_high(max(known), limit) if known else None
+    assert (found["low"].as_py(), found["high"].as_py()) == (low, high)
+    assert found["low_exact"].as_py() == (bool(known) and low == min(known))
+    assert found["high_exact"].as_py() == (bool(known) and high == max(known))

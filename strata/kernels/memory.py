@@ -5,12 +5,14 @@ Little-endian. Where Numba is switched off, the same functions in Python.
 """
 
 from collections.abc import Callable
+from ctypes import string_at
 from typing import Any, Final
 
 import numba
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from strata.kernels.arrays import Bytes, Int
@@ -18,6 +20,7 @@ from strata.kernels.jit import inlined
 
 WORD: Final = ir.IntType(64)
 HALF: Final = ir.IntType(32)
+BYTE: Final = ir.IntType(8)
 Emitted = tuple[Any, Callable[..., Any]]  # what Numba asks of an intrinsic: types and generator
 
 
@@ -59,6 +62,24 @@ def _load32(_: Any, data: Any, at: Any) -> Emitted:
         return builder.zext(builder.load(pointer, align=1), WORD)
 
     return types.uint64(data, types.int64), emit
+
+
+def _fetch(_: Any, out: Any, to: Any, address: Any, size: Any) -> Emitted:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        target = _pointer(context, builder, signature.args[0], args[0], args[1], BYTE)
+        source = builder.inttoptr(args[2], BYTE.as_pointer())
+        cgutils.raw_memcpy(builder, target, source, args[3], 1)  # type: ignore[no-untyped-call]
+        return context.get_dummy_value()
+
+    return types.void(out, types.int64, types.int64, types.int64), emit
+
+
+def _at32(_: Any, address: Any) -> Emitted:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        half = builder.load(builder.inttoptr(args[0], HALF.as_pointer()), align=1)
+        return builder.sext(half, WORD)
+
+    return types.int64(types.int64), emit
 
 
 def _byte_swap(_: Any, word: Any) -> Emitted:
@@ -120,6 +141,16 @@ if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         """Write the lower four bytes of a word at `at`."""
         out[_inside(out, at, 4)] = np.frombuffer(int(word).to_bytes(8, "little")[:4], np.uint8)
 
+    def fetch(out: Bytes, to: int, address: Int, size: Int) -> None:
+        """Copy `size` bytes from an address of memory: of one of many arrays."""
+        out[_inside(out, to, int(size))] = np.frombuffer(
+            string_at(int(address), int(size)), np.uint8
+        )
+
+    def at32(address: Int) -> int:
+        """Return the signed 32-bit number at an address of memory."""
+        return int.from_bytes(string_at(int(address), 4), "little", signed=True)
+
     def bit_length(word: np.uint64) -> int:
         """Return how many bits a word needs, 0 for 0."""
         return int(word).bit_length()
@@ -136,6 +167,7 @@ else:
     emitted: Any = intrinsic
     load64, load32 = emitted(_load64), emitted(_load32)
     store64, store32 = emitted(_store64), emitted(_store32)
+    fetch, at32 = emitted(_fetch), emitted(_at32)
     byte_swap, bit_length = emitted(_byte_swap), emitted(_bit_length)
     trailing_zeros, multiply_high = emitted(_trailing_zeros), emitted(_multiply_high)
 

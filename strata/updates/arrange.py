@@ -12,6 +12,7 @@ Same order as `sort_updates`: nulls last, NaN behind all numbers, -0.0 equal to 
 
 from collections import deque
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from strata.format.sortable import flat_columns, sortable_bytes
 from strata.kernels.arrays import Bytes, Int
 from strata.kernels.merge_texts import sort_texts
 from strata.kernels.merge_words import common_prefix, pack, sort_words, text_words
+from strata.updates.gather import Wanted, valid_of
 from strata.updates.order import Ints, Mask
 
 Words = npt.NDArray[np.uint64]
@@ -35,7 +37,7 @@ TEXT_BITS: Final = 48  # a text goes into a word, the first one, if that has so 
 SIGN: Final = np.uint64(1 << 63)
 
 
-def arrange(columns: Sequence[pa.Array]) -> tuple[Ints, Mask]:
+def arrange(columns: Sequence[pa.Array | pa.ChunkedArray]) -> tuple[Ints, Mask]:
     """Return the order of rows by `columns`, and for each row in it if it equals the one before.
 
     Shape: row numbers and as many booleans, the first False. Stable.
@@ -90,14 +92,33 @@ class _Word:
 class _Column:
     """A sort column, of which some words have been compared."""
 
-    def __init__(self, array: pa.Array, numbers: Ints | None = None) -> None:
-        """Begin at the first word. `numbers`: of each row its place in the array; None: the row."""
-        self.array = array
+    def __init__(self, column: pa.Array | pa.ChunkedArray, numbers: Ints | None = None) -> None:
+        """Begin at the first word. `numbers`: of each row its place here; None: the row itself."""
+        self.chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        self.type = column.type
         self.numbers = numbers
-        self.is_text = _is_text(array.type)
+        self.is_text = _is_text(column.type)
         self.done = 0  # words that are compared whole; a column with nulls has one that says so
         self.skip: Int = 0  # bytes that the texts of each group share
-        self._texts: tuple[Ints, Bytes] | None = None
+
+    @cached_property
+    def array(self) -> pa.Array:
+        """The whole column."""
+        return self.chunks[0] if len(self.chunks) == 1 else pa.concat_arrays(self.chunks)
+
+    @cached_property
+    def texts(self) -> tuple[Ints, Bytes]:
+        """Offsets and bytes of all texts; a null is an empty one."""
+        return _texts(self.array)
+
+    @cached_property
+    def valid(self) -> Mask | None:
+        """Which values are not null; None if all are valid."""
+        return valid_of(self.chunks)
+
+    def some(self, places: Ints) -> pa.Array:
+        """Return some values."""
+        return Wanted([len(chunk) for chunk in self.chunks], places).of(self.chunks)
 
     def push(self, word: _Word, rows: Ints, *, first: bool) -> bool:
         """Append what fits to a word; return whether nothing of the column is left to compare.
@@ -105,7 +126,7 @@ class _Column:
         `first`: `rows` are all that there are, as they come.
         """
         places = rows if self.numbers is None else self.numbers[rows]
-        valid = valid_mask(self.array)
+        valid = self.valid
         if valid is not None:
             valid = valid if first else valid[places]
             if not self.done:
@@ -125,7 +146,7 @@ class _Column:
         """Append the first bytes of the texts; what they do not decide, `sort` does."""
         if word.room < TEXT_BITS:
             return False
-        ends, data = self.texts()
+        ends, data = self.texts
         known = places if valid is None else places[valid]
         self.skip = common_prefix(ends, data, known) if len(known) else 0
         values = np.empty(len(places), np.uint64)
@@ -142,22 +163,21 @@ class _Column:
     def sort(self, rows: Ints, equal: Mask) -> None:
         """Sort `rows` within their groups by what is left of their texts."""
         places = rows.copy() if self.numbers is None else self.numbers[rows]
+        if len(self.chunks) == 1 or "texts" in self.__dict__:
+            ends, data = self.texts
+        else:
+            ends, data = _texts(self.some(places))
+            places = np.arange(len(rows))
         room = np.empty_like(rows), np.empty_like(rows), np.empty_like(rows), np.empty_like(rows)
         starts = np.empty(len(rows) + 1, np.int64)
-        sort_texts(*self.texts(), self.skip, places, equal, rows, *room, starts)
-
-    def texts(self) -> tuple[Ints, Bytes]:
-        """Return offsets and bytes of the texts; a null is an empty one."""
-        if self._texts is None:
-            self._texts = _texts(self.array)
-        return self._texts
+        sort_texts(ends, data, self.skip, places, equal, rows, *room, starts)
 
     def flattened(self, rows: Ints) -> list["_Column"]:
         """Return the columns that stand for a nested one, made for `rows` alone."""
         places = rows if self.numbers is None else self.numbers[rows]
         numbers = np.zeros(int(rows.max()) + 1, np.int64)
         numbers[rows] = np.arange(len(rows))
-        flat = flat_columns(self.array.take(pa.array(places)))
+        flat = flat_columns(self.some(places))
         return [_Column(column, numbers) for column in flat]
 
 
@@ -175,7 +195,7 @@ def _step(waiting: deque[_Column], rows: Ints, equal: Mask, *, first: bool) -> N
     """
     word = _Word(len(rows))
     while waiting and word.room:
-        if pa.types.is_nested(waiting[0].array.type):
+        if pa.types.is_nested(waiting[0].type):
             waiting.extendleft(reversed(waiting.popleft().flattened(rows)))
         elif not waiting[0].push(word, rows, first=first and waiting[0].numbers is None):
             break

@@ -60,6 +60,7 @@ def consolidate_arranged(table: pa.Table, order: Ints, equal: Mask) -> pa.Table:
     Raises: Corrupt when a sum of diffs leaves int64.
     """
     from strata.kernels.merge_words import add_up  # loads the compiler
+    from strata.updates.gather import take
 
     diffs = one_chunk(table.column(D)).to_numpy()
     rows, sums = np.empty_like(order), np.empty_like(order)
@@ -71,7 +72,7 @@ def consolidate_arranged(table: pa.Table, order: Ints, equal: Mask) -> pa.Table:
         made = len(rows)
     rows, sums = rows[:made], sums[:made]
     if made != table.num_rows or not np.array_equal(rows, np.arange(made)):
-        table = table.take(pa.array(rows))
+        table = take(table, rows)
     index = table.schema.get_field_index(D)
     return table.set_column(index, table.schema.field(D), pa.array(sums))
 

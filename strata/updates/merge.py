@@ -29,11 +29,11 @@ from strata.format.columns import updates_schema
 from strata.model.schema import Relation
 from strata.updates.consolidate import advance, consolidate_arranged
 from strata.updates.huge import are_huge, consolidate_rows
-from strata.updates.order import Ints, one_chunk, sort_names
+from strata.updates.order import Ints, sort_names
 from strata.updates.row import Row, row_at, rows_until
 
 MEMORY_BYTES: Final = 256 * 1024 * 1024
-ROUND_ROWS: Final = 8 * 65536  # rows sorted together at most, however many runs there are
+ROUND_ROWS: Final = 4 * 65536  # rows sorted together at most, however many runs there are
 HEAD_ROWS: Final = (1024, 65536)  # least and most rows of a head
 COPIES: Final = 6  # heads and the batches they end in, these joined, in order, two chunks on hand
 ROW_BYTES: Final = 64  # words, numbers and flags of a row while it is being arranged
@@ -72,8 +72,10 @@ def merge(
         chunk = consolidate_sorted(taken, relation, floor, cut)
         chunk, carried = _hold_back(chunk, relation, cut)
         floor = cut
+        del taken
         if chunk.num_rows:
             yield chunk
+        del chunk  # whoever took it may be done with it: not held while heads are filled
     if carried.num_rows:
         yield carried
 
@@ -172,8 +174,8 @@ def consolidate_sorted(
             raise _disorder(relation)
         return rows
     disjoint = all(lasts[a] <= firsts[b] for a, b in pairwise(numbers))
-    joined = pa.concat_tables([tables[number] for number in numbers]).combine_chunks()
-    order, equal = arrange([one_chunk(joined.column(name)) for name in names])
+    joined = pa.concat_tables([tables[number] for number in numbers])
+    order, equal = arrange([joined.column(name) for name in names])
     if disjoint and not _ascends(order):
         raise _disorder(relation)
     # Only the whole round tells whether a head hid a row that belongs behind the cut.

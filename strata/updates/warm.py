@@ -8,10 +8,11 @@ from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.updates.arrange import arrange
 from strata.updates.consolidate import consolidate_arranged
+from strata.updates.gather import take
 
 
 def warm() -> None:
-    """Arrange, add up and digest rows that tie in a number and in a text longer than its words."""
+    """Arrange, add up, gather and digest rows that tie in a number and in a text longer than its words."""
     number = pa.array([1, 1, 1])
     text = pa.array(["x" * 64, "x" * 40 + "y" * 24, "x" * 64])
     tail = pa.array(["", "y" * 50, "x" * 50])
@@ -20,4 +21,5 @@ def warm() -> None:
     order, equal = arrange([number])
     rows = pa.table({"1": pa.array(["text", None, ""]), D: number})
     consolidate_arranged(rows, order, equal)
+    take(pa.concat_tables([rows, rows]), order)
     content_digest(rows, Relation(0, (Column(1, "c", parse_type("string")),), (1,), ()))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strata.kernels.merge_texts import sort_texts
 from strata.kernels.merge_words import add_up, common_prefix, compare, sort_words, text_words
 from strata.updates.arrange import _texts, arrange
-from strata.updates.order import one_chunk, sort_names
+from strata.updates.order import sort_names
 from tests.updates import plain_rows, relations, sort_key, updates
 
 LONG = ["", "a", "a\0", "aaaaaaa", "aaaaaaaa", "aaaaaaaaa", "a" * 40, "a" * 40 + "b", "b" * 17]
@@ -133,8 +133,11 @@ def test_rows_are_arranged_as_python_sorts_them(data: st.DataObject) -> None:
     if not rows.num_rows:
         return
     cells = [sort_key(row[:-1]) for row in plain_rows(rows, relation)]
+    edge = data.draw(st.integers(0, rows.num_rows))
+    pieces = pa.concat_tables([rows.slice(0, edge), rows.slice(edge)])
+    whole = data.draw(st.sampled_from([rows.combine_chunks(), pieces]))
 
-    order, equal = arrange([one_chunk(rows.column(name)) for name in sort_names(relation)])
+    order, equal = arrange([whole.column(name) for name in sort_names(relation)])
 
     assert [cells[i] for i in order] == sorted(cells)
     assert order.tolist() == sorted(range(len(cells)), key=cells.__getitem__)  # stable

@@ -1,0 +1,104 @@
+"""Rows taken out of several arrays, in any order, without joining the arrays first.
+
+A text, or a list of numbers, is copied once, from where it was read to where it is written. Other
+values are joined first; of numbers that costs next to nothing.
+
+Twin: `pa.concat_arrays(sources).take(rows)`.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.format.physical import pack_mask, valid_mask
+from strata.kernels.gather import copy_texts, measure
+from strata.updates.order import Ints, Mask
+
+MOST_BYTES: Final = 2**31 - 1  # Arrow's offsets of 32 bits end there
+OFFSET_BYTES: Final = 4
+
+
+def take(table: pa.Table, rows: Ints) -> pa.Table:
+    """Return some rows of a table, in one chunk; the chunks of the table are not joined."""
+    batches = table.to_batches()
+    wanted = Wanted([batch.num_rows for batch in batches], rows)
+    arrays = [wanted.of([b.column(i) for b in batches]) for i in range(table.num_columns)]
+    return pa.Table.from_arrays(arrays, schema=table.schema)
+
+
+def valid_of(sources: Sequence[pa.Array]) -> Mask | None:
+    """Return which values of all sources are not null; None if all are valid."""
+    masks = [valid_mask(source) for source in sources]
+    if all(mask is None for mask in masks):
+        return None
+    filled = [
+        np.ones(len(source), np.bool_) if mask is None else mask
+        for mask, source in zip(masks, sources, strict=True)
+    ]
+    return np.concatenate(filled)
+
+
+class Wanted:
+    """Rows that are wanted, by their numbers in all sources behind one another."""
+
+    def __init__(self, counts: Sequence[int], rows: Ints) -> None:
+        """`counts`: how many rows each source has."""
+        self.rows = rows
+        self._sources = np.repeat(np.arange(len(counts)), counts)
+        self._firsts = np.r_[0, np.cumsum(counts)]
+
+    def of(self, sources: Sequence[pa.Array]) -> pa.Array:
+        """Return the rows of one column, whose values are in `sources`."""
+        found = self._copied(sources) if len(sources) > 1 else None
+        if found is not None:
+            return found
+        joined = sources[0] if len(sources) == 1 else pa.concat_arrays(sources)
+        return pc.take(joined, pa.array(self.rows), boundscheck=False)
+
+    def _copied(self, sources: Sequence[pa.Array]) -> pa.Array | None:
+        """Return texts or lists of numbers; None for other types, or where they are too many."""
+        kind, count = sources[0].type, len(self.rows)
+        width = _width(kind)
+        if not width or (pa.types.is_list(kind) and any(s.values.null_count for s in sources)):
+            return None
+        places = self._sources, self._firsts, np.array([_offsets_at(s) for s in sources])
+        known, ends = valid_of(sources), np.zeros(count + 1, np.int64)
+        items = measure(self.rows, *places, np.ones(0, np.bool_) if known is None else known, ends)
+        if items * width > MOST_BYTES:
+            return None
+        values = pa.allocate_buffer(items * width)
+        data = np.array([_data_at(s, width) for s in sources])
+        copy_texts(self.rows, *places, data, width, ends, np.frombuffer(values, np.uint8))
+        nulls = None if known is None else pack_mask(known[self.rows])
+        buffers = [nulls, pa.py_buffer(ends.astype(np.int32))]
+        if not pa.types.is_list(kind):
+            return pa.Array.from_buffers(kind, count, [*buffers, values])
+        inner = pa.Array.from_buffers(kind.value_type, int(items), [None, values])
+        return pa.Array.from_buffers(kind, count, buffers, children=[inner])
+
+
+def _width(kind: pa.DataType) -> int:
+    """Return how many bytes an item of a text or of a list of numbers has; 0 for other types."""
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return 1
+    if not pa.types.is_list(kind):
+        return 0
+    inner = kind.value_type
+    plain = pa.types.is_integer(inner) or pa.types.is_floating(inner) or pa.types.is_temporal(inner)
+    return inner.bit_width // 8 if plain else 0
+
+
+def _offsets_at(source: pa.Array) -> int:
+    """Return the address of the first row's offset; of an empty array nothing is looked at."""
+    return source.buffers()[1].address + source.offset * OFFSET_BYTES if len(source) else 0
+
+
+def _data_at(source: pa.Array, width: int) -> int:
+    """Return the address that the offsets count from, `width` bytes an item."""
+    array = source.values if pa.types.is_list(source.type) else source
+    data = array.buffers()[-1] if len(source) else None
+    start = array.offset * width if array is not source else 0
+    return 0 if data is None else data.address + start

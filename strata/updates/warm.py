@@ -12,7 +12,7 @@ from strata.updates.gather import take
 
 
 def warm() -> None:
-    """Arrange, add up, gather and digest rows that tie in a number and in a text longer than its words."""
+    """Arrange, add up, gather and digest rows that tie in a number and a text beyond its word."""
     number = pa.array([1, 1, 1])
     text = pa.array(["x" * 64, "x" * 40 + "y" * 24, "x" * 64])
     tail = pa.array(["", "y" * 50, "x" * 50])

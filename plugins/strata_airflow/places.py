@@ -6,8 +6,9 @@ an installation may want elsewhere.
 
 import os
 import tomllib
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 JOBS: Final = PROJECT / "jobs"
@@ -25,24 +26,29 @@ def results_dir() -> Path:
 
 def report_dir() -> Path:
     """Return the folder of the validation report, as the settings of the jobs say."""
-    try:
-        with Path(config_file()).open("rb") as file:
-            said = tomllib.load(file).get("validate", {}).get("report_dir")
-    except FileNotFoundError:
-        said = None
-    folder = os.environ.get("STRATA__VALIDATE__REPORT_DIR") or said or ".strata/report"
-    return PROJECT / folder
+    return _folder(".strata/report", "report_dir", "validate")
 
 
 def declared_shards() -> list[str]:
-    """Return the names of the shard declarations in `config/shards`, for selections in forms.
+    """Return the names of the shard declarations, for selections in forms.
 
-    Names of files only, nothing is opened: this runs each time a DAG file is parsed.
+    Names of files only, no declaration is opened: this runs each time a DAG file is parsed.
     """
-    return sorted(file.stem for file in (PROJECT / "config" / "shards").glob("*.y*ml"))
+    return sorted(file.stem for file in _folder("config/shards", "shards_dir").glob("*.y*ml"))
 
 
 def registered_filters() -> list[str]:
-    """Return the names of the filters in `config/filters` (SHARD-NAME.yaml); as above."""
-    files = (PROJECT / "config" / "filters").glob("*.y*ml")
+    """Return the names of the registered filters (SHARD-NAME.yaml); as above."""
+    files = _folder("config/filters", "filters_dir").glob("*.y*ml")
     return sorted({file.stem.partition("-")[2] or file.stem for file in files})
+
+
+def _folder(default: str, name: str, *sections: str) -> Path:
+    """Return a folder that the settings of the jobs name; a relative one is the project's."""
+    said: Any = {}
+    with suppress(OSError, tomllib.TOMLDecodeError):  # the job itself tells what is wrong
+        said = tomllib.loads(Path(config_file()).read_text("utf-8"))
+    for section in sections:
+        said = said.get(section, {})
+    variable = "__".join(["STRATA", *map(str.upper, (*sections, name))])
+    return PROJECT / (os.environ.get(variable) or said.get(name) or default)

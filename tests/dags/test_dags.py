@@ -13,6 +13,7 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import ParamValidationError
 
+from strata_airflow import places
 from strata_airflow.spark import POOL, StrataJobOperator
 
 pytestmark = pytest.mark.dags
@@ -121,6 +122,19 @@ def test_selections_offer_what_is_declared(dag, project):
     offered = dag.params.get_param("shards").schema["examples"]
     assert offered == sorted(f.stem for f in (project / "config" / "shards").glob("*.yaml"))
     assert offered
+
+
+def test_selections_follow_the_settings_of_the_jobs(tmp_path, monkeypatch):
+    for folder, name in (("here", "orders"), ("there", "orders-late")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{name}.yaml").touch()
+    config = tmp_path / "strata.toml"
+    config.write_text(f'shards_dir = "{tmp_path}/here"\n[validate]\nreport_dir = "r"\n')
+    monkeypatch.setenv("STRATA_CONFIG", str(config))
+    monkeypatch.setenv("STRATA__FILTERS_DIR", str(tmp_path / "there"))
+    assert places.declared_shards() == ["orders"]
+    assert places.registered_filters() == ["late"]
+    assert places.report_dir() == places.PROJECT / "r"
 
 
 @pytest.mark.parametrize(

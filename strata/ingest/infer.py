@@ -5,24 +5,31 @@ is created is pinned. Nothing is inferred again later: a file that does not fit 
 rows rejected. What is not sure becomes text, or jsonb where it is nested.
 """
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.orc as po
 import pyarrow.parquet as pq
 
 from strata.errors import InvalidRequest
-from strata.ingest.cast import Number, from_text
+from strata.ingest.cast import Number
 from strata.ingest.files import PACKINGS, SourceFile, files_at, open_file
+from strata.ingest.infer_csv import (
+    delimiter_of,
+    null_words,
+    texts_of,
+    type_of_texts,
+    without,
+)
 from strata.ingest.objects import Objects, read_array, read_lines
 from strata.ingest.read_avro import arrow_of, avro_records
-from strata.ingest.read_csv import csv_texts
+from strata.ingest.source_file import Dialect
 from strata.model.settings import Settings
-from strata.model.types import parse_type
+from strata.model.spec import DELIMITER
 
 FILES: Final = 5  # that are read: the first, the last, and some between
 ROWS: Final = 20_000  # of each file
@@ -30,16 +37,10 @@ SUFFIXES: Final = {
     ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".parquet": "parquet",
     ".avro": "avro", ".orc": "orc",
 }  # fmt: skip
-TRIED: Final = (
-    "bool",
-    "int64",
-    "float64",
-    "date",
-    "timestamp",
-    "timestamptz",
-    "uuid",
-)  # of text, in this order
-CODE: Final = r"^[+-]?0\d"  # 007 is not the number 7
+
+UNKNOWN: Final = ""  # the type of nulls only
+INTEGER: Final = re.compile(r"-?\d+")
+LONG: Final = 16  # a number of fewer characters is held by a float64
 
 Column = tuple[str, bool]  # type, seen null
 
@@ -76,8 +77,9 @@ def infer(
     some = [*files[::step][: FILES - 1], files[-1]] if len(files) > 1 else files
     columns: dict[str, Column] = {}
     rows = 0
+    dialect = _dialect(some) if kind == "csv" else Dialect()
     for file in some:
-        found, seen = _columns(file, kind, envelope)
+        found, seen = _columns(replace(file, dialect=dialect), kind, envelope)
         rows += seen
         for column, (text, nulls) in found.items():
             known = columns.get(column)
@@ -88,17 +90,24 @@ def infer(
             "no such column in the files", shard=name, column=",".join(missing),
             cure=f"one of {', '.join(columns)}",
         )  # fmt: skip
+    unknown = "string" if kind == "csv" else "jsonb"
     declared = [
-        {"name": column, "type": text} | ({"nullable": False} if column in key else {})
+        {"name": column, "type": text or unknown} | ({"nullable": False} if column in key else {})
         for column, (text, _) in columns.items()
     ]
     source: dict[str, Any] = {"paths": [path], "format": kind}
+    if kind == "csv":
+        source |= {} if dialect.delimiter == DELIMITER else {"delimiter": dialect.delimiter}
+        source |= {"nulls": list(dialect.nulls)}
     if envelope != "append":
         source["envelope"] = envelope
     found_spec: dict[str, Any] = {"name": name, "columns": declared}
     if key:
         found_spec["key"] = list(key)
-    return Inferred({**found_spec, "source": source}, len(some), rows)
+    found_spec["source"] = source
+    if envelope == "debezium":
+        found_spec["time"] = {"from": "source"}
+    return Inferred(found_spec, len(some), rows)
 
 
 def _format(file: SourceFile) -> str:
@@ -113,11 +122,19 @@ def _format(file: SourceFile) -> str:
     return SUFFIXES[suffixes[-1]]
 
 
+def _dialect(files: Sequence[SourceFile]) -> Dialect:
+    """Return how files of CSV are written: as the first is, with all null words that one has."""
+    delimiter = delimiter_of(files[0])
+    words = set[str]().union(*(null_words(texts_of(file, delimiter, ROWS)) for file in files))
+    return Dialect(delimiter, ("", *sorted(words)))
+
+
 def _columns(file: SourceFile, kind: str, envelope: str) -> tuple[dict[str, Column], int]:
     """Return the columns of one file with their types, and how many rows say so."""
     if kind == "csv":
-        table = csv_texts(file).slice(0, ROWS)
-        return {name: _of_texts(table[name]) for name in table.column_names}, table.num_rows
+        table = texts_of(file, file.dialect.delimiter, ROWS)
+        typed = {n: _of_texts(without(table[n], file.dialect.nulls)) for n in table.column_names}
+        return typed, table.num_rows
     if kind in ("json", "jsonl"):
         found = read_array(file) if kind == "json" else read_lines(file)
         objects = list(islice(_rows(found, envelope), ROWS))
@@ -146,22 +163,9 @@ def _rows(found: Objects, envelope: str) -> Any:
             yield body
 
 
-def _of_texts(texts: pa.ChunkedArray) -> Column:
-    values = texts.combine_chunks().cast(pa.string())
-    some = values.drop_null()
-    nulls = bool(values.null_count)
-    if not len(some):
-        return "string", True
-    for name in TRIED:
-        if name in ("int64", "float64") and pc.any(pc.match_substring_regex(some, CODE)).as_py():
-            continue
-        if not len(from_text(some, parse_type(name)).bad):
-            return name, nulls
-    if pc.all(pc.match_substring_regex(some, r"^\s*[\[{]")).as_py() and not len(
-        from_text(some, parse_type("jsonb")).bad
-    ):
-        return "jsonb", nulls
-    return "string", nulls
+def _of_texts(values: pa.Array) -> Column:
+    found = type_of_texts(values)
+    return found or UNKNOWN, found is None or bool(values.null_count)
 
 
 def _of_values(values: Sequence[object]) -> Column:
@@ -169,7 +173,7 @@ def _of_values(values: Sequence[object]) -> Column:
     nulls = len(some) < len(values)
     kinds = {type(value) for value in some}
     if not some:
-        return "jsonb", True
+        return UNKNOWN, True
     if kinds == {bool}:
         return "bool", nulls
     if kinds == {int}:
@@ -177,12 +181,20 @@ def _of_values(values: Sequence[object]) -> Column:
     if kinds <= {int, float}:
         return "float64", nulls
     if kinds <= {int, float, Number}:
-        return "numeric", nulls
+        return _of_numbers(some), nulls
     if kinds == {str}:
-        found, _ = _of_texts(pa.chunked_array([some], pa.string()))
+        found = type_of_texts(pa.array(some, pa.string()))
         # JSON has numbers of its own: text that looks like one was meant as text
         return (found if found in ("date", "timestamp", "timestamptz", "uuid") else "string"), nulls
     return "jsonb", nulls
+
+
+def _of_numbers(some: Sequence[Any]) -> str:
+    """Return the type that holds numbers of which some are kept as text."""
+    if all(type(value) is int or INTEGER.fullmatch(str(value)) for value in some):
+        return "int64" if all(-(2**63) <= int(value) < 2**63 for value in some) else "numeric"
+    exact = all(type(value) is not Number or len(value) < LONG for value in some)
+    return "float64" if exact else "numeric"
 
 
 _ARROW: Final[Mapping[str, str]] = {
@@ -215,8 +227,8 @@ def _of_arrow(kind: pa.DataType | None) -> str:
 def _both(a: Column, b: Column) -> Column:
     """Return the type that holds the values of two files."""
     nulls = a[1] or b[1]
-    if a[0] == b[0]:
-        return a[0], nulls
+    if a[0] == b[0] or UNKNOWN in (a[0], b[0]):
+        return a[0] or b[0], nulls
     kinds = {a[0], b[0]}
     if kinds == {"int64", "float64"}:
         return "float64", nulls

@@ -113,16 +113,16 @@ class _Limited:
         return data
 
 
-def _ends(format: str, *, within: bool) -> Ends:
+def _ends(format: str, delimiter: str, *, within: bool) -> Ends:
     if format == "json":
         return Elements(within=within)
-    return CsvRecords() if format == "csv" else Lines()
+    return CsvRecords(delimiter) if format == "csv" else Lines()
 
 
 def _texts(file: SourceFile, format: str, stream: Reading, size: int) -> Iterator[Piece]:
     """Yield the records of a text in parts of about `size` bytes; there is always one."""
     text = _Text.of(file, format)
-    ends = _ends(format, within=text.start > 0)
+    ends = _ends(format, file.dialect.delimiter, within=text.start > 0)
     pending, cut, lines_to_cut, lines = bytearray(), 0, 0, 0
     begin = text.start
     while block := stream.read(min(size, BLOCK_BYTES)):

@@ -13,6 +13,7 @@ from typing import Final
 from strata.errors import InvalidRequest
 from strata.ingest.files import SourceFile, files_at, files_by_time, is_packed
 from strata.ingest.pieces import split_file
+from strata.ingest.source_file import Dialect
 from strata.ingest.task import IngestTask, Step
 from strata.model.runner import Runner
 from strata.model.settings import Settings
@@ -103,9 +104,9 @@ def split_large(
     Raises: InvalidRequest for a file of the wrong shape.
     Cost: reads those files once, side by side as far as the runner does.
     """
-    limit = settings.ingest.task_bytes
+    limit, dialect = settings.ingest.task_bytes, Dialect.of(state.spec.source)
     large = {
-        file.path: (file, step.format or state.spec.source.format)
+        file.path: (replace(file, dialect=dialect), step.format or state.spec.source.format)
         for step in steps
         for file in step.files or ()
         if file.size_bytes > limit and not is_packed(file)

@@ -12,6 +12,7 @@ from strata.ingest.read_debezium import read_debezium, read_records
 from strata.ingest.read_jsonl import read_json, read_jsonl
 from strata.ingest.read_parquet import read_orc, read_parquet
 from strata.ingest.source import RawFile
+from strata.ingest.source_file import Dialect
 from strata.ingest.updates import source_names
 from strata.model.schema import Relation
 from strata.model.spec import ShardSpec
@@ -42,6 +43,7 @@ def read_file(file: SourceFile, spec: ShardSpec, relation: Relation) -> Iterator
     if source.format in BY_GROUPS:
         yield from BY_GROUPS[source.format](file, names, optional)
         return
+    file = replace(file, dialect=Dialect.of(source))
     for part in read_parts(file, source.format):
         raw = _read(part, spec, relation, names, optional)
         yield replace(raw, number=file.number, before=part.before, whole=part.is_whole)

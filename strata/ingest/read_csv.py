@@ -1,8 +1,9 @@
 """Read CSV with a header: columns by name, fields as text.
 
-Comma-separated, quoted with `"`, which is doubled inside quotes; a quoted field may hold line
-breaks. Blank lines are skipped. An unquoted empty field and an unquoted NA are null; quoted
-they are text. A row with more or fewer fields than the header is malformed.
+Separated by commas, or by what the source declares, quoted with `"`, which is doubled inside
+quotes; a quoted field may hold line breaks. Blank lines are skipped. An unquoted empty field and an
+unquoted NA, or what the source declares, are null; quoted they are text. A row with more or fewer
+fields than the header is malformed.
 
 Arrow parses; `line_starts` finds the line of a row again, and only when a row is rejected.
 """
@@ -10,6 +11,7 @@ Arrow parses; `line_starts` finds the line of a row again, and only when a row i
 import csv
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from io import StringIO
 from typing import Final
 
@@ -26,7 +28,6 @@ from strata.ingest.rejects import SHOWN, Reject, details
 from strata.ingest.source import WRONG_SHAPE_ROWS, Located, Raw, RawFile, check_columns
 from strata.updates.order import one_chunk
 
-NULLS: Final = ("", "NA")
 BLOCK_BYTES: Final = 64 << 20  # a record may not be longer
 MIN_BLOCK_BYTES: Final = 1 << 16
 HEADER_BYTES: Final = 1 << 20
@@ -50,8 +51,8 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
     table, invalid = _parse(source, data[body:], header)
     skipped = [row.number - 1 for row in invalid]  # among the records after the header
     total = table.num_rows + len(skipped)
-    lines = _located(data, skipped, total, source.before)
-    line = _one_line(header)
+    lines = _located(source, data, skipped, total)
+    line = _one_line(header, source.dialect.delimiter)
     malformed = [
         replace(_malformed(source, row, where), header=line)
         for row, where in zip(invalid, lines, strict=True)
@@ -60,12 +61,12 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
         raise InvalidRequest(
             "no row of the file fits its header",
             **details(malformed[0]),
-            cure="comma-separated, quoted with double quotes; check source.format",
+            cure="quoted with double quotes; check source.format and source.delimiter",
         )
 
     def locate(rows: Rows) -> list[Located]:
         records = np.setdiff1d(np.arange(total), np.array(skipped, np.int64))
-        return _located(data, records[rows].tolist(), total, source.before)
+        return _located(source, data, records[rows].tolist(), total)
 
     return RawFile(
         file=source.name,
@@ -81,9 +82,9 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
     )
 
 
-def _one_line(header: Sequence[str]) -> str:
+def _one_line(header: Sequence[str], delimiter: str) -> str:
     text = StringIO()
-    csv.writer(text, lineterminator="").writerow(header)
+    csv.writer(text, delimiter=delimiter, lineterminator="").writerow(header)
     return text.getvalue()
 
 
@@ -116,13 +117,13 @@ def line_starts(data: bytes) -> Starts:
     return kept
 
 
-def slow_line_starts(data: bytes) -> Starts:
+def slow_line_starts(data: bytes, delimiter: str = ",") -> Starts:
     """Return the same as `line_starts`, for any file, a field at a time."""
     lines = _Lines(data.decode("latin-1"))  # a character a byte
     starts: list[int] = []
     position = 0
     try:
-        for record in csv.reader(lines):
+        for record in csv.reader(lines, delimiter=delimiter):
             if record:
                 starts.append(position)
             position = lines.position
@@ -157,7 +158,7 @@ def header_of(source: SourceFile, data: bytes) -> tuple[list[str], int]:
     """Return the names in the header and where the next record begins."""
     try:
         lines = _Lines(data[:HEADER_BYTES].decode("utf-8", errors="surrogateescape"))
-        for record in csv.reader(lines):
+        for record in csv.reader(lines, delimiter=source.dialect.delimiter):
             if record:
                 text = lines.taken()
                 return record, len(text.encode("utf-8", errors="surrogateescape"))
@@ -173,7 +174,7 @@ def header_of(source: SourceFile, data: bytes) -> tuple[list[str], int]:
 
 def _check_quotes(source: SourceFile, data: bytes) -> None:
     """Refuse a file whose last quote is never closed: the parser would swallow the rest."""
-    records = CsvRecords()
+    records = CsvRecords(source.dialect.delimiter)
     last, lines, _ = records.take(data)
     if records.open():
         raise InvalidRequest(
@@ -203,11 +204,15 @@ def _parse(
             pa.BufferReader(body),
             # One thread: tasks run side by side, and rows get their numbers only so.
             pacsv.ReadOptions(use_threads=False, block_size=block, column_names=list(header)),
-            pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
+            pacsv.ParseOptions(
+                delimiter=source.dialect.delimiter,
+                newlines_in_values=True,
+                invalid_row_handler=skip,
+            ),
             pacsv.ConvertOptions(
                 check_utf8=False,
                 column_types=kinds,
-                null_values=list(NULLS),
+                null_values=list(source.dialect.nulls),
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
             ),
@@ -219,11 +224,13 @@ def _parse(
     return table, invalid
 
 
-def _located(data: bytes, records: Sequence[int], total: int, before: int) -> list[Located]:
-    """Return line and text of records counted from 0 after the header; `before`: see `Piece`."""
+def _located(source: SourceFile, data: bytes, records: Sequence[int], total: int) -> list[Located]:
+    """Return line and text of records, counted from 0 after the header."""
     if not records:
         return []
-    for find in (line_starts, slow_line_starts) if plain_quotes(data) else (slow_line_starts,):
+    delimiter = source.dialect.delimiter
+    slow = partial(slow_line_starts, delimiter=delimiter)
+    for find in (line_starts, slow) if plain_quotes(data, delimiter) else (slow,):
         starts = find(data)
         if len(starts) == total + 1:
             break
@@ -235,7 +242,7 @@ def _located(data: bytes, records: Sequence[int], total: int, before: int) -> li
     for record in records:
         start, stop = int(starts[record + 1]), stops[record + 1]
         text = data[start:stop].rstrip(b"\r\n").decode(errors="backslashreplace")
-        found.append((int(np.searchsorted(breaks, start)) + before + 1, text))
+        found.append((int(np.searchsorted(breaks, start)) + source.before + 1, text))
     return found
 
 

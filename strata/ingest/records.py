@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 QUOTE: Final = ord('"')
 BREAK: Final = ord("\n")
-_FIELD_BEGINS: Final = frozenset(b",\r\n")  # behind one of these
-_OPENS: Final = re.compile(rb'(?<=[,\r\n])"')
+RETURN: Final = ord("\r")
 _CLOSES: Final = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -56,8 +55,11 @@ class CsvRecords:
     through, field by field.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, delimiter: str = ",") -> None:
         """Begin where a record does."""
+        self._delimiter = ord(delimiter)
+        self._before_field = frozenset((self._delimiter, BREAK, RETURN))
+        self._opens = re.compile(b"(?<=[" + re.escape(delimiter.encode()) + b'\r\n])"')
         self._inside = False
         self._begins = True  # a field, with the next byte
         self._closed = False  # a quote, with the byte before
@@ -79,7 +81,7 @@ class CsvRecords:
             end = self._counted(raw, quotes) if plain else self._walked(block)
         if not self._inside:
             self._closed = self._closed and block[-1] == QUOTE
-            self._begins = block[-1] in _FIELD_BEGINS
+            self._begins = block[-1] in self._before_field
         return end, block.count(b"\n", 0, end), block.count(b"\n")
 
     def alternate(self, raw: npt.NDArray[np.uint8], quotes: npt.NDArray[np.int64]) -> bool:
@@ -90,8 +92,8 @@ class CsvRecords:
                 return False
             opens = opens[1:]
         before = raw[opens - 1]
-        legal = (before == QUOTE) | (before == ord(",")) | (before == BREAK)
-        return bool((legal | (before == ord("\r"))).all())
+        legal = (before == QUOTE) | (before == self._delimiter) | (before == BREAK)
+        return bool((legal | (before == RETURN)).all())
 
     def _counted(self, raw: npt.NDArray[np.uint8], quotes: npt.NDArray[np.int64]) -> int:
         breaks = np.flatnonzero(raw == BREAK)
@@ -113,7 +115,7 @@ class CsvRecords:
                     break
                 self._inside, position = False, found.end()
                 closed_at = position
-            found = _OPENS.search(block, position)
+            found = self._opens.search(block, position)
             stop = len(block) if found is None else found.start()
             end = max(end, block.rfind(b"\n", position, stop) + 1)
             if found is None:
@@ -123,10 +125,10 @@ class CsvRecords:
         return end
 
 
-def plain_quotes(data: bytes) -> bool:
+def plain_quotes(data: bytes, delimiter: str = ",") -> bool:
     """Return whether in CSV that begins with a record each second quote opens a field."""
     raw = np.frombuffer(data, np.uint8)
-    return CsvRecords().alternate(raw, np.flatnonzero(raw == QUOTE))
+    return CsvRecords(delimiter).alternate(raw, np.flatnonzero(raw == QUOTE))
 
 
 _STRUCTURAL: Final = np.zeros(256, np.bool_)

@@ -3,6 +3,21 @@
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from strata.model.spec import DELIMITER, NULLS, SourceSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How the CSV of a source is written."""
+
+    delimiter: str = DELIMITER
+    nulls: tuple[str, ...] = NULLS  # unquoted fields that are null
+
+    @staticmethod
+    def of(source: SourceSpec) -> "Dialect":
+        """Return what a source declares."""
+        return Dialect(source.delimiter, source.nulls)
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -30,6 +45,7 @@ class SourceFile:
     version: str = ""  # on S3: the ETag
     piece: Piece | None = None  # None: all of it
     number: int = 0  # of the file in its batch
+    dialect: Dialect = Dialect()  # of CSV
 
     @property
     def before(self) -> int:

@@ -20,6 +20,9 @@ NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 LAYOUTS: Final = ("row", "both", "structured")
 READ_FORMATS: Final = ("row", "structured", "row_with_validate")
 MODES: Final = ("off", "soft", "audit", "on")
+DELIMITER: Final = ","
+DELIMITERS: Final = frozenset("\t !#$%&'()*+,-./:;<=>?@[]^_`{|}~")
+NULLS: Final = ("", "NA")
 FORMATS: Final = ("avro", "csv", "json", "jsonl", "orc", "parquet")
 ENVELOPES: Final = ("append", "upsert", "debezium", "diff")
 ORDERED: Final = ("upsert", "debezium")  # envelopes whose rows say what becomes of a key
@@ -45,6 +48,8 @@ class SourceSpec:
 
     paths: tuple[str, ...] = ()  # files or folders, relative to the landing root
     format: str = "jsonl"  # one of FORMATS
+    delimiter: str = DELIMITER  # of CSV: the character between two fields
+    nulls: tuple[str, ...] = NULLS  # of CSV: what an unquoted field says that is null
     envelope: str = "append"  # one of ENVELOPES
     diff_column: str = "diff"  # envelope diff: the column that holds +n or -n
     max_rejected: float = 0.05  # a run with a larger share of unreadable rows commits nothing
@@ -217,10 +222,26 @@ def _check(spec: ShardSpec) -> None:
                 "not a size", shard=spec.name, setting=setting, value=number, cure="bytes >= 1024"
             )
     by_source = spec.time.origin == "source" and spec.source.envelope == "debezium"
+    _check_csv(spec)
     if spec.time.origin != "interval" and not by_source and not spec.time.column:
         raise InvalidRequest(
             "time.from needs a column", shard=spec.name, cure="time: {from: column, column: NAME}"
         )
+
+
+def _check_csv(spec: ShardSpec) -> None:
+    where: dict[str, Any] = {"shard": spec.name}
+    delimiter, nulls = spec.source.delimiter, spec.source.nulls
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter not in DELIMITERS:
+        raise InvalidRequest(
+            "not a delimiter of CSV", **where, setting="source.delimiter", value=delimiter,
+            cure="one ASCII character that is no letter, digit, quote, line break or backslash",
+        )  # fmt: skip
+    if not isinstance(nulls, tuple) or not all(isinstance(text, str) for text in nulls):
+        raise InvalidRequest(
+            "not a list of texts", **where, setting="source.nulls", value=nulls,
+            cure='for example ["", "NA"], texts in quotes',
+        )  # fmt: skip
 
 
 def _column(shard: str, item: Any) -> ColumnSpec:

@@ -21,6 +21,7 @@ from strata.ingest.pieces import read_parts, split_file
 from strata.ingest.read import BY_GROUPS, READERS
 from strata.ingest.records import CsvRecords, Elements
 from strata.ingest.source import RawFile, Wanted, rejects, typed_rows
+from strata.ingest.source_file import Dialect
 from strata.model.types import parse_type
 
 NAMES = ["a", "b"]
@@ -78,10 +79,20 @@ def judge(read: Callable[[], list[RawFile]], kind: str) -> Any:
         return error.message, error.details.get("line") if kind == "csv" else None
 
 
-def check(data: bytes, kind: str, piece_bytes: int, part_bytes: int, folder: Path) -> None:
+COMMAS = Dialect()
+
+
+def check(
+    data: bytes,
+    kind: str,
+    piece_bytes: int,
+    part_bytes: int,
+    folder: Path,
+    dialect: Dialect = COMMAS,
+) -> None:
     path = folder / f"x.{kind}"
     path.write_bytes(data)
-    file = SourceFile(str(path), "x", len(data))
+    file = SourceFile(str(path), "x", len(data), dialect=dialect)
     bare = data.removeprefix(b"\xef\xbb\xbf")
     pieces: list[SourceFile] = []
     parts: list[SourceFile] = []
@@ -110,6 +121,17 @@ Folder = pytest.TempPathFactory
 @example(text='1,"never\n2,ends\n', piece=4, part=40)
 def test_csv(text: str, piece: int, part: int, tmp_path_factory: Folder) -> None:
     check(b"a,b\n" + text.encode(), "csv", piece, part, tmp_path_factory.getbasetemp())
+
+
+@given(text=CSV, delimiter=st.sampled_from(";\t|^]"), piece=SIZES, part=SIZES)
+@example(text='1,"a,b"\n2;,x"y"\n"3"x,\n', delimiter=";", piece=3, part=2)
+def test_csv_of_another_delimiter(
+    text: str, delimiter: str, piece: int, part: int, tmp_path_factory: Folder
+) -> None:
+    swapped = ("a,b\n" + text).translate({ord(","): delimiter, ord(delimiter): ","})
+    dialect = Dialect(delimiter, ("", "NULL"))
+    folder = tmp_path_factory.getbasetemp()
+    check(swapped.encode(), "csv", piece, part, folder, dialect)
 
 
 @given(text=CSV, bom=st.booleans(), piece=SIZES, part=SIZES)
@@ -197,7 +219,23 @@ def write_groups(path: Path, table: pa.Table, kind: str, group: int) -> None:
 
 @given(st.binary().map(lambda b: bytes(b'",\n\rx"'[byte % 6] for byte in b)), st.integers(1, 9))
 def test_records_of_csv_end_where_a_walk_byte_by_byte_says(data: bytes, block: int) -> None:
-    scanner = CsvRecords()
+    expected = walked(data)
+    for delimiter in ",|]":
+        mine = data.replace(b",", delimiter.encode())
+        assert scanned(mine, block, delimiter) == expected_of(expected, len(data), block)
+
+
+def expected_of(expected: tuple[list[int], bool], size: int, block: int) -> tuple[list[int], bool]:
+    """Return the last end in each block, 0 for none, and whether a quote is open."""
+    in_block = [
+        [end for end in expected[0] if at < end <= at + block] for at in range(0, size, block)
+    ]
+    return [found[-1] if found else 0 for found in in_block], expected[1]
+
+
+def scanned(data: bytes, block: int, delimiter: str) -> tuple[list[int], bool]:
+    """Return the same as the scanner finds it."""
+    scanner = CsvRecords(delimiter)
     ends = []
     for at in range(0, len(data), block):
         end, before, count = scanner.take(data[at : at + block])
@@ -206,14 +244,7 @@ def test_records_of_csv_end_where_a_walk_byte_by_byte_says(data: bytes, block: i
             data[at : at + block].count(b"\n"),
         )
         ends.append(at + end if end else 0)
-
-    expected = walked(data)
-
-    in_block = [
-        [end for end in expected[0] if at < end <= at + block] for at in range(0, len(data), block)
-    ]
-    assert ends == [found[-1] if found else 0 for found in in_block]
-    assert scanner.open() == expected[1]
+    return ends, scanner.open()
 
 
 def walked(data: bytes) -> tuple[list[int], bool]:

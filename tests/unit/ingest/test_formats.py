@@ -17,7 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from strata.errors import InvalidRequest
+from strata.ingest.engine import ingest_now
+from strata.ingest.files import files_at
 from strata.ingest.infer import infer
+from strata.ingest.task import Step
 from strata.machine import Machine
 from strata.model.spec import parse_spec
 from strata.read import plan_read, scan
@@ -145,8 +148,38 @@ def test_what_is_inferred_can_be_ingested(tmp_path: Path, kind: str) -> None:
     types = {c["name"]: c["type"] for c in found.declaration["columns"]}
     assert (types["id"], types["name"], types["day"]) == ("int64", "string", "date")
     assert types["at"] == "timestamptz"
-    assert found.declaration["source"] == {"paths": ["in/"], "format": kind}
+    nulls = {"nulls": [""]} if kind == "csv" else {}
+    assert found.declaration["source"] == {"paths": ["in/"], "format": kind} | nulls
     assert world.machine.load("new").relation.column("name").nullable is False
+
+
+def test_how_csv_is_written_is_told_from_the_files_and_pinned(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.put("in/1.csv", 'n;price;who;note\n1;"1,5";Null;-\n\\N;2;NULL;a\n')
+    world.put("in/2.csv", "n;price;who;note\n7;NA;x;b\n")
+
+    found = infer(world.settings, "new", "in/")
+
+    source = {"paths": ["in/"], "format": "csv", "delimiter": ";", "nulls": ["", "NA", "\\N"]}
+    assert found.declaration["source"] == source
+    types = {c["name"]: c["type"] for c in found.declaration["columns"]}
+    assert types == {"n": "int64", "price": "string", "who": "string", "note": "string"}
+    Machine(world.stores).create(parse_spec(found.declaration))
+    step = Step(None, None, "in", tuple(files_at(world.settings.store.landing, ["in/"])))
+    report = ingest_now(world.stores, world.settings, "new", step)
+    assert (report.updates, report.rejected) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [({"delimiter": "ab"}, "delimiter"), ({"delimiter": '"'}, "delimiter"),
+     ({"delimiter": "é"}, "delimiter"), ({"nulls": "NA"}, "list of texts"),
+     ({"nulls": [None]}, "list of texts")],
+)  # fmt: skip
+def test_a_wrong_dialect_is_refused(source: dict[str, object], told: str) -> None:
+    columns = [{"name": "a", "type": "int64"}]
+    with pytest.raises(InvalidRequest, match=told):
+        parse_spec({"name": "x", "columns": columns, "source": source})
 
 
 def test_what_only_looks_like_a_number_stays_text(tmp_path: Path) -> None:

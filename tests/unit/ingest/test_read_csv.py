@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from strata.ingest import read_csv as module
 from strata.ingest.files import SourceFile
 from strata.ingest.read_csv import line_starts, read_csv, slow_line_starts
 from strata.ingest.source import RawFile, Wanted, rejects, typed_rows
+from strata.ingest.source_file import Dialect
 from strata.model.types import parse_type
 
 
@@ -34,6 +36,16 @@ def test_unquoted_empty_and_na_are_null_and_quoted_are_text(put) -> None:
     raw = read_csv(put(b'a,b\n1,NA\n"NA",""\n,x\n'), ["a", "b"])
 
     assert fields(raw) == {"a": [b"1", b"NA", None], "b": [None, b"", b"x"]}
+
+
+def test_another_delimiter_and_other_nulls(put) -> None:
+    file = replace(put(b'a;b\n1;NA\n\\N;"x;y"\n1,5;\n7\n'), dialect=Dialect(";", ("\\N",)))
+
+    raw = read_csv(file, ["a", "b"])
+
+    assert fields(raw) == {"a": [b"1", None, b"1,5"], "b": [b"NA", b"x;y", b""]}
+    (malformed,) = raw.malformed
+    assert (malformed.line, malformed.raw, malformed.header) == (5, "7", "a;b")
 
 
 def test_quotes_breaks_marks_and_blank_lines(put) -> None:

@@ -9,6 +9,7 @@ one of the two is worth another try.
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,6 +74,8 @@ def numbers(shard: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
             yield name, value
 
 
+TIMES: Final = frozenset({"lower", "upper", "since", "as_of"})
+BEGINNING_S: Final = -62_135_596_800  # the year 1, in seconds: no update is earlier
 NOT_COUNTS: Final = frozenset({"seqno", "lower", "upper", "since", "as_of", "audit_percent"})
 
 
@@ -100,15 +103,32 @@ def details(result: Mapping[str, Any]) -> str:
         for name, items in values.items():
             if isinstance(items, list) and items and all(isinstance(i, Mapping) for i in items):
                 columns = list(items[0])
-                rows = [[_cell(item.get(column)) for column in columns] for item in items]
+                rows = [[_cell(item.get(name), name) for name in columns] for item in items]
                 tables.append(f"{shard}: {name}\n{_aligned([columns, *rows])}")
     return "\n".join(tables)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, column: str) -> str:
+    if isinstance(value, int) and column in TIMES:
+        return _moment(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return " ".join(str(value).split())
+
+
+def _moment(ms: int) -> str:
+    """Return a time of updates as people read it.
+
+    >>> _moment(1_795_046_400_000), _moment(-62_135_596_800_000)
+    ('2026-11-19T00:00:00Z', 'the beginning')
+    """
+    seconds = ms // 1000
+    if seconds <= BEGINNING_S:
+        return "the beginning"
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (OverflowError, ValueError, OSError):
+        return f"{ms:,}"
 
 
 def _aligned(rows: list[list[str]]) -> str:

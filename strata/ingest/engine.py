@@ -103,7 +103,7 @@ def ingest_steps(  # noqa: PLR0913  the same
     _check_layout(write_format)
     if not dry_run:
         catch_up(stores, state)
-    ledger = Ledger(stores.blob, state)
+    ledger = Ledger(stores.blob, state, runner)
     works = plan_steps(machine, settings, state, ledger, steps)
     open_works = [work for work in works if work.commit is None and not work.nothing]
     with held(lease, needed=bool(open_works) and not dry_run) as writer:
@@ -168,7 +168,7 @@ def ingest_now(
     """
     assert step.files is not None
     machine = Machine(stores)
-    token = step.token or _token_of_files(machine, stores, name, step)
+    token = step.token or _token_of_files(machine, stores, name, step, runner)
     for attempt in range(1, TRIES + 1):
         commit = machine.committed(name, check_name(token))
         if commit is not None:
@@ -185,11 +185,11 @@ def ingest_now(
     raise AssertionError("the last try returns or raises")
 
 
-def _token_of_files(machine: Machine, stores: Stores, name: str, step: Step) -> str:
+def _token_of_files(machine: Machine, stores: Stores, name: str, step: Step, runner: Runner) -> str:
     assert step.files is not None
     if step.again:
         return again_token(name, Ledger(stores.blob, machine.load(name)), step.files)
-    return files_token(name, step.files)
+    return files_token(name, step.files, runner)
 
 
 def _check_layout(layout: str | None) -> None:

@@ -21,10 +21,11 @@ from strata.errors import InvalidRequest
 from strata.ingest.landing import check_unchanged, landing, open_file
 from strata.ingest.path_time import milliseconds, path_time, split_pattern
 from strata.ingest.source_file import Piece, SourceFile
+from strata.model.runner import Runner, serial
 
 __all__ = [
     "Piece", "Reading", "SourceFile", "check_unchanged", "files_at", "files_by_time", "fingerprint",
-    "is_packed", "open_file", "read_bytes", "read_text", "unpacked",
+    "fingerprints", "is_packed", "open_file", "read_bytes", "read_text", "unpacked",
 ]  # fmt: skip
 
 PACKINGS: Final = {
@@ -32,6 +33,7 @@ PACKINGS: Final = {
 }  # fmt: skip
 BOM: Final = b"\xef\xbb\xbf"  # the mark of UTF-8
 CHUNK_BYTES: Final = 1 << 20
+HASHED_TOGETHER: Final = 1000  # files that one task of a runner reads to tell what they are
 
 
 def files_at(root: str, paths: Sequence[str]) -> list[SourceFile]:
@@ -78,6 +80,21 @@ def fingerprint(file: SourceFile) -> str:
         while chunk := stream.read(CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def fingerprints(files: Sequence[SourceFile], runner: Runner = serial) -> list[str]:
+    """Return the hashes of many files, read side by side as far as the runner does.
+
+    Raises: as `fingerprint`.
+    """
+    chunks = [files[i : i + HASHED_TOGETHER] for i in range(0, len(files), HASHED_TOGETHER)]
+    if len(chunks) <= 1:
+        return _fingerprints(files)
+    return [digest for some in runner(_fingerprints, chunks) for digest in some]
+
+
+def _fingerprints(files: Sequence[SourceFile]) -> list[str]:
+    return [fingerprint(file) for file in files]
 
 
 def read_bytes(file: SourceFile) -> bytes:

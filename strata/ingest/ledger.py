@@ -22,8 +22,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from strata.errors import Corrupt
-from strata.ingest.files import SourceFile, fingerprint
+from strata.ingest.files import SourceFile, fingerprints
 from strata.ingest.position import Progress
+from strata.model.runner import Runner, serial
 from strata.model.time import MAX_TIME
 from strata.state.state import Consumed, Segment, State
 from strata.state.transitions import Basis
@@ -73,9 +74,12 @@ class Sorted:
 class Ledger:
     """The ledger of one shard as one of its states has it."""
 
-    def __init__(self, blob: Blob, state: State) -> None:
-        """Read the ledger. Cost: about log2(files) blobs, one row a file in memory."""
-        self._blob, self._shard = blob, state.name
+    def __init__(self, blob: Blob, state: State, runner: Runner = serial) -> None:
+        """Read the ledger; `runner` reads many source files where that is needed.
+
+        Cost: about log2(files) blobs, one row a file in memory.
+        """
+        self._blob, self._shard, self._runner = blob, state.name, runner
         self.consumed = state.consumed
         self.rows = self._read(() if state.consumed is None else state.consumed.segments)
 
@@ -94,18 +98,14 @@ class Ledger:
         Cost: reads those files whose size is that of another file, or that seem to be touched.
         """
         found = self._by_name(files)
-        known = [row >= 0 for row in found]
-        same: list[SourceFile] = []
-        changed: list[SourceFile] = []
-        for file, row in zip(files, found.tolist(), strict=True):
-            if row >= 0:
-                (same if self._unchanged(file, row) else changed).append(file)
-        new = [file for file, there in zip(files, known, strict=True) if not there]
+        known = [files[n] for n in np.flatnonzero(found >= 0).tolist()]
+        same = self._unchanged(known, found[found >= 0]).tolist()
+        new = [files[n] for n in np.flatnonzero(found < 0).tolist()]
         twins = self._twins(new) if copies else {}
         return Sorted(
             tuple(file for file in new if file.name not in twins),
-            tuple(same),
-            tuple(changed),
+            tuple(file for file, is_same in zip(known, same, strict=True) if is_same),
+            tuple(file for file, is_same in zip(known, same, strict=True) if not is_same),
             tuple((file, twins[file.name]) for file in new if file.name in twins),
         )
 
@@ -166,13 +166,20 @@ class Ledger:
         rows: npt.NDArray[np.int64] = found.fill_null(-1).to_numpy().astype(np.int64)
         return rows
 
-    def _unchanged(self, file: SourceFile, row: int) -> bool:
-        if file.size_bytes != self.rows["size_bytes"][row].as_py():
-            return False
-        if file.changed_ns and file.changed_ns == self.rows["changed_ns"][row].as_py():
-            return True
-        before: str = self.rows["fingerprint"][row].as_py()
-        return fingerprint(file) == before
+    def _unchanged(
+        self, files: Sequence[SourceFile], rows: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        """Return which files are as they were, each with its row; those touched since are read."""
+        sizes = np.array([file.size_bytes for file in files], np.int64)
+        times = np.array([file.changed_ns for file in files], np.int64)
+        long = sizes == self.rows["size_bytes"].to_numpy()[rows]
+        untouched = (times != 0) & (times == self.rows["changed_ns"].to_numpy()[rows])
+        same: npt.NDArray[np.bool_] = long & untouched
+        doubt = np.flatnonzero(long & ~untouched)
+        before = self.rows["fingerprint"].take(pa.array(rows[doubt])).to_pylist()
+        now = fingerprints([files[n] for n in doubt.tolist()], self._runner)
+        same[doubt] = [a == b for a, b in zip(now, before, strict=True)]
+        return same
 
     def _twins(self, files: Sequence[SourceFile]) -> dict[str, str]:
         """Return the names of files whose bytes came, or come, under another name: and which."""
@@ -186,9 +193,9 @@ class Ledger:
             pairs = zip(near["fingerprint"].to_pylist(), near["name"].to_pylist(), strict=True)
             first = dict(pairs)
         twins: dict[str, str] = {}
-        for row in np.flatnonzero(shared & (sizes > 0)).tolist():
-            file = files[row]
-            before = first.setdefault(fingerprint(file), file.name)
+        some = [files[row] for row in np.flatnonzero(shared & (sizes > 0)).tolist()]
+        for file, digest in zip(some, fingerprints(some, self._runner), strict=True):
+            before = first.setdefault(digest, file.name)
             if before != file.name:
                 twins[file.name] = before
         return twins

@@ -24,6 +24,7 @@ PERIOD: Final = re.compile(
     r"P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?)?"
 )
 STEPS_MAX: Final = 100_000
+TASK_FILES: Final = 2000  # that a task reads at most, a few seconds' work
 NO_PIECES: Final[Mapping[str, Sequence[SourceFile]]] = MappingProxyType({})
 
 
@@ -148,15 +149,19 @@ def whole_task(
 
 
 def pack(files: Sequence[SourceFile], task_bytes: int) -> list[tuple[SourceFile, ...]]:
-    """Return the files in order, in groups of at most `task_bytes`; a longer one stands alone."""
+    """Return the files in order, in groups of at most `task_bytes`; a longer one stands alone.
+
+    However small they are, no more than TASK_FILES are together: each has to be opened.
+    """
     groups: list[list[SourceFile]] = []
     size = 0
     for file in files:
-        if not groups or size + file.load_bytes > task_bytes:
+        weight = max(file.load_bytes, task_bytes // TASK_FILES)
+        if not groups or size + weight > task_bytes:
             groups.append([])
             size = 0
         groups[-1].append(file)
-        size += file.load_bytes
+        size += weight
     return [tuple(group) for group in groups]
 
 

@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from strata.errors import InvalidRequest
-from strata.ingest.files import SourceFile, files_by_time, fingerprint
+from strata.ingest.files import SourceFile, files_by_time, fingerprints
 from strata.ingest.ledger import Ledger, Sorted
 from strata.ingest.task import Step, Work
 from strata.machine import Machine
+from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
 from strata.model.spec import ORDERED, check_name
 from strata.model.time import MIN_TIME
@@ -54,12 +55,13 @@ def plan_steps(
     return placed
 
 
-def files_token(name: str, files: Sequence[SourceFile]) -> str:
+def files_token(name: str, files: Sequence[SourceFile], runner: Runner = serial) -> str:
     """Return the token of a set of files: the same files with the same bytes have the same.
 
     Cost: reads the files.
     """
-    facts = (f"{file.name}\0{file.size_bytes}\0{fingerprint(file)}" for file in files)
+    digests = fingerprints(files, runner)
+    facts = (f"{f.name}\0{f.size_bytes}\0{d}" for f, d in zip(files, digests, strict=True))
     return _token("files", name, *facts)
 
 

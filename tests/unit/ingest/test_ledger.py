@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from strata.errors import Conflict, InvalidRequest, Unavailable
 from strata.gc import collect
+from strata.ingest import files
 from strata.ingest.engine import ingest_steps
 from strata.ingest.plan import cut
 from strata.ingest.task import IngestReport
@@ -52,6 +53,26 @@ def test_a_late_file_comes_with_the_next_run_and_is_told(world: World) -> None:
 
     assert (report.files, report.late_files, report.taken_before) == (2, 1, 1)
     assert world.rows() == {(1, "x", DAY): 1, (2, "x", 2 * DAY): 1, (3, "x", 2 * DAY): 1}
+
+
+def test_many_files_are_told_apart_by_the_tasks_of_the_runner(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def runner(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+        asked.append(f"{getattr(function, '__name__', 'task')}: {len(items)}")
+        return serial(function, items)
+
+    monkeypatch.setattr(files, "HASHED_TOGETHER", 2)
+    for name, number in zip("abcde", (1, 2, 3, 2, 5), strict=True):
+        put(world, 1, name, number)
+
+    [report] = run(world, 1, 1, runner)
+
+    assert ids(world) == {1: 1, 2: 1, 3: 1, 5: 1}
+    assert report.copies == (("in/1970-01-01/d.csv", "in/1970-01-01/b.csv"),)
+    assert asked[0] == "_fingerprints: 3"
 
 
 def test_the_same_interval_again_takes_what_came_late_and_nothing_twice(world: World) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from strata.errors import InvalidRequest
 from strata.ingest.files import SourceFile
-from strata.ingest.plan import cut, pack, within
+from strata.ingest.plan import TASK_FILES, cut, pack, within
 from strata.model.time import format_time, parse_time
 
 
@@ -57,6 +57,14 @@ def test_groups_keep_order_and_stay_within_the_limit(sizes: list[int], limit: in
     # As few as can be while the order is kept: no group fits into the one before.
     for before, after in pairwise(groups):
         assert sum(f.size_bytes for f in before) + after[0].size_bytes > limit
+
+
+def test_a_task_reads_no_more_than_so_many_files_however_small() -> None:
+    files = [SourceFile("x", "x", 1)] * (3 * TASK_FILES)
+
+    groups = pack(files, 64 << 20)
+
+    assert [len(group) for group in groups] == [TASK_FILES] * 3
 
 
 def test_only_files_of_the_interval_are_taken() -> None:

@@ -17,6 +17,7 @@ DAYS ?= 365
 cluster-demo: DAYS = 14
 FUZZ_SECONDS ?= 600
 MINUTES ?= 20
+SCALE ?= 0.2
 
 ##@ Start here
 
@@ -74,6 +75,7 @@ lock: ## Compile requirements/*.in into the hashed lists
 	  compile build.in -o build.txt && \
 	  compile debezium.in -o debezium.txt && \
 	  compile fuzz.in -o fuzz.txt && \
+	  compile benchmarks.in -o benchmarks.txt && \
 	  compile walks.in -o walks.txt && \
 	  compile uv.in -o uv.txt
 
@@ -121,6 +123,15 @@ fuzz: .venv/.dev .venv-fuzz/.ready ## Fuzz what reads bytes from outside: FUZZ_S
 .PHONY: load
 load: .venv/.dev ## 50 shards, 3 writers, compactor, validator and readers at once: MINUTES=20
 	.venv/bin/python -m benchmarks.load --minutes $(MINUTES)
+
+.venv-benchmarks/.ready: requirements/benchmarks.txt | .venv/.dev
+	.venv/bin/python -m venv .venv-benchmarks
+	.venv-benchmarks/bin/python -m pip install --quiet --require-hashes --no-deps -r $<
+	@touch $@
+
+.PHONY: tpch
+tpch: .venv/.dev .venv-benchmarks/.ready ## Ingest TPC-H's lineitem and orders beside Spark: SCALE=0.2
+	.venv/bin/python -m benchmarks.tpch --scale $(SCALE)
 
 .venv-debezium/.ready: requirements/debezium.txt | .venv/.dev
 	.venv/bin/python -m venv .venv-debezium

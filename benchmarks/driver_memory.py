@@ -82,8 +82,7 @@ def choose(stores: Stores) -> object:
 
     state = Machine(stores).load(SHARD)
     looked = look(stores, state)
-    found = checks._tasks(stores, state, looked, "run")
-    return [task for task in found if checks._sampled(task, 1)]
+    return list(checks._tasks(stores, state, looked, "run", partial(checks._sampled, "run", 1)))
 
 
 @operation("plan a sweep")

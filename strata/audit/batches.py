@@ -2,29 +2,36 @@
 
 No part is opened: that is `strata.audit.parts`. A manifest that cannot be read, or is not the one
 that the state describes, is a finding like any other; what it would have led to is not checked.
+
+Memory: the manifests as Arrow tables, and Python objects of `SLICE_PARTS` parts at a time.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import partial
+from itertools import islice, pairwise
+from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from strata import __version__
 from strata.audit.blame import find_lies
 from strata.audit.compare import Finding
 from strata.audit.verdict import FORMAT_CHECK, Verdict
 from strata.errors import Corrupt
-from strata.format.manifest import PartRef, part_refs, stats_rows
+from strata.format.manifest import PartRef, part_refs, stats_columns
 from strata.model.time import MIN_TIME
 from strata.plan import batch_stats, load_manifest
 from strata.state.state import Batch, State
-from strata.stats import concat, union
+from strata.stats import union
 from strata.store import keys
 from strata.store.open import Stores
 from strata.store.retry import retry
 from strata.write import KEY_BYTES
+
+SLICE_PARTS: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +40,23 @@ class Looked:
 
     batch: Batch
     manifest: pa.Table | None  # None: it cannot be read
-    refs: tuple[PartRef, ...]
     findings: tuple[Finding, ...]
+
+    @property
+    def parts(self) -> int:
+        """Return how many parts the manifest names."""
+        return 0 if self.manifest is None else int(self.manifest.num_rows)
+
+    def keys(self) -> pa.ChunkedArray:
+        """Return the keys of the parts. Shape: string."""
+        return pa.chunked_array([], pa.string()) if self.manifest is None else self.manifest["key"]
+
+
+def slices(manifest: pa.Table) -> Iterator[tuple[pa.Table, list[PartRef]]]:
+    """Yield some rows of a manifest at a time, and the parts that they describe."""
+    for start in range(0, manifest.num_rows, SLICE_PARTS):
+        some = manifest.slice(start, SLICE_PARTS)
+        yield some, part_refs(some)
 
 
 def look(stores: Stores, state: State) -> list[Looked]:
@@ -42,10 +64,18 @@ def look(stores: Stores, state: State) -> list[Looked]:
 
     Cost: reads every manifest, lists the shard's parts once.
     """
-    prefix = f"{keys.shard_prefix(state.name)}{keys.Kind.PART}/"
-    sizes = {i.key: i.size_bytes for i in retry(lambda: list(stores.blob.list(prefix)))}
-    found = [_look(stores, state, batch, sizes) for batch in state.batches if batch.manifest]
+    listed = retry(partial(_listed, stores, state))
+    found = [_look(stores, state, batch, listed) for batch in state.batches if batch.manifest]
     return _told_apart(found)
+
+
+def _listed(stores: Stores, state: State) -> pa.Array:
+    """Return the keys of all parts that are stored, as they are listed."""
+    found = stores.blob.list(f"{keys.shard_prefix(state.name)}{keys.Kind.PART}/")
+    pieces = []
+    while piece := [info.key for info in islice(found, SLICE_PARTS)]:
+        pieces.append(pa.array(piece, pa.string()))
+    return pa.chunked_array(pieces, pa.string()).combine_chunks()
 
 
 def readable(state: State, looked: Sequence[Looked]) -> State:
@@ -66,14 +96,14 @@ def verdicts_of(state: State, looked: Sequence[Looked], run: str) -> list[Verdic
 
 
 def _verdict(state: State, one: Looked, run: str) -> Verdict:
-    parts = {ref.key for ref in one.refs}
     blamed = sorted({f.suspect for f in one.findings if f.suspect})
     if any(not f.suspect for f in one.findings):
-        blamed += sorted(parts)  # nothing may be concluded about any of them
+        # nothing may be concluded about any of them
+        blamed += sorted(set(one.keys().to_pylist()))
     return Verdict(
         run=run, shard=state.name, check=FORMAT_CHECK, sql="", part=one.batch.manifest or "",
         outcome="mismatch" if one.findings else "clean",
-        rows=len(one.refs), accepted=0, size_bytes=0, layout="manifest",
+        rows=one.parts, accepted=0, size_bytes=0, layout="manifest",
         stats_version=0, code_version=__version__, stratum="format × manifest",
         column=one.findings[0].what if one.findings else "",
         bound="; ".join(f.statement for f in one.findings),
@@ -81,35 +111,72 @@ def _verdict(state: State, one: Looked, run: str) -> Verdict:
     )  # fmt: skip
 
 
-def _look(stores: Stores, state: State, batch: Batch, sizes: Mapping[str, int]) -> Looked:
+def _look(stores: Stores, state: State, batch: Batch, listed: pa.Array) -> Looked:
     try:
         manifest = load_manifest(stores, state, batch)
-        refs = tuple(part_refs(manifest))
+        sums, parts = _Sums(), list[Finding]()
+        for _, refs in slices(manifest):
+            parts += [*_times(batch, refs), *sums.add(refs)]
     except (Corrupt, pa.ArrowException) as error:
-        return Looked(batch, None, (), (Finding("manifest", str(error)),))
+        return Looked(batch, None, (Finding("manifest", str(error)),))
     findings = [
-        *_sums(batch, refs), *_times(batch, refs), *_runs(batch, refs),
-        *_stored(stores, refs, sizes), *_union(state, batch, manifest),
+        *sums.findings(batch), *parts, *_stored(stores, manifest["key"], listed),
+        *_union(state, batch, manifest),
     ]  # fmt: skip
-    return Looked(batch, manifest, refs, tuple(findings))
+    return Looked(batch, manifest, tuple(findings))
 
 
-def _sums(batch: Batch, refs: Sequence[PartRef]) -> Iterator[Finding]:
-    """Yield what the state adds up otherwise than its manifest does."""
-    layouts = Counter(ref.layout for ref in refs)
-    for what, recorded, found in (
-        ("parts", batch.parts, len(refs)),
-        ("updates", batch.updates, sum(ref.rows for ref in refs)),
-        ("size_bytes", batch.size_bytes, sum(ref.size_bytes for ref in refs)),
-        ("diffs_sum", batch.diffs_sum, sum(ref.diffs_sum for ref in refs)),
-        ("digest", batch.digest, sum(ref.digest for ref in refs) % 2**64),
-        ("retractions", batch.retractions, any(ref.retractions for ref in refs)),
-        ("layouts", batch.layouts, tuple(sorted(layouts.items()))),
-        ("stats_parts", batch.stats_parts, sum(ref.stats_version is not None for ref in refs)),
-        ("versions", batch.versions, tuple(sorted({ref.relation_version for ref in refs}))),
-    ):
-        if recorded != found:
-            yield Finding(what, f"the state says {what} {recorded}, the manifest {found}")
+class _Sums:
+    """What a manifest adds up to, and whether the parts of its runs follow one another."""
+
+    def __init__(self) -> None:
+        self.numbers: Counter[str] = Counter()
+        self.layouts: Counter[str] = Counter()
+        self.runs: Counter[int] = Counter()
+        self.versions: set[int] = set()
+        self.retractions = False
+        self.last: PartRef | None = None
+
+    def add(self, refs: Sequence[PartRef]) -> Iterator[Finding]:
+        """Add the next parts, and yield those that come in a run before one that they follow."""
+        self.numbers.update(
+            parts=len(refs),
+            updates=sum(ref.rows for ref in refs),
+            size_bytes=sum(ref.size_bytes for ref in refs),
+            diffs_sum=sum(ref.diffs_sum for ref in refs),
+            digest=sum(ref.digest for ref in refs),
+            stats_parts=sum(ref.stats_version is not None for ref in refs),
+        )
+        self.layouts.update(ref.layout for ref in refs)
+        self.runs.update(ref.run for ref in refs)
+        self.versions.update(ref.relation_version for ref in refs)
+        self.retractions |= any(ref.retractions for ref in refs)
+        for a, b in pairwise(refs if self.last is None else (self.last, *refs)):
+            if a.run == b.run and a.order and a.order == b.order and _after(a, b):
+                yield Finding("runs", f"in run {a.run} {b.key} comes before {a.key}", b.key)
+        self.last = refs[-1]
+
+    def findings(self, batch: Batch) -> Iterator[Finding]:
+        """Yield what the state adds up otherwise than its manifest does."""
+        numbers = self.numbers
+        runs = {number: run.parts for number, run in enumerate(batch.runs)}
+        for what, recorded, found in (
+            ("parts", batch.parts, numbers["parts"]),
+            ("updates", batch.updates, numbers["updates"]),
+            ("size_bytes", batch.size_bytes, numbers["size_bytes"]),
+            ("diffs_sum", batch.diffs_sum, numbers["diffs_sum"]),
+            ("digest", batch.digest, numbers["digest"] % 2**64),
+            ("retractions", batch.retractions, self.retractions),
+            ("layouts", batch.layouts, tuple(sorted(self.layouts.items()))),
+            ("stats_parts", batch.stats_parts, numbers["stats_parts"]),
+            ("versions", batch.versions, tuple(sorted(self.versions))),
+        ):
+            if recorded != found:
+                yield Finding(what, f"the state says {what} {recorded}, the manifest {found}")
+        if dict(self.runs) != runs:
+            yield Finding(
+                "runs", f"the state says parts by run {runs}, the manifest {dict(self.runs)}"
+            )
 
 
 def _times(batch: Batch, refs: Sequence[PartRef]) -> Iterator[Finding]:
@@ -122,18 +189,6 @@ def _times(batch: Batch, refs: Sequence[PartRef]) -> Iterator[Finding]:
                 f" {batch.lower if batch.lower > MIN_TIME else 'the beginning'} to {upper}",
                 ref.key,
             )  # fmt: skip
-
-
-def _runs(batch: Batch, refs: Sequence[PartRef]) -> Iterator[Finding]:
-    """Yield runs that are not as long as recorded, or whose parts do not follow one another."""
-    numbers = [ref.run for ref in refs]
-    found = Counter(numbers)
-    recorded = {number: run.parts for number, run in enumerate(batch.runs)}
-    if dict(found) != recorded:
-        yield Finding("runs", f"the state says parts by run {recorded}, the manifest {dict(found)}")
-    for a, b in pairwise(refs):
-        if a.run == b.run and a.order and a.order == b.order and _after(a, b):
-            yield Finding("runs", f"in run {a.run} {b.key} comes before {a.key}", b.key)
 
 
 def _after(a: PartRef, b: PartRef) -> bool:
@@ -149,21 +204,18 @@ def _after(a: PartRef, b: PartRef) -> bool:
     )
 
 
-def _stored(stores: Stores, refs: Sequence[PartRef], sizes: Mapping[str, int]) -> Iterator[Finding]:
+def _stored(stores: Stores, parts: pa.ChunkedArray, listed: pa.Array) -> Iterator[Finding]:
     """Yield parts that are not there; a listing may be stale, so what it lacks is asked for."""
-    for ref in refs:
-        if ref.key not in sizes and retry(lambda ref=ref: stores.blob.get(ref.key, 0, 1)) is None:  # type: ignore[misc]
-            yield Finding("part", f"{ref.key} does not exist", ref.key)
+    for key in parts.filter(pc.invert(pc.is_in(parts, value_set=listed))):
+        if retry(partial(stores.blob.get, key.as_py(), 0, 1)) is None:
+            yield Finding("part", f"{key} does not exist", key.as_py())
 
 
 def _union(state: State, batch: Batch, manifest: pa.Table) -> Iterator[Finding]:
     """Yield what the union in the state denies that a part's statistics say."""
     stored = batch_stats(batch)
-    rows = stats_rows(manifest)
-    if stored is None or not all(row is not None for row in rows):
-        return
-    actual = union(concat(rows, manifest["rows"].to_pylist()))
-    if actual is None:
+    actual = None if stored is None else union(stats_columns(manifest))
+    if stored is None or actual is None:  # some part has no statistics
         return
     for lie in find_lies(stored.combine_chunks().to_batches()[0], actual, state.relation):
         yield Finding(lie.column, f"union of the batch: {lie}", str(lie.column_id))
@@ -171,11 +223,14 @@ def _union(state: State, batch: Batch, manifest: pa.Table) -> Iterator[Finding]:
 
 def _told_apart(found: Sequence[Looked]) -> list[Looked]:
     """Return the same with a finding for each part that more than one place names."""
-    times = Counter(ref.key for one in found for ref in one.refs)
+    every = pa.chunked_array([c for one in found for c in one.keys().chunks], pa.string())
+    if pc.count_distinct(every).as_py() == len(every):
+        return list(found)
+    times = {key: n for key, n in Counter(every.to_pylist()).items() if n > 1}
     return [
         replace(one, findings=(*one.findings, *(
-            Finding("part", f"{ref.key} is named {times[ref.key]} times", ref.key)
-            for ref in one.refs if times[ref.key] > 1
+            Finding("part", f"{key} is named {times[key]} times", key)
+            for key in one.keys().to_pylist() if key in times
         )))
         for one in found
     ]  # fmt: skip

@@ -5,7 +5,7 @@ found is kept beside the verdicts until the run is recorded. Only clean verdicts
 and only if everything that is recorded of the part is the same.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -13,8 +13,9 @@ from hashlib import blake2b
 from typing import Any, Final
 
 import orjson
+import pyarrow as pa
 
-from strata.audit.batches import Looked
+from strata.audit.batches import Looked, slices
 from strata.audit.compare import ColumnCount
 from strata.audit.parts import PartTask, PartVerdict, check_part, missing
 from strata.audit.verdict import Verdict
@@ -42,24 +43,21 @@ def check_parts(  # noqa: PLR0913 - options, by name
     run: str,
     percent: int = 100,
     parts: frozenset[str] | None = None,
-) -> list[PartVerdict]:
-    """Return the verdicts on the chosen parts, in the order of the manifests.
+) -> Iterator[PartVerdict]:
+    """Yield the verdicts on the chosen parts, in the order of the manifests.
 
     `percent`: a reproducible share of them; `parts`: only these.
-    Cost: reads each chosen part once, all columns.
+    Cost: reads each chosen part once, all columns. Holds the tasks of one chunk.
     """
-    tasks = [t for t in _tasks(stores, state, looked, run)
-             if (t.ref.key in parts if parts is not None else _sampled(t, percent))]  # fmt: skip
-    basis = basis_of(state)
-    names = [_fingerprint(task, basis) for task in tasks]
-    known = _taken_up(stores, state.name, run)
-    left = [task for task, name in zip(tasks, names, strict=True) if name not in known]
-    for chunk in _chunks(left):
-        found = zip(chunk, runner(check_part, chunk), strict=False)
-        done = {_fingerprint(task, basis): verdict for task, verdict in found}
-        known |= done
+    basis, known = basis_of(state), _taken_up(stores, state.name, run)
+    wanted = partial(_sampled, run, percent) if parts is None else parts.__contains__
+    for chunk in _chunks(_tasks(stores, state, looked, run, wanted)):
+        names = [_fingerprint(task, basis) for task in chunk]
+        left = {n: task for n, task in zip(names, chunk, strict=True) if n not in known}
+        done = dict(zip(left, runner(check_part, list(left.values())), strict=False))
         _keep(stores, state.name, run, done)
-    return [known.get(n) or missing(t) for t, n in zip(tasks, names, strict=True)]
+        for name, task in zip(names, chunk, strict=True):
+            yield known.get(name) or done.get(name) or missing(task)
 
 
 def forget(stores: Stores, shard: str, run: str) -> None:
@@ -68,20 +66,26 @@ def forget(stores: Stores, shard: str, run: str) -> None:
         stores.blob.delete(info.key)
 
 
-def _tasks(stores: Stores, state: State, looked: Sequence[Looked], run: str) -> Iterator[PartTask]:
+def _tasks(
+    stores: Stores, state: State, looked: Sequence[Looked], run: str, wanted: Callable[[str], bool]
+) -> Iterator[PartTask]:
+    """Yield the task of each part whose key is wanted, with the statistics of none but these."""
     keep = state.spec.stats.keep
-    for one in looked:
-        rows = [] if one.manifest is None else stats_rows(one.manifest)
-        for ref, row in zip(one.refs, rows, strict=True):
+    for some, refs in (s for one in looked if one.manifest is not None
+                       for s in slices(one.manifest)):  # fmt: skip
+        chosen = [number for number, ref in enumerate(refs) if wanted(ref.key)]
+        rows = stats_rows(some.take(pa.array(chosen, pa.int64()))) if chosen else []
+        for number, row in zip(chosen, rows, strict=True):
+            stats = row_stream(row)
             yield PartTask(
-                run, state.name, stores.settings, ref, state.relations, row_stream(row), keep
+                run, state.name, stores.settings, refs[number], state.relations, stats, keep
             )
 
 
-def _sampled(task: PartTask, percent: int) -> bool:
+def _sampled(run: str, percent: int, part: str) -> bool:
     if percent >= 100:
         return True
-    digest = blake2b(f"{task.run}\0{task.ref.key}".encode(), digest_size=8).digest()
+    digest = blake2b(f"{run}\0{part}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") * 100 < percent << 64
 
 
@@ -91,7 +95,7 @@ def _fingerprint(task: PartTask, basis: str) -> str:
     return blake2b(said + (task.stats or b""), digest_size=16).hexdigest()
 
 
-def _chunks(tasks: Sequence[PartTask]) -> Iterator[list[PartTask]]:
+def _chunks(tasks: Iterable[PartTask]) -> Iterator[list[PartTask]]:
     chunk: list[PartTask] = []
     size = 0
     for task in tasks:

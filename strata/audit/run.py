@@ -13,6 +13,7 @@ from functools import partial
 from io import BytesIO
 from typing import Final
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from strata.audit.batches import Looked, look, readable, verdicts_of
@@ -141,8 +142,9 @@ def validate_shard(
 
 
 def _require(state: State, looked: Sequence[Looked], scope: Scope) -> None:
-    known = {ref.key for one in looked for ref in one.refs}
-    for part in (scope.parts or frozenset()) - known:
+    if not scope.parts:
+        return
+    for part in scope.parts.difference(*(one.keys().to_pylist() for one in looked)):
         raise InvalidRequest(
             "the shard has no such part (any more)",
             shard=state.name, part=part, cure="compaction may have replaced it",
@@ -208,18 +210,20 @@ def _format(
     stores: Stores, state: State, looked: Sequence[Looked], runner: Runner, scope: Scope
 ) -> tuple[Summary, list[Verdict], tuple[ColumnCount, ...]]:
     started = time.monotonic()
-    checked = check_parts(
+    parts: list[Verdict] = []
+    columns: tuple[ColumnCount, ...] = ()
+    for one in check_parts(
         stores, state, looked, runner,
         run=scope.run, percent=scope.format_percent, parts=scope.parts,
-    )  # fmt: skip
+    ):  # fmt: skip
+        parts.append(one.verdict)
+        columns = total((*columns, *one.columns))
     manifests = verdicts_of(state, looked, scope.run)
     if scope.parts is not None:
         manifests = [v for v in manifests if v.outcome != "clean"]
-    parts = [one.verdict for one in checked]
-    counts = total([column for one in checked for column in one.columns])
     took = time.monotonic() - started
     summary = _format_summary(scope, state, looked, parts, manifests, took)
-    return summary, [*manifests, *parts], counts
+    return summary, [*manifests, *parts], columns
 
 
 def _format_summary(
@@ -231,15 +235,16 @@ def _format_summary(
     took: float,
 ) -> Summary:
     """Return the counts of a format check: parts are counted, faults of manifests as well."""
-    refs = [ref for one in looked for ref in one.refs]
+    known = [one.manifest for one in looked if one.manifest is not None]
     counts = _counts(parts)
     counts["mismatches"] += count(manifests, "mismatch")
     return Summary(
         scope.run, state.name, FORMAT_CHECK, sql="", now="",
-        parts_total=len(refs), bytes_total=sum(ref.size_bytes for ref in refs),
+        parts_total=sum(one.parts for one in looked),
+        bytes_total=sum(pc.sum(table["size_bytes"]).as_py() or 0 for table in known),
         parts_skipped=0, bytes_skipped=0, parts_tightened=0, bytes_tightened=0,
         checked_parts=len(parts),
-        parts_without_stats=sum(ref.stats_version is None for ref in refs),
+        parts_without_stats=sum(table["stats_version"].null_count for table in known),
         percent=scope.format_percent, seconds=round(took, 3), **counts,
     )  # fmt: skip
 

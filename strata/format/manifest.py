@@ -19,6 +19,7 @@ from strata.errors import Corrupt, InvalidRequest, StrataError
 MANIFEST_VERSION: Final = 1
 VERSION_KEY: Final = b"strata.manifest_version"
 STATS_PREFIX: Final = "s."
+_ROWS_AT_ONCE: Final = 65_536  # whose values are Python objects twice
 PIECE_PARTS: Final = (
     65_536  # rows of a manifest that are compressed, and can be read, by themselves
 )
@@ -179,13 +180,18 @@ def part_refs(table: pa.Table) -> list[PartRef]:
 
     Cost: Python objects per row; select the rows first.
     """
+    found: list[PartRef] = []
+    orders: dict[tuple[int, ...], tuple[int, ...]] = {}  # most parts share one
     with _damage():
-        # The fields of a PartRef are the columns, in their order.
-        columns = {name: table[name] for name in SCHEMA.names}
-        plain = {name: c.to_pylist() for name, c in columns.items() if name != "splits"}
-        plain["order"] = [tuple(order) for order in plain["order"]]
-        plain["splits"] = _splits(columns["splits"])
-        return list(map(PartRef, *(plain[name] for name in SCHEMA.names)))
+        for start in range(0, table.num_rows, _ROWS_AT_ONCE):
+            # The fields of a PartRef are the columns, in their order.
+            some = table.slice(start, _ROWS_AT_ONCE)
+            columns = {name: some[name] for name in SCHEMA.names}
+            plain = {name: c.to_pylist() for name, c in columns.items() if name != "splits"}
+            plain["order"] = [orders.setdefault(o, o) for o in map(tuple, plain["order"])]
+            plain["splits"] = _splits(columns["splits"])
+            found.extend(map(PartRef, *(plain[name] for name in SCHEMA.names)))
+    return found
 
 
 def _splits(column: pa.ChunkedArray) -> list[tuple[Split, ...]]:

@@ -115,8 +115,11 @@ def tasks(
     runs = runs_of(manifests[key] for key in request.manifests)
     every = [ref for parts in runs for ref in parts]
     apart = standing_apart(every, state.spec, state.relation, request.since)
-    by_key = {ref.key: key for key in request.manifests for ref in manifests[key]}
-    kept = {ref.key: KeptPart(ref, by_key[ref.key]) for ref in apart}
+    chosen = {ref.key for ref in apart}
+    kept = {
+        ref.key: KeptPart(ref, key)
+        for key in request.manifests for ref in manifests[key] if ref.key in chosen
+    }  # fmt: skip
     runs = tuple(tuple(ref for ref in run if ref.key not in kept) for run in runs)
     description = Description(request.lower, request.upper, request.since)
     overlaps = [Overlaps(run, relations) for run in runs]

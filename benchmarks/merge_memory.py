@@ -3,7 +3,7 @@
     python benchmarks/merge_memory.py [CASE …] [--cap-mib 512] [--gib 2]
 
 Each case runs in a process of its own, and so does the making of its data. A case's peak is the
-growth of resident memory over an empty merge task in the same process, read from the kernel, so
+growth of resident memory over a merge of a few rows in the same process, read from the kernel, so
 that libraries and compiled code do not count. A peak above the cap ends the program with 1. Cases:
 
     large       2 GiB of updates in 8 runs
@@ -34,7 +34,7 @@ from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
-from strata.rewrite import run_task, tasks
+from strata.rewrite import MergeTask, run_task, tasks
 from strata.state.spine import full_request
 from strata.store.keys import part_prefix
 from strata.store.open import open_stores
@@ -143,18 +143,31 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
-def compact(folder: Path, cap_bytes: int) -> None:
-    """Run the compaction's only task and print its peak; end the process with 1 above the cap."""
-    pa.set_cpu_count(1)
+def task_of(folder: Path, cap_bytes: int) -> MergeTask:
+    """Return the only task of the shard's full compaction."""
     stores = open_stores(settings_of(folder))
     state = replace(Machine(stores).load("bench"), since=LAST - 1)
     request = full_request(state.spine, LAST - 1)
     assert request is not None
     manifests = manifests_of(stores, state, request)
     (whole,) = tasks(state, request, manifests, stores.settings, 1 << 50)
-    task = replace(whole, memory_bytes=cap_bytes)
-    run_task(replace(task, runs=()))
+    return replace(whole, memory_bytes=cap_bytes)
+
+
+def load_code() -> None:
+    """Merge a few rows, in one pass and in two, so that all code is in memory."""
     warm()
+    with tempfile.TemporaryDirectory() as folder:
+        build(Path(folder), "large", 0.004)
+        for cap_bytes in (1024 * MIB, MIB):
+            run_task(task_of(Path(folder), cap_bytes))
+
+
+def compact(folder: Path, cap_bytes: int) -> None:
+    """Run the compaction's only task and print its peak; end the process with 1 above the cap."""
+    pa.set_cpu_count(1)
+    task = task_of(folder, cap_bytes)
+    load_code()
     parts = [ref for run in task.runs for ref in run]
     base, peak, done = resident(), 0, False
 

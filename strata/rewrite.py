@@ -35,9 +35,9 @@ from strata.store.keys import names_content, part_prefix
 from strata.store.open import open_blob
 from strata.store.retry import retry
 from strata.updates.apart import standing_apart
-from strata.updates.huge import giving_back
 from strata.updates.merge import HEAD_ROWS, ROUND_ROWS, Run, merge
 from strata.updates.overlaps import Overlaps
+from strata.updates.resident import Resident, giving_back
 from strata.updates.slices import Slice, cut
 from strata.updates.stream import (
     PLAIN_OPTIONS,
@@ -235,21 +235,19 @@ def merged(source: Source, task: MergeTask, tally: Tally | None = None) -> Itera
         )
     ]
     huge = _huge(task)
-    if huge:
-        runs = [giving_back(run) for run in runs]
+    settled = giving_back if huge else Resident(task.memory_bytes).settled
+
+    def joined(group: Sequence[Run]) -> Iterator[pa.Table]:
+        watched = [settled(run) for run in group]
+        return settled(merge(watched, relation, since=since, memory_bytes=budget // 2))
+
+    options = PLAIN_OPTIONS if huge else SPILL_OPTIONS
     while len(runs) > fan_in:
-        runs = [
-            spilled(
-                merge(group, relation, since=since, memory_bytes=budget // 2),
-                updates_schema(relation),
-                PLAIN_OPTIONS if huge else SPILL_OPTIONS,
-            )
-            for group in _even(runs, fan_in)
-        ]
+        groups = _even(runs, fan_in)
+        runs = [spilled(joined(group), updates_schema(relation), options) for group in groups]
         if not huge:
             fan_in = max(fan_in, budget // 2 // (GROUP_COPIES * SPILL_BATCH_BYTES))
-    made = merge(runs, relation, since=since, memory_bytes=budget // 2)
-    return giving_back(made) if huge else made
+    return joined(runs)
 
 
 def _budget(task: MergeTask) -> int:

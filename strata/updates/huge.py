@@ -5,10 +5,9 @@ Of rows of 50 MiB that is most of what a merge may take. Here a row stays where 
 comes out are slices behind one another.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from operator import itemgetter
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +18,6 @@ from strata.model.schema import Relation
 from strata.updates.consolidate import sums_of
 from strata.updates.order import sort_names
 from strata.updates.row import Row, row_at
-
-A = TypeVar("A")
 
 
 def are_huge(tables: Sequence[pa.Table]) -> bool:
@@ -57,14 +54,3 @@ def consolidate_rows(
     whole = pa.concat_tables([tables[0].schema.empty_table(), *kept])
     index = whole.schema.get_field_index(D)
     return whole.set_column(index, whole.schema.field(D), pa.array(sums[sums != 0], pa.int64()))
-
-
-def giving_back(items: Iterable[A]) -> Iterator[A]:
-    """Yield the items; what making each of them took, and it does not hold, is given back at once.
-
-    Allocators keep what is freed for the next: with huge rows a row or two of every step.
-    """
-    for item in items:
-        pa.default_memory_pool().release_unused()
-        yield item
-        del item  # not held while the next is made

@@ -1,0 +1,38 @@
+"""What allocators keep is given back near the limit, and not asked for again at every step."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from strata.updates import resident
+from strata.updates.resident import Resident, giving_back, resident_bytes
+
+
+def test_what_is_kept_is_given_back_near_the_limit_and_when_more_came(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    readings = [100, 149, 151, 120, 151, 160, 150, 165]
+    monkeypatch.setattr(resident, "resident_bytes", lambda: readings.pop(0))
+    given: list[int] = []
+    monkeypatch.setattr(resident, "give_back", lambda: given.append(len(readings)))
+    watched = Resident(100)
+
+    assert list(watched.settled([1, 2, 3, 4, 5])) == [1, 2, 3, 4, 5]
+
+    # At 149: not near. At 151: given back, 120 is left. At 151: more came, 160 is left. Then less.
+    assert given == [5, 3]
+
+
+def test_memory_that_was_freed_goes_back_to_the_system() -> None:
+    if not resident_bytes():
+        pytest.skip("the system does not tell how much of a process is in memory")
+    size = 64 * 1024 * 1024
+
+    def step() -> int:
+        np.frombuffer(pa.allocate_buffer(size), np.uint8)[:] = 1  # in use, then freed
+        return 1
+
+    before = resident_bytes()
+    assert list(giving_back(step() for _ in range(2))) == [1, 1]
+
+    assert resident_bytes() - before < size

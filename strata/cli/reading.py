@@ -22,6 +22,7 @@ from strata.cli.context import (
 from strata.cli.noted import noted
 from strata.errors import InvalidRequest
 from strata.hold import reading
+from strata.ingest.declared import ensure_shards
 from strata.ingest.engine import ingest as ingest_files
 from strata.model.runner import threads
 from strata.model.time import parse_time
@@ -60,8 +61,9 @@ def ingest(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Commit files as one batch, exactly once."""
+    """Commit files as one batch, exactly once; a shard that is only declared yet is created."""
     context = Context(config)
+    ensure_shards(context.machine, context.settings.shards_dir, [shard])
     with progress.status(f"ingesting into {shard}") if progress.is_terminal else nullcontext():
         report = ingest_files(
             context.stores,

@@ -76,6 +76,14 @@ def test_a_new_shard_is_empty_and_creating_it_again_changes_nothing(cli: Cli) ->
     assert found["rollout"]["mode"] == "off"
 
 
+def test_ingest_creates_a_shard_that_is_declared(cli: Cli) -> None:
+    (cli.root / "shards").mkdir()
+    (cli.root / "shards/events.yaml").write_text(SPEC)
+    cli.config.write_text(f'shards_dir = "{cli.root}/shards"\n{cli.config.read_text()}')
+
+    assert cli.ingest(0, '{"id": 1, "kind": "a"}')["updates"] == 1
+
+
 def test_ingest_reports_what_it_committed_and_knows_it_the_second_time(cli: Cli) -> None:
     cli.create()
 

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import json
 import lzma
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -194,3 +195,22 @@ def test_what_only_looks_like_a_number_stays_text(tmp_path: Path) -> None:
         infer(world.settings, "new", "x.csv", key=["nope"])
     with pytest.raises(InvalidRequest, match="format cannot be told"):
         infer(world.settings, "new", world.put("x.dat", ""))
+
+
+def test_columns_of_change_events_are_told_though_their_lines_hold_long_numbers(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    for number, note in ((1, None), (2, "x")):  # nothing but nulls in one of the files
+        row = {"id": number, "note": note, "price": 1.5, "big": 2**63, "part": None}
+        event = {"before": None, "after": row, "op": "c", "source": {"ts_ns": 10**18}}
+        world.put(f"in/{number}.jsonl", json.dumps(event) + "\n")
+
+    found = infer(world.settings, "new", "in/", key=["id"], envelope="debezium")
+
+    types = {c["name"]: c["type"] for c in found.declaration["columns"]}
+    assert types == {
+        "id": "int64", "note": "string", "price": "float64", "big": "numeric", "part": "jsonb",
+    }  # fmt: skip
+    assert found.declaration["time"] == {"from": "source"}
+    parse_spec(found.declaration)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-BUSY_TRIES: Final = 20
+BUSY_TRIES: Final = 60
 ENDED: Final = frozenset({"success", "failed"})
 COMPONENTS: Final = ("metadatabase", "scheduler", "dag_processor")
 
@@ -62,8 +62,8 @@ class Api:
     ) -> Any:
         """Run a DAG for each day from `first` to `last`; `preview` returns the keys it would run.
 
-        Returns the backfill's id. Airflow on SQLite refuses while its database is busy; then this
-        tries again.
+        Returns the backfill's id. Airflow on SQLite refuses while its database is busy, and for up
+        to half a minute after the last run of another one of the same DAG; then this tries again.
         """
         body = {"dag_id": dag, "from_date": first, "to_date": last, **options}
         path = "/api/v2/backfills" + ("/dry_run" if preview else "")
@@ -72,10 +72,15 @@ class Api:
                 answer = self._call("POST", path, body)
                 break
             except ApiError as error:
-                if "locked" not in str(error) or not left:
+                if not left or not any(why in str(error) for why in ("locked", ": 409 ")):
                     raise
                 time.sleep(1)
         return [run["partition_key"] for run in answer["backfills"]] if preview else answer["id"]
+
+    def backfilling(self, dag: str) -> bool:
+        """Tell whether a backfill of a DAG is under way: until then there cannot be another."""
+        found = self._call("GET", f"/api/v2/backfills?dag_id={dag}")["backfills"]
+        return any(backfill["completed_at"] is None for backfill in found)
 
     def question(self, dag: str, run: str, task: str) -> dict[str, Any]:
         """Return what a task asks people, and who answered; empty before it asks."""

@@ -20,7 +20,7 @@ class Walker:
         """Begin at Airflow's address `base`; pictures go to `folder`."""
         self.page, self.base, self.folder = page, base, folder
         self.outside: list[str] = []  # addresses that pages asked for beyond this machine
-        page.on("request", self._seen)
+        page.context.on("request", self._seen)
 
     def log_in(self, user: str, password: str) -> None:
         """Log in to Airflow."""
@@ -73,7 +73,8 @@ def browser(base: str, folder: Path, *, dark: bool = False) -> Iterator[Callable
         def window() -> Walker:
             theme = "dark" if dark else "light"
             size = {"width": WIDTH, "height": HEIGHT}
-            page = opened.new_context(viewport=size, color_scheme=theme).new_page()
+            own = opened.new_context(viewport=size, color_scheme=theme, timezone_id="UTC")
+            page = own.new_page()
             page.set_default_timeout(PATIENCE_MS)
             return Walker(page, base, folder)
 

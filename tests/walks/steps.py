@@ -2,12 +2,14 @@
 
 import json
 import random
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from demo.api import ENDED, Api, wait_until
 from demo.faults import CATALOGUE, Site
@@ -71,15 +73,15 @@ def scheduled(walk: Walk) -> None:
     walk.wait("the scheduled run", lambda: bool(walk.newest(INGEST, "scheduled")))
     (run,) = walk.newest(INGEST, "scheduled")
     walk.ended(INGEST, run)
-    ann.go(f"/dags/{INGEST}/runs/{run}", see="success")
+    ann.go(f"/dags/{INGEST}/runs/{quote(run)}", see="success")
     ann.shot("1-ingested")
+    walk.wait("compaction", lambda: bool(walk.newest(COMPACT)))
+    (merged,) = walk.newest(COMPACT)
+    walk.ended(COMPACT, merged)  # until it has begun Airflow 3.3.2 cannot show the event
     (event,) = walk.api.asset_events("strata_batches")
     ann.go(f"/assets/{event['asset_id']}", see="strata_batches")
     ann.shot("1-asset")
-    walk.wait("compaction", lambda: bool(walk.newest(COMPACT)))
-    (merged,) = walk.newest(COMPACT)
-    walk.ended(COMPACT, merged)
-    ann.go(f"/dags/{COMPACT}/runs/{merged}/tasks/compact", see="Result")
+    ann.go(f"/dags/{COMPACT}/runs/{quote(merged)}/tasks/compact", see="Result")
     ann.shot("1-compacted")
 
 
@@ -100,6 +102,7 @@ def backfilled(walk: Walk) -> None:
     ann.shot("2-done")
     done = set(walk.newest(STATS, "backfill"))
 
+    walk.wait("the end of the backfill", lambda: not walk.api.backfilling(STATS))
     ann.click("Trigger")
     _backfill_form(walk, days=1)
     ann.page.get_by_text("All Runs", exact=True).click()
@@ -111,7 +114,7 @@ def backfilled(walk: Walk) -> None:
     walk.ended(STATS, again)
     result = json.loads(Path(walk.api.returned(STATS, again, "stats")["result"]).read_text())
     assert sum(shard["parts_changed"] for shard in result["shards"]) > 0
-    ann.go(f"/dags/{STATS}/runs/{again}/tasks/stats", see="Result")
+    ann.go(f"/dags/{STATS}/runs/{quote(again)}/tasks/stats", see="Result")
     ann.shot("2-redone")
 
 
@@ -119,10 +122,11 @@ def _backfill_form(walk: Walk, days: int) -> None:
     """Fill the dates into the form of a backfill, so many days up to the day before yesterday."""
     page = walk.ann.page
     page.get_by_text("Run this Dag for a range of dates").click()
-    dates = page.locator("input[type=datetime-local]")
     for field, ago in ((0, days + 1), (1, 2)):
-        dates.nth(field).fill(f"{day(ago):%Y-%m-%dT%H:%M}")
-        dates.nth(field).blur()
+        page.get_by_test_id("datetime-input").nth(field).click()
+        page.get_by_placeholder("YYYY/MM/DD").last.fill(f"{day(ago):%Y/%m/%d}")
+        page.get_by_placeholder("HH:mm").last.fill("00:00")
+        page.get_by_text("Date Range", exact=True).click()  # beside it, which closes it
 
 
 def reported(walk: Walk) -> None:
@@ -134,7 +138,7 @@ def reported(walk: Walk) -> None:
     walk.wait("the evaluation", lambda: bool(walk.newest(EVALUATE)))
     (run,) = walk.newest(EVALUATE)
     walk.ended(EVALUATE, run, "failed")
-    ann.go(f"/dags/{EVALUATE}/runs/{run}/tasks/validate", see="mismatch")
+    ann.go(f"/dags/{EVALUATE}/runs/{quote(run)}/tasks/validate", see="mismatch")
     ann.shot("3-failed")
     ann.go("/strata-report/site/index.html", see="soft_evaluation")
     ann.shot("3-index")
@@ -153,12 +157,12 @@ def reported(walk: Walk) -> None:
     walk.wait("the question", lambda: bool(walk.api.question(GATE, gate, "question")))
     walk.bob.go("/required_actions", see="flights")
     walk.bob.shot("3-required")
-    walk.bob.go(f"/dags/{GATE}/runs/{gate}/tasks/question/required_actions", see="Gates")
+    walk.bob.go(f"/dags/{GATE}/runs/{quote(gate)}/tasks/question/required_actions", see="Gates")
     walk.bob.page.locator("[id$=element_reason], input[name$=reason]").first.fill(REASON)
     walk.bob.shot("3-question")
     walk.bob.click("Approve")
     walk.ended(GATE, gate)
-    ann.go(f"/dags/{GATE}/runs/{gate}", see="success")
+    ann.go(f"/dags/{GATE}/runs/{quote(gate)}", see="success")
     ann.shot("3-approved")
 
 
@@ -167,7 +171,7 @@ def _replays(walk: Walk) -> int:
     files = (PROJECT / ".strata").rglob("soft_evaluation/*/validate.*.json")
     newest = max(files, key=lambda file: file.stat().st_mtime)
     alert = json.loads(newest.read_text("utf-8"))["alerts"][0]
-    return _strata(walk, *alert["replay"].split()[1:]).returncode
+    return _strata(walk, *shlex.split(alert["replay"])[1:]).returncode
 
 
 def _strata(walk: Walk, *words: str) -> subprocess.CompletedProcess[str]:

@@ -6,7 +6,8 @@ from html import escape
 from math import ceil, log10
 from typing import Final
 
-COLOURS: Final = ("#1b6ca8", "#c8553d", "#3a7d44", "#7a5195", "#b08900", "#4c4c4c")
+COLOURS: Final = ("#1b6ca8", "#c8553d", "#3a7d44", "#7a5195", "#b08900")
+THEORY: Final = "#4c4c4c"  # of dashed lines, the same in every panel
 WIDTH, HEIGHT = 760, 300  # of a panel, in pixels
 LEFT, RIGHT, TOP, BOTTOM = 52, 190, 34, 40
 
@@ -66,7 +67,7 @@ def _panel(panel: Panel, offset: int) -> str:
         )
     parts.append(f'<text x="{right}" y="{bottom + 32:.1f}" text-anchor="end">{panel.below}</text>')
     for number, line in enumerate(panel.lines):
-        colour = COLOURS[number % len(COLOURS)]
+        colour = THEORY if line.dashed else COLOURS[number % len(COLOURS)]
         dash = ' stroke-dasharray="6 4"' if line.dashed else ""
         path = " ".join(f"{across(x):.1f},{down(y):.1f}" for x, y in line.points)
         y = offset + TOP + 14 + 18 * number

@@ -1,0 +1,64 @@
+"""The conformance suite of blobs on moto, a mock of AWS's own S3 inside this process.
+
+There blobs are listed in AWS's order and reached without an endpoint, as SeaweedFS is not.
+"""
+
+import os
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+
+from strata.store.s3 import S3Blob
+from strata.store.s3_client import S3Address, new_client
+from tests.conformance.blob import BlobSuite
+from tests.seaweed import IDENTITY
+
+NUMBERS = count()
+moto = pytest.importorskip("moto", reason="moto is not installed: make setup")
+
+
+class Raw:
+    """What is stored, by the mock's own client."""
+
+    def __init__(self, client: Any, prefix: str) -> None:
+        self.client, self.prefix = client, prefix
+
+    def read(self, key: str) -> bytes | None:
+        try:
+            reply = self.client.get_object(Bucket="bucket", Key=self.prefix + key)
+        except self.client.exceptions.NoSuchKey:
+            return None
+        return bytes(reply["Body"].read())
+
+    def write(self, key: str, data: bytes) -> None:
+        self.client.put_object(Bucket="bucket", Key=self.prefix + key, Body=data)
+
+    def keys(self) -> list[str]:
+        found = self.client.list_objects_v2(Bucket="bucket", Prefix=self.prefix)
+        keys = [one["Key"].removeprefix(self.prefix) for one in found.get("Contents", [])]
+        return sorted(key for key in keys if not key.startswith(".deleted/"))
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """Return a client of the mock: to make one for each test takes longer than the tests."""
+    with pytest.MonkeyPatch.context() as patch, moto.mock_aws():
+        for name, value in IDENTITY.items():
+            patch.setenv(name, value)
+        found = new_client(S3Address.parse("s3://bucket/prefix?region=us-east-1"))
+        found.create_bucket(Bucket="bucket")
+        yield found
+
+
+class TestS3BlobOnMoto(BlobSuite):
+    @pytest.fixture
+    def blob(self, client: Any) -> S3Blob:
+        blob = S3Blob(S3Address.parse(f"s3://bucket/p{next(NUMBERS)}?region=us-east-1"))
+        blob._client, blob._pid = client, os.getpid()
+        return blob
+
+    @pytest.fixture
+    def raw(self, blob: S3Blob) -> Raw:
+        return Raw(blob._connected(), blob.address.prefix)

@@ -25,6 +25,7 @@ from strata.ingest.cast import INTEGERS, Rows
 from strata.ingest.source import Located
 from strata.model.types import ColumnType, Kind
 
+SMALL_BYTES: Final = 1 << 17  # of fewer, Arrow's ways cost more than the objects
 LARGEST: Final = 256 << 20  # of a text that is read at once
 NULL_BEHIND: Final = re.compile(rb"\}[ \t]*null")
 BREAK, OPENS, CLOSES = b"\n{}"

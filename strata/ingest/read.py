@@ -13,7 +13,7 @@ from strata.ingest.read_jsonl import read_json, read_jsonl
 from strata.ingest.read_parquet import read_orc, read_parquet
 from strata.ingest.source import RawFile
 from strata.ingest.source_file import Dialect
-from strata.ingest.updates import source_names
+from strata.ingest.updates import INT64, source_names
 from strata.model.schema import Relation
 from strata.model.spec import ShardSpec
 
@@ -62,4 +62,9 @@ def _read(
         return read_debezium(part, relation, names, array=array)
     if source.envelope == "upsert" and array | (source.format == "jsonl"):
         return read_records(part, relation, names, source.deleted_column, array=array)
+    if source.format == "jsonl":
+        types = {column.name: column.type for column in relation.columns}
+        if source.envelope == "diff":
+            types[source.diff_column] = INT64
+        return read_jsonl(part, names, optional, types)
     return READERS[source.format](part, names, optional)

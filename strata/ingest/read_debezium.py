@@ -20,6 +20,7 @@ from strata.ingest.change import DELETE, INSERT, SOURCE_TIME, TRUNCATE, UPDATE, 
 from strata.ingest.connect import plain_values, whole
 from strata.ingest.debezium_table import read_events
 from strata.ingest.files import SourceFile, read_text
+from strata.ingest.json_table import SMALL_BYTES
 from strata.ingest.objects import Objects, read_array, read_lines
 from strata.ingest.position import UNKNOWN, Places
 from strata.ingest.read_jsonl import shown
@@ -36,7 +37,6 @@ PLACEHOLDERS: Final = frozenset(
         "b68a35a7-17ad-35b3-af2a-ae46edb4545a",  # as a uuid: the hash of it
     }
 )
-SMALL_BYTES: Final = 1 << 17  # of fewer, Arrow's ways cost more than the events
 NUMBERS: Final = [*b"__debezium_unavailable_value"]  # of an array of integers or dates
 
 

@@ -1,39 +1,85 @@
 """Read JSON: one object a line, or one array of objects; values by key.
 
-A missing key is null; keys that nobody asked for are ignored.
+A missing key is null; keys that nobody asked for are ignored. Arrow reads lines as a table where
+that finds the same (`json_table`).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 import orjson
+import pyarrow as pa
 
-from strata.ingest.cast import from_objects
-from strata.ingest.files import SourceFile
+from strata.ingest.cast import from_arrow, from_objects
+from strata.ingest.files import SourceFile, read_text
+from strata.ingest.json_table import SMALL_BYTES, json_type, located, read_table
 from strata.ingest.objects import Objects, exact_lines, read_array, read_lines
 from strata.ingest.source import Raw, RawFile
+from strata.model.types import ColumnType
 
-__all__ = ["exact_lines", "read_json", "read_jsonl", "shown"]
+__all__ = ["exact_lines", "read_json", "read_jsonl", "read_objects", "shown"]
+
+NO_TYPES: Final[Mapping[str, ColumnType]] = {}
 
 
-def read_jsonl(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
+def read_jsonl(
+    source: SourceFile,
+    names: Sequence[str],
+    optional: Collection[str] = (),
+    types: Mapping[str, ColumnType] = NO_TYPES,
+) -> RawFile:
     """Return the values of the keys `names`, and the lines that are no JSON objects.
 
-    Of keys that are `optional` it is told where they are missing; null is not missing.
+    Of keys that are `optional` it is told where they are missing; null is not missing. Where the
+    `types` of all names are known, what can be is read as a table.
 
     Raises: InvalidRequest for a file without a single JSON object in two lines or more.
     Cost: the whole file in memory.
     """
-    return _columns(source, read_lines(source), names, optional)
+    data = read_text(source)
+    found = None
+    if len(data) >= SMALL_BYTES:
+        found = read_objects(source, data, names, optional, types)
+    return found or one_by_one(source, read_lines(source, data), names, optional)
+
+
+def read_objects(
+    source: SourceFile,
+    data: bytes,
+    names: Sequence[str],
+    optional: Collection[str],
+    types: Mapping[str, ColumnType],
+) -> RawFile | None:
+    """Return what `read_jsonl` does, as columns that Arrow has read; None: it has to."""
+    fields = [(name, json_type(types[name]) if name in types else None) for name in names]
+    if not all(kind for _, kind in fields):
+        return None
+    table = read_table(data, pa.schema(fields), others=True)
+    if table is None or any(table[name].null_count for name in optional):
+        return None  # or it has to be told whether they are null or missing
+    return RawFile(
+        file=source.name,
+        count=len(table),
+        columns={name: table[name].chunk(0) for name in names},
+        convert=from_arrow,
+        shown=_shown,
+        locate=located(data, source.before),
+    )
+
+
+def _shown(values: pa.Array, row: int) -> str | None:
+    return shown([values[row].as_py()], 0)
 
 
 def read_json(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
     """Return the values of the keys `names` of the objects in an array; otherwise the same."""
-    return _columns(source, read_array(source), names, optional)
+    return one_by_one(source, read_array(source), names, optional)
 
 
-def _columns(
+def one_by_one(
     source: SourceFile, found: Objects, names: Sequence[str], optional: Collection[str]
 ) -> RawFile:
+    """Return the values of the keys `names`, each object looked at by itself."""
     nulls = [row for row, value in enumerate(found.values) if value is None]
     if nulls:
         kept = [row for row, value in enumerate(found.values) if value is not None]

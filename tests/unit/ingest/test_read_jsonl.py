@@ -1,15 +1,19 @@
 """JSON lines: values by key, exact numbers, and lines that are no objects."""
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import orjson
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strata.errors import InvalidRequest
-from strata.ingest.files import SourceFile
-from strata.ingest.read_jsonl import exact_lines, read_jsonl
+from strata.ingest.files import Piece, SourceFile
+from strata.ingest.objects import read_lines
+from strata.ingest.read_jsonl import exact_lines, one_by_one, read_jsonl, read_objects
 from strata.ingest.source import Wanted, rejects, typed_rows
 from strata.model.types import parse_type
 
@@ -101,3 +105,67 @@ def test_every_line_with_an_unsafe_number_is_found(lines: list[str]) -> None:
 
     safe = {'{"a":1}', '{"a":"2013-03-01"}', ""}
     assert found == {n for n, line in enumerate(lines, 1) if line not in safe}
+
+
+values: dict[str, list[Any]] = {  # of each type, Arrow reads some as meant
+    "int16": [1, 70_000, "7", 5.0], "int64": [1, -(2**63), 2**63, None],
+    "uint64": [1, 2**64 - 1, -1],
+    "float64": [0.1, 3, -0.0, 1e300, None, "x"], "bool": [True, None, 1],
+    "numeric(10,2)": ["1.50", 2.25, 7, None, "1.505", 10**12], "string": ["x", "", "é", None, 5],
+    "varchar(2)": ["ab", "abc", None], "date": ["2020-01-01", "x", None, 5],
+    "timestamp": ["2020-01-01T00:00:00", "2020-01-01", None],
+    "timestamptz": ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00+01:00", "x"],
+    "uuid": ["00112233-4455-6677-8899-aabbccddeeff", "x", None],
+}  # fmt: skip
+objects = st.lists(
+    st.sampled_from([*values]).flatmap(  # one odd column in each row at most
+        lambda odd: st.fixed_dictionaries(
+            {},
+            optional={
+                "other": st.sampled_from([None, {"a": None}, [1]]),
+                **{k: st.sampled_from(v if k == odd else v[:2]) for k, v in values.items()},
+            },
+        )
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@settings(deadline=None)
+@given(objects, st.sets(st.sampled_from([*values])), st.sampled_from(["", "\n"]))
+def test_what_arrow_reads_is_what_is_read_one_by_one(
+    some: list[dict[str, Any]], optional: set[str], end: str
+) -> None:
+    data = b"\n".join(map(orjson.dumps, some)) + end.encode()
+    types = {name: parse_type(name) for name in values}
+    file = SourceFile("x", "x", len(data), piece=Piece(0, len(data), len(data), 7, data=data))
+
+    fast = read_objects(file, data, [*values], optional, types)
+
+    slow = one_by_one(file, read_lines(file, data), [*values], optional)
+    if fast is None:
+        return
+    assert fast.count == slow.count
+    assert not any(any(lacks) for lacks in slow.lacking.values())
+    for name, kind in types.items():
+        a, b = (raw.convert(raw.columns[name], kind) for raw in (fast, slow))
+        assert a.values.equals(b.values), name
+        assert a.bad.tolist() == b.bad.tolist(), name
+        for row in a.bad.tolist():
+            assert fast.shown(fast.columns[name], row) == slow.shown(slow.columns[name], row)
+    rows = np.arange(fast.count)
+    assert fast.locate(rows) == slow.locate(rows)
+
+
+def test_a_large_file_is_read_as_a_table_and_a_small_one_is_not(put) -> None:
+    types = {"a": parse_type("int64"), "b": parse_type("string")}
+    lines = [orjson.dumps({"a": n, "b": "x" * 100}) for n in range(2000)]
+
+    large, small = (
+        read_jsonl(put(b"\n".join(some)), "ab", (), types) for some in (lines, lines[:2])
+    )
+
+    assert isinstance(large.columns["a"], pa.Array)
+    assert small.columns["a"] == [0, 1]
+    assert read_jsonl(put(b"\n".join(lines)), "ab").columns["a"] == [*range(2000)]

@@ -115,12 +115,10 @@ def _list_words(array: pa.Array) -> Words:
     from strata.kernels.digest_words import list_digests  # loads the compiler
 
     lengths, inner = items(array)
-    words = mix(_words(inner) + np.uint64(STEP))
     valid = valid_mask(inner)
-    if valid is not None:
-        words = np.where(valid, words, np.uint64(0))
+    known = np.ones(0, np.bool_) if valid is None else valid
     found = np.empty(len(lengths), np.uint64)
-    list_digests(lengths, words, found)
+    list_digests(lengths, _words(inner).copy(), known, found)
     return found
 
 

@@ -53,13 +53,19 @@ def text_digests(offsets: Ints, data: Bytes, out: Words) -> None:
 
 
 @lean
-def list_digests(counts: Ints, items: Words, out: Words) -> None:
-    """Write w(list) of each list; `items` are e(item) of the items of all lists."""
+def list_digests(counts: Ints, items: Words, valid: Bools, out: Words) -> None:
+    """Write w(list) of each list; `items` are w(item) of the items of all lists.
+
+    Where `valid` is empty, no item is null.
+    """
     at = 0
     for i in range(len(out)):
         total = np.uint64(counts[i])
         for j in range(counts[i]):
-            total += _mix(items[at + j] + np.uint64(j + 1) * _STEP)
+            item = _mix(items[at + j] + _STEP)
+            if len(valid) and not valid[at + j]:
+                item = np.uint64(0)
+            total += _mix(item + np.uint64(j + 1) * _STEP)
         at += counts[i]
         out[i] = _mix(total)
 

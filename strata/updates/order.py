@@ -196,12 +196,21 @@ def encode_keys(rows: Rows, relation: Relation, limit_bytes: int | None = None) 
     """
     arrays = [one_chunk(rows.column(child(i))) for i in relation.sort_ids]
     if limit_bytes is not None:
-        arrays = [_first_bytes(array, limit_bytes) for array in arrays]
+        return _first_keys(arrays, limit_bytes)
     columns = [sortable_bytes(array) for array in arrays]
-    keys = columns[0]
-    if len(columns) > 1:
-        keys = pc.binary_join_element_wise(*columns, b"")
-    return keys if limit_bytes is None else pc.binary_slice(keys, 0, limit_bytes)
+    return columns[0] if len(columns) == 1 else pc.binary_join_element_wise(*columns, b"")
+
+
+def _first_keys(arrays: Sequence[pa.Array], limit_bytes: int) -> pa.BinaryArray:
+    """Return the first bytes of keys; columns that lie behind them are not looked at."""
+    keys = sortable_bytes(_first_bytes(arrays[0], limit_bytes))
+    for array in arrays[1:]:
+        if not len(keys) or pc.min(pc.binary_length(keys)).as_py() >= limit_bytes:
+            break
+        keys = pc.binary_join_element_wise(
+            keys, sortable_bytes(_first_bytes(array, limit_bytes)), b""
+        )
+    return pc.binary_slice(keys, 0, limit_bytes)
 
 
 def _first_bytes(array: pa.Array, limit_bytes: int) -> pa.Array:

@@ -16,14 +16,17 @@ import pytest
 from strata import gc
 from strata.compact import compact_shard
 from strata.errors import Corrupt, Fenced, InvalidRequest
-from strata.model.settings import Settings
+from strata.model.settings import ReadSettings, Settings
+from strata.read import plan_read, scan
 from strata.state.generations import register
+from strata.state.holds import hold, release, renew
 from strata.store.faults import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome
 from strata.store.interface import BlobInfo
 from strata.store.open import Stores
 from tests.garbage import HOUR, SETTINGS, World
 
 NUMBERS = count(1000)
+ONE_BY_ONE = ReadSettings(fetchers=1, ahead_bytes=1)
 Event = Callable[[World], Any]
 
 
@@ -270,6 +273,32 @@ def test_who_planned_within_the_grace_reads_without_a_hold(world: World) -> None
     world.settle()
     with pytest.raises(Corrupt):  # too late, and told so: never other rows
         world.read(planned)
+
+
+def test_a_long_reader_with_a_hold_meets_no_gap_whatever_goes_on_meanwhile(world: World) -> None:
+    for row in range(6):
+        world.append(row, row + 10)  # each between those of the others: a merge keeps none
+    planned, wanted = world.state, sorted(world.ids)
+    take = partial(hold, name="reader", since=0, lease_ms=2 * HOUR)
+    alive = partial(renew, name="reader", lease_ms=2 * HOUR)
+    world.machine.apply("s", take)
+    plan = plan_read(world.stores, planned)
+    world.compact()
+    found: list[int] = []
+
+    for batch in scan(world.stores, planned, plan, settings=ONE_BY_ONE):
+        found += batch.column("id").to_pylist()
+        world.append(100 + len(found))
+        world.compact()
+        for _ in range(2):
+            world.machine.apply("s", alive)
+            world.sweep()
+    world.machine.apply("s", partial(release, name="reader"))
+
+    assert sorted(found) == wanted
+    world.settle()
+    world.check()
+    assert_tidy(world)
 
 
 @pytest.mark.parametrize("ahead_hours", [-10_000, -2, 2, 10_000])

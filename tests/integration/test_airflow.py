@@ -190,13 +190,12 @@ def test_a_marker_starts_the_ingest_of_its_day_and_wakes_compaction(
 
 
 def test_a_hold_is_given_back_also_when_the_job_failed(here: World, stores: Stores) -> None:
-    """A filter that there is not ends the job as a bad request, after the hold was taken."""
-    api, dag = here.airflow.api, "soft_evaluation"
-    run = api.trigger(dag, {"shards": ["events"], "filters": ["unknown"]})
-    api.pause(dag, paused=False)
+    """A column that there is not ends the job as a bad request, after the hold was taken."""
+    api, dag = here.airflow.api, "stats_backfill"
+    run = api.trigger(dag, {"shards": ["events"], "columns": ["unknown"], "dry_run": False})
     here.ends(dag, run, "failed")
     states = {name: task["state"] for name, task in api.tasks(dag, run).items()}
-    assert states == {"take_hold": "success", "validate": "failed", "give_back_hold": "success"}
+    assert states == {"take_hold": "success", "stats": "failed", "give_back_hold": "success"}
     assert not [hold for hold in state(stores, "events").holds if hold.name.startswith(dag)]
 
 

@@ -281,6 +281,8 @@ def session() -> SparkSession:
         "spark.ui.enabled": "false", "spark.driver.memory": "4g", "spark.sql.shuffle.partitions": 2,
         "spark.sql.parquet.compression.codec": "zstd", "spark.log.level": "ERROR",
         "spark.sql.parquet.enableVectorizedReader": "true",
+        "spark.python.daemon.module": "strata.spark.daemon",  # as strata's own sessions have it
+        "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
     }  # fmt: skip
     return SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
 

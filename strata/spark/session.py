@@ -92,6 +92,8 @@ def _configuration(settings: SparkSettings) -> dict[str, str]:
         # Workers import strata from here; a cluster's get it sent along (docs/deploy.md).
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         conf["spark.executorEnv.PYTHONPATH"] = path
+        conf["spark.executorEnv.OPENBLAS_NUM_THREADS"] = "1"  # its threads would not be forked
+        conf["spark.python.daemon.module"] = "strata.spark.daemon"
     if not submitted():
         conf["spark.master"] = settings.master
         conf["spark.driver.memory"] = f"{settings.driver_memory_mib}m"

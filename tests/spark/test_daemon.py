@@ -1,0 +1,34 @@
+"""Workers fork off a daemon that has loaded the engine, and started no thread of its own."""
+
+import os
+import subprocess
+import sys
+
+from pyspark.sql import SparkSession
+
+THREADS = """
+from pathlib import Path
+from strata.spark.daemon import preload
+preload()
+print(*sorted(task.read_text().strip() for task in Path("/proc/self/task").glob("*/comm")))
+"""
+
+
+def loaded(_: int) -> bool:
+    """Tell whether the worker had the merge, and its kernels, before its first task."""
+    kernels = sys.modules.get("strata.kernels.merge_words")
+    return "strata.rewrite" in sys.modules and bool(kernels.sort_words.signatures)
+
+
+def test_a_worker_finds_the_engine_loaded(spark: SparkSession) -> None:
+    assert spark.sparkContext.parallelize([0], 1).map(loaded).collect() == [True]
+
+
+def test_what_is_loaded_before_a_fork_starts_no_thread() -> None:
+    # Arrow's jemalloc has one of its own, and begins it anew in a child.
+    env = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # as `strata.spark.session` has it
+    command = [sys.executable, "-c", THREADS]
+    run = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+
+    assert len([name for name in run.stdout.split() if name != "jemalloc_bg_thd"]) == 1
+    assert not run.stderr

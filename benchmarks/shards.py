@@ -1,0 +1,69 @@
+"""What many shards in one database cost: `python -m benchmarks.shards [SHARDS ...]`.
+
+Shards of one column with a few committed intervals each, on SQLite. CPU time, medians: a commit to
+one of them, the names of all (what every pass of a DAG begins with), and for each of a hundred the
+look whether anything is to be compacted. The size is the database's, states included.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from strata.compact.plan import plan
+from strata.machine import Machine
+from strata.model.settings import CompactSettings, StoreSettings
+from strata.model.spec import parse_spec
+from strata.store.open import open_stores
+
+SPEC = {"columns": [{"name": "id", "type": "int64"}], "key": ["id"]}
+APPENDS = 4
+LOOKED_AT = 100
+
+
+def measure(folder: Path, shards: int) -> None:
+    """Make so many shards and print what they cost."""
+    store = StoreSettings(f"file://{folder}/blob", f"sqlite:///{folder}/{shards}.db")
+    machine = Machine(open_stores(store))
+    names = [f"shard{number:05}" for number in range(shards)]
+    for name in names:
+        machine.create(parse_spec({"name": name, **SPEC}))
+        for at in range(APPENDS):
+            machine.append(name, token=f"{name}-{at}", lower=at, upper=at + 1)
+    some = names[:: max(1, shards // LOOKED_AT)][:LOOKED_AT]
+    commits = [
+        cpu_ms(partial(machine.append, name, token="last", lower=APPENDS, upper=APPENDS + 1))
+        for name in some
+    ]
+    listed = [cpu_ms(machine.names) for _ in range(3)]
+    looks = [cpu_ms(lambda name=name: plan(machine.load(name), CompactSettings())) for name in some]  # type: ignore[misc]
+    size = sum(file.stat().st_size for file in folder.glob(f"{shards}.db*")) >> 10
+    print(
+        f"{shards:>6} shards: commit {statistics.median(commits):5.2f} ms, "
+        f"all names {statistics.median(listed):8.1f} ms, "
+        f"look for merges {statistics.median(looks):5.2f} ms each, database {size:,} KiB",
+        flush=True,
+    )
+
+
+def cpu_ms(work: Callable[[], object]) -> float:
+    """Return the CPU time of one call."""
+    began = time.process_time()
+    work()
+    return 1000 * (time.process_time() - began)
+
+
+def main() -> None:
+    """Print a line for each number of shards."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("shards", type=int, nargs="*", default=[10, 100, 1_000])
+    with tempfile.TemporaryDirectory() as folder:
+        for shards in parser.parse_args().shards:
+            measure(Path(folder), shards)
+
+
+if __name__ == "__main__":
+    main()

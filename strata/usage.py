@@ -149,7 +149,7 @@ def emitted(
             metrics.flush()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Told:
     """The function of a Spark task, whose rows monitoring is told of; picklable."""
 

@@ -174,7 +174,7 @@ def approved(walk: Walk) -> None:
     ann, bob = walk.ann, walk.bob
     walk.api.pause(GATE, paused=False)
     words = ["--by", "ann", "--reason", "mended, looked at the report", "--clear", "all"]
-    _strata(walk, "rollout", "request", "flights", *words)
+    assert _strata(walk, "rollout", "request", "flights", *words).returncode == 0
     gate = walk.api.trigger(GATE, {"shard": "flights"})
     walk.wait("the question", lambda: bool(walk.api.question(GATE, gate, "question")))
     bob.go("/required_actions", see="flights")

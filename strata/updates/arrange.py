@@ -34,6 +34,8 @@ WORD_BITS: Final = 64
 LEAST_BITS: Final = 16  # fewer bits of a column are not worth the look: it comes again whole
 WORD_BYTES: Final = 8
 TEXT_BITS: Final = 48  # a text goes into a word, the first one, if that has so much room
+TEXT_SAMPLE: Final = 64  # texts that are looked at first
+TELLING: Final = 1 / 8  # as many of these must differ in a word, or it is not worth the look
 SIGN: Final = np.uint64(1 << 63)
 
 
@@ -144,7 +146,7 @@ class _Column:
 
     def _push_text(self, word: _Word, places: Ints, valid: Mask | None) -> bool:
         """Append the first bytes of the texts; what they do not decide, `sort` does."""
-        if word.room < TEXT_BITS:
+        if word.room < TEXT_BITS or not self._tells(places):
             return False
         ends, data = self.texts
         known = places if valid is None else places[valid]
@@ -159,6 +161,15 @@ class _Column:
         if fits and not whole:
             self.skip += WORD_BYTES
         return bool(fits and whole)
+
+    def _tells(self, places: Ints) -> bool:
+        """Return whether some of the texts, taken from everywhere, differ in their first bytes."""
+        some = self.some(places[:: len(places) // TEXT_SAMPLE + 1])
+        rows, words = np.arange(len(some)), np.empty(len(some), np.uint64)
+        ends, data = _texts(some)
+        skip = common_prefix(ends, data, rows)
+        _, longest = text_words(ends, data, skip, WORD_BYTES, rows, words)
+        return bool(longest <= WORD_BYTES or len(np.unique(words)) >= TELLING * len(words))
 
     def sort(self, rows: Ints, equal: Mask) -> None:
         """Sort `rows` within their groups by what is left of their texts."""

@@ -25,7 +25,7 @@ from strata.format.manifest import PartRef, part_refs, stats_columns
 from strata.model.time import MIN_TIME
 from strata.plan import batch_stats, load_manifest
 from strata.state.state import Batch, State
-from strata.stats import union
+from strata.stats import concat, union
 from strata.store import keys
 from strata.store.open import Stores
 from strata.store.retry import retry
@@ -214,8 +214,14 @@ def _stored(stores: Stores, parts: pa.ChunkedArray, listed: pa.Array) -> Iterato
 def _union(state: State, batch: Batch, manifest: pa.Table) -> Iterator[Finding]:
     """Yield what the union in the state denies that a part's statistics say."""
     stored = batch_stats(batch)
-    actual = None if stored is None else union(stats_columns(manifest))
-    if stored is None or actual is None:  # some part has no statistics
+    if stored is None or not manifest.num_rows:
+        return
+    steps = range(0, manifest.num_rows, SLICE_PARTS)
+    unions = [union(stats_columns(manifest.slice(start, SLICE_PARTS))) for start in steps]
+    if any(one is None for one in unions):  # some part has no statistics
+        return
+    actual = union(concat(unions, [0 if one is None else one["rows"][0].as_py() for one in unions]))
+    if actual is None:
         return
     for lie in find_lies(stored.combine_chunks().to_batches()[0], actual, state.relation):
         yield Finding(lie.column, f"union of the batch: {lie}", str(lie.column_id))

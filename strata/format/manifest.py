@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from sys import intern
 from typing import Final
 
 import pyarrow as pa
@@ -189,6 +190,7 @@ def part_refs(table: pa.Table) -> list[PartRef]:
             columns = {name: some[name] for name in SCHEMA.names}
             plain = {name: c.to_pylist() for name, c in columns.items() if name != "splits"}
             plain["order"] = [orders.setdefault(o, o) for o in map(tuple, plain["order"])]
+            plain["layout"] = list(map(intern, plain["layout"]))
             plain["splits"] = _splits(columns["splits"])
             found.extend(map(PartRef, *(plain[name] for name in SCHEMA.names)))
     return found

@@ -41,6 +41,7 @@ def rows_of_keys(stores: Stores, state: State, keys: pa.BinaryArray) -> Found:
     """Return the rows of these keys (`change.key_bytes`) at the shard's newest readable time."""
     relation = state.relation
     wanted = pc.unique(keys)
+    wanted = wanted.take(pc.sort_indices(wanted))
     ids, leading = key_ids(relation), leading_key_ids(relation)
     prefixes = _prefixes(wanted, len(leading) == len(ids))
     chosen = [(ref, _groups(ref, prefixes, state)) for ref in _parts(stores, state)]
@@ -63,10 +64,7 @@ def _parts(stores: Stores, state: State) -> list[PartRef]:
 
 def _prefixes(keys: pa.BinaryArray, whole: bool) -> list[bytes] | None:
     """Return the sorted keys where they lead the sort order as a whole; else nothing helps."""
-    if not whole:
-        return None
-    found: list[bytes] = keys.take(pc.sort_indices(keys)).to_pylist()
-    return found
+    return keys.to_pylist() if whole else None
 
 
 def _groups(ref: PartRef, keys: Sequence[bytes] | None, state: State) -> list[int] | None:
@@ -123,10 +121,30 @@ def _rows(
     source = source_of(stores.blob, state)
     for batch in part_batches(source, ref, groups=groups, together_bytes=TOGETHER_BYTES):
         found = key_bytes(batch, key_ids(state.relation))
-        mask = _inside(found, piece) if keys is None else pc.is_in(found, value_set=keys)
+        mask = (
+            _inside(found, piece) if keys is None else pc.is_in(found, value_set=_near(keys, found))
+        )
         some = batch.filter(mask)
         if some.num_rows:
             yield some
+
+
+def _near(keys: pa.BinaryArray, found: pa.BinaryArray) -> pa.BinaryArray:
+    """Return those of the sorted keys that lie between the least and the greatest found.
+
+    Arrow would put all of them into a table of hashes, for each batch of rows anew.
+    """
+    ends = pc.min_max(found)
+    low, high = ends["min"].as_py(), ends["max"].as_py()
+    if low is None:
+        return keys[:0]
+    first = bisect_left(keys, low, key=_bytes)
+    return keys[first : bisect_right(keys, high, lo=first, key=_bytes)]
+
+
+def _bytes(key: pa.Scalar) -> bytes:
+    value: bytes = key.as_py()
+    return value
 
 
 def _inside(keys: pa.BinaryArray, piece: Slice) -> pa.BooleanArray:

@@ -6,9 +6,9 @@ of one key tend to meet in one task. Only the wanted columns are decoded, and sh
 """
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +29,7 @@ from strata.store.keys import parse_key
 from strata.store.open import is_near, open_stores
 from strata.updates.consolidate import advance, consolidate
 
+Tasks: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]  # mapInArrow's
 TASKS_PER_CORE: Final = 2
 OUT_ROWS: Final = 32_768  # rows of a batch given to Spark, put together of smaller ones
 OUT_BYTES: Final = 8 * 1024 * 1024  # of such a batch, before it is encoded
@@ -157,13 +158,14 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
     read_format: str = "structured",
     groups: Mapping[str, tuple[int, ...]] | None = None,
     settings: ReadSettings = ReadSettings(),  # noqa: B008 - frozen
+    told: Callable[[Tasks], Tasks] | None = None,
 ) -> DataFrame:
     """Return the rows of `parts` in the columns of the last relation.
 
     Shape: `columns` by name (None: all, in declared order), then t and d, then `part_column`
     with the part's key if it is asked for. With `as_of`, updates after it are left out and the
     times of the others advanced to it; without, times are as stored. `groups` names row groups
-    to read, by part, as a plan does.
+    to read, by part, as a plan does. `told` may wrap what the tasks run.
     Cost: lazy; at an action each part is read once.
     """
     wanted = wanted_columns(relations[-1], columns)
@@ -175,7 +177,8 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
         most = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
         tasks = group_parts(parts, worthwhile_tasks(parts, most))
         numbers = spark.range(0, len(tasks), 1, len(tasks))
-        rows = numbers.mapInArrow(_Tasks(reader, tuple(map(pickle.dumps, tasks))), schema)
+        work: Tasks = _Tasks(reader, tuple(map(pickle.dumps, tasks)))
+        rows = numbers.mapInArrow(told(work) if told else work, schema)
     else:
         rows = spark.createDataFrame([], schema)
     if all(carried_type(c.type) == spark_type(c.type) for c in wanted):

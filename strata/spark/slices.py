@@ -6,7 +6,7 @@ runs. No row is in two slices, and slices follow one another in the order of the
 """
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from strata.spark.rows import (
     TASK_BYTES,
     TASKS_PER_CORE,
     PartReader,
+    Tasks,
     quoted,
     rows_ddl,
 )
@@ -96,17 +97,23 @@ def slice_readers(
 
 
 def consolidated_rows(
-    spark: SparkSession, stores: Stores, state: State, plan: ReadPlan, columns: tuple[Column, ...]
+    spark: SparkSession,
+    stores: Stores,
+    state: State,
+    plan: ReadPlan,
+    columns: tuple[Column, ...],
+    told: Callable[[Tasks], Tasks] | None = None,
 ) -> DataFrame:
     """Return the rows of a plan, each once with its count, in some `columns`, then t and d.
 
-    Rows that differ in other columns only stay apart.
+    Rows that differ in other columns only stay apart. `told` may wrap what the tasks run.
     Cost: lazy; each slice reads all columns, and gives those asked for to Spark. No shuffle.
     """
     tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
     readers = slice_readers(stores, state, plan, columns, tasks)
     numbers = spark.range(0, len(readers), 1, len(readers))
-    rows = numbers.mapInArrow(_Tasks(tuple(map(pickle.dumps, readers))), rows_ddl(columns))
+    work: Tasks = _Tasks(tuple(map(pickle.dumps, readers)))
+    rows = numbers.mapInArrow(told(work) if told else work, rows_ddl(columns))
     if all(carried_type(c.type) == spark_type(c.type) for c in columns):
         return rows
     return rows.select(*(arrived(quoted(c.name), c.type) for c in columns), T, D)

@@ -6,6 +6,7 @@ by executors; the filter is executed by Spark on every row, whatever was skipped
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,7 +19,7 @@ from strata.expr.filter import Filter
 from strata.format.columns import D, T
 from strata.hold import held_state
 from strata.model.schema import Relation
-from strata.model.settings import ReadSettings, Settings
+from strata.model.settings import ReadSettings, Settings, UsageSettings
 from strata.read import DEFAULTS, ReadPlan, plan_read
 from strata.rollout.kill import is_killed
 from strata.settings import load_settings
@@ -75,7 +76,7 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
     usage.record(stores, state, plan, filter, settings.usage)
     return planned_rows(
         spark, stores, state, plan, filter, where=where, columns=columns, consolidate=consolidate,
-        settings=settings.read,
+        settings=settings.read, told=settings.usage,
     )  # fmt: skip
 
 
@@ -90,8 +91,11 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
     columns: Sequence[str] | None = None,
     consolidate: bool = False,
     settings: ReadSettings = DEFAULTS,
+    told: UsageSettings | None = None,
 ) -> DataFrame:
     """Return the rows of a plan that satisfy its filter; see `snapshot`.
+
+    `told` says which monitoring is told of the rows that each task gives out.
 
     `where` is needed for a filter that was given as a Column; else the filter's text is used.
     """
@@ -99,14 +103,15 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
     condition = filter.sql if where is None and filter is not None else where
     shown = [c.name for c in wanted_columns(relation, columns)]
     needed = _needed(spark, relation, shown, condition)
+    wrap = None if told is None else partial(usage.Told, settings=told, shard=state.name)
     if consolidate:
         wanted = wanted_columns(relation, needed)
-        rows = consolidated_rows(spark, stores, state, plan, wanted)
+        rows = consolidated_rows(spark, stores, state, plan, wanted, wrap)
     else:
         rows = part_rows(
             spark, stores.settings, state.relations, plan.fetched, needed,
             as_of=plan.as_of, read_format=state.spec.read_format, groups=plan.groups,
-            settings=settings,
+            settings=settings, told=wrap,
         )  # fmt: skip
     if condition is not None and filter is not None:
         rows = row_filter(spark, rows, condition, filter.now_low)

@@ -1,5 +1,7 @@
 """Each way to read with a filter leaves a note of it."""
 
+import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,3 +60,21 @@ def test_a_read_leaves_a_note_of_its_filter(
     read(spark, where, config)
 
     assert where in noted()
+
+
+@pytest.mark.parametrize("consolidate", [False, True])
+def test_the_tasks_of_a_snapshot_tell_what_they_gave_out(
+    spark: SparkSession, events: Events, consolidate: bool
+) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as bound:
+        bound.bind(("127.0.0.1", 0))
+        bound.settimeout(10)
+        to = replace(events.settings.usage, statsd=f"127.0.0.1:{bound.getsockname()[1]}")
+        settings = replace(events.settings, usage=to)
+        rows = snapshot(spark, NAME, consolidate=consolidate, config=settings).count()
+        told, timed = 0, 0
+        while told < rows or not timed:
+            name, _, rest = bound.recv(1000).decode().partition(":")
+            told += int(rest.partition("|")[0]) if name == "strata.read.updates" else 0
+            timed += name == "strata.read.first_row_seconds"
+    assert told == rows > 0

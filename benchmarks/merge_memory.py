@@ -9,6 +9,7 @@ that libraries and compiled code do not count. A peak above the cap ends the pro
     large       2 GiB of updates in 8 runs
     runs        200 runs that all overlap
     rows        rows of 50 MiB, in 4 runs
+    among       rows of 50 MiB among small ones, in 4 runs
     cancel      all retractions stand before all additions, run by run: nothing is left
 """
 
@@ -94,6 +95,21 @@ def huge_rows(relation: Relation, _: float) -> list[Chunks]:
     return [run(number) for number in range(4)]
 
 
+def among(relation: Relation, gib: float) -> list[Chunks]:
+    """Four runs of small rows, and two rows of 50 MiB somewhere in each."""
+    count = int(gib * 1024 * MIB / 4 / 170)
+
+    def run(number: int) -> Chunks:
+        chance = np.random.default_rng(number)
+        for n, table in enumerate(random_run(relation, number, count, 150, number)):
+            yield table
+            if n < 2:
+                key = (n + 1) * CHUNK * 1000 - number - 1  # the last ones of this chunk
+                yield rows(relation, [key], [chance.bytes(50 * MIB)], 0, 1)
+
+    return [run(number) for number in range(4)]
+
+
 def cancelling(relation: Relation, gib: float) -> list[Chunks]:
     """Four runs of retractions, then four of the same additions."""
     count = int(gib * 1024 * MIB / 8 / 170)
@@ -107,7 +123,8 @@ def cancelling(relation: Relation, gib: float) -> list[Chunks]:
 
 
 CASES: dict[str, Callable[[Relation, float], list[Chunks]]] = {
-    "large": large, "runs": runs, "rows": huge_rows, "cancel": cancelling,
+    "large": large, "runs": runs, "rows": huge_rows, "among": among,
+    "cancel": cancelling,
 }  # fmt: skip
 
 

@@ -14,13 +14,18 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from strata.format.columns import child
 from strata.format.manifest import PartRef
 from strata.model.schema import Relation
 from strata.updates.order import encode_keys, round_up
 
 Groups: TypeAlias = Mapping[str, Sequence[int]]  # part -> row groups; all of any other part
+PROBES: Final = 32  # rows that are looked at together when a place among sorted rows is sought
+PROBE_BYTES: Final = 1024 * 1024  # they are no bigger
 NO_GROUPS: Final[Groups] = MappingProxyType({})
 
 
@@ -137,14 +142,26 @@ def rows_of(table: pa.Table | pa.RecordBatch, piece: Slice, relation: Relation) 
 
 
 def _rows_before(table: pa.Table | pa.RecordBatch, key: bytes, relation: Relation) -> int:
+    """Return how many rows of a sorted table have keys before `key`.
+
+    Some rows all over what is left are looked at together, the first and the last among them:
+    keys of a few rows are hardly dearer than of one. Of huge rows it is one, which is not copied.
+    """
+    columns = table.select([child(i) for i in relation.sort_ids])
+    size = columns.nbytes // max(columns.num_rows, 1)
+    probes = max(1, min(PROBES, PROBE_BYTES // max(size, 1)))
     low, high = 0, int(table.num_rows)
-    limit = len(key)  # what lies behind decides nothing
-    if not high or encode_keys(table.slice(high - 1, 1), relation, limit)[0].as_py() < key:
-        return high
     while low < high:
-        middle = (low + high) // 2
-        if encode_keys(table.slice(middle, 1), relation, limit)[0].as_py() < key:
-            low = middle + 1
+        if probes == 1 or high - low == 1:
+            middle = (low + high) // 2
+            at, rows = np.array([middle]), columns.slice(middle, 1)
         else:
-            high = middle
+            at = np.unique(np.linspace(low, high - 1, probes).astype(np.int64))
+            rows = columns.take(pa.array(at))
+        keys = encode_keys(rows, relation, len(key))  # what lies behind decides nothing
+        before = int(pc.sum(pc.less(keys, key)).as_py() or 0)
+        if before:
+            low = int(at[before - 1]) + 1
+        if before < len(at):
+            high = int(at[before])
     return low

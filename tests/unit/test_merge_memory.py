@@ -12,6 +12,7 @@ CASES = {
     "large": (2.0, 512),
     "runs": (1.0, 128),  # parts are a quarter of that
     "rows": (0.6, 512),  # each of 50 MiB
+    "among": (0.25, 512),  # such rows among small ones
     "cancel": (0.25, 256),
 }
 

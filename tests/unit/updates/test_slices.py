@@ -1,6 +1,7 @@
 """Slices cover everything once, and no row group that holds one of its rows is left out."""
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,6 +9,7 @@ from strata.format.columns import child, updates_schema
 from strata.format.manifest import PartRef, Split
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
+from strata.updates import slices
 from strata.updates.order import encode_keys, high_key, sort_updates
 from strata.updates.slices import (
     WHOLE,
@@ -44,6 +46,24 @@ def test_slices_share_no_row_and_leave_none_out(data: st.DataObject, edges: list
 
     together = [row for p in pieces for row in plain_rows(rows_of(rows, p, relation), relation)]
     assert together == plain_rows(rows, relation)
+
+
+@given(st.data(), st.integers(1, 5), st.sampled_from([0, 100, 1 << 20]))
+def test_a_slice_has_the_rows_whose_keys_lie_in_it_however_they_are_sought(
+    data: st.DataObject, probes: int, probe_bytes: int
+) -> None:
+    relation = data.draw(relations(max_columns=2))
+    rows = sort_updates(data.draw(updates(relation)), relation)
+    keys = encode_keys(rows, relation).to_pylist()
+    edge = st.sampled_from([b"", *keys, *(k[:3] for k in keys)]) | st.binary(max_size=8)
+    low, high = sorted([data.draw(edge), data.draw(edge)])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slices, "PROBES", probes)
+        patch.setattr(slices, "PROBE_BYTES", probe_bytes)
+        found = rows_of(rows, Slice(low, high), relation)
+
+    assert encode_keys(found, relation).to_pylist() == [key for key in keys if low <= key < high]
 
 
 @given(st.data(), st.integers(0, 12))

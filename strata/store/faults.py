@@ -10,6 +10,7 @@ again the same.
 """
 
 import random
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -54,6 +55,7 @@ class Faults:
         """Draw from `outcomes`; when they are used up, everything works."""
         self._outcomes = iter(outcomes)
         self._sleep = sleep
+        self._lock = threading.Lock()
         self.interlude: Callable[[], None] = _nothing
         self.drawn: Counter[Outcome] = Counter()
 
@@ -63,8 +65,9 @@ class Faults:
 
     def call(self, work: Callable[[], T], what: str) -> T:
         """Return `work()`, or fail before or after it as the next outcome says."""
-        outcome = next(self._outcomes, Outcome.WORKS)
-        self.drawn[outcome] += 1
+        with self._lock:  # a reader fetches several parts at once
+            outcome = next(self._outcomes, Outcome.WORKS)
+            self.drawn[outcome] += 1
         self._before(outcome, what)
         result = work()
         if outcome is Outcome.DUPLICATED:

@@ -40,11 +40,14 @@ class Restarted(World):
     ) -> None:
         super().__init__(root, seed, shares=OFTEN, **stores)
         self.server, self.how, self.deaths = server, how, deaths
+        self.lock = threading.Lock()
         self.dying: threading.Timer | None = None
 
     def interlude(self) -> None:
         """Let the server die now, or a moment later, while it is asked for something."""
-        if self.deaths and self.dying is None and self.draw.random() < 0.3:
+        with self.lock:  # parts are read by several threads
+            if not self.deaths or self.dying is not None or self.draw.random() > 0.3:
+                return
             self.deaths -= 1
             wait = self.draw.choice([0, 0.001, 0.005, 0.02])
             self.dying = threading.Timer(wait, partial(self.server.stop, self.how))

@@ -1,5 +1,8 @@
 """Injected failures do exactly what they claim; the retry survives what can be survived."""
 
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 import pytest
@@ -100,3 +103,16 @@ def test_pauses_grow_up_to_the_ceiling() -> None:
     longest = [max(policy.pause_s(n) for _ in range(500)) for n in range(4)]
     assert 0.05 < longest[0] <= 0.1 < longest[1] <= 0.2 < longest[2] <= 0.4
     assert longest[3] <= 0.4
+
+
+def test_threads_may_draw_at_once() -> None:
+    def slow() -> Iterator[Outcome]:
+        while True:
+            time.sleep(0.0005)
+            yield Outcome.WORKS
+
+    faults = Faults(slow())
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda n: faults.call(lambda: n, "get"), range(64)))
+    assert found == list(range(64))
+    assert faults.drawn == {Outcome.WORKS: 64}

@@ -26,7 +26,7 @@ from strata.kernels.arrays import Bytes, Int
 from strata.kernels.merge_texts import sort_texts
 from strata.kernels.merge_words import common_prefix, pack, sort_words, text_words
 from strata.updates.gather import Wanted, valid_of
-from strata.updates.order import Ints, Mask
+from strata.updates.order import Ints, Mask, one_chunk
 
 Words = npt.NDArray[np.uint64]
 
@@ -106,7 +106,7 @@ class _Column:
     @cached_property
     def array(self) -> pa.Array:
         """The whole column."""
-        return self.chunks[0] if len(self.chunks) == 1 else pa.concat_arrays(self.chunks)
+        return one_chunk(pa.chunked_array(self.chunks, self.type))
 
     @cached_property
     def texts(self) -> tuple[Ints, Bytes]:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from strata.format.physical import pack_mask, valid_mask
 from strata.kernels.gather import copy_texts, measure
-from strata.updates.order import Ints, Mask
+from strata.updates.order import Ints, Mask, one_chunk
 
 MOST_BYTES: Final = 2**31 - 1  # Arrow's offsets of 32 bits end there
 OFFSET_BYTES: Final = 4
@@ -51,11 +51,14 @@ class Wanted:
         self._firsts = np.r_[0, np.cumsum(counts)]
 
     def of(self, sources: Sequence[pa.Array]) -> pa.Array:
-        """Return the rows of one column, whose values are in `sources`."""
+        """Return the rows of one column, whose values are in `sources`.
+
+        Raises: InvalidRequest for more than 2 GiB of text.
+        """
         found = self._copied(sources) if len(sources) > 1 else None
         if found is not None:
             return found
-        joined = sources[0] if len(sources) == 1 else pa.concat_arrays(sources)
+        joined = one_chunk(pa.chunked_array(sources))
         return pc.take(joined, pa.array(self.rows), boundscheck=False)
 
     def _copied(self, sources: Sequence[pa.Array]) -> pa.Array | None:

@@ -15,13 +15,14 @@ takes them by itself.
 A waiting run holds no worker and no slot of a pool.
 """
 
+import logging
 import os
 from datetime import timedelta
 from typing import Any
 
 import pendulum
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk import Param, dag, get_current_context, task
+from airflow.sdk import Param, dag, task
 
 from strata_airflow import approval
 from strata_airflow.commands import run_strata
@@ -31,6 +32,7 @@ from strata_airflow.spark import DEFAULT_ARGS
 
 WAIT = timedelta(hours=float(os.environ.get("STRATA_APPROVAL_HOURS", "72")))
 NOBODY = "nobody, in time"
+_LOG = logging.getLogger(__name__)
 
 
 @dag(
@@ -104,7 +106,7 @@ def rollout_gate() -> None:
         shown = run_strata(
             "rollout", word, params["shard"], "--by", str(who), "--reason", str(reason)
         )
-        get_current_context()["ti"].log.info("%s is now %s", params["shard"], shown["mode"])
+        _LOG.info("%s is now %s", params["shard"], shown["mode"])
         return {"mode": shown["mode"], "by": who, "reason": reason, "answer": word}
 
     asked = ask()

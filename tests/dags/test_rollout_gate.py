@@ -65,14 +65,10 @@ def in_process(*words: str) -> dict[str, Any]:
 @pytest.fixture
 def tasks(gate: Any, config: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Return how a task of the DAG is called, as a worker does, without Airflow around it."""
-    quiet = {"ti": type("TI", (), {"log": __import__("logging").getLogger("gate")})()}
     for name in ("ask", "answer"):
         monkeypatch.setitem(
             gate.get_task(name).python_callable.__globals__, "run_strata", in_process
         )
-    monkeypatch.setitem(
-        gate.get_task("answer").python_callable.__globals__, "get_current_context", lambda: quiet
-    )
 
     def call(name: str, *words: Any) -> Any:
         return gate.get_task(name).python_callable(*words)

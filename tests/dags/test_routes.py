@@ -52,3 +52,11 @@ def test_no_page_lies_outside_the_report(folder, page):
     client = TestClient(app)
     assert client.get("/index.html").text == "the report"
     assert client.get(f"/{page}").status_code == 404
+
+
+def test_airflow_finds_the_plugin_in_its_folder():
+    """The rest of the folder is left out by .airflowignore: this one must not be."""
+    from airflow import plugins_manager
+
+    apps, _ = plugins_manager.get_fastapi_plugins()
+    assert [app["url_prefix"] for app in apps] == ["/strata-report"]

@@ -1,10 +1,10 @@
 """Merges whose parts partly stand apart, beside reading and rewriting them: what is kept.
 
-    PYTHONPATH=. python benchmarks/merge_apart.py [--rows 1000000] [--runs 8] [--rounds 3]
+    PYTHONPATH=. python benchmarks/merge_apart.py [SHARE …] [--rows 2000000] [--runs 8] [--rounds 3]
 
 The plain rows of `benchmarks/merge.py`, with no time to move. Of the key space a share is dealt
 out to the runs in stretches, so that there no two runs meet; in the rest their rows alternate.
-Parts are 256 KiB. The whole compaction is timed: its plan from manifests, every task, and the
+Parts are 1 MiB. The whole compaction is timed: its plan from manifests, every task, and the
 manifest of the result. The floor reads the same parts and writes their rows again.
 
 What is kept by reference is neither read nor written: with nothing in common the merge costs what
@@ -39,7 +39,7 @@ from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
 from strata.write import write_batch, write_parts
 
-PART_BYTES = 256 * 1024
+PART_BYTES = 1024 * 1024
 SHARES = {"none": 0.0, "half": 0.5, "nine tenths": 0.9, "all": 1.0}  # of the keys, apart
 
 
@@ -113,13 +113,15 @@ def timed(contender: Callable[[Bench], object], bench: Bench) -> float:
 def main() -> None:
     """Measure each share, floor and engine in turn."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("shares", nargs="*", default=list(SHARES), help=", ".join(SHARES))
+    parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--runs", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
     pa.set_cpu_count(1)
     print(f"{'apart':12} {'parts':>6} {'kept':>6} {'floor s':>8} {'merge s':>8} {'ratio':>6}")
-    for name, share in SHARES.items():
+    for name in asked.shares:
+        share = SHARES[name]
         with tempfile.TemporaryDirectory() as folder:
             bench = build(Path(folder), asked.rows, asked.runs, share)
             found = engine(bench)

@@ -48,8 +48,6 @@ class SourceSpec:
 
     paths: tuple[str, ...] = ()  # files or folders, relative to the landing root
     format: str = "jsonl"  # one of FORMATS
-    delimiter: str = DELIMITER  # of CSV: the character between two fields
-    nulls: tuple[str, ...] = NULLS  # of CSV: what an unquoted field says that is null
     envelope: str = "append"  # one of ENVELOPES
     diff_column: str = "diff"  # envelope diff: the column that holds +n or -n
     max_rejected: float = 0.05  # a run with a larger share of unreadable rows commits nothing
@@ -59,6 +57,8 @@ class SourceSpec:
     contradictions: str = "fail"  # changes that the shard contradicts: fail | quarantine | count
     snapshots: str = "refuse"  # of a table, into a shard with rows: refuse | replace | merge
     schema_changes: str = "refuse"  # columns come or go in a change stream: refuse | report
+    delimiter: str = DELIMITER  # of CSV: the character between two fields
+    nulls: tuple[str, ...] = NULLS  # of CSV: what an unquoted field says that is null
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,8 +112,8 @@ def kill_workers(job: subprocess.Popen[str], kills: int, draw: random.Random) ->
     while killed < kills and job.poll() is None and time.monotonic() < end:
         workers = [
             process
-            for process in below(job, "pyspark.daemon")
-            if any("pyspark.daemon" in word for word in _parent(process))
+            for process in below(job, "spark.daemon")
+            if any("spark.daemon" in word for word in _parent(process))
         ]
         if workers:
             time.sleep(draw.uniform(0.0, 0.1))

@@ -142,11 +142,10 @@ def test_a_backfill_is_previewed_runs_and_reprocesses(here: World, stores: Store
     assert api.backfill(dag, first, last, preview=True) == []
     assert api.backfill(dag, first, last, preview=True, reprocess_behavior="completed") == keys
 
-    whole = [batch.stats_bytes for batch in state(stores, "events").batches]
+    whole = state(stores, "events").batches[0].stats_bytes  # of these days; others came since
     trim_shard(stores, "events", budget_bytes=0)
     backfill_shard(stores, "events")  # passes over what is done
-    bare = [batch.stats_bytes for batch in state(stores, "events").batches]
-    assert bare < whole
+    assert state(stores, "events").batches[0].stats_bytes < whole
 
     done = set(newest(here, dag, "backfill"))
     api.backfill(
@@ -158,7 +157,7 @@ def test_a_backfill_is_previewed_runs_and_reprocesses(here: World, stores: Store
     for run in redone:
         here.ends(dag, run)
     # The statistics are back: the parts were read anew.
-    assert [batch.stats_bytes for batch in state(stores, "events").batches] == whole
+    assert state(stores, "events").batches[0].stats_bytes == whole
     counts = [here.result(dag, run, "stats")["events"]["parts_changed"] for run in redone]
     assert sum(counts) > 0
 

@@ -3,6 +3,7 @@
 Each test goes on where the one before it ended; Airflow and Spark are slow to start.
 """
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -19,6 +20,7 @@ from tests.integration.world import DAYS, ROWS, SHARDS, World, day, take_in, wor
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 ASKED = ("deferred", "awaiting_input", "success")  # states of a task that has put its question
+HUMAN_S = 10  # nobody reads a question and answers it in less
 WAITING: list[str] = []  # the run whose question nobody answers
 
 
@@ -102,8 +104,9 @@ def test_a_form_is_checked_rehearsed_and_obeyed(here: World, stores: Stores) -> 
 def test_a_step_is_approved_by_somebody_else(here: World, stores: Stores) -> None:
     api, gate = here.airflow.as_user("ann"), "rollout_gate"
     run = api.trigger(gate, {"shard": "events", "reason": "it was watched"})
-    # It can be answered a moment before its task waits for that; Airflow then asks once more.
+    # Answered before the scheduler knows that the task was put aside, it is asked once more.
     here.wait("the question", lambda: api.tasks(gate, run)["question"]["state"] in ASKED)
+    time.sleep(HUMAN_S)
     asked = api.question(gate, run, "question")
     assert asked["subject"] == "events: from off to soft?"
     assert "| Asked by | ann |" in asked["body"]

@@ -1,35 +1,34 @@
 """Soft evaluation: fetch what would be skipped, and see whether any of it mattered.
 
 A filter is decided for every part, at the level of batches (the union kept in the state) and of
-parts (the manifest), exactly as a read decides. The parts that either level would skip are
-handed to an evaluator that runs the filter on their rows: an accepted row, or an error, is a
+parts (the manifest), exactly as a read decides: `strata.audit.skips`. The parts that either level
+would skip are handed to an evaluator that runs the filter on their rows: an accepted row, or an error, is a
 mismatch. The evaluator is a parameter, so that the engine does not know Spark.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import Final, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from strata import __version__
 from strata.audit.blame import Lie, find_lies
+from strata.audit.compare import Recorded, compare_part
+from strata.audit.skips import Skipped
 from strata.audit.verdict import Verdict
 from strata.errors import Corrupt, Unavailable
 from strata.expr.calendar import DAY_US
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr
-from strata.expr.spec import Flags
-from strata.format.manifest import PartRef, part_refs
-from strata.groups import row_groups, wants_groups
-from strata.plan import batch_stats, load_manifest, may_matter, part_stats, suspects
+from strata.fetch import part_bytes, source_of
+from strata.format.manifest import PartRef
+from strata.plan import batch_stats
 from strata.prune import decide
 from strata.prune.decide import split
 from strata.read import read_updates
-from strata.state.state import Batch, State
+from strata.state.state import State
 from strata.stats.collect import collect
 from strata.stats.wire import column_name
 from strata.store.open import Stores
@@ -63,41 +62,6 @@ class Evaluator(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """One part that the filter would skip, with the statistics that say so."""
-
-    ref: PartRef
-    batch: Batch
-    by_batch: bool  # the union in the state already drops the whole batch
-    stats: pa.RecordBatch  # one row of the manifest's statistics
-    groups: tuple[int, ...] = ()  # the row groups that are left out of a part that is kept
-
-    @property
-    def rows(self) -> int:
-        """Return how many rows are left out."""
-        if not self.groups:
-            return self.ref.rows
-        ends = [*(split.row for split in self.ref.splits[1:]), self.ref.rows]
-        return sum(ends[i] - self.ref.splits[i].row for i in self.groups)
-
-    @property
-    def size_bytes(self) -> int:
-        """Return the stored bytes of these rows, about."""
-        return self.ref.size_bytes * self.rows // max(self.ref.rows, 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Decisions:
-    """What a filter would do to a shard."""
-
-    parts_total: int
-    bytes_total: int
-    skipped: tuple[Skipped, ...]
-    parts_without_stats: int
-    tightened: tuple[Skipped, ...] = ()  # kept parts of which row groups are left out
-
-
 def instants(filter: Filter) -> list[int]:
     """Return when the clock of a filter stands where its rows are judged, in microseconds.
 
@@ -110,70 +74,6 @@ def instants(filter: Filter) -> list[int]:
     apart = max(last - first, 0) // INSTANTS + 1
     days = {day * DAY_US for day in range(first, last + 1, apart)}
     return sorted(even | days | {day - 1 for day in days if day - 1 >= low})
-
-
-def decide_all(stores: Stores, state: State, filter: Filter) -> Decisions:
-    """Decide a filter for every part of a shard, at both levels.
-
-    Cost: reads every manifest.
-    """
-    skipped: list[Skipped] = []
-    tightened: list[Skipped] = []
-    total = size = without = 0
-    quarantine = state.rollout.quarantine
-    for batch in state.batches:
-        if batch.manifest is None:
-            continue
-        manifest = load_manifest(stores, state, batch)
-        refs = part_refs(manifest)
-        statistics = part_stats(state, manifest)
-        total += len(refs)
-        size += sum(ref.size_bytes for ref in refs)
-        without += sum(ref.stats_version is None for ref in refs)
-        keep = decide(filter, statistics, state.relation, quarantine=quarantine).keep
-        suspect = suspects(state, manifest)
-        keep |= suspect  # a read fetches them: there is no skip to judge
-        by_batch = not may_matter(state, batch, filter)
-        for index in range(len(refs)) if by_batch else np.flatnonzero(~keep):
-            row = statistics.slice(int(index), 1).combine_chunks().to_batches()[0]
-            skipped.append(Skipped(refs[int(index)], batch, by_batch, row))
-        if not by_batch:
-            known = keep & ~suspect
-            tightened += _tightened(state, filter, batch, manifest, statistics, known)
-    return Decisions(total, size, tuple(skipped), without, tuple(tightened))
-
-
-def _tightened(
-    state: State, filter: Filter, batch: Batch, manifest: pa.Table, stats: pa.Table, keep: Flags
-) -> Iterator[Skipped]:
-    """Yield the kept parts of which a read leaves out row groups, as `strata.plan` does."""
-    if not keep.any() or not wants_groups(filter, state.relation):
-        return
-    rows = pa.array(np.flatnonzero(keep))
-    some, known = manifest.take(rows), stats.take(rows)
-    chosen = row_groups(filter, some, known, state.relations, state.rollout.quarantine)
-    for index, ref in enumerate(part_refs(some)) if chosen else ():
-        if ref.key in chosen:
-            left = tuple(i for i in range(len(ref.splits)) if i not in chosen[ref.key])
-            row = known.slice(index, 1).combine_chunks().to_batches()[0]
-            yield Skipped(ref, batch, by_batch=False, stats=row, groups=left)
-
-
-def sample(skipped: Sequence[Skipped], percent: int, salt: str, least: int = 0) -> list[Skipped]:
-    """Return a reproducible share of the skipped parts: the same for the same part and salt.
-
-    `least`: so many at least, if there are so many.
-    """
-    if percent >= 100 or least >= len(skipped):
-        return list(skipped)
-    draws = np.array([_bucket(s.ref.key, salt) for s in skipped])
-    count = max(int((draws < percent).sum()), least)
-    return [skipped[i] for i in np.sort(np.argsort(draws, kind="stable")[:count])]
-
-
-def _bucket(key: str, salt: str) -> float:
-    digest = blake2b(f"{salt}\0{key}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") / 2**64 * 100
 
 
 def judge(
@@ -236,11 +136,10 @@ def _verdict(
             read, outcome="mismatch", column=lies[0].column, bound="; ".join(map(str, lies)),
             suspects=" ".join(words),
         )  # fmt: skip
-    if skipped.groups:
+    if skipped.groups and (bound := _misplaced(stores, state, skipped)):
         return replace(
-            read, outcome="mismatch", column="splits", suspects=skipped.ref.key,
-            bound=f"row groups {skipped.groups} were left out by their recorded keys",
-        )  # fmt: skip
+            read, outcome="mismatch", column="splits", suspects=skipped.ref.key, bound=bound
+        )
     guilty = proving(state, filter, skipped)
     column, bound = blame_rule(guilty)
     suspects = " ".join(sorted(functions_of(guilty)))
@@ -264,6 +163,20 @@ def explain_mismatch(stores: Stores, state: State, filter: Filter, skipped: Skip
     if not lies and union is not None:
         lies = find_lies_of_union(union.to_batches()[0], actual, state)
     return sorted(lies, key=lambda lie: lie.column_id not in used)
+
+
+def _misplaced(stores: Stores, state: State, skipped: Skipped) -> str:
+    """Return what is wrong with the recorded keys by which row groups were left out.
+
+    Empty when these hold: then a rule of the interpreter is at fault.
+    """
+    left = f"row groups {skipped.groups} were left out by their recorded keys"
+    try:
+        data = part_bytes(source_of(stores.blob, state), skipped.ref)
+        found = compare_part(Recorded(skipped.ref, None, state.relations, ()), data).findings
+    except (Corrupt, Unavailable) as error:
+        return f"{left}: {error}"
+    return f"{left}: {found[0].statement}" if found else ""
 
 
 def find_lies_of_union(union: pa.RecordBatch, actual: pa.RecordBatch, state: State) -> list[Lie]:

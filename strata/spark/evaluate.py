@@ -29,6 +29,7 @@ from strata.spark.registered import analysed
 from strata.spark.rowfilter import row_filter
 from strata.spark.rows import part_rows
 from strata.spark.runner import spark_runner
+from strata.state.state import State
 from strata.store.open import Stores
 
 PART = "__part"  # no column of a shard can be called so: names are checked at declaration
@@ -139,6 +140,20 @@ def validate(  # noqa: PLR0913 - options, by name
         evaluator = spark_evaluator(spark, stores.settings, state.relations)
         report = validate_shard(stores, name, checks, evaluator, spark_runner(spark), scope)
         if scope.parts is None:  # a replay of single parts decides nothing anew
-            for check in checks:
-                keep_receipt(stores, state, check.filter)
+            _keep_receipts(stores, state, checks, report)
         return replace(report, unusable=tuple(unusable))
+
+
+def _keep_receipts(
+    stores: Stores, state: State, checks: Sequence[Check], report: ValidationReport
+) -> None:
+    """Keep what each check would skip; where manifests are damaged, that is nothing.
+
+    What is damaged stands in the report then, which must reach its readers.
+    """
+    try:
+        for check in checks:
+            keep_receipt(stores, state, check.filter)
+    except Corrupt:
+        if not report.mismatches:
+            raise

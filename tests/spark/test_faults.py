@@ -62,6 +62,21 @@ def test_many_faults_at_once_are_each_found_and_named(
     assert report.mode_after == "off"
 
 
+def test_a_report_of_a_damaged_manifest_reaches_its_readers(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """No receipt can be kept of what filters skip there, which is no reason to fail."""
+    site = sound_in(tmp_path)
+    name = "a manifest with too few parts"
+    injected = CATALOGUE[name](site, random.Random(name))
+    assert injected is not None
+
+    report = run(spark, site, format=False)
+
+    assert lost(report, {name: injected}) == []
+    assert report.mode_after == "off"
+
+
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sound")

@@ -8,16 +8,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from strata.errors import Corrupt, InvalidRequest
+from strata.errors import InvalidRequest
 from strata.format.columns import T, child
 from strata.format.view import to_view
 from strata.ingest.change import (
@@ -38,23 +36,21 @@ from strata.ingest.change import (
     key_ids,
 )
 from strata.ingest.lookup import rows_of_keys, rows_of_slice
-from strata.ingest.position import UNKNOWN, Course, Leg, Places, legs_of
+from strata.ingest.position import UNKNOWN, Course, Places, legs_of
 from strata.ingest.read import read_file
 from strata.ingest.rejects import Reject, details
 from strata.ingest.resolve import REASONS, resolve
 from strata.ingest.run import RUN_BYTES, put_aside, takes, write_run
 from strata.ingest.source import RawFile, Wanted, rejects, typed_rows
+from strata.ingest.staging import slices_of, stage, staged_rows
 from strata.ingest.task import IngestTask, Staged, TaskResult
 from strata.ingest.updates import default_of, times_of
 from strata.model.types import ColumnType, Kind
 from strata.state.state import State
-from strata.store import keys
 from strata.store.interface import Blob
 from strata.store.open import Stores, open_stores
-from strata.store.retry import retry
-from strata.updates.slices import WHOLE, Slice
+from strata.updates.slices import Slice
 
-SAMPLES: Final = 64  # keys of a staged blob that the driver learns
 LETTERS: Final = {INSERT: "c", UPDATE: "u", DELETE: "d", UPSERT: "r"}
 BOOL: Final = ColumnType(Kind.BOOL)
 
@@ -92,7 +88,7 @@ def stage_rows(store: Blob, task: IngestTask, raws: Iterable[RawFile]) -> TaskRe
         changes = combined([read.found.changes for read in some], task.relation)
         truncations = tuple(place for read in some for place in read.found.truncations)
         legs = tuple(leg for read in some for leg in read.found.legs)
-        staged = _stage(store, task, changes, truncations, legs)
+        staged = stage(store, task, changes, truncations, legs)
         if staged is not None and any(read.found.moved for read in some):
             staged = replace(staged, moved=True)
         total = replace(
@@ -250,27 +246,6 @@ def _mark(raw: RawFile, task: IngestTask) -> list[Wanted]:
     return [Wanted(name, BOOL, nullable=True)] if name and name in raw.columns else []
 
 
-def _stage(
-    store: Blob,
-    task: IngestTask,
-    changes: pa.Table,
-    truncations: tuple[Truncation, ...],
-    legs: tuple[Leg, ...],
-) -> Staged | None:
-    if not changes.num_rows:
-        return Staged(None, 0, (), truncations, legs) if truncations or legs else None
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_file(sink, changes.schema, options=options) as writer:
-        writer.write_table(changes)
-    data: bytes = sink.getvalue().to_pybytes()
-    key = keys.staged_key(task.spec.name, keys.content_hash(data), task.generation)
-    retry(partial(store.set, key, data))
-    rows = np.linspace(0, changes.num_rows - 1, min(SAMPLES, changes.num_rows)).astype(np.int64)
-    samples = tuple(changes[KEY].take(pa.array(rows)).to_pylist())
-    return Staged(key, changes.nbytes, samples, truncations, legs)
-
-
 def resolve_tasks(
     task: IngestTask,
     state: State,
@@ -279,19 +254,7 @@ def resolve_tasks(
     course: Course,
 ) -> list[ResolveTask]:
     """Return the tasks that resolve the changes of one batch: slices of about equal bytes."""
-    samples = sorted(
-        (key, one.size_bytes / len(one.samples)) for one in staged for key in one.samples
-    )
-    edges: list[bytes] = []
-    filled = 0.0
-    if any(one.moved for one in staged):  # the old key of a row may be in any slice
-        samples = []
-    for key, size in samples:
-        if filled >= task_bytes and (not edges or key > edges[-1]):
-            edges.append(key)
-            filled = 0.0
-        filled += size
-    pieces = [Slice(a, b) for a, b in zip([b"", *edges], [*edges, None], strict=True)]
+    pieces = slices_of(staged, task_bytes)
     shared = replace(task, relation=state.relation, generation=state.generation)
     return [
         ResolveTask(replace(shared, number=number), state, tuple(staged), piece, course)
@@ -309,8 +272,8 @@ def resolve_task(work: ResolveTask, stores: Stores | None = None) -> TaskResult:
     task, state, piece = work.task, work.state, work.piece
     stores = open_stores(task.store) if stores is None else stores
     policy = task.spec.source.contradictions
-    tables = [_staged_rows(stores, state, one.key, piece) for one in work.staged if one.key]
-    changes = combined(tables, state.relation)
+    found_rows = (staged_rows(stores.blob, state.name, one, piece) for one in work.staged)
+    changes = combined([rows for rows in found_rows if rows is not None], state.relation)
     truncations = [one for staged in work.staged for one in staged.truncations]
     if truncations or work.course.emptied:
         old = rows_of_slice(stores, state, piece)
@@ -341,19 +304,6 @@ def resolve_task(work: ResolveTask, stores: Stores | None = None) -> TaskResult:
         contradictions=wrong - len(aside),
         repeated=found.repeated,
     )
-
-
-def _staged_rows(stores: Stores, state: State, key: str, piece: Slice) -> pa.Table:
-    data = retry(partial(stores.blob.get, key))
-    if data is None:
-        raise Corrupt("changes that were put aside are gone", shard=state.name, key=key)
-    table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
-    if piece == WHOLE:
-        return table
-    mask = pc.greater_equal(table[KEY], pa.scalar(piece.low))
-    if piece.high is not None:
-        mask = pc.and_(mask, pc.less(table[KEY], pa.scalar(piece.high)))
-    return table.filter(mask)
 
 
 def _wrong(rows: pa.Table, task: IngestTask) -> list[Reject]:

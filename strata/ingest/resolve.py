@@ -40,6 +40,7 @@ from strata.ingest.change import (
 from strata.ingest.position import UNKNOWN, Course
 from strata.model.schema import Relation
 from strata.model.time import MIN_TIME
+from strata.updates.order import one_chunk
 
 Mask = npt.NDArray[np.bool_]
 
@@ -170,7 +171,7 @@ def _stream(
 ) -> _Stream:
     rows = pa.concat_tables([_as_changes(old, relation, changes.schema), changes])
     rows = rows.combine_chunks()
-    group = rows[KEY].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+    group = one_chunk(rows[KEY]).dictionary_encode().indices.to_numpy().astype(np.int64)
     op = rows[OP].to_numpy()
     columns = {name: rows[name].to_numpy() for name in (T, AT, COMMIT, LSN)}
     row = np.arange(rows.num_rows)
@@ -310,8 +311,8 @@ class _Kept:
             origin = origin[origin]
         return origin
 
-    def rows(self, relation: Relation) -> pa.Table:
-        """Return the rows; what is as it was is taken from the row before.
+    def rows(self, relation: Relation, which: Ints) -> list[pa.ChunkedArray]:
+        """Return the columns of some of them; what is as it was is taken from the row before.
 
         Raises: InvalidRequest where there is none.
         """
@@ -330,19 +331,25 @@ class _Kept:
                         cure="a snapshot before the changes, or one of the table as it is now",
                     )
                 order = order[origin]
-            arrays.append(table[name].take(pa.array(order)))
-        return pa.Table.from_arrays(arrays, [child(c.id) for c in relation.columns])
+            arrays.append(_taken(table[name], order[which]))
+        return arrays
+
+
+def _taken(column: pa.ChunkedArray, rows: Ints) -> pa.ChunkedArray:
+    """Return rows of a column, itself where these are all of them as they stand."""
+    if len(rows) == len(column) and (rows == np.arange(len(rows))).all():
+        return column
+    return column.take(pa.array(rows))
 
 
 def _updates(kept: _Kept, relation: Relation) -> pa.Table:
     """Return what each change adds, and what it retracts: the row before it, if one was left."""
-    rows, times, present = kept.rows(relation), kept.times(), kept.present()
+    times, present = kept.times(), kept.present()
     change = kept.op != OLD
     number = np.arange(len(change))
     adds = np.flatnonzero(present & change)
     retracts = np.flatnonzero(change & (number > kept.first) & present[number - 1])
-    order = np.r_[adds, retracts - 1]
-    arrays = [column.take(pa.array(order)) for column in rows.columns]
+    arrays = kept.rows(relation, np.r_[adds, retracts - 1])
     arrays.append(pa.chunked_array([times[np.r_[adds, retracts]]], pa.int64()))
     diffs = np.r_[np.ones(len(adds), np.int64), np.full(len(retracts), -1, np.int64)]
     arrays.append(pa.chunked_array([diffs], pa.int64()))

@@ -41,7 +41,8 @@ class Staged:
 
     key: str | None  # of their blob; None: there are none
     size_bytes: int
-    samples: tuple[bytes, ...]  # keys of some of them, evenly chosen
+    lows: tuple[bytes, ...]  # the first key of each chunk of the blob
+    offsets: tuple[int, ...]  # where each chunk begins, and the last one ends
     truncations: tuple[Truncation, ...]
     legs: tuple[Leg, ...] = ()
     moved: bool = False  # some row got another key, and not all of its values were sent

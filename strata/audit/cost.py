@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from strata.audit.soft import Decisions, instants, sample
+from strata.audit.skips import Decisions
+from strata.audit.soft import instants
 from strata.expr.filter import Filter
 
 SHARES: Final = (1, 10, 100)  # percent
@@ -42,13 +43,11 @@ def costs(
     readings = 1 + len(instants(filter))  # the rows are counted, then judged at each instant
     found = []
     for share in SHARES:
-        some = [s for kind in (decisions.skipped, decisions.tightened)
-                for s in sample(kind, share, run, least)]  # fmt: skip
-        size = sum(s.size_bytes for s in some)
+        both = (decisions.skipped, decisions.tightened)
+        drawn = [skips.sizes[skips.drawn(share, run, least)] for skips in both]
+        parts, size = sum(map(len, drawn)), sum(int(sizes.sum()) for sizes in drawn)
         took = seconds * size / audited_bytes if audited_bytes else 0.0
-        found.append(
-            AuditCost(share, len(some), size * readings, len(some) * readings, round(took, 3))
-        )
+        found.append(AuditCost(share, parts, size * readings, parts * readings, round(took, 3)))
     return found
 
 

@@ -22,15 +22,8 @@ from strata.audit.contain import contain
 from strata.audit.cost import AuditCost, costs
 from strata.audit.cost import total as total_cost
 from strata.audit.format import check_parts, forget
-from strata.audit.soft import (
-    Decisions,
-    Evaluator,
-    Skipped,
-    decide_all,
-    judge,
-    quarantine_of,
-    sample,
-)
+from strata.audit.skips import Decisions, Skipped, Skips, decide_all
+from strata.audit.soft import Evaluator, judge, quarantine_of
 from strata.audit.verdict import FORMAT_CHECK, Summary, Verdict, count, verdict_table
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
@@ -173,10 +166,10 @@ def _soft(
     return summary, verdicts, cost
 
 
-def _chosen(state: State, skipped: Sequence[Skipped], scope: Scope) -> list[Skipped]:
+def _chosen(state: State, skips: Skips, scope: Scope) -> list[Skipped]:
     if scope.parts is not None:
-        return [s for s in skipped if s.ref.key in scope.parts]
-    return sample(skipped, scope.share(state), scope.run, _least(scope))
+        return skips.named(scope.parts)
+    return skips.make(skips.drawn(scope.share(state), scope.run, _least(scope)))
 
 
 def _least(scope: Scope) -> int:
@@ -197,9 +190,9 @@ def _soft_summary(
         now=format_time(filter.now_low // 1000),
         parts_total=decisions.parts_total, bytes_total=decisions.bytes_total,
         parts_skipped=len(decisions.skipped),
-        bytes_skipped=sum(s.ref.size_bytes for s in decisions.skipped),
+        bytes_skipped=decisions.skipped.size_bytes,
         parts_tightened=len(decisions.tightened),
-        bytes_tightened=sum(s.size_bytes for s in decisions.tightened),
+        bytes_tightened=decisions.tightened.size_bytes,
         checked_parts=len(verdicts), parts_without_stats=decisions.parts_without_stats,
         percent=scope.share(state), seconds=round(time.monotonic() - started, 3),
         **_counts(verdicts),

@@ -2,8 +2,8 @@
 
 A filter is decided for every part, at the level of batches (the union kept in the state) and of
 parts (the manifest), exactly as a read decides: `strata.audit.skips`. The parts that either level
-would skip are handed to an evaluator that runs the filter on their rows: an accepted row, or an error, is a
-mismatch. The evaluator is a parameter, so that the engine does not know Spark.
+would skip are handed to an evaluator that runs the filter on their rows: an accepted row, or an
+error, is a mismatch. The evaluator is a parameter, so that the engine does not know Spark.
 """
 
 import re

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from strata.audit.soft import decide_all
+from strata.audit.skips import decide_all
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Expr, Literal

@@ -21,8 +21,9 @@ from airflow.sdk import dag
 
 from strata_airflow.arrivals import MACROS, arrivals
 from strata_airflow.assets import BATCHES
+from strata_airflow.groups import DECLARED, spark_jobs
 from strata_airflow.schedules import due_within
-from strata_airflow.spark import DEFAULT_ARGS, spark_job
+from strata_airflow.spark import DEFAULT_ARGS
 
 ARRIVALS = arrivals()
 
@@ -41,8 +42,9 @@ ARRIVALS = arrivals()
 )
 def shard_arrival() -> None:
     """Wire the one task."""
-    spark_job(
+    spark_jobs(
         "ingest",
+        DECLARED,
         arguments={
             "--from-time": "{{ first_day(triggering_asset_events) }}",
             "--to-time": "{{ day_after_last(triggering_asset_events) }}",

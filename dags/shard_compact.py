@@ -21,8 +21,9 @@ from airflow.sdk import dag
 
 from strata_airflow.assets import BATCHES, RUNS
 from strata_airflow.forms import dry_run, shards, switch
+from strata_airflow.groups import STORED_AND_JOURNALS, spark_jobs
 from strata_airflow.schedules import after, due_within
-from strata_airflow.spark import DEFAULT_ARGS, spark_job
+from strata_airflow.spark import DEFAULT_ARGS
 
 
 @dag(
@@ -46,8 +47,9 @@ from strata_airflow.spark import DEFAULT_ARGS, spark_job
 )
 def shard_compact() -> None:
     """Wire the one task."""
-    spark_job(
+    spark_jobs(
         "compact",
+        STORED_AND_JOURNALS,
         arguments={
             "--shard": "{{ params.shards | join(' ') }}",
             "--full": "{{ params.full }}",

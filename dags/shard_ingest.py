@@ -24,9 +24,10 @@ from airflow.sdk import Param, dag
 
 from strata_airflow.assets import BATCHES
 from strata_airflow.forms import MORE, dry_run, moment, shards
+from strata_airflow.groups import DECLARED, spark_jobs
 from strata_airflow.intervals import MACROS
 from strata_airflow.schedules import daily, due_within, since
-from strata_airflow.spark import DEFAULT_ARGS, spark_job
+from strata_airflow.spark import DEFAULT_ARGS
 
 
 @dag(
@@ -71,8 +72,9 @@ from strata_airflow.spark import DEFAULT_ARGS, spark_job
 )
 def shard_ingest() -> None:
     """Wire the one task."""
-    spark_job(
+    spark_jobs(
         "ingest",
+        DECLARED,
         arguments={
             "--shard": "{{ params.shards | join(' ') }}",
             "--from-time": "{{ from_time(params, dag_run) }}",

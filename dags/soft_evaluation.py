@@ -19,10 +19,11 @@ from airflow.sdk import dag
 
 from strata_airflow.assets import VERDICTS
 from strata_airflow.forms import filters, moment, shards
+from strata_airflow.groups import STORED, spark_jobs
 from strata_airflow.holding import held
 from strata_airflow.intervals import MACROS
 from strata_airflow.schedules import daily, due_within
-from strata_airflow.spark import DEFAULT_ARGS, spark_job
+from strata_airflow.spark import DEFAULT_ARGS
 
 
 @dag(
@@ -44,8 +45,9 @@ from strata_airflow.spark import DEFAULT_ARGS, spark_job
 )
 def soft_evaluation() -> None:
     """Wire the one job, and the hold around it."""
-    job = spark_job(
+    job = spark_jobs(
         "validate",
+        STORED,
         arguments={
             "--shard": "{{ params.shards | join(' ') }}",
             "--filter": "{{ params.filters | join(' ') }}",

@@ -26,10 +26,11 @@ from airflow.sdk import Param, dag
 
 from strata_airflow.assets import STATISTICS
 from strata_airflow.forms import MAIN, columns, dry_run, moment, number, shards, switch
+from strata_airflow.groups import STORED, spark_jobs
 from strata_airflow.holding import held
 from strata_airflow.intervals import MACROS
 from strata_airflow.schedules import daily, due_within
-from strata_airflow.spark import DEFAULT_ARGS, spark_job
+from strata_airflow.spark import DEFAULT_ARGS
 
 
 @dag(
@@ -85,8 +86,9 @@ from strata_airflow.spark import DEFAULT_ARGS, spark_job
 )
 def stats_backfill() -> None:
     """Wire the one job, and the hold around it."""
-    job = spark_job(
+    job = spark_jobs(
         "stats",
+        STORED,
         command=["{{ params.action }}"],
         arguments={
             "--shard": "{{ params.shards | join(' ') }}",

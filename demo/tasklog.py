@@ -26,9 +26,16 @@ def last_lines(file: Path, count: int) -> list[str]:
 
 
 def _message(line: str) -> str:
-    """Return what a line says; the first line of the tail may be cut in two."""
+    """Return what a line says, with the error it is about; the tail's first may be cut in two."""
     try:
         entry = json.loads(line)
     except ValueError:
         return line
-    return str(entry.get("event", "")) if isinstance(entry, dict) else line
+    if not isinstance(entry, dict):
+        return line
+    errors = [
+        f"{error.get('exc_type')}: {error.get('exc_value')}"
+        for error in entry.get("error_detail") or ()
+        if isinstance(error, dict)
+    ]
+    return "\n".join([str(entry.get("event", "")), *errors])

@@ -5,9 +5,11 @@ part, check, column, the bound that lied, and the command that repeats the check
 made to open with the network off.
 """
 
+import fcntl
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
@@ -54,17 +56,13 @@ def build_report(  # noqa: PLR0913 - options, by name
 ) -> Report:
     """Validate the tables of one run and bring the site up to date; `merges` by shard.
 
+    Runs that share a folder, as the groups of one run do, take their turns.
     `url`: where on S3 it goes as well. Raises: Corrupt when a page would load something from
     outside; Unavailable when S3 does not take it.
     """
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     directory.mkdir(parents=True, exist_ok=True)
-    context = _context(directory, limit)
-    folders = Folders(directory / SITE_FOLDER, directory / "gx" / "uncommitted" / "validations")
-    bucket = Bucket(url) if url else None
-    if bucket is not None:
-        bucket.fetch(folders, limit)
     frame = _frame([v for one in reports for v in one.verdicts], max_failed_rows)
     is_format = frame["check"] == FORMAT_CHECK
     tables = {
@@ -74,6 +72,18 @@ def build_report(  # noqa: PLR0913 - options, by name
         "statistics": _table(ColumnCount, ((one.shard, c) for one in reports for c in one.columns)),
         "compaction": _table(Merge, ((name, m) for name, some in merges.items() for m in some)),
     }
+    with _alone(directory):
+        return _build(directory, run, tables, url, limit)
+
+
+def _build(
+    directory: Path, run: str, tables: Mapping[str, pd.DataFrame], url: str, limit: int
+) -> Report:
+    context = _context(directory, limit)
+    folders = Folders(directory / SITE_FOLDER, directory / "gx" / "uncommitted" / "validations")
+    bucket = Bucket(url) if url else None
+    if bucket is not None:
+        bucket.fetch(folders, limit)
     failed: list[str] = []
     for name, table in tables.items():
         failed += _validate(context, name, table.reset_index(drop=True), run)
@@ -84,6 +94,14 @@ def build_report(  # noqa: PLR0913 - options, by name
         bucket.publish(folders, limit)
     there = "" if bucket is None else bucket.index
     return Report(index_of(directory), not failed, tuple(failed), there)
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Wait until nobody else on this machine builds this report; the pages are files."""
+    with (directory / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def index_of(directory: Path) -> Path:

@@ -3,7 +3,8 @@
 Counts travel in the events' `extra` (`strata_airflow.results.counts`); the Assets page shows them.
 """
 
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from airflow.sdk import Asset
 
@@ -11,3 +12,12 @@ BATCHES: Final = Asset(name="strata_batches", uri="strata://batches", group="str
 RUNS: Final = Asset(name="strata_runs", uri="strata://runs", group="strata")
 STATISTICS: Final = Asset(name="strata_statistics", uri="strata://statistics", group="strata")
 VERDICTS: Final = Asset(name="strata_verdicts", uri="strata://verdicts", group="strata")
+
+
+def tell(events: Any, assets: Iterable[Any], counts: Mapping[str, int], partitions: str) -> None:
+    """Put the counts, and the partitions if the run has none itself, into the assets' events."""
+    for asset in assets:
+        event = events[asset]
+        event.extra = {**counts}
+        if keys := partitions.split():
+            event.add_partitions(keys)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from airflow.sdk import setup, task, teardown
 
 from strata_airflow.commands import run_strata
+from strata_airflow.groups import Submitted
 from strata_airflow.intervals import rehearsed
 
 HOURS: Final = 24  # three tries of six hours, and what they wait for
@@ -29,12 +30,13 @@ def give_back_hold(dag_run: Any) -> None:
     run_strata("holds", "--release", name, "--owner", owner)
 
 
-def held(job: Any) -> None:
-    """Wire the hold around a task."""
+def held(job: Submitted) -> None:
+    """Wire the hold around the tasks of a job."""
     # Anew for each DAG: Airflow marks what it is given.
     taken = setup(task(task_display_name="take a hold")(take_hold))()
     given_back = teardown(task(task_display_name="give the hold back")(give_back_hold))()
-    taken >> job >> given_back.as_teardown(setups=taken)
+    taken >> job.first
+    job.last >> given_back.as_teardown(setups=taken)
 
 
 def _name(dag_run: Any) -> tuple[str, str]:

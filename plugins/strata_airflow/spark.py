@@ -25,6 +25,7 @@ from airflow.sdk import BaseHook, Context, ExceptionRetryPolicy, RetryAction, Re
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from strata_airflow import results
+from strata_airflow.assets import tell
 from strata_airflow.notify import VARIABLE, StrataNotifier, message_of, send
 from strata_airflow.places import JOBS, PROJECT, config_file, results_dir
 from strata_airflow.report import ReportLink
@@ -71,7 +72,8 @@ class StrataJobOperator(SparkSubmitOperator):
     """
 
     template_fields: Sequence[str] = (
-        *SparkSubmitOperator.template_fields, "command", "arguments", "config", "partitions",
+        *SparkSubmitOperator.template_fields,
+        "command", "arguments", "config", "partitions", "shards",
     )  # fmt: skip
     ui_color = "#e8f0ff"
     operator_extra_links = (ReportLink(),)
@@ -84,11 +86,13 @@ class StrataJobOperator(SparkSubmitOperator):
         arguments: Mapping[str, str] | None = None,
         config: str = "",
         partitions: str = "",
+        shards: str = "",
         **kwargs: Any,
     ) -> None:
         """Take the job's name, its positional words and its flags; all but the name templated.
 
         `partitions`: keys, as words, of what the job makes, where the run itself has none.
+        `shards`: of one group (`strata_airflow.groups`), in place of `--shard` among the flags.
         """
         super().__init__(
             application=str(JOBS / job / "main.py"),
@@ -101,7 +105,14 @@ class StrataJobOperator(SparkSubmitOperator):
         self.arguments = dict(arguments or {})
         self.config = config
         self.partitions = partitions
+        self.shards = shards
         self.report = ""  # the index of the report that the job wrote, if it wrote one
+
+    @property
+    def group(self) -> str:
+        """Return what this task is called among those of its groups."""
+        first, *others = self.shards.split() or [self.job]
+        return f"{first} and {len(others)} more" if others else first
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
         """Submit the job, wait, and return a compact result.
@@ -113,7 +124,7 @@ class StrataJobOperator(SparkSubmitOperator):
         file = result_file(results_dir(), context["ti"])
         self.application_args = [
             *self.command,
-            *flags(self.arguments),
+            *flags(self.arguments | ({"--shard": self.shards} if self.shards else {})),
             "--config", self.config or extra.get("settings") or config_file(),
             "--result", str(file),
         ]  # fmt: skip
@@ -128,11 +139,7 @@ class StrataJobOperator(SparkSubmitOperator):
         self.log.info("Result\n%s\n%s", results.table(result), results.details(result))
         self._remark(context, result)
         counts = results.counts(result)
-        for asset in self.outlets or []:
-            event = context["outlet_events"][asset]
-            event.extra = {**counts}
-            if keys := self.partitions.split():
-                event.add_partitions(keys)
+        tell(context["outlet_events"], self.outlets or [], counts, self.partitions)
         return {"job": self.job, "counts": counts, "result": str(file)}
 
     def _prepare_submission(self, extra: Mapping[str, Any]) -> None:
@@ -202,26 +209,31 @@ class StrataJobOperator(SparkSubmitOperator):
         return (LostRace if verdict.lost else MayPass)(f"{verdict.reason}\n{error}")
 
 
-def spark_job(
+def spark_job(job: str, **kwargs: Any) -> StrataJobOperator:
+    """Return the task that runs `jobs/<job>/main.py`; `kwargs` as of `job_arguments`.
+
+    One Spark application serves all shards of a run; for several see `strata_airflow.groups`.
+    """
+    return StrataJobOperator(**job_arguments(job, **kwargs))
+
+
+def job_arguments(
     job: str,
     *,
     task_id: str | None = None,
     command: Sequence[str] = (),
     arguments: Mapping[str, str] | None = None,
     **kwargs: Any,
-) -> StrataJobOperator:
-    """Return the task that runs `jobs/<job>/main.py`; `arguments` are flags and templates.
-
-    One Spark application serves all shards of a run: starting one costs more than most shards.
-    """
-    return StrataJobOperator(
-        job=job,
-        task_id=task_id or job,
-        command=command,
-        arguments=arguments,
-        pool=POOL,
+) -> dict[str, Any]:
+    """Return what the operator of a job is made with; `arguments` are flags and templates."""
+    return {
+        "job": job,
+        "task_id": task_id or job,
+        "command": command,
+        "arguments": arguments or {},
+        "pool": POOL,
         **kwargs,
-    )
+    }
 
 
 def flags(arguments: Mapping[str, str]) -> list[str]:

@@ -26,6 +26,7 @@ from strata.cli.context import (
 from strata.cli.noted import noted
 from strata.errors import InvalidRequest
 from strata.gc.drop import deleted_from, loss
+from strata.ingest.declared import declared_shards
 from strata.ingest.infer import infer as infer_spec
 from strata.journal import is_journal
 from strata.model.spec import parse_spec
@@ -45,13 +46,23 @@ def list_shards(
     journals: Annotated[
         bool, typer.Option("--journals", help="Also those that Strata writes about itself.")
     ] = False,
+    declared: Annotated[
+        bool, typer.Option("--declared", help="Only those of shards_dir, as an ingest takes them.")
+    ] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
     """List the shards with their sizes and modes."""
     context = Context(config)
     names = [name for name in context.machine.names() if journals or not is_journal(name)]
-    documents = [context.shard(name).summary() for name in names]
+    if declared:
+        there, names = set(names), sorted(declared_shards(context.settings.shards_dir))
+        documents = [
+            context.shard(name).summary() if name in there else {"shard": name, "bytes": 0}
+            for name in names
+        ]
+    else:
+        documents = [context.shard(name).summary() for name in names]
     columns = ("shard", "since", "upper", "batches", "runs", "parts", "updates", "bytes", "mode")
     answer({"shards": documents}, json, rows("shards", documents, columns))
 

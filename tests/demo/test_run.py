@@ -75,6 +75,15 @@ def test_the_newest_try_of_a_log_is_read_from_its_end(tmp_path):
     assert last_lines(log, 4) == ["line 4999", "not json", "a", "b"]
 
 
+def test_the_error_of_a_task_is_in_what_is_shown_of_its_log(tmp_path):
+    log = tmp_path / "attempt=1.log"
+    detail = [
+        {"exc_type": "AirflowFailException", "exc_value": "not enough evidence", "frames": []}
+    ]
+    log.write_text(json.dumps({"event": "Task failed", "error_detail": detail}))
+    assert last_lines(log, 9) == ["Task failed", "AirflowFailException: not enough evidence"]
+
+
 @pytest.mark.parametrize("module", [demo.progress, demo.summary])
 def test_examples_hold(module):
     outcome = doctest.testmod(module)

@@ -1,11 +1,14 @@
 """The report as Great Expectations makes it, on this machine and on S3."""
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from jobs.validate import report as module
 from jobs.validate.publish import Bucket
 from jobs.validate.report import build_report
 from strata.audit.run import ValidationReport
@@ -32,6 +35,25 @@ def address() -> Iterator[str]:
         for name, value in seaweed.IDENTITY.items():
             patch.setenv(name, value)
         yield found
+
+
+def test_the_groups_of_a_run_build_one_report_by_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside: list[str] = []
+    seen: list[int] = []
+
+    def build(directory: Path, run: str, *rest: object) -> None:
+        inside.append(run)
+        time.sleep(0.05)
+        seen.append(len(inside))
+        inside.remove(run)
+
+    monkeypatch.setattr(module, "_build", build)
+    with ThreadPoolExecutor(4) as pool:
+        for n in range(4):
+            pool.submit(build_report, tmp_path, f"group {n}", [], {}, max_failed_rows=5)
+    assert seen == [1, 1, 1, 1]
 
 
 @pytest.mark.long

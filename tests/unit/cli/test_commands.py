@@ -76,6 +76,23 @@ def test_a_new_shard_is_empty_and_creating_it_again_changes_nothing(cli: Cli) ->
     assert found["rollout"]["mode"] == "off"
 
 
+def test_what_is_declared_is_listed_before_it_exists(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An ingest that is told of no shard takes these, and Airflow cuts them into groups."""
+    (cli.root / "shards").mkdir()
+    for name in ("later", "events"):
+        text = SPEC.replace("name: events", f"name: {name}")
+        (cli.root / "shards" / f"{name}.yaml").write_text(text)
+    monkeypatch.setenv("STRATA__SHARDS_DIR", str(cli.root / "shards"))
+    cli.create()
+    cli.ingest(0, '{"id": 1}')
+    declared = cli.json("shards", "--declared")["shards"]
+    assert [one["shard"] for one in declared] == ["events", "later"]
+    assert declared[0]["bytes"] > declared[1]["bytes"] == 0
+    assert [one["shard"] for one in cli.json("shards")["shards"]] == ["events"]
+
+
 def test_ingest_creates_a_shard_that_is_declared(cli: Cli) -> None:
     (cli.root / "shards").mkdir()
     (cli.root / "shards/events.yaml").write_text(SPEC)

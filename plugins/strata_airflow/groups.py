@@ -1,0 +1,163 @@
+"""Several Spark applications for one run: its shards, cut into groups.
+
+One application serves all shards of a run: starting one costs more than most shards. Where a run
+is about many shards, or large ones, `STRATA_GROUP_SHARDS` (so many shards at most) and
+`STRATA_GROUP_BYTES` (so many stored bytes together; a larger shard is alone) in Airflow's
+environment cut it into groups: a task that cuts, the job once for each group, and a task that adds
+up what the groups did and tells the asset once. The pool decides how many of them run at a time.
+Read when a DAG file is parsed, so it must be the same for all of Airflow's processes.
+"""
+
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from airflow.sdk import task
+from airflow.sdk.exceptions import AirflowFailException
+
+from strata_airflow import results
+from strata_airflow.assets import tell
+from strata_airflow.commands import run_strata
+from strata_airflow.spark import StrataJobOperator, job_arguments, spark_job
+
+SHARDS: Final = "STRATA_GROUP_SHARDS"
+BYTES: Final = "STRATA_GROUP_BYTES"
+# Which shards a job takes that is told of none, as options of `strata shards`.
+DECLARED: Final = ("--declared",)
+STORED: Final[tuple[str, ...]] = ()
+STORED_AND_JOURNALS: Final = ("--journals",)
+SUM: Final = "_sum"  # the end of the name of the task that adds up
+_LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How large a group may be; None: no matter."""
+
+    shards: int | None = None
+    size_bytes: int | None = None
+
+    def __bool__(self) -> bool:
+        """Tell whether anything is capped at all."""
+        return self.shards is not None or self.size_bytes is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The tasks that a job became: the first and the last of a chain, or one task twice."""
+
+    first: Any
+    last: Any
+
+
+def caps(environ: Mapping[str, str] = os.environ) -> Caps:
+    """Return the caps that the environment names. Raises: ValueError naming the variable.
+
+    >>> caps({"STRATA_GROUP_SHARDS": "10"})
+    Caps(shards=10, size_bytes=None)
+    """
+    return Caps(_whole(environ, SHARDS), _whole(environ, BYTES))
+
+
+def pack(sizes: Mapping[str, int], limits: Caps) -> list[list[str]]:
+    """Return the names in groups within the limits, the largest first; a group is never empty.
+
+    Each goes into the first group that has room for it, so that few groups are needed.
+
+    >>> pack({"a": 3, "b": 9, "c": 1, "d": 20}, Caps(size_bytes=10))
+    [['d'], ['b', 'c'], ['a']]
+    >>> pack({"a": 0, "b": 0, "c": 0}, Caps(shards=2))
+    [['a', 'b'], ['c']]
+    """
+    groups: list[list[str]] = []
+    filled: list[int] = []
+    for name in sorted(sizes, key=lambda one: (-sizes[one], one)):
+        for n, group in enumerate(groups):
+            few = limits.shards is None or len(group) < limits.shards
+            small = limits.size_bytes is None or filled[n] + sizes[name] <= limits.size_bytes
+            if few and small:
+                group.append(name)
+                filled[n] += sizes[name]
+                break
+        else:
+            groups.append([name])
+            filled.append(sizes[name])
+    return groups
+
+
+def cut(asked: Sequence[str], which: Sequence[str], limits: Caps) -> list[str]:
+    """Return the groups of a run, each as words: of the shards that were asked for, or of all.
+
+    A shard of which nothing is stored yet weighs nothing. No shard at all is one empty group: the
+    job then says what is wrong, where a run without a task would look like a success.
+    """
+    listed = {one["shard"]: int(one["bytes"]) for one in run_strata("shards", *which)["shards"]}
+    sizes = {name: listed.get(name, 0) for name in asked} if asked else listed
+    groups = [" ".join(group) for group in pack(sizes, limits)] or [""]
+    for number, group in enumerate(groups):
+        _LOG.info("group %s: %s", number, group or "whatever the job finds")
+    return groups
+
+
+def add_up(done: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what the groups' tasks returned as one: counts added up, and each one's result file.
+
+    Raises: AirflowFailException where a group has returned nothing: it is not known what it did.
+    """
+    parts = list(done)
+    if not all(parts):
+        raise AirflowFailException("a group has returned no result")
+    shards = {
+        f"{one['job']} {n}": {k: v for k, v in one["counts"].items() if k != "shards"}
+        for n, one in enumerate(parts)
+    }
+    _LOG.info("Result\n%s", results.table({"shards": shards}))
+    total = results.counts({"shards": shards})
+    total["shards"] = sum(one["counts"]["shards"] for one in parts)
+    return {"counts": total, "results": [one["result"] for one in parts]}
+
+
+def spark_jobs(
+    job: str, which: Sequence[str], *, limits: Caps | None = None, **kwargs: Any
+) -> Submitted:
+    """Return what runs `jobs/<job>/main.py` for all shards of a run; `kwargs` as of `spark_job`.
+
+    `which`: the shards that the job takes if it is told of none.
+    """
+    limits = caps() if limits is None else limits
+    if not limits:
+        one = spark_job(job, **kwargs)
+        return Submitted(one, one)
+    arguments = job_arguments(job, **kwargs)
+    outlets = list(arguments.pop("outlets", ()))
+    partitions = str(arguments.pop("partitions", ""))
+    name = str(arguments["task_id"])
+
+    def groups(params: Mapping[str, Any]) -> list[str]:
+        return cut(params.get("shards") or (), which, limits)
+
+    def summed(done: Any, keys: str, outlet_events: Any) -> dict[str, Any]:
+        total = add_up(done)
+        tell(outlet_events, outlets, total["counts"], keys)
+        return total
+
+    cutting = _task(groups, "groups", "cut into groups")()
+    mapped = StrataJobOperator.partial(map_index_template="{{ task.group }}", **arguments)
+    each = mapped.expand(shards=cutting)
+    summing = _task(summed, f"{name}{SUM}", f"{name}: all groups", outlets=outlets)
+    return Submitted(cutting, summing(each.output, partitions))
+
+
+def _task(function: Any, name: str, shown: str, **kwargs: Any) -> Any:
+    return task(task_id=name, task_display_name=shown, **kwargs)(function)
+
+
+def _whole(environ: Mapping[str, str], variable: str) -> int | None:
+    said = environ.get(variable, "").strip()
+    if not said:
+        return None
+    if not said.isdecimal() or int(said) < 1:
+        raise ValueError(f"{variable} is a whole number, 1 or more, or empty: not {said!r}")
+    return int(said)

@@ -91,9 +91,17 @@ class World:
 
     def result(self, dag: str, run: str, task: str) -> dict[str, dict[str, Any]]:
         """Return what the job of a run wrote of each shard, by name."""
-        returned = self.airflow.api.returned(dag, run, task)
-        document = json.loads(Path(returned["result"]).read_text("utf-8"))
-        return {shard["shard"]: shard for shard in document["shards"]}
+        documents = [
+            json.loads(Path(file).read_text("utf-8")) for file in self.results(dag, run, task)
+        ]
+        return {shard["shard"]: shard for one in documents for shard in one["shards"]}
+
+    def results(self, dag: str, run: str, task: str) -> list[str]:
+        """Return the result files of a job: one, or one a group of shards."""
+        summed = self.airflow.api.returned(dag, run, f"{task}_sum")
+        if summed:
+            return list(summed["results"])
+        return [self.airflow.api.returned(dag, run, task)["result"]]
 
     def land(self, shard: str, day: datetime, name: str = "", rows: int = ROWS) -> None:
         """Put a file for a day into the landing folder of a shard."""

@@ -62,13 +62,14 @@ class _Folder:
 
     def __init__(self, base: Path) -> None:
         self._base = base
+        self._root = f"{base}{os.sep}"
 
     def below(self, path: str) -> Below | None:
         """See `Landing`."""
         start = self._base / path
         if start.is_file():
-            return iter([(start.name, self._file(str(start)))])
-        return self._walk(str(start)) if start.is_dir() else None
+            return iter([(start.name, self._linked(str(start)))])
+        return self._walk(os.path.realpath(start)) if start.is_dir() else None
 
     def _walk(self, start: str) -> Below:
         waiting = [(start, "")]
@@ -81,15 +82,19 @@ class _Folder:
                     if entry.is_dir():
                         if not entry.is_symlink():
                             waiting.append((entry.path, f"{relative}{entry.name}/"))
-                    else:
-                        yield f"{relative}{entry.name}", self._file(entry.path)
+                    elif entry.is_symlink():
+                        yield f"{relative}{entry.name}", self._linked(entry.path)
+                    else:  # the folder's path is a true one, so the file's is
+                        file = self._file(entry.path, entry.stat(follow_symlinks=False))
+                        yield f"{relative}{entry.name}", file
 
-    def _file(self, path: str) -> SourceFile:
+    def _linked(self, path: str) -> SourceFile:
         absolute = os.path.realpath(path)
-        seen = os.stat(absolute)
-        base = f"{self._base}{os.sep}"
-        name = absolute.removeprefix(base)
-        return SourceFile(absolute, name, seen.st_size, changed_ns=seen.st_mtime_ns)
+        return self._file(absolute, os.stat(absolute))
+
+    def _file(self, path: str, seen: os.stat_result) -> SourceFile:
+        name = path.removeprefix(self._root)
+        return SourceFile(path, name, seen.st_size, changed_ns=seen.st_mtime_ns)
 
 
 class _Prefix:

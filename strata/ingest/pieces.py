@@ -64,12 +64,15 @@ def split_file(file: SourceFile, format: str, piece_bytes: int) -> list[SourceFi
 def read_parts(file: SourceFile, format: str, part_bytes: int = PART_BYTES) -> Iterator[SourceFile]:
     """Yield a text or Avro file, or a piece of one, in parts that are read; a small file is one.
 
+    So is what is read already.
+
     Raises: as `split_file`.
     """
     if format == "avro":
         yield from _avro_parts(file)
         return
-    if file.piece is None and not is_packed(file):
+    read = file.piece is not None and file.piece.data is not None
+    if read or (file.piece is None and not is_packed(file)):
         yield file
         return
     with _range(file) as stream:

@@ -7,8 +7,10 @@ from typing import Final
 
 import pyarrow as pa
 
+from strata.errors import InvalidRequest
 from strata.format.columns import updates_schema
 from strata.format.part import Description
+from strata.ingest.bundle import bundles, joined
 from strata.ingest.files import SourceFile, check_unchanged, fingerprint
 from strata.ingest.ledger import Taken
 from strata.ingest.read import read_file
@@ -66,9 +68,30 @@ def check_task(task: IngestTask) -> TaskResult:
 
 
 def _read(task: IngestTask) -> Iterator[FileUpdates]:
-    for file in task.files:
-        for raw in read_file(file, task.spec, task.relation):
-            yield file_updates(raw, task)
+    for files in bundles(task.files, task.spec):
+        together = _read_together(files, task) if len(files) > 1 else None
+        if together is None:
+            for file in files:
+                yield from _read_file(file, task)
+        else:
+            yield from together
+
+
+def _read_file(file: SourceFile, task: IngestTask) -> Iterator[FileUpdates]:
+    for raw in read_file(file, task.spec, task.relation):
+        yield file_updates(raw, task)
+
+
+def _read_together(files: Sequence[SourceFile], task: IngestTask) -> list[FileUpdates] | None:
+    """Return what small files hold, read as one; None: each has to be read by itself."""
+    whole = joined(files, task.spec.source.format)
+    if whole is None:
+        return None
+    try:
+        found = list(_read_file(whole, task))
+    except InvalidRequest:
+        return None
+    return None if any(one.rejected for one in found) else found
 
 
 def _together(files: Iterable[FileUpdates]) -> Iterator[list[FileUpdates]]:

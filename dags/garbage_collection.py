@@ -35,7 +35,7 @@ from strata_airflow.spark import DEFAULT_ARGS, spark_job
     user_defined_macros=MACROS,
     params={
         "shards": shards(),
-        "dry_run": dry_run("tells which blobs a real run would delete, and why", default=True),
+        "dry_run": dry_run("tells which blobs a real run would delete, and why"),
     },
 )
 def garbage_collection() -> None:

@@ -2,7 +2,7 @@
 
 **Reads and writes** the shards' parts. What a reader sees at any readable time is the same before
 and after; sums of diffs and digests are compared before anything is committed. Runs after each
-day that was taken in.
+day that was taken in. A run that a person triggers is a dry run unless the form says otherwise.
 
 | Question | Answer |
 |---|---|
@@ -22,6 +22,7 @@ from airflow.sdk import dag
 from strata_airflow.assets import BATCHES, RUNS
 from strata_airflow.forms import dry_run, shards, switch
 from strata_airflow.groups import STORED_AND_JOURNALS, spark_jobs
+from strata_airflow.intervals import MACROS
 from strata_airflow.schedules import after, due_within
 from strata_airflow.spark import DEFAULT_ARGS
 
@@ -36,6 +37,7 @@ from strata_airflow.spark import DEFAULT_ARGS
     default_args=DEFAULT_ARGS,
     tags=["strata", "compact"],
     doc_md=__doc__,
+    user_defined_macros=MACROS,
     params={
         "shards": shards(),
         "full": switch("Full", "Rewrite everything into one run, not only what is due."),
@@ -54,7 +56,7 @@ def shard_compact() -> None:
             "--shard": "{{ params.shards | join(' ') }}",
             "--full": "{{ params.full }}",
             "--migrate": "{{ params.migrate }}",
-            "--plan": "{{ params.dry_run }}",
+            "--plan": "{{ rehearsed(params, dag_run) }}",
         },
         outlets=[RUNS],
     )

@@ -3,7 +3,7 @@
 **Reads** the files in the landing folder that belong to the interval. **Writes** one batch a
 shard and step, committed by compare-and-append: all of the interval becomes readable at once, or
 nothing does. Runs once a day for the day before; trigger it by hand, or backfill days, for any
-other interval.
+other interval. A run that a person triggers is a dry run unless the form says otherwise.
 
 | Question | Answer |
 |---|---|
@@ -81,7 +81,7 @@ def shard_ingest() -> None:
             "--to-time": "{{ to_time(params, dag_run) }}",
             "--every": "{{ params.every }}",
             "--write-format": "{{ params.write_format | replace('declared', '') }}",
-            "--dry-run": "{{ params.dry_run }}",
+            "--dry-run": "{{ rehearsed(params, dag_run) }}",
         },
         outlets=[BATCHES],
     )

@@ -78,10 +78,7 @@ from strata_airflow.spark import DEFAULT_ARGS
             "Backfill parts whose statistics are there, too. Airflow's own backfill does so by"
             " itself for the days that it reprocesses.",
         ),
-        "dry_run": dry_run(
-            "says how many parts and bytes it would touch; runs of the schedule are real",
-            default=True,
-        ),
+        "dry_run": dry_run("says how many parts and bytes it would touch"),
     },
 )
 def stats_backfill() -> None:

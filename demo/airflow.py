@@ -174,9 +174,8 @@ def up() -> int:
     # A run for yesterday would close the year 2013 to a person who is about to take it in.
     schedules = os.environ.get("STRATA_SCHEDULES", "off") == "on"
     instance = start(schedules=schedules, tell=lambda line: print(f"  {line} ..."))
-    shards = "not yet ingested: trigger shard_ingest, or run `make demo` first" if fresh else (
-        "as the last `make demo` left them"
-    )  # fmt: skip
+    todo = "not yet ingested: trigger shard_ingest, Dry run off, or run `make demo` first"
+    shards = todo if fresh else "as the last `make demo` left them"
     print(
         f"\n  Airflow   {instance.api.base}\n"
         "  log-in    none is asked for: whoever opens the page on this machine is administrator\n"

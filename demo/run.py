@@ -39,17 +39,19 @@ def stages(days: int, budget_bytes: int) -> list[Stage]:
     found = [
         Stage(
             f"ingest, {old} days, old row format", "shard_ingest", "ingest",
-            {"from_time": begin, "to_time": change, "every": "P7D", "write_format": "row"},
+            {"from_time": begin, "to_time": change, "every": "P7D", "write_format": "row",
+             "dry_run": False},
         ),
         Stage(
             f"ingest, {days - old} days, both formats", "shard_ingest", "ingest",
-            {"from_time": change, "to_time": end, "every": "P7D", "write_format": "both"},
+            {"from_time": change, "to_time": end, "every": "P7D", "write_format": "both",
+             "dry_run": False},
         ),
         Stage(
             "statistics for the old parts", "stats_backfill", "stats",
             {"action": "backfill", "dry_run": False},
         ),
-        Stage("compaction", "shard_compact", "compact", {}),
+        Stage("compaction", "shard_compact", "compact", {"dry_run": False}),
         Stage(
             f"statistics trimmed to {budget_bytes} bytes a part", "stats_backfill", "stats",
             {"action": "trim", "budget_bytes": budget_bytes, "dry_run": False},

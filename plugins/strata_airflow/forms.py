@@ -83,7 +83,10 @@ def switch(title: str, description: str, *, default: bool = False, section: str 
     return Param(default, type="boolean", title=title, description=description, section=section)
 
 
-def dry_run(what_it_shows: str, *, default: bool = False) -> Param:
-    """Return the switch that changes nothing and tells what would be done."""
-    told = f"Change nothing; {what_it_shows}."
-    return switch("Dry run", told, default=default, section=MAIN)
+def dry_run(what_it_shows: str) -> Param:
+    """Return the switch that changes nothing and tells what would be done.
+
+    It is on for whoever triggers a run; see `strata_airflow.intervals.rehearsed` for the others.
+    """
+    told = f"Change nothing; {what_it_shows}. Runs of the schedule are real."
+    return switch("Dry run", told, default=True, section=MAIN)

@@ -118,6 +118,14 @@ def test_every_field_of_a_form_is_explained(dag):
         assert param.description or param.schema.get("enum"), name
 
 
+def test_whoever_triggers_what_changes_a_shard_rehearses_first(dag):
+    assert "dry_run" in dag.params or dag.dag_id == "soft_evaluation"  # which only looks
+    if "dry_run" in dag.params:
+        assert dag.params.dump()["dry_run"] is True
+        (job,) = (task for task in dag.tasks if isinstance(task, StrataJobOperator))
+        assert "{{ rehearsed(params, dag_run) }}" in job.arguments.values()
+
+
 def test_selections_offer_what_is_declared(dag, project):
     offered = dag.params.get_param("shards").schema["examples"]
     assert offered == sorted(f.stem for f in (project / "config" / "shards").glob("*.yaml"))

@@ -50,7 +50,7 @@ def command_line(
 
 
 def test_a_scheduled_ingest_is_about_the_day_of_its_key(bag):
-    assert command_line(bag, "shard_ingest", {}, "2013-02-28T00:00:00") == [
+    assert command_line(bag, "shard_ingest", {}, "2013-02-28T00:00:00", "scheduled") == [
         "--from-time", "2013-02-28T00:00:00Z", "--to-time", "2013-03-01T00:00:00Z",
     ]  # fmt: skip
 
@@ -72,12 +72,13 @@ def test_answers_win_over_the_key(bag):
 
 
 def test_without_key_and_answers_the_job_is_asked_for_no_interval(bag):
-    assert command_line(bag, "shard_ingest", {}) == []
+    assert command_line(bag, "shard_ingest", {}) == ["--dry-run"]
 
 
 def test_compaction_plans_on_a_dry_run(bag):
-    answers = {"full": True, "dry_run": True}
-    assert command_line(bag, "shard_compact", answers) == ["--full", "--plan"]
+    assert command_line(bag, "shard_compact", {"full": True}) == ["--full", "--plan"]
+    assert command_line(bag, "shard_compact", {"dry_run": False}) == []
+    assert command_line(bag, "shard_compact", {}, run_type="asset_triggered") == []
 
 
 @pytest.mark.parametrize("action", ["backfill", "trim"])
@@ -98,7 +99,7 @@ def test_the_form_of_a_backfill_reaches_the_job(bag):
 
 
 @pytest.mark.parametrize("run_type", ["scheduled", "backfill", DagRunType.SCHEDULED])
-def test_only_a_person_rehearses(bag, run_type):
+def test_only_a_person_rehearses_the_statistics(bag, run_type):
     """The form's default is a dry run; nobody would look at that of a schedule."""
     key = "2013-02-28T00:00:00"
     words = command_line(bag, "stats_backfill", {}, key, run_type)

@@ -94,10 +94,10 @@ def test_a_form_is_checked_rehearsed_and_obeyed(here: World, stores: Stores) -> 
     with pytest.raises(ApiError, match=r"every"):
         api.trigger("shard_ingest", {**form, "every": "weekly"})
 
-    rehearsal = api.trigger("shard_ingest", {**form, "dry_run": True})
+    rehearsal = api.trigger("shard_ingest", form)  # unless the form says otherwise
     here.ends("shard_ingest", rehearsal)
     assert updates(stores, "events") == before
-    real = api.trigger("shard_ingest", form)
+    real = api.trigger("shard_ingest", {**form, "dry_run": False})
     here.ends("shard_ingest", real)
 
     assert updates(stores, "events") == before + 50

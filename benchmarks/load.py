@@ -4,8 +4,12 @@ Processes of the engine, no Spark: writers that update keys (a retraction and an
 compactor that also sweeps garbage away for good, a validator that checks every part of a shard,
 readers that read with and without a filter. After each read the sum of all diffs must be the
 number of keys: a lost, doubled or half-seen update is an error. Some writes go to another writer's
-shard and may lose the race. Watched while it runs: the sizes of states, manifests and blobs, and
-each process's memory; what still grows in the second half is an error as well.
+shard and may lose the race. Watched while it runs: the sizes of states, the database, manifests,
+parts, parts that no state names, and each process's memory; what is in the last quarter half as
+much again as in the second is an error as well. So that everything turns over some times in 20
+minutes, what takes days elsewhere takes half a minute here: grace, history, the lease of readers.
+Shards begin with as many empty commits as a state remembers, or their states would grow for an
+hour.
 """
 
 import argparse
@@ -22,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
+from pathlib import Path
 from queue import Queue
 from statistics import median
 from typing import Any, Final
@@ -42,12 +47,19 @@ from strata.gc.sweep import purge
 from strata.lease import Lease
 from strata.machine import Machine
 from strata.model.runner import serial
-from strata.model.settings import CompactSettings, GcSettings, Settings, StoreSettings
+from strata.model.settings import (
+    CompactSettings,
+    GcSettings,
+    ReadSettings,
+    Settings,
+    StoreSettings,
+)
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
 from strata.plan import plan_read
 from strata.read import scan
 from strata.shard import Shard
+from strata.state.codec import decode_state
 from strata.state.state import State
 from strata.store import keys
 from strata.store.open import Stores, open_stores
@@ -62,7 +74,9 @@ HISTORY_MS: Final = 20 * BATCH_MS
 STRAY: Final = 0.05  # share of the writes that go to a shard of another writer
 WATCH_S: Final = 10.0
 GROWTH: Final = 1.5  # the last quarter against the second; more is growth without bound
+COMMITS: Final = 140  # that a shard begins with, all empty: a state remembers the newest 128
 SETTINGS: Final = Settings(
+    read=ReadSettings(hold_ms=30_000),
     compact=CompactSettings(history_ms=HISTORY_MS),
     gc=GcSettings(grace_ms=30_000, aside_days=0, reject_days=0, verdict_days=0),
 )
@@ -263,21 +277,27 @@ def run(work: Work, role: Callable[..., None]) -> None:
         work.told.put(("error", f"{role.__name__}: {error!r} {error}\n{trace}", 1.0))
 
 
-def sizes(stores: Stores, shards: int, processes: Sequence[psutil.Process]) -> dict[str, float]:
+def sizes(
+    stores: Stores, shards: int, database: Path | None, processes: Sequence[psutil.Process]
+) -> dict[str, float]:
     """Return what must not grow for ever, all shards together. Units: bytes, but for counts."""
-    heads = [stores.consensus.head(keys.state_key(shard_name(n))) for n in range(shards)]
-    found: dict[str, float] = {
-        "state bytes": sum(len(head.data) for head in heads if head is not None),
-        "blobs": 0,
-        "blob bytes": 0,
-    }
+    found: dict[str, float] = defaultdict(float)
+    for number in range(shards):
+        head = stores.consensus.head(keys.state_key(shard_name(number)))
+        if head is not None:
+            found["state bytes"] += len(head.data)
+            found["orphan parts"] -= sum(batch.parts for batch in decode_state(head.data).batches)
     for info in stores.blob.list(""):
-        found["blobs"] += 1
+        kind = next((k for k in ("parts", "manifests") if f"/{k}/" in info.key), "other blobs")
+        found[kind] += 1
         found["blob bytes"] += info.size_bytes
+    found["orphan parts"] += found["parts"]
+    if database is not None:
+        found["database bytes"] = sum(f.stat().st_size for f in database.glob("consensus.db*"))
     for process in processes:
         if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
             found[f"memory of {process.pid}"] = process.memory_info().rss
-    return found
+    return dict(found)
 
 
 def growing(samples: Sequence[dict[str, float]]) -> list[str]:
@@ -309,16 +329,16 @@ def main() -> int:
             asked.blob or f"file://{folder}/blob",
             asked.consensus or f"sqlite:///{folder}/consensus.db",
         )
-        return load(store, asked)
+        return load(store, asked, None if asked.consensus else Path(folder))
 
 
-def load(store: StoreSettings, asked: argparse.Namespace) -> int:
-    """Create the shards, start everybody, watch until they end."""
+def load(store: StoreSettings, asked: argparse.Namespace, database: Path | None) -> int:
+    """Create the shards, start everybody, watch until they end. `database`: SQLite's folder."""
     stores = open_stores(store)
     columns = [{"name": "id", "type": "int64"}, {"name": "text", "type": "string"}]
     for number in range(asked.shards):
         spec = {"name": shard_name(number), "columns": columns, "key": ["id"], "part_bytes": 20_000}
-        Machine(stores).create(parse_spec(spec))
+        create(Machine(stores), spec)
     context = multiprocessing.get_context("spawn")
     told: Any = context.Queue()
     roles = [writer] * asked.writers + [compactor, validator] + [reader] * asked.readers
@@ -336,10 +356,17 @@ def load(store: StoreSettings, asked: argparse.Namespace) -> int:
         while time.monotonic() < end:
             drain(told, seen)
             time.sleep(0.2)
-        samples.append(sizes(stores, asked.shards, watched))
+        samples.append(sizes(stores, asked.shards, database, watched))
     drain(told, seen)
     died = [f"{p.name} ended with {p.exitcode}" for p in started if p.exitcode]
     return report(seen, samples, died, asked)
+
+
+def create(machine: Machine, spec: dict[str, Any]) -> None:
+    """Create a shard that remembers as many commits as it ever will, and is empty."""
+    machine.create(parse_spec(spec))
+    for at in range(-COMMITS, 0):
+        machine.append(spec["name"], token=f"w0-0-{at}", lower=at, upper=at + 1)
 
 
 def drain(told: Any, seen: dict[str, dict[str, list[float]]]) -> None:

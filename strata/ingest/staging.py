@@ -23,7 +23,8 @@ from strata.updates.slices import Slice
 
 CHUNKS: Final = 64  # of a blob, at most: the driver learns their first keys
 CHUNK_ROWS: Final = 4096  # at least, but for the last
-SLICE_BYTES: Final = 64 << 20  # of changes in memory that are resolved at once, if not more asked
+SLICE_BYTES: Final = 64 << 20  # of changes in memory that are resolved at once
+WORTH_BYTES: Final = 16 << 20  # of changes in memory that are worth a task
 
 
 def stage(
@@ -55,13 +56,14 @@ def stage(
 def slices_of(staged: Sequence[Staged], task_bytes: int) -> list[Slice]:
     """Return slices of the keys that hold about equal bytes of the changes.
 
-    There are as many as there are blobs, unless they would be large or smaller than asked.
+    There are as many as there are blobs, unless they would be large or not worth a task.
     """
     if any(one.moved for one in staged):  # the old key of a row may be in any slice
         return [Slice()]
     chunks = sorted((low, one.size_bytes / len(one.lows)) for one in staged for low in one.lows)
     total = sum(size for _, size in chunks)
-    aim = max(task_bytes, min(SLICE_BYTES, total / max(len(staged), 1)))
+    each = total / max(len(staged), 1)
+    aim = min(SLICE_BYTES, max(min(task_bytes, WORTH_BYTES), each))
     count = max(1, round(total / aim))
     edges: list[bytes] = []
     filled = 0.0

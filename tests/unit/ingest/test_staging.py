@@ -88,7 +88,8 @@ def test_there_are_as_many_slices_as_blobs_and_none_where_rows_may_move() -> Non
     assert slices_of([one, replace(one, moved=True)], 1 << 20) == [Slice()]
     assert len(slices_of([one], 1 << 20)) == 1
     assert len(slices_of([replace(one, size_bytes=256 << 20)], 1 << 20)) == 4
-    assert len(slices_of([one, one, one], 1 << 30)) == 1
+    assert len(slices_of([one, one, one], 1 << 30)) == 3
+    assert len(slices_of([replace(one, size_bytes=1 << 20)] * 3, 1 << 30)) == 1
 
 
 def test_sorted_changes_stay_as_they_are_and_ties_go_by_place(world: World) -> None:

@@ -44,7 +44,7 @@ def garbage_collection() -> None:
         "compact",
         arguments={
             "--sweep": "True",
-            "--shard": "{{ params.shards | join(' ') }}",
+            "--shard": "{{ (params.shards or []) | join(' ') }}",
             "--plan": "{{ rehearsed(params, dag_run) }}",
         },
     )

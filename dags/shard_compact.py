@@ -53,7 +53,7 @@ def shard_compact() -> None:
         "compact",
         STORED_AND_JOURNALS,
         arguments={
-            "--shard": "{{ params.shards | join(' ') }}",
+            "--shard": "{{ (params.shards or []) | join(' ') }}",
             "--full": "{{ params.full }}",
             "--migrate": "{{ params.migrate }}",
             "--plan": "{{ rehearsed(params, dag_run) }}",

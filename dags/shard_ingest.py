@@ -41,7 +41,7 @@ from strata_airflow.spark import DEFAULT_ARGS
     doc_md=__doc__,
     user_defined_macros=MACROS,
     params={
-        "shards": shards(),
+        "shards": shards(every="Leave empty for every shard that is declared."),
         "from_time": moment("From", "Inclusive. Empty: the day that a scheduled run is about."),
         "to_time": moment("To", "Exclusive. Empty: the end of that day."),
         "every": Param(
@@ -76,7 +76,7 @@ def shard_ingest() -> None:
         "ingest",
         DECLARED,
         arguments={
-            "--shard": "{{ params.shards | join(' ') }}",
+            "--shard": "{{ (params.shards or []) | join(' ') }}",
             "--from-time": "{{ from_time(params, dag_run) }}",
             "--to-time": "{{ to_time(params, dag_run) }}",
             "--every": "{{ params.every }}",

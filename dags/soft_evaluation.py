@@ -49,8 +49,8 @@ def soft_evaluation() -> None:
         "validate",
         STORED,
         arguments={
-            "--shard": "{{ params.shards | join(' ') }}",
-            "--filter": "{{ params.filters | join(' ') }}",
+            "--shard": "{{ (params.shards or []) | join(' ') }}",
+            "--filter": "{{ (params.filters or []) | join(' ') }}",
             "--now": "{{ now(params, dag_run) }}",
             # A retry goes on where the try before it was killed.
             "--run": "{{ run_id | replace(' ', '_') }}",

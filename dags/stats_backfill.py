@@ -88,10 +88,10 @@ def stats_backfill() -> None:
         STORED,
         command=["{{ params.action }}"],
         arguments={
-            "--shard": "{{ params.shards | join(' ') }}",
+            "--shard": "{{ (params.shards or []) | join(' ') }}",
             "--from-time": "{{ from_time(params, dag_run) }}",
             "--to-time": "{{ to_time(params, dag_run) }}",
-            "--column": "{{ params.columns | join(' ') }}",
+            "--column": "{{ (params.columns or []) | join(' ') }}",
             "--version": "{{ params.version }}",
             "--max-parts": "{{ params.max_parts }}",
             "--budget": "{{ params.budget_bytes }}",

@@ -14,15 +14,15 @@ MAIN: Final = "Run Parameters"  # Airflow's own name for the section that it sho
 MORE: Final = "More"
 
 
-def shards() -> Param:
-    """Return the selection of shards; empty means every declared one."""
+def shards(*, every: str = "Leave empty for every shard.") -> Param:
+    """Return the selection of shards; `every` says what an empty one means."""
     return Param(
         [],
-        type="array",
+        type=["array", "null"],  # else the form marks it as required
         items={"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"},
         examples=declared_shards(),
         title="Shards",
-        description="Leave empty for every shard that is declared in config/shards.",
+        description=every,
         section=MAIN,
     )
 
@@ -31,11 +31,11 @@ def filters() -> Param:
     """Return the selection of registered filters; empty means all of each shard."""
     return Param(
         [],
-        type="array",
+        type=["array", "null"],  # else the form marks it as required
         items={"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"},
         examples=registered_filters(),
         title="Filters",
-        description="Leave empty for every filter that is registered in config/filters.",
+        description="Leave empty for every registered filter, and those that readers used.",
         section=MAIN,
     )
 
@@ -44,7 +44,7 @@ def columns() -> Param:
     """Return the selection of columns; empty means all."""
     return Param(
         [],
-        type="array",
+        type=["array", "null"],  # else the form marks it as required
         # Words on a command line, one after the other: a name with a space is given by its id.
         items={"type": "string", "pattern": r"^[^\s-]\S*$"},
         title="Columns",

@@ -125,6 +125,14 @@ def test_a_backfill_that_reprocesses_a_day_collects_again(bag, run_type, done, e
     assert "--again" in command_line(bag, "stats_backfill", {"again": True}, done=done)
 
 
+@pytest.mark.parametrize("nothing", [[], None])
+def test_a_selection_that_was_emptied_means_all(bag, nothing):
+    answers = {"shards": nothing, "columns": nothing, "dry_run": False}
+    assert command_line(bag, "stats_backfill", answers) == ["backfill"]
+    chosen = {"shards": nothing, "filters": nothing}
+    assert command_line(bag, "soft_evaluation", chosen) == ["--run", "manual__1"]
+
+
 def test_garbage_is_collected_for_real_by_the_schedule_alone(bag):
     assert command_line(bag, "garbage_collection", {}, None, "scheduled") == ["--sweep"]
     assert command_line(bag, "garbage_collection", {"shards": ["a"]}) == [

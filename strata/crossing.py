@@ -86,6 +86,7 @@ def crossing_runs(
     *,
     piece: Slice = WHOLE,
     batch_rows: int = BATCH_ROWS,
+    together_bytes: int = 0,
 ) -> list[Iterable[Rows]]:
     """Return the parts of one run as `sorted_runs` does, and count those that cross.
 
@@ -93,7 +94,11 @@ def crossing_runs(
     """
     crossing = [crosses(ref.relation_version, source.relations) for ref in parts]
     if not any(crossing):
-        return list(sorted_runs(source, parts, piece=piece, batch_rows=batch_rows))
+        return list(
+            sorted_runs(
+                source, parts, piece=piece, batch_rows=batch_rows, together_bytes=together_bytes
+            )
+        )
     if all(keeps_order(ref, source.relation, source.relations) for ref in parts):
         return [_run(source, parts, tally, piece, batch_rows)]
     return [_resorted(source, ref, tally, piece) for ref in parts]

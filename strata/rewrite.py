@@ -54,6 +54,7 @@ WRITTEN_GROUPS: Final = (
     6  # rows that wait, the row group, its columns, encoders' pages, both chunks
 )
 GROUP_COPIES: Final = 2  # a row group while it is read: stored bytes and pages
+TOGETHER_BYTES: Final = 4 * 1024 * 1024  # small row groups of a run are fetched together
 ROW_GROUP: Final = 1 / 32  # of the memory: a row group that is written is no bigger
 HUGE: Final = 1 / 16  # of the memory: row groups from that size on are not computed ahead
 
@@ -226,12 +227,19 @@ def merged(source: Source, task: MergeTask, tally: Tally | None = None) -> Itera
     relation, since = source.relation, task.description.since
     budget = _budget(task)
     fan_in = _fan_in(task.runs, budget)
-    batch_rows = max(ROUND_ROWS // min(max(len(task.runs), 1), fan_in), HEAD_ROWS[0])
+    at_once = min(max(len(task.runs), 1), fan_in)
+    together = min(TOGETHER_BYTES, budget // 2 // (GROUP_COPIES * at_once))
+    batch_rows = max(ROUND_ROWS // at_once, HEAD_ROWS[0])
     runs: list[Run] = [
         run
         for parts in task.runs
         for run in crossing_runs(
-            source, parts, counted, piece=task.piece, batch_rows=min(batch_rows, HEAD_ROWS[1])
+            source,
+            parts,
+            counted,
+            piece=task.piece,
+            batch_rows=min(batch_rows, HEAD_ROWS[1]),
+            together_bytes=together,
         )
     ]
     huge = _huge(task)

@@ -1,8 +1,8 @@
 """Writing sorted updates: parts cut by encoded bytes, then the manifest and its batch.
 
 A part is written row group by row group while its rows arrive, so that memory holds a row group
-and what is encoded already, whatever the part would be in memory. Statistics and digest are
-collected of each row group beside that, while it is in the processor's cache.
+and what is encoded already, whatever the part would be in memory. What a manifest says of them is
+found out beside that (`strata.observed`).
 
 A part's key is its prefix and the hash of its bytes, so the same work done twice writes the
 same blobs and nothing else. Where a run is cut depends on its rows alone, never on how the
@@ -19,30 +19,26 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from strata.format.columns import D, T
-from strata.format.digest import content_digest
-from strata.format.manifest import PartRef, Split, encode_manifest, manifest_table
+from strata.format.manifest import PartRef, encode_manifest, manifest_table
 from strata.format.part import Description
 from strata.format.part_write import PartWriter
 from strata.format.weigh import fitting_of, running_bits
 from strata.format.words import Ints
 from strata.model.schema import Relation
 from strata.model.spec import StatsSpec
+from strata.observed import Observed
 from strata.state.state import Batch, RunSummary
-from strata.stats import STATS_VERSION, collect, concat, encoded_size, row_stream, trim, union
+from strata.stats import STATS_VERSION, concat, encoded_size, row_stream, trim, union
 from strata.store import keys
 from strata.store.interface import Blob
 from strata.store.retry import retry
-from strata.updates.order import encode_keys, high_key
 
 FULL: Final = 7 / 8  # a part with this much of `part_bytes` takes no more rows
 TAIL: Final = 1 / 4  # but for the rest of the run, if it is no more than this much
 OVERSHOOT: Final = 1.5  # rows that would make a part longer than this many `part_bytes` begin one
 GROUPS: Final = 2  # row groups a part is to have at least, by their bytes before encoding
 RATIOS: Final = (0.01, 4.0)  # least and most bytes that a byte of rows is believed to become
-KEY_BYTES: Final = 64  # length of key bounds and split points in manifests
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,79 +126,52 @@ class _Part:
         """Choose the settings from the first row group; about `rows` rows will come."""
         self.target = target
         self.writer = PartWriter(target.relation, target.layout, target.description, first, rows)
-        self.rows = self.digest = self.diffs_sum = 0
-        self.retractions = False
-        self.times: list[int] = []
-        self.splits: list[Split] = []
-        self.last_key = b""
-        self.stats: list[pa.RecordBatch] = []
-        self.stats_seconds = 0.0
-        self.counts: list[int] = []
+        group_bytes = int(min(target.row_group_bytes, target.part_bytes / GROUPS))
+        # The row layout never had statistics.
+        self.seen = Observed(target.relation, group_bytes, stats=target.layout != "row")
 
     def add(self, group: pa.Table, size: int, beside: ThreadPoolExecutor) -> float:
         """Write a row group of a size, and return how many bytes each of its bytes became."""
         before = self.writer.size_bytes
-        seen = beside.submit(self._see, group)
+        self.seen.add(group, size)
+        looked = beside.submit(self.seen.look)
         self.writer.write(self.writer.prepare(group))
-        seen.result()
+        looked.result()
         ratio = (self.writer.size_bytes - before) / max(size, 1)
         return min(max(ratio, RATIOS[0]), RATIOS[1])
 
-    def _see(self, group: pa.Table) -> None:
-        relation = self.target.relation
-        ends = [group.slice(row, 1) for row in (0, group.num_rows - 1)]
-        # A byte more than is kept tells `high_key` that there was more.
-        low, high = (encode_keys(end, relation, KEY_BYTES + 1)[0].as_py() for end in ends)
-        times, diffs = pc.min_max(group[T]), group[D]
-        self.splits.append(Split(self.rows, low[:KEY_BYTES]))
-        self.last_key = high
-        self.rows += group.num_rows
-        self.counts.append(group.num_rows)
-        self.times += [times["min"].as_py(), times["max"].as_py()]
-        self.diffs_sum += pc.sum(diffs).as_py()
-        self.retractions |= pc.min(diffs).as_py() < 0
-        self.digest = (self.digest + content_digest(group, relation)) % 2**64
-        if self.target.layout != "row":
-            began = time.thread_time()
-            self.stats.append(collect(group, relation))
-            self.stats_seconds += time.thread_time() - began
-
-    def store(self) -> WrittenPart:
+    def store(self, beside: ThreadPoolExecutor) -> WrittenPart:
         """Store the part and return its reference and statistics."""
-        target, data = self.target, self.writer.close().data
+        target, finished = self.target, beside.submit(self.seen.finish)
+        data = self.writer.close().data
         key = keys.part_key(target.prefix, keys.content_hash(data))
         retry(partial(target.blob.set, key, data))
+        known, spec = finished.result(), target.stats_spec
         began = time.thread_time()
-        stats = self._statistics()
-        self.stats_seconds += time.thread_time() - began
+        stats = known.stats
+        if stats is not None:
+            stats = trim(stats, target.relation, spec.budget_bytes, spec.keep)[0]
+        seconds = self.seen.seconds + time.thread_time() - began
         ref = PartRef(
             key=key,
             size_bytes=len(data),
-            rows=self.rows,
+            rows=known.rows,
             run=target.run,
             layout=target.layout,
             relation_version=target.relation.version,
             order=target.relation.sort_ids,
-            t_low=min(self.times),
-            t_high=max(self.times),
-            diffs_sum=self.diffs_sum,
-            digest=self.digest,
-            retractions=self.retractions,
-            key_low=self.splits[0].key,
-            key_high=high_key(self.last_key, KEY_BYTES),
-            splits=tuple(self.splits),
+            t_low=known.t_low,
+            t_high=known.t_high,
+            diffs_sum=known.diffs_sum,
+            digest=known.digest,
+            retractions=known.retractions,
+            key_low=known.key_low,
+            key_high=known.key_high,
+            splits=known.splits,
             stats_version=None if stats is None else STATS_VERSION,
             stats_bytes=0 if stats is None else encoded_size(stats),
         )
-        return WrittenPart(ref, stats, self.stats_seconds)
-
-    def _statistics(self) -> pa.RecordBatch | None:
-        """Return trimmed statistics; None for the row layout, which never had any."""
-        if not self.stats:
-            return None
-        spec, relation = self.target.stats_spec, self.target.relation
-        whole = self.stats[0] if len(self.stats) == 1 else union(concat(self.stats, self.counts))
-        return None if whole is None else trim(whole, relation, spec.budget_bytes, spec.keep)[0]
+        return WrittenPart(ref, stats, seconds)
 
 
 def write_parts(  # noqa: PLR0913  what one run is and how it is cut
@@ -285,13 +254,13 @@ def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart
             size = 0 if part is None else part.writer.size_bytes
             tail = waiting.ended and waiting.size_bytes <= limit
             if part is not None and size >= FULL * target.part_bytes and not tail:
-                yield part.store()
+                yield part.store(beside)
                 part = None
                 continue
             group, weight = waiting.take(limit)
             grown = size + weight * ratio
             if part is not None and grown > OVERSHOOT * target.part_bytes:
-                yield part.store()
+                yield part.store(beside)
                 part = None
             if part is None:
                 more = waiting.fill(0)
@@ -299,7 +268,7 @@ def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart
             ratio = part.add(group, weight, beside)
             del group  # not held while the next is merged
         if part is not None:
-            yield part.store()
+            yield part.store(beside)
 
 
 def _group_bytes(part: _Part | None, ratio: float, target: _Target) -> int:

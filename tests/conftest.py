@@ -33,6 +33,11 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
 
+# A worker of xdist begins without a file. PySpark takes such a program for its own doctests, and
+# ends it, as soon as Great Expectations asks for Spark Connect.
+if not hasattr(sys.modules["__main__"], "__file__"):
+    sys.modules["__main__"].__file__ = __file__
+
 # PySpark's bridge says good-bye at exit, into a log that pytest has closed by then.
 logging.getLogger("py4j").setLevel(logging.WARNING)
 

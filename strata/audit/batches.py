@@ -23,13 +23,13 @@ from strata.audit.verdict import FORMAT_CHECK, Verdict
 from strata.errors import Corrupt
 from strata.format.manifest import PartRef, part_refs, stats_columns
 from strata.model.time import MIN_TIME
+from strata.observed import KEY_BYTES
 from strata.plan import batch_stats, load_manifest
 from strata.state.state import Batch, State
 from strata.stats import concat, union
 from strata.store import keys
 from strata.store.open import Stores
 from strata.store.retry import retry
-from strata.write import KEY_BYTES
 
 SLICE_PARTS: Final = 8192
 

@@ -223,6 +223,15 @@ def _first_bytes(array: pa.Array, limit_bytes: int) -> pa.Array:
     return pc.binary_slice(array.cast(pa.binary()), 0, limit_bytes)
 
 
+def first_and_last(rows: pa.Table, relation: Relation, limit_bytes: int) -> pa.Table:
+    """Return what `encode_keys` asks for of the first row and the last: copies, texts cut."""
+    arrays = {}
+    for name in (child(i) for i in relation.sort_ids):
+        ends = [rows.column(name).slice(at, 1) for at in (0, rows.num_rows - 1)]
+        arrays[name] = pa.concat_arrays([_first_bytes(one_chunk(x), limit_bytes) for x in ends])
+    return pa.table(arrays)
+
+
 def high_key(key: bytes, limit_bytes: int) -> bytes | None:
     """Return bytes within the budget that sort at or after `key`; None if there are none."""
     return key if len(key) <= limit_bytes else round_up(key[:limit_bytes])

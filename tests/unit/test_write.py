@@ -16,13 +16,14 @@ from strata.format.part import Description, read_part
 from strata.model.schema import Column, Relation
 from strata.model.spec import StatsSpec
 from strata.model.types import parse_type
+from strata.observed import KEY_BYTES
 from strata.store import keys
 from strata.store.faults import Faults, FaultyBlob, Outcome
 from strata.store.interface import Blob
 from strata.store.memory import MemoryBlob
 from strata.updates.consolidate import consolidate
 from strata.updates.order import encode_keys, sort_updates
-from strata.write import KEY_BYTES, WrittenPart, write_batch, write_parts
+from strata.write import WrittenPart, write_batch, write_parts
 from tests.updates import contents, relations, split, updates
 
 RELATION = Relation(

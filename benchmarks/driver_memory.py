@@ -1,9 +1,10 @@
 """What a driver holds for many parts: `python -m benchmarks.driver_memory [PARTS] [--cap MIB]`.
 
-The shard of `benchmarks.metadata`: a million parts, none of which exists. Each thing that a
-driver does before and around its tasks runs in a process of its own, whose data may not grow
-beyond the cap (`RLIMIT_DATA`; tasks are not run): plan a read with a filter and without, plan
-and cut a merge of everything, choose the parts of a validation, plan a sweep. Peak is of resident
+The shard of `benchmarks.metadata`: a million parts, none of which exists, though whoever asks is
+told that it does. Each thing that a driver does before and around its tasks runs in a process of
+its own, whose data may not grow beyond the cap (`RLIMIT_DATA`; tasks are not run): plan a read
+with a filter and without, plan and cut a merge of everything, choose the parts of a validation,
+decide a filter for a soft evaluation and draw its sample, plan a sweep. Peak is of resident
 memory, imports included. An operation that does not fit is told, and the exit code is 1.
 """
 
@@ -14,11 +15,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from benchmarks.metadata import SHARD, build
 from benchmarks.prune import NOW_US, filters
+from strata.audit.cost import costs
+from strata.audit.skips import decide_all
 from strata.compact.plan import plan as plan_compaction
 from strata.compact.run import manifests_of
 from strata.expr.filter import Filter
@@ -27,6 +31,8 @@ from strata.machine import Machine
 from strata.model.settings import CompactSettings, Settings, StoreSettings
 from strata.plan import plan_read
 from strata.rewrite import tasks
+from strata.store import keys
+from strata.store.interface import Blob
 from strata.store.open import Stores, open_stores
 
 CAP_MIB: Final = 2048  # a driver's memory by default: spark.driver_memory_mib
@@ -85,10 +91,34 @@ def choose(stores: Stores) -> object:
     return list(checks._tasks(stores, state, looked, "run", partial(checks._sampled, "run", 1)))
 
 
+@operation("soft evaluation, 1 %")
+def softly(stores: Stores) -> object:
+    """Return the parts that a filter would skip and soft evaluation fetches, and what it costs."""
+    filter = Filter(filters()["three leaves"], "", NOW_US, NOW_US)
+    found = decide_all(stores, Machine(stores).load(SHARD), filter)
+    told = costs(found, filter, run="run", least=5, seconds=1.0, audited_bytes=1)
+    return found.skipped.make(found.skipped.drawn(1, "run", 5)), told
+
+
 @operation("plan a sweep")
 def sweep(stores: Stores) -> object:
     """Return what a sweep would delete."""
     return plan_sweep(stores, SHARD, Settings())
+
+
+class Existing:
+    """A blob store in which every part is."""
+
+    def __init__(self, blob: Blob) -> None:
+        """Ask `blob` for everything else."""
+        self._blob = blob
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._blob, name)
+
+    def get(self, key: str, *piece: int) -> bytes | None:
+        """Return one byte of a part."""
+        return b"P" if f"/{keys.Kind.PART}/" in key else self._blob.get(key, *piece)
 
 
 def capped(name: str, store: StoreSettings, cap: int, pipe: Any) -> None:
@@ -96,7 +126,9 @@ def capped(name: str, store: StoreSettings, cap: int, pipe: Any) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (cap, cap))
     began = time.process_time()
     try:
-        OPERATIONS[name](open_stores(store))
+        stores = open_stores(store)
+        existing: Any = Existing(stores.blob)
+        OPERATIONS[name](replace(stores, blob=existing))
     except MemoryError as error:
         pipe.send((None, None, type(error).__name__))
         return

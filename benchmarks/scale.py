@@ -8,24 +8,29 @@ between its marks, and draws docs/images/scale.svg.
 import argparse
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from benchmarks.chart import Line, Panel, draw
 from strata.machine import KEEP
 
+Points: TypeAlias = tuple[tuple[float, float], ...]
 DOCS: Final = Path(__file__).parents[1] / "docs"
 TB: Final = 10**12
 MIB: Final = 2**20
 
-# --- prices, US dollars: S3 Standard, us-east-1, as published for years. See docs/scale.md.
+# --- prices, US dollars: S3 Standard, us-east-1, price list of 2026-09-28. See docs/scale.md.
 PUT: Final = 0.005 / 1000  # PUT, COPY, POST, LIST, each part of an upload
 GET: Final = 0.0004 / 1000
-MONTH: Final = 0.023 / 10**9  # a byte a month, first 50 TB; 0.021 above 500 TB
-MONTH_MANY: Final = 0.021 / 10**9
+MONTH: Final = (  # a terabyte a month: so many of them, and what each of these costs
+    (50, 23.0),
+    (450, 22.0),
+    (float("inf"), 21.0),
+)
 CORE_HOUR: Final = 0.05  # a virtual core of a general machine, on demand, rounded up
 
 # --- sizes of this code
@@ -39,13 +44,17 @@ STORED: Final = 34.7 / 112.5  # stored bytes to bytes in memory, structured (par
 READ: Final = 522e6  # bytes in memory a CPU second (parts.py)
 WRITE: Final = 225e6
 CHECK: Final = 115e6  # row_with_validate
-MERGE: Final = 1_000_000 * 34.7 / 1.33  # stored bytes a CPU second of a compaction task (merge.py)
+MERGE: Final = 2_000_000 * 34.7 / 2.36  # stored bytes a CPU second of a compaction task (merge.py)
 MANIFEST: Final = 110  # bytes a part (metadata.py)
-PLAN: Final = ((1e4, 86.0), (1e5, 239.0), (1e6, 712.0))  # parts, CPU ms, first time
-COMMIT: Final = ((1e4, 3.1), (1e5, 3.6), (1e6, 3.7))
+PLAN: Final = ((1e4, 78.0), (1e5, 163.0), (1e6, 846.0))  # parts, CPU ms, first time
+COMMIT: Final = ((1e4, 2.4), (1e5, 2.2), (1e6, 2.5))
+MERGED: Final = ((125e3, 0.21), (250e3, 0.26), (500e3, 0.48), (2e6, 2.36))  # rows, CPU s (merge.py)
+COMMIT_AMONG: Final = ((10, 1.9), (100, 1.7), (1_000, 2.0))  # shards, CPU ms (shards.py)
+NAMES: Final = ((10, 7.0), (100, 75.0), (1_000, 748.0))
 SWEEP: Final = ((1e4, 0.6), (1e5, 1.0), (1e6, 5.7))  # parts, CPU s
 STATE: Final = 279 * 1024  # bytes, at a million parts
-COMMITS: Final = 85.0  # a second on PostgreSQL, 8 writers, on a machine with a load of 20
+WRITERS: Final = 8  # of a shard each
+COMMITS: Final = 436.0  # a second of these on PostgreSQL, at a load of 7 to 12 (commits.py)
 
 
 @dataclass(frozen=True)
@@ -111,7 +120,7 @@ def table_of_costs() -> str:
             f"| {name} | {cost.puts:,.0f} | {cost.gets:,.0f} | {cost.requests:.3f} "
             f"| {cost.core_hours:.2f} | {cost.dollars:.2f} |"
         )
-    lines.append(f"| store for a month | | | | | {TB * MONTH:.2f} |")
+    lines.append(f"| store for a month | | | | | {month(TB):.2f} |")
     return "\n".join(lines)
 
 
@@ -123,13 +132,21 @@ def table_of_sizes() -> str:
     ]
     for size, name in ((TB, "1 TB"), (10 * TB, "10 TB"), (100 * TB, "100 TB"), (1000 * TB, "1 PB")):
         parts = parts_of(size)
-        price = MONTH if size < 50 * TB else MONTH_MANY
         lines.append(
             f"| {name} | {parts:,} | {parts * MANIFEST / MIB:,.0f} MiB "
             f"| {plan_seconds(parts):.2f} CPU s{'' if parts <= 1e6 else ' *'} "
-            f"| {ceil(parts / LISTED):,} requests | {size * price:,.0f} |"
+            f"| {ceil(parts / LISTED):,} requests | {month(size):,.0f} |"
         )
     return "\n".join(lines)
+
+
+def month(size: float) -> float:
+    """Return what so many bytes cost to keep for a month, the first of them at the first price."""
+    left, dollars = size / TB, 0.0
+    for many, price in MONTH:
+        some = min(left, many)
+        left, dollars = left - some, dollars + some * price
+    return dollars
 
 
 def plan_seconds(parts: float) -> float:
@@ -146,7 +163,7 @@ def table_of_shards(commits_an_hour: float = 6.0) -> str:
     """Return what many shards take of consensus and of a driver, as Markdown."""
     lines = [
         "| Shards | newest states | with the 256 kept of each | commits a second "
-        "| written | of 85 a second | one driver, a pass |",
+        f"| written | of {COMMITS:.0f} a second | one driver, a pass |",
         "|---|---|---|---|---|---|---|",
     ]
     for shards in (100, 1_000, 10_000):
@@ -154,20 +171,29 @@ def table_of_shards(commits_an_hour: float = 6.0) -> str:
         lines.append(
             f"| {shards:,} | {shards * STATE / MIB:,.0f} MiB "
             f"| {shards * STATE * KEEP / 2**30:,.0f} GiB | {rate:.2f} "
-            f"| {rate * STATE / MIB:.2f} MiB/s | {100 * rate / COMMITS:.0f} % "
-            f"| {shards * commits_an_hour * 0.046 / 60:,.1f} min |"
+            f"| {rate * STATE / MIB:.2f} MiB/s | {100 * rate / COMMITS:.1f} % "
+            f"| {shards * commits_an_hour * WRITERS / COMMITS / 60:,.1f} min |"
         )
     return "\n".join(lines)
 
 
 def chart() -> str:
     """Return the measured curves, each as a multiple of its first point, as SVG."""
-    measured = {"commit": COMMIT, "plan, cold": PLAN, "sweep": SWEEP}
-    lines = [
-        Line(name, [(parts, value / points[0][1]) for parts, value in points])
+    return draw([
+        Panel("CPU time, times that of 10,000 parts", "parts of a shard", _multiples(
+            {"commit": COMMIT, "plan, cold": PLAN, "sweep": SWEEP})),
+        Panel("CPU time, times that of 10 shards", "shards of a database", _multiples(
+            {"commit to one": COMMIT_AMONG, "names of all": NAMES})),
+        Panel("CPU time, times that of 125,000 rows", "rows of a compaction task", _multiples(
+            {"merge": MERGED})),
+    ])  # fmt: skip
+
+
+def _multiples(measured: Mapping[str, Points]) -> list[Line]:
+    return [
+        Line(name, [(at, value / points[0][1]) for at, value in points])
         for name, points in measured.items()
     ]
-    return draw([Panel("CPU time, times that of 10,000 parts", "parts of a shard", lines)])
 
 
 TABLES: Final = {"costs": table_of_costs, "sizes": table_of_sizes, "shards": table_of_shards}

@@ -13,5 +13,10 @@ def test_more_bytes_never_take_less() -> None:
     sizes = [10**exponent for exponent in range(9, 16)]
     plans = [scale.plan_seconds(scale.parts_of(size)) for size in sizes]
     assert plans == sorted(plans)
-    assert scale.plan_seconds(100_000) == 0.239
+    assert scale.plan_seconds(100_000) == 0.163
     assert scale.costs()["compact once"].puts > scale.costs()["ingest"].puts
+
+
+def test_a_terabyte_is_paid_at_the_price_of_its_tier() -> None:
+    terabytes = (1, 50, 51, 500, 501)
+    assert [scale.month(n * scale.TB) for n in terabytes] == [23, 1150, 1172, 11050, 11071]

@@ -39,6 +39,11 @@ _LINK: Final = re.compile(r"<link\b[^>]*?href=\"(https?://[^\"]+)\"[^>]*?>", re.
 _SCRIPT: Final = re.compile(r"<script\b[^>]*?src=\"(https?://[^\"]+)\"[^>]*?>\s*</script>", re.S)
 _IMAGE: Final = re.compile(r"<img\b[^>]*?src=\"(https?://[^\"]+)\"[^>]*?>", re.S)
 _NEWSLETTER: Final = re.compile(r"<a\b[^>]*?greatexpectations\.io/newsletter.*?</a>", re.S)
+# In the index a suite's name leads to the suite, and only the row around it to the result.
+_SUITE: Final = re.compile(
+    r"(class=\"ge-index-page-table-expectation-suite-link\" href=\")[^\"]+"
+    r"(\"[^{}]*'_table_row_link_path': '([^']+)')"
+)
 _LOADS: Final = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"https?://[^\"]+\"")
 
 
@@ -69,6 +74,7 @@ def rewrite(page: str, static: str) -> str:
     """Return the page with known addresses local; `static` leads from it to `static/`."""
     style = '<link rel="stylesheet" href="{}">'
     page = _NEWSLETTER.sub("", page)
+    page = _SUITE.sub(r"\1\3\2", page)
     page = _LINK.sub(lambda m: _local(m, static, style), page)
     page = _SCRIPT.sub(lambda m: _local(m, static, '<script src="{}"></script>'), page)
     page = _IMAGE.sub(lambda m: _logo(m, static), page)

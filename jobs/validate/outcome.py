@@ -63,6 +63,7 @@ def alert(report: ValidationReport, verdict: Verdict) -> dict[str, Any]:
         "accepted_rows": verdict.accepted,
         "mode_before": report.mode_before,
         "mode_after": report.mode_after,
+        **({"lowered": " ".join(report.lowered)} if report.lowered else {}),
         "replay": verdict.replay,
     }
 

@@ -25,6 +25,7 @@ from strata.state.state import Merge
 
 SITE: Final = "strata"
 SITE_FOLDER: Final = "site"
+JUDGED: Final = ("verdict", "accepted rows", "statistics", "failure")  # see _frame
 NAMED: Final = ["shard", "part", "check", "column", "bound", "error", "replay"]
 _INDEX: Final = {  # what names a failed line of a suite
     "summary": ["shard", "check"],
@@ -116,10 +117,24 @@ def _table(kind: Any, rows: Iterable[tuple[str, Any]]) -> pd.DataFrame:
 
 
 def _frame(verdicts: Sequence[Verdict], max_failed_rows: int) -> pd.DataFrame:
-    """Return the verdicts as a frame in which at most so many failed rows are left."""
+    """Return the verdicts as a frame in which at most so many failed rows are left.
+
+    What expectations look at stands in columns of its own, each failure with a number: Great
+    Expectations shows equal values as one line, with the names of all of them side by side.
+    """
     bad = [v for v in verdicts if v.outcome != "clean"][:max_failed_rows]
     good = [v for v in verdicts if v.outcome == "clean"]
-    return pd.DataFrame([asdict(v) for v in (*bad, *good)], columns=SCHEMA.names)
+    rows = []
+    for number, verdict in enumerate((*bad, *good), 1):
+        clean = verdict.outcome == "clean"
+        looked_at = {
+            "verdict": "clean" if clean else f"{verdict.outcome} {number}",
+            "accepted rows": f"{verdict.accepted} ({number})" if verdict.accepted else "none",
+            "statistics": f"lie {number}" if verdict.bound else "enclose",
+            "failure": f"error {number}" if verdict.error else "none",
+        }
+        rows.append(asdict(verdict) | looked_at)
+    return pd.DataFrame(rows, columns=[*SCHEMA.names, *JUDGED])
 
 
 def _context(directory: Path, limit: int) -> Any:
@@ -198,14 +213,14 @@ def _expectations(name: str) -> list[Any]:
             _expect_at_least("parts_out", "parts_kept", "A part that was kept is in the result."),
         ]
     judged = [
-        _expect("outcome", "clean", "Every planned check came back and was clean."),
-        _expect("error", "", "No part raised an error while it was checked."),
-        _expect("bound", "", "Every recorded statistic encloses the rows of its part."),
+        _expect("verdict", "clean", "Every planned check came back and was clean."),
+        _expect("failure", "none", "No part raised an error while it was checked."),
+        _expect("statistics", "enclose", "Every recorded statistic encloses the rows of its part."),
     ]
     if name == "format":
         return judged
     accepted = "No part that would be skipped holds a row that its filter accepts."
-    return [_expect("accepted", 0, accepted), *judged]
+    return [_expect("accepted rows", "none", accepted), *judged]
 
 
 def _expect(column: str, value: object, description: str) -> Any:

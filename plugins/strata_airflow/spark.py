@@ -131,7 +131,8 @@ class StrataJobOperator(SparkSubmitOperator):
         try:
             super().execute(context)
         except AirflowException as error:
-            raise self._failure(file, error) from error
+            # Without the hook's own error, whose trace repeats the whole log below the reason.
+            raise self._failure(file, error) from None
         finally:
             self._close_output()
         result = results.read_result(file)

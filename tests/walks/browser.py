@@ -37,7 +37,7 @@ class Walker:
 
     def see(self, text: str) -> None:
         """Wait until a text is there to be seen."""
-        self.page.get_by_text(text).first.wait_for(state="visible")
+        self.page.get_by_text(text).filter(visible=True).first.wait_for()
 
     def click(self, text: str, *, role: str = "button", exact: bool = False) -> None:
         """Click what bears this text."""

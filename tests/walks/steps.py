@@ -80,6 +80,7 @@ def scheduled(walk: Walk) -> None:
     walk.ended(COMPACT, merged)  # until it has begun Airflow 3.3.2 cannot show the event
     (event,) = walk.api.asset_events("strata_batches")
     ann.go(f"/assets/{event['asset_id']}", see="strata_batches")
+    ann.page.locator(".codicon-folding-collapsed").first.click()  # what the event counts
     ann.shot("1-asset")
     ann.go(f"/dags/{COMPACT}/runs/{quote(merged)}/tasks/compact", see="Result")
     ann.shot("1-compacted")
@@ -138,21 +139,29 @@ def reported(walk: Walk) -> None:
 
 def found(walk: Walk) -> None:
     """A bound lies; soft evaluation fails, the report names the part and how to see it again."""
-    ann = walk.ann
     injected = CATALOGUE[FAULT](Site(walk.place.stores, "flights"), random.Random(7))
     assert injected is not None
     walk.unpause(EVALUATE)
     walk.wait("the evaluation", lambda: bool(walk.newest(EVALUATE)))
     (run,) = walk.newest(EVALUATE)
+    told(walk, run)
+
+
+def told(walk: Walk, run: str) -> None:
+    """From the failed task to the report, to the line that replays the finding, to a shell."""
+    ann = walk.ann
     walk.ended(EVALUATE, run, "failed")
     ann.go(f"/dags/{EVALUATE}/runs/{quote(run)}/tasks/validate", see="mismatch")
     ann.shot("3-failed")
-    ann.go("/strata-report/site/index.html", see="soft_evaluation")
+    ann.go(f"/dags/{EVALUATE}/runs/{quote(run)}/tasks/validate/details", see="Extra Links")
+    ann.shot("3-link")
+    address = ann.page.get_by_role("link", name="Report").first.get_attribute("href")
+    ann.go(str(address), see="soft_evaluation")
     ann.shot("3-index")
     failed = ann.page.locator("tr", has=ann.page.locator(".ge-failed-icon"))
-    for suite in ("strata-soft_evaluation", "strata-format"):  # the bound lies in each case
-        if failed.filter(has_text=suite).count():
-            failed.filter(has_text=suite).get_by_text(suite).first.click()
+    for suite in ("soft_evaluation", "format"):  # the bound lies in each case
+        if failed.get_by_role("link", name=suite).count():
+            failed.get_by_role("link", name=suite).first.click()
             break
     ann.see("strata validate")
     ann.page.wait_for_timeout(3000)  # its tables are drawn anew

@@ -1,5 +1,6 @@
 """The report as Great Expectations makes it, on this machine and on S3."""
 
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -54,6 +55,22 @@ def test_the_groups_of_a_run_build_one_report_by_turns(
         for n in range(4):
             pool.submit(build_report, tmp_path, f"group {n}", [], {}, max_failed_rows=5)
     assert seen == [1, 1, 1, 1]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the libraries that GX loads
+def test_each_finding_has_a_line_of_its_own_and_the_index_leads_to_it(tmp_path: Path) -> None:
+    """Equal outcomes would be one line, with two replay commands side by side."""
+    other = replace(LIE, part="shards/events/parts/b", replay="strata validate events --part b")
+    one = ValidationReport("events", "run", (), (CLEAN, LIE, other), "soft", "off", None)
+    report = build_report(tmp_path, "run", [one], {"events": ()}, max_failed_rows=5)
+    assert not report.success
+    (path,) = re.findall(
+        r'suite-link" href="([^"]*soft_evaluation[^"]*)"', report.index.read_text()
+    )
+    page = report.index.parent / path
+    text = page.read_text()
+    for finding in (LIE, other):
+        assert text.count(f">{finding.replay}<") == 3  # rows, statistics, verdict
 
 
 @pytest.mark.long

@@ -10,7 +10,6 @@ are folders called so.
 import lzma
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final, Protocol
@@ -176,4 +175,4 @@ def _timed(root: str, declared: str) -> Iterator[SourceFile]:
                 file=file.name,
                 cure="a date in the name, as in 2013-01-31.csv, or name the files with --from",
             )
-        yield replace(file, time_ms=time_ms)
+        yield file.of_time(time_ms)

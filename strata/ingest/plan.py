@@ -86,7 +86,7 @@ def tasks(
     `pieces`: of files that `split_large` has cut, by their path.
     """
     files = [
-        replace(piece, number=number)
+        piece.numbered(number)
         for number, file in enumerate(step.files or ())
         for piece in pieces.get(file.path, (file,))
     ]

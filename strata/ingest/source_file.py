@@ -1,7 +1,6 @@
 """A source file, or a piece of one, as tasks hand it on."""
 
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from strata.model.spec import DELIMITER, NULLS, SourceSpec
 
@@ -47,6 +46,20 @@ class SourceFile:
     number: int = 0  # of the file in its batch
     dialect: Dialect = Dialect()  # of CSV
 
+    def of_time(self, time_ms: int) -> "SourceFile":
+        """Return the file with its time; as `replace` does it, several times as fast."""
+        return SourceFile(
+            self.path, self.name, self.size_bytes, time_ms, self.changed_ns, self.version,
+            self.piece, self.number, self.dialect,
+        )  # fmt: skip
+
+    def numbered(self, number: int) -> "SourceFile":
+        """Return the file with its number in the batch; likewise."""
+        return SourceFile(
+            self.path, self.name, self.size_bytes, self.time_ms, self.changed_ns, self.version,
+            self.piece, number, self.dialect,
+        )  # fmt: skip
+
     @property
     def before(self) -> int:
         """Return what is to be added to the number of a line, an element or a row."""
@@ -66,7 +79,8 @@ class SourceFile:
     def suffixes(self) -> list[str]:
         """Return the suffixes of its name, in lower case."""
         path = self.path.partition("?")[0] if self.path.startswith("s3://") else self.path
-        return [suffix.lower() for suffix in PurePosixPath(path).suffixes]
+        name = path.rstrip("/").rpartition("/")[2].lstrip(".")  # a million files are asked
+        return [f".{word.lower()}" for word in name.split(".")[1:]] if name[-1:] != "." else []
 
     @property
     def suffix(self) -> str:

@@ -1,11 +1,14 @@
 """Files of the landing folder and the times that their paths carry."""
 
-from pathlib import Path
+from dataclasses import replace
+from itertools import product
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from strata.errors import InvalidRequest
 from strata.ingest.files import (
+    Piece,
     SourceFile,
     files_at,
     files_by_time,
@@ -13,6 +16,7 @@ from strata.ingest.files import (
     read_bytes,
 )
 from strata.ingest.path_time import path_time
+from strata.ingest.source_file import Dialect
 from strata.model.time import parse_time
 
 
@@ -165,3 +169,20 @@ def test_the_landing_root_is_a_folder_or_on_s3(tmp_path: Path) -> None:
     assert len(files_by_time(f"file://{tmp_path}", ["in"])) == 1
     with pytest.raises(InvalidRequest, match="no landing root has such an address"):
         files_by_time("ftp://host", ["in"])
+
+
+def test_a_file_gets_its_time_and_number_and_keeps_the_rest() -> None:
+    file = SourceFile("/a.csv", "a.csv", 3, 4, 5, "v", Piece(1, 2, 3), 8, Dialect(";"))
+
+    assert file.of_time(9) == replace(file, time_ms=9)
+    assert file.numbered(9) == replace(file, number=9)
+
+
+def test_suffixes_are_those_of_paths() -> None:
+    for words in product("a.B", repeat=5):
+        path = f"/x.y/{''.join(words)}"
+
+        expected = [suffix.lower() for suffix in PurePosixPath(path).suffixes]
+
+        assert SourceFile(path, "", 1).suffixes == expected
+    assert SourceFile("s3://bucket/x.csv.GZ?endpoint=a.b", "", 1).suffix == ".gz"

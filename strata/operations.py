@@ -27,7 +27,8 @@ from strata.store.open import Stores
 SHARD: Final = "strata_operations"
 EVERY_SHARD: Final = "*"  # in the place of a name: what concerns all shards, or none in particular
 ERROR_MAX: Final = 500  # characters of an error that a row keeps
-OUTCOMES: Final = {0: "done", 2: "bad request", 3: "mismatch", 4: "fenced"}
+MISMATCH: Final = 3  # an exit code, as those in OUTCOMES
+OUTCOMES: Final = {0: "done", 2: "bad request", MISMATCH: "mismatch", 4: "fenced"}
 _ROWS: Final = ("rows", "updates", "updates_in")
 _BYTES: Final = ("bytes", "bytes_in", "audited_bytes", "bytes_selected", "deleted_bytes")
 
@@ -57,12 +58,14 @@ def note(  # noqa: PLR0913  these are the fields of one row
     so, otherwise `who` finds out. Never raises: an operation that is done is not undone by what is
     told of it.
     """
-    texts = {"error": error[:ERROR_MAX], "reason": reason}
+    texts = {k: v for k, v in (("error", error[:ERROR_MAX]), ("reason", reason)) if v}
+    shards = [*_shards(document)]
+    if any(isinstance(one.get("error"), Mapping) and one["error"] for one in shards):
+        code = code if code == MISMATCH else 0  # the others did not fail
     found = [
-        _operation(what, began_ms, stores.clock(), {**one, **{k: v for k, v in texts.items() if v}},
-                   code, by or who())
-        for one in _shards(document)
-    ]  # fmt: skip
+        _operation(what, began_ms, stores.clock(), {**one, **texts}, code, by or who())
+        for one in map(_flat, shards)
+    ]
     found = _with_bill(found, bill.told(bill.settle()))
     for operation in found:
         _tell(metrics, operation)
@@ -106,14 +109,27 @@ def _shards(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield document
 
 
+def _flat(one: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a shard's result with the error that it ended with, if it did, as text and code."""
+    failed = one.get("error")
+    if not isinstance(failed, Mapping) or not failed:
+        return one
+    text = f"{failed['kind']}: {failed['message']}"[:ERROR_MAX]
+    return {**one, "error": text, "exit_code": failed["exit_code"]}
+
+
 def _operation(
     what: str, began_ms: int, ended_ms: int, one: Mapping[str, Any], code: int, by: str
 ) -> Operation:
     counts = {k: v for k, v in one.items() if isinstance(v, int) and not isinstance(v, bool)}
     why = {name: str(one[name]) for name in ("reason", "error") if one.get(name)}
-    mine = code if code != 3 or one.get("mismatches") else 0  # other shards of the run were clean
+    mine = code if code != MISMATCH or one.get("mismatches") else 0  # other shards were clean
+    mine = counts.pop("exit_code", mine)
+    seconds = one.get("seconds")  # of this shard alone; the run's begin with the start of Spark
+    if not isinstance(seconds, float):
+        seconds = (ended_ms - began_ms) / 1000
     return Operation(
-        str(one["shard"]), what, began_ms, (ended_ms - began_ms) / 1000, by,
+        str(one["shard"]), what, began_ms, seconds, by,
         OUTCOMES.get(mine, "failed"), _first(counts, _ROWS), _first(counts, _BYTES),
         orjson.dumps(counts | why, option=orjson.OPT_SORT_KEYS).decode(),
     )  # fmt: skip

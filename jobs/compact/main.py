@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobs.compact.sweep import sweep_all
-from jobs.entry import Noted, run_job
+from jobs.entry import Noted, each_shard, run_job
 from jobs.session import spark_session
 from strata.compact import CompactReport, compact_shard, preview
 from strata.lease import Lease
@@ -50,36 +50,34 @@ def compact_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     stores = open_stores(settings.store)
     names = args.shard or Machine(stores).names()
     if args.plan:
-        reports = [
-            preview(stores, name, settings, full=args.full, migrate=args.migrate) for name in names
-        ]
-        for report in reports:
-            _say(report)
-    else:
-        reports = _compact(stores, settings, names, full=args.full, migrate=args.migrate)
-    return {"shards": [report.to_json() for report in reports]}, 0
+
+        def planned(name: str) -> Mapping[str, Any]:
+            return _said(preview(stores, name, settings, full=args.full, migrate=args.migrate))
+
+        return {"shards": each_shard(names, planned)}, 0
+    return {"shards": _compact(stores, settings, names, full=args.full, migrate=args.migrate)}, 0
 
 
 def _compact(
     stores: Stores, settings: Settings, names: Sequence[str], *, full: bool, migrate: bool
-) -> list[CompactReport]:
+) -> list[dict[str, Any]]:
     from strata.spark.runner import spark_runner
 
-    reports = []
     with spark_session("strata compact", settings.spark) as spark:
-        for name in names:
-            lease = Lease(Machine(stores), name, "compact")
+
+        def compacted(name: str) -> Mapping[str, Any]:
             report = compact_shard(
                 stores, name, settings, spark_runner(spark),
-                full=full, migrate=migrate, lease=lease,
+                full=full, migrate=migrate, lease=Lease(Machine(stores), name, "compact"),
             )  # fmt: skip
-            reports.append(report)
-            _say(report)
-    return reports
+            return _said(report)
+
+        return each_shard(names, compacted)
 
 
-def _say(report: CompactReport) -> None:
+def _said(report: CompactReport) -> Mapping[str, Any]:
     print("\n".join(report.lines()), flush=True)  # noqa: T201 - the task's log
+    return report.to_json()
 
 
 if __name__ == "__main__":

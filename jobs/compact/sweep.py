@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
+from jobs.entry import each_shard
 from strata import gc
 from strata.gc.sweep import purge
 from strata.machine import Machine
@@ -23,13 +24,16 @@ def sweep_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     """Sweep the shards, or only plan it; return the result document and the exit code."""
     settings = load_settings(args.config, os.environ)
     stores = open_stores(settings.store)
-    reports = []
-    for name in args.shard or Machine(stores).names(dropped=True):
+
+    def swept(name: str) -> Mapping[str, Any]:
         if args.plan:
             report = gc.plan(stores, name, settings)
         else:
             report = gc.collect(stores, name, settings, threads(DELETERS))
         print("\n".join(report.lines()), flush=True)  # noqa: T201 - the task's log
-        reports.append(report.document())
+        return report.document()
+
+    names = args.shard or Machine(stores).names(dropped=True)
+    shards = each_shard(names, swept)
     purged = 0 if args.plan else purge(stores, settings)
-    return {"shards": reports, "purged_bytes": purged}, 0
+    return {"shards": shards, "purged_bytes": purged}, 0

@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobs.entry import Noted, run_job
+from jobs.entry import Noted, each_shard, run_job
 from jobs.session import spark_session
 from strata.ingest.declared import ensure_shards
 from strata.ingest.engine import ingest_steps
@@ -52,9 +52,9 @@ def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     settings = load_settings(args.config, os.environ)
     stores = open_stores(settings.store)
     steps = cut(parse_time(args.from_time), parse_time(args.to_time), args.every)
-    summaries = []
     with spark_session("strata ingest", settings.spark) as spark:
-        for name in ensure_shards(Machine(stores), settings.shards_dir, args.shard):
+
+        def ingested(name: str) -> Mapping[str, Any]:
             reports, started = [], time.monotonic()
             for report in ingest_steps(
                 stores, settings, name, steps,
@@ -63,8 +63,11 @@ def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
             ):  # fmt: skip
                 reports.append(report)
                 _say(line(report, len(reports), len(steps)))
-            summaries.append(summarise(name, reports, time.monotonic() - started))
-    _say(table(summaries))
+            return summarise(name, reports, time.monotonic() - started)
+
+        names = ensure_shards(Machine(stores), settings.shards_dir, args.shard)
+        summaries = each_shard(names, ingested)
+    _say(table([one for one in summaries if "error" not in one]))
     return {"dry_run": args.dry_run, "shards": summaries}, 0
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from jobs.entry import Noted, run_job
+from jobs.entry import Noted, each_shard, run_job
 from jobs.session import spark_session
 from strata import usage
 from strata.backfill import BackfillReport, backfill_shard
@@ -60,14 +60,16 @@ def run(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     """Work on each shard in turn; return the result document and the exit code."""
     settings = load_settings(args.config, os.environ)
     stores = open_stores(settings.store)
-    reports = []
+    work = backfill if args.action == "backfill" else trim
     with spark_session(f"strata stats {args.action}", settings.spark) as spark:
-        for shard in args.shard or [n for n in Machine(stores).names() if not is_journal(n)]:
-            work = backfill if args.action == "backfill" else trim
+
+        def done(shard: str) -> Mapping[str, Any]:
             report = work(spark, stores, settings, shard, args)
-            reports.append(report.document())
             print(report.line(), flush=True)  # noqa: T201 - the task's log
-    return {"shards": reports}, 0
+            return report.document()
+
+        every = [name for name in Machine(stores).names() if not is_journal(name)]
+        return {"shards": each_shard(args.shard or every, done)}, 0
 
 
 def backfill(

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jobs.entry import Noted, run_job
+from jobs.entry import Noted, each_shard, run_job
 from jobs.validate.outcome import document, exit_code, lines
 from jobs.validate.report import Report, build_report, index_of
 from strata.audit import table
@@ -58,7 +58,8 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     names = args.shard or [n for n in Machine(stores).names() if not is_journal(n)]
     reports: list[ValidationReport] = []
     with spark_session("strata validate", settings.spark) as spark:
-        for name in names:
+
+        def validated(name: str) -> Mapping[str, Any]:
             filters = _chosen(settings, name, args.filter)
             used = [] if args.filter else _used(settings, stores, name, filters)
             report = validate(
@@ -67,8 +68,15 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
             )  # fmt: skip
             reports.append(report)
             print("\n".join(lines(report)), flush=True)  # noqa: T201 - the task's log
+            return {"shard": name}
+
+        done = each_shard(names, validated)
     table.publish(stores, run, [verdict for one in reports for verdict in one.verdicts])
-    return _report(settings, stores, run, reports), exit_code(reports)
+    result = _report(settings, stores, run, reports)
+    counts = {one["shard"]: one for one in result["shards"]}
+    return {**result, "shards": [one | counts.get(one["shard"], {}) for one in done]}, (
+        exit_code(reports)
+    )
 
 
 def _scope(args: argparse.Namespace, settings: Settings, run: str) -> Scope:

@@ -157,6 +157,18 @@ def alerts(result: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
+def failures(result: Mapping[str, Any]) -> list[str]:
+    """Return one line for each shard that could not be worked on, where there were others.
+
+    >>> failed = {"kind": "Corrupt", "message": "digest"}
+    >>> failures({"shards": [{"shard": "a", "error": failed}, {"shard": "b", "rows": 3}]})
+    ['a: Corrupt: digest']
+    """
+    shards = shard_results(result)
+    failed = [(name, one["error"]) for name, one in shards.items() if one.get("error")]
+    return [f"{n}: {e['kind']}: {e['message']}" for n, e in failed] if len(shards) > 1 else []
+
+
 def remarks(result: Mapping[str, Any]) -> list[str]:
     """Return one line for each shard and thing that a person should know of an ingest that ended.
 
@@ -200,6 +212,7 @@ def judge(exit_code: int, result: Mapping[str, Any]) -> Verdict:
         error = {"message": error}
     kind = str(error.get("kind", ""))
     said = str(error.get("message", "")) or FINAL_CODES.get(exit_code, "the job failed")
-    reason = "\n".join([f"{kind or f'exit code {exit_code}'}: {said}", *alerts(result)])
+    first = f"{kind or f'exit code {exit_code}'}: {said}"
+    reason = "\n".join([first, *alerts(result), *failures(result)])
     final = exit_code in FINAL_CODES or kind in FINAL_KINDS
     return Verdict(final, reason, lost=not final and exit_code == LOST_CODE)

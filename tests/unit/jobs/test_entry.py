@@ -1,0 +1,127 @@
+"""One shard that cannot be worked on keeps no other of the run from being served."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.compact import main as compact
+from jobs.compact import sweep
+from jobs.entry import Noted, each_shard, run_job
+from strata import gc, operations
+from strata.errors import Conflict, Corrupt, InvalidRequest, Unavailable
+from strata.machine import Machine
+from strata.model.spec import parse_spec
+from strata.settings import load_settings
+from strata.store.open import Stores, open_stores
+
+BROKEN = {
+    "wrong": InvalidRequest("no such column", column="x"),
+    "raced": Conflict("another writer was faster"),
+    "bad": Corrupt("digest", part="p"),
+}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    file = tmp_path / "strata.toml"
+    file.write_text(
+        f'[store]\nblob = "file://{tmp_path}/blob"\nconsensus = "sqlite:///{tmp_path}/c.db"\n'
+    )
+    return str(file)
+
+
+def stores(config: str) -> Stores:
+    return open_stores(load_settings(config, os.environ).store)
+
+
+def run(names: list[str], config: str, file: Path, code: int = 0) -> tuple[int, dict[str, Any]]:
+    """Run a job over shards of which some are broken; return its exit code and document."""
+
+    def work(name: str) -> Mapping[str, Any]:
+        if name in BROKEN:
+            raise BROKEN[name]
+        return {"shard": name, "rows": 7}
+
+    ended = run_job(
+        str(file), lambda: ({"shards": each_shard(names, work)}, code),
+        Noted("compact", config, names),
+    )  # fmt: skip
+    return ended, json.loads(file.read_text())
+
+
+def test_the_others_are_served_and_each_has_its_own_row_of_history(
+    config: str, tmp_path: Path
+) -> None:
+    code, document = run(["bad", "fine", "wrong"], config, tmp_path / "result.json")
+    assert [one.get("rows") for one in document["shards"]] == [None, 7, None]
+    assert code == document["error"]["exit_code"] == 1
+    assert document["error"]["kind"] == "Corrupt"
+    assert document["error"]["message"].startswith("2 of 3 shards failed; bad: digest")
+    rows = {
+        name: operations.recent(stores(config), name, 9)[0] for name in ("bad", "fine", "wrong")
+    }
+    assert {name: one.outcome for name, one in rows.items()} == {
+        "bad": "failed", "fine": "done", "wrong": "bad request",
+    }  # fmt: skip
+    assert json.loads(rows["bad"].details)["error"].startswith("Corrupt: digest")
+    assert "exit_code" not in json.loads(rows["bad"].details)
+    assert all(0 <= one.seconds < 1 for one in rows.values())
+
+
+@pytest.mark.parametrize(
+    ("names", "kind", "code"),
+    [
+        (["wrong", "raced", "bad"], "Conflict", 4),  # another try may cure something
+        (["wrong", "bad"], "Corrupt", 1),
+        (["wrong", "fine"], "InvalidRequest", 2),
+    ],
+)
+def test_a_run_is_tried_again_if_that_may_cure_one_of_its_shards(
+    config: str, tmp_path: Path, names: list[str], kind: str, code: int
+) -> None:
+    ended, document = run(names, config, tmp_path / "result.json")
+    assert (ended, document["error"]["kind"]) == (code, kind)
+
+
+def test_a_mismatch_is_not_hidden_by_a_shard_that_failed(config: str, tmp_path: Path) -> None:
+    code, document = run(["raced", "fine"], config, tmp_path / "result.json", code=3)
+    assert code == 3
+    assert "error" not in document
+    assert "error" in document["shards"][0]
+
+
+def test_a_store_that_is_away_ends_the_run() -> None:
+    seen = []
+
+    def work(name: str) -> Mapping[str, Any]:
+        seen.append(name)
+        raise Unavailable("no answer", certain=True)
+
+    with pytest.raises(Unavailable):
+        each_shard(["a", "b"], work)
+    assert seen == ["a"]
+
+
+def test_a_sweep_goes_on_after_a_shard_whose_manifest_is_damaged(
+    config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        raw = {"name": name, "columns": [{"name": "id", "type": "int64"}], "key": ["id"]}
+        Machine(stores(config)).create(parse_spec(raw))
+    collect = gc.collect
+
+    def collected(stores: Stores, name: str, *rest: Any) -> Any:
+        if name == "a":
+            raise Corrupt("the manifest is damaged", shard="a")
+        return collect(stores, name, *rest)
+
+    monkeypatch.setattr(sweep.gc, "collect", collected)
+    result = tmp_path / "result.json"
+    assert compact.main(["--sweep", "--config", config, "--result", str(result)]) == 1
+    document = json.loads(result.read_text())
+    assert [one["shard"] for one in document["shards"]] == ["a", "b"]
+    assert "blobs" in "".join(document["shards"][1])

@@ -61,3 +61,21 @@ def test_the_documented_range_is_the_one_that_holds(name: str) -> None:
     for value in (low - 1, *(() if high is None else (high + 1,))):
         with pytest.raises(InvalidRequest, match="does not fit"):
             load_settings(None, {variable: str(value)})
+
+
+def test_every_variable_of_airflow_is_documented() -> None:
+    """What the plugin and the DAGs read of their environment, and nothing else."""
+    root = PAGE.parents[1]
+    sources = [*root.glob("plugins/**/*.py"), *root.glob("dags/*.py")]
+    read = {
+        name
+        for file in sources
+        for name in re.findall(r'"(STRATA_[A-Z]+(?:_[A-Z]+)*)"', file.read_text("utf-8"))
+    }
+    table = PAGE.read_text("utf-8").partition("### In Airflow's environment\n")[2]
+    told = {
+        m[1]: [cell.strip() for cell in m[2].split("|")]
+        for m in re.finditer(r"^\| `(STRATA_[A-Z_]+)` \|(.*)\|$", table, re.M)
+    }
+    assert told.keys() == read
+    assert {len(cells) for cells in told.values()} == {5}

@@ -3,7 +3,8 @@
 No part is opened: that is `strata.audit.parts`. A manifest that cannot be read, or is not the one
 that the state describes, is a finding like any other; what it would have led to is not checked.
 
-Memory: the manifests as Arrow tables, and Python objects of `SLICE_PARTS` parts at a time.
+Memory: the manifests as they are stored, the names of their parts, a piece of one as a table, and
+Python objects of `SLICE_PARTS` parts at a time.
 """
 
 from collections import Counter
@@ -21,10 +22,11 @@ from strata.audit.blame import find_lies
 from strata.audit.compare import Finding
 from strata.audit.verdict import FORMAT_CHECK, Verdict
 from strata.errors import Corrupt
+from strata.fetch import StoredManifest
 from strata.format.manifest import PartRef, part_refs, stats_columns
 from strata.model.time import MIN_TIME
 from strata.observed import KEY_BYTES
-from strata.plan import batch_stats, load_manifest
+from strata.plan import batch_stats
 from strata.state.state import Batch, State
 from strata.stats import concat, union
 from strata.store import keys
@@ -39,24 +41,29 @@ class Looked:
     """One batch that was looked at."""
 
     batch: Batch
-    manifest: pa.Table | None  # None: it cannot be read
+    manifest: StoredManifest | None  # None: it cannot be read
+    keys: pa.ChunkedArray  # of the parts; string
     findings: tuple[Finding, ...]
+    size_bytes: int = 0  # of the parts
+    without_stats: int = 0  # parts
 
     @property
     def parts(self) -> int:
         """Return how many parts the manifest names."""
-        return 0 if self.manifest is None else int(self.manifest.num_rows)
-
-    def keys(self) -> pa.ChunkedArray:
-        """Return the keys of the parts. Shape: string."""
-        return pa.chunked_array([], pa.string()) if self.manifest is None else self.manifest["key"]
+        return len(self.keys)
 
 
-def slices(manifest: pa.Table) -> Iterator[tuple[pa.Table, list[PartRef]]]:
-    """Yield some rows of a manifest at a time, and the parts that they describe."""
-    for start in range(0, manifest.num_rows, SLICE_PARTS):
-        some = manifest.slice(start, SLICE_PARTS)
-        yield some, part_refs(some)
+def slices(manifest: StoredManifest) -> Iterator[tuple[pa.Table, list[PartRef]]]:
+    """Yield some rows of a manifest at a time, and the parts that they describe.
+
+    Cost: decodes the manifest.
+    Raises: Corrupt.
+    """
+    for piece in range(manifest.pieces):
+        table = manifest.read(None, piece)
+        for start in range(0, table.num_rows, SLICE_PARTS):
+            some = table.slice(start, SLICE_PARTS)
+            yield some, part_refs(some)
 
 
 def look(stores: Stores, state: State) -> list[Looked]:
@@ -99,7 +106,7 @@ def _verdict(state: State, one: Looked, run: str) -> Verdict:
     blamed = sorted({f.suspect for f in one.findings if f.suspect})
     if any(not f.suspect for f in one.findings):
         # nothing may be concluded about any of them
-        blamed += sorted(set(one.keys().to_pylist()))
+        blamed += sorted(set(one.keys.to_pylist()))
     return Verdict(
         run=run, shard=state.name, check=FORMAT_CHECK, sql="", part=one.batch.manifest or "",
         outcome="mismatch" if one.findings else "clean",
@@ -112,18 +119,28 @@ def _verdict(state: State, one: Looked, run: str) -> Verdict:
 
 
 def _look(stores: Stores, state: State, batch: Batch, listed: pa.Array) -> Looked:
+    sums, parts = _Sums(), list[Finding]()
+    names: list[pa.Array] = []
+    unions: list[pa.RecordBatch | None] = []
     try:
-        manifest = load_manifest(stores, state, batch)
-        sums, parts = _Sums(), list[Finding]()
-        for _, refs in slices(manifest):
+        manifest = StoredManifest(stores.blob, state.name, batch)
+        for some, refs in slices(manifest):
             parts += [*_times(batch, refs), *sums.add(refs)]
+            names.append(pc.cast(some["key"].combine_chunks(), pa.string()))
+            unions.append(union(stats_columns(some)))
+        manifest.check_parts(sum(map(len, names)))
     except (Corrupt, pa.ArrowException) as error:
-        return Looked(batch, None, (Finding("manifest", str(error)),))
+        none = pa.chunked_array([], pa.string())
+        return Looked(batch, None, none, (Finding("manifest", str(error)),))
+    every = pa.chunked_array(names, pa.string())
     findings = [
-        *sums.findings(batch), *parts, *_stored(stores, manifest["key"], listed),
-        *_union(state, batch, manifest),
+        *sums.findings(batch), *parts, *_stored(stores, every, listed),
+        *_union(state, batch, unions),
     ]  # fmt: skip
-    return Looked(batch, manifest, tuple(findings))
+    return Looked(
+        batch, manifest, every, tuple(findings), sums.numbers["size_bytes"],
+        len(every) - sums.numbers["stats_parts"],
+    )  # fmt: skip
 
 
 class _Sums:
@@ -211,13 +228,13 @@ def _stored(stores: Stores, parts: pa.ChunkedArray, listed: pa.Array) -> Iterato
             yield Finding("part", f"{key} does not exist", key.as_py())
 
 
-def _union(state: State, batch: Batch, manifest: pa.Table) -> Iterator[Finding]:
-    """Yield what the union in the state denies that a part's statistics say."""
+def _union(
+    state: State, batch: Batch, unions: Sequence[pa.RecordBatch | None]
+) -> Iterator[Finding]:
+    """Yield what the union in the state denies that a part's statistics say: theirs, in slices."""
     stored = batch_stats(batch)
-    if stored is None or not manifest.num_rows:
+    if stored is None or not unions:
         return
-    steps = range(0, manifest.num_rows, SLICE_PARTS)
-    unions = [union(stats_columns(manifest.slice(start, SLICE_PARTS))) for start in steps]
     if any(one is None for one in unions):  # some part has no statistics
         return
     actual = union(concat(unions, [0 if one is None else one["rows"][0].as_py() for one in unions]))
@@ -229,14 +246,14 @@ def _union(state: State, batch: Batch, manifest: pa.Table) -> Iterator[Finding]:
 
 def _told_apart(found: Sequence[Looked]) -> list[Looked]:
     """Return the same with a finding for each part that more than one place names."""
-    every = pa.chunked_array([c for one in found for c in one.keys().chunks], pa.string())
+    every = pa.chunked_array([c for one in found for c in one.keys.chunks], pa.string())
     if pc.count_distinct(every).as_py() == len(every):
         return list(found)
     times = {key: n for key, n in Counter(every.to_pylist()).items() if n > 1}
     return [
         replace(one, findings=(*one.findings, *(
             Finding("part", f"{key} is named {times[key]} times", key)
-            for key in one.keys().to_pylist() if key in times
+            for key in one.keys.to_pylist() if key in times
         )))
         for one in found
     ]  # fmt: skip

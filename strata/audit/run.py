@@ -13,7 +13,6 @@ from functools import partial
 from io import BytesIO
 from typing import Final
 
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from strata.audit.batches import Looked, look, readable, verdicts_of
@@ -137,7 +136,7 @@ def validate_shard(
 def _require(state: State, looked: Sequence[Looked], scope: Scope) -> None:
     if not scope.parts:
         return
-    for part in scope.parts.difference(*(one.keys().to_pylist() for one in looked)):
+    for part in scope.parts.difference(*(one.keys.to_pylist() for one in looked)):
         raise InvalidRequest(
             "the shard has no such part (any more)",
             shard=state.name, part=part, cure="compaction may have replaced it",
@@ -228,16 +227,15 @@ def _format_summary(
     took: float,
 ) -> Summary:
     """Return the counts of a format check: parts are counted, faults of manifests as well."""
-    known = [one.manifest for one in looked if one.manifest is not None]
     counts = _counts(parts)
     counts["mismatches"] += count(manifests, "mismatch")
     return Summary(
         scope.run, state.name, FORMAT_CHECK, sql="", now="",
         parts_total=sum(one.parts for one in looked),
-        bytes_total=sum(pc.sum(table["size_bytes"]).as_py() or 0 for table in known),
+        bytes_total=sum(one.size_bytes for one in looked),
         parts_skipped=0, bytes_skipped=0, parts_tightened=0, bytes_tightened=0,
         checked_parts=len(parts),
-        parts_without_stats=sum(table["stats_version"].null_count for table in known),
+        parts_without_stats=sum(one.without_stats for one in looked),
         percent=scope.format_percent, seconds=round(took, 3), **counts,
     )  # fmt: skip
 

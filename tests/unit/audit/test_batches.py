@@ -59,9 +59,9 @@ def test_parts_that_are_gone_or_named_twice_are_told() -> None:
     assert [one.suspect for one in told] == ["gone"]
 
     refs = [replace(PART, key=key) for key in ("a", "b", "c")]
-    manifests = [manifest_table(some) for some in (refs[:2], refs[1:])]
+    manifests = [manifest_table(some)["key"] for some in (refs[:2], refs[1:])]
     once, twice = (
-        [f.suspect for one in _told_apart([Looked(BATCH, m, ()) for m in some])  # type: ignore[arg-type]
+        [f.suspect for one in _told_apart([Looked(BATCH, None, names, ()) for names in some])  # type: ignore[arg-type]
          for f in one.findings]
         for some in (manifests[:1], manifests)
     )  # fmt: skip

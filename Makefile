@@ -18,6 +18,7 @@ cluster-demo: DAYS = 14
 FUZZ_SECONDS ?= 600
 MINUTES ?= 20
 SCALE ?= 0.2
+ROWS ?= 1000000
 
 ##@ Start here
 
@@ -75,7 +76,7 @@ lock: ## Compile requirements/*.in into the hashed lists
 	  compile build.in -o build.txt && \
 	  compile debezium.in -o debezium.txt && \
 	  compile fuzz.in -o fuzz.txt && \
-	  compile benchmarks.in -o benchmarks.txt && \
+	  compile --excludes excludes-benchmarks.txt benchmarks.in -o benchmarks.txt && \
 	  compile walks.in -o walks.txt && \
 	  compile uv.in -o uv.txt
 
@@ -124,14 +125,21 @@ fuzz: .venv/.dev .venv-fuzz/.ready ## Fuzz what reads bytes from outside: FUZZ_S
 load: .venv/.dev ## 50 shards, 3 writers, compactor, validator and readers at once: MINUTES=20
 	.venv/bin/python -m benchmarks.load --minutes $(MINUTES)
 
+# Peers beside the packages of .venv, which they must not change.
 .venv-benchmarks/.ready: requirements/benchmarks.txt | .venv/.dev
 	.venv/bin/python -m venv .venv-benchmarks
 	.venv-benchmarks/bin/python -m pip install --quiet --require-hashes --no-deps -r $<
+	.venv/bin/python -c 'import pathlib, sysconfig; print(sysconfig.get_path("purelib")); print(pathlib.Path.cwd())' \
+	  > "$$(.venv-benchmarks/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/strata.pth"
 	@touch $@
 
 .PHONY: tpch
 tpch: .venv/.dev .venv-benchmarks/.ready ## Ingest TPC-H's lineitem and orders beside Spark: SCALE=0.2
 	.venv/bin/python -m benchmarks.tpch --scale $(SCALE)
+
+.PHONY: merge-others
+merge-others: .venv-benchmarks/.ready ## Merge the same runs by other kernels and engines: ROWS=1000000
+	.venv-benchmarks/bin/python -m benchmarks.merge_others --rows $(ROWS)
 
 .venv-debezium/.ready: requirements/debezium.txt | .venv/.dev
 	.venv/bin/python -m venv .venv-debezium

@@ -73,7 +73,8 @@ def message_of(context: Mapping[str, Any]) -> Message:
     lines = [line for line in said[1:] if line.strip()]
     more = [f"... and {len(lines) - LINES_MAX} more"] if len(lines) > LINES_MAX else []
     subject = f"Strata: {ti.dag_id}.{ti.task_id} failed in {ti.run_id}"
-    links = [link for link in (getattr(ti, "log_url", ""),) if link]
+    report = getattr(context.get("task"), "report_links", ())
+    links = [link for link in (getattr(ti, "log_url", ""), *report) if link]
     # Without the run: the same lie found again tomorrow is the same incident.
     told = json.dumps([ti.dag_id, ti.task_id, *said])
     return Message(

@@ -28,7 +28,7 @@ from strata_airflow import results
 from strata_airflow.assets import tell
 from strata_airflow.notify import VARIABLE, StrataNotifier, message_of, send
 from strata_airflow.places import JOBS, PROJECT, config_file, results_dir
-from strata_airflow.report import ReportLink
+from strata_airflow.report import ReportLink, address
 
 CONNECTION: Final = "strata_spark"
 POOL: Final = "strata_spark"
@@ -107,6 +107,12 @@ class StrataJobOperator(SparkSubmitOperator):
         self.partitions = partitions
         self.shards = shards
         self.report = ""  # the index of the report that the job wrote, if it wrote one
+        self.report_url = ""  # likewise on S3
+
+    @property
+    def report_links(self) -> tuple[str, ...]:
+        """Return where the report can be read that the job wrote: in Airflow, on S3."""
+        return tuple(filter(None, (address(self.report), self.report_url)))
 
     @property
     def group(self) -> str:
@@ -136,12 +142,16 @@ class StrataJobOperator(SparkSubmitOperator):
         finally:
             self._close_output()
         result = results.read_result(file)
-        self.report = str(result.get("report", ""))
+        self._keep_report(result)
         self.log.info("Result\n%s\n%s", results.table(result), results.details(result))
         self._remark(context, result)
         counts = results.counts(result)
         tell(context["outlet_events"], self.outlets or [], counts, self.partitions)
         return {"job": self.job, "counts": counts, "result": str(file)}
+
+    def _keep_report(self, result: Mapping[str, Any]) -> None:
+        self.report = str(result.get("report", ""))
+        self.report_url = str(result.get("report_url", ""))
 
     def _prepare_submission(self, extra: Mapping[str, Any]) -> None:
         """Set what depends on the worker and on the connection, not on the DAG file."""
@@ -200,7 +210,7 @@ class StrataJobOperator(SparkSubmitOperator):
         process = getattr(self._hook, "_submit_sp", None)
         code = getattr(process, "returncode", None)
         result = results.read_result(file)
-        self.report = str(result.get("report", ""))
+        self._keep_report(result)
         if result:
             self.log.info("Result\n%s", results.table(result))
         verdict = results.judge(code if code is not None else 1, result)

@@ -13,6 +13,7 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from strata_airflow import report, spark
 from strata_airflow.assets import BATCHES
+from strata_airflow.notify import message_of
 from strata_airflow.setup import connection_variable
 
 pytestmark = pytest.mark.dags
@@ -180,12 +181,23 @@ def test_a_task_leads_to_the_report_that_it_wrote(
 ):
     monkeypatch.setenv("STRATA__VALIDATE__REPORT_DIR", str(tmp_path / "report"))
     index = tmp_path / "report" / "data docs" / "index.html"
-    submit(WRITE.format(document={"shards": [], "report": str(index)}, code=3))
+    submit(
+        WRITE.format(
+            document={
+                "shards": [],
+                "report": str(index),
+                "report_url": "s3://docs/site/index.html",
+            },
+            code=3,
+        )
+    )
     task = job()
     with pytest.raises(AirflowFailException):
         task.execute(context)
     (link,) = task.operator_extra_links
     assert link.get_link(task, ti_key=None).endswith("/strata-report/data%20docs/index.html")
+    told = message_of({**context, "task": task, "exception": "found"})
+    assert told.links == (link.get_link(task, ti_key=None), "s3://docs/site/index.html")
     assert report.address("../secret") == ""
     assert report.address("") == ""
 

@@ -1,15 +1,17 @@
 """Everything at once for a while: `python -m benchmarks.load --minutes 20` (`make load`).
 
-Processes of the engine, no Spark: writers that update keys (a retraction and an addition each), a
-compactor that also sweeps garbage away for good, a validator that checks every part of a shard,
-readers that read with and without a filter. After each read the sum of all diffs must be the
-number of keys: a lost, doubled or half-seen update is an error. Some writes go to another writer's
-shard and may lose the race. Watched while it runs: the sizes of states, the database, manifests,
-parts, parts that no state names, and each process's memory; what is in the last quarter half as
-much again as in the second is an error as well. So that everything turns over some times in 20
-minutes, what takes days elsewhere takes half a minute here: grace, history, the lease of readers.
-Shards begin with as many empty commits as a state remembers, or their states would grow for an
-hour.
+Processes of the engine, no Spark: writers that update keys (a retraction and an addition each) at
+a pace (`--pace`: batches a second of each; 0: as fast as they can, which one compactor cannot
+follow on two cores), a compactor that also sweeps garbage away for good, a validator that checks
+every part of a shard, readers that read with and without a filter. After each read the sum of all
+diffs must be the number of keys: a lost, doubled or half-seen update is an error. Some writes go
+to another writer's shard and may lose the race.
+
+Watched while it runs: the sizes of states, the database, manifests, parts, parts that no state
+names, and each process's memory; what is in the last quarter half as much again as in the second
+is an error as well. So that everything turns over some times in 20 minutes, what takes days
+elsewhere takes half a minute here: grace, history, the lease of readers. Shards begin with as many
+empty commits as a state remembers, or their states would grow for an hour.
 """
 
 import argparse
@@ -91,6 +93,7 @@ class Work:
     writers: int
     number: int
     until: float  # on the system's monotonic clock, which all processes share
+    pace: float  # batches a second of a writer at most; 0: no limit
     told: "Queue[tuple[str, str, float]]"
     draw: random.Random = field(init=False)
     stores: Stores = field(init=False)
@@ -118,6 +121,7 @@ def shard_name(number: int) -> str:
 def writer(work: Work, timed: Callable[[str], Any]) -> None:
     """Update some keys of one shard after another."""
     for turn in work.turns():
+        began = time.monotonic()
         mine = range(work.number % work.writers, work.shards, work.writers)
         shard = mine[turn % len(mine)]
         if work.draw.random() < STRAY:
@@ -129,6 +133,8 @@ def writer(work: Work, timed: Callable[[str], Any]) -> None:
                 if isinstance(error, InvalidRequest) and "upper" not in str(error):
                     raise
                 work.told.put(("race", type(error).__name__, 1.0))
+        if work.pace:
+            time.sleep(max(0.0, began + 1 / work.pace - time.monotonic()))
 
 
 def append(work: Work, name: str, turn: int) -> None:
@@ -321,6 +327,7 @@ def main() -> int:
     parser.add_argument("--shards", type=int, default=50)
     parser.add_argument("--writers", type=int, default=3)
     parser.add_argument("--readers", type=int, default=2)
+    parser.add_argument("--pace", type=float, default=1.0, help="batches a second of a writer")
     parser.add_argument("--blob", help="address of a blob store; default: a folder")
     parser.add_argument("--consensus", help="address of a database; default: SQLite")
     asked = parser.parse_args()
@@ -345,7 +352,7 @@ def load(store: StoreSettings, asked: argparse.Namespace, database: Path | None)
     until = time.monotonic() + 60 * asked.minutes
     started = []
     for number, role in enumerate(roles):
-        work = Work(store, asked.shards, asked.writers, number, until, told)
+        work = Work(store, asked.shards, asked.writers, number, until, asked.pace, told)
         started.append(context.Process(target=run, args=(work, role), name=role.__name__))
         started[-1].start()
     seen: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -384,7 +391,10 @@ def report(
 ) -> int:
     """Print the figures; return the exit code."""
     errors = [*died, *seen["error"], *growing(samples)]
-    print(f"{asked.minutes:g} min, {asked.shards} shards, load {os.getloadavg()[1]:.1f}")
+    print(
+        f"{asked.minutes:g} min, {asked.shards} shards, {asked.writers} writers of at most "
+        f"{asked.pace:g} batches/s, load {os.getloadavg()[1]:.1f}"
+    )
     print(f"{'':14} {'number':>8} {'median ms':>10} {'p95 ms':>10} {'p99 ms':>10} {'most ms':>10}")
     for name, times in sorted(seen["time"].items()):
         ms = 1000 * np.percentile(times, [50, 95, 99, 100])

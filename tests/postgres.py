@@ -84,7 +84,10 @@ class Server:
         return f"postgresql+psycopg://strata@127.0.0.1:{self.port}/postgres"
 
     def start(self) -> bool:
-        """Start the server on its port and return whether it answers."""
+        """Start the server on its port and return whether it answers.
+
+        It ends with the *thread* that called this: that is how Linux means `die_with_parent`.
+        """
         given = (*self._options, f"port={self.port}", "listen_addresses=127.0.0.1")
         flags = [f"-k{self.folder}", *(f"--{option}" for option in given)]
         command = [str(self.programs / "postgres"), "-D", str(self.folder / "data"), *flags]

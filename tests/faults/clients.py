@@ -93,7 +93,10 @@ def _read(stores: Stores, key: str) -> Call:
 
 
 def at_once(works: list[Callable[[], list[Call]]]) -> list[Call]:
-    """Run each in a thread of its own; return all that they did."""
+    """Run each in a thread, the last in this one; return all that they did.
+
+    A server that the tests start ends with the thread that started it (`tests.postgres`).
+    """
     done: list[Call] = []
     failed: list[BaseException] = []
 
@@ -103,9 +106,10 @@ def at_once(works: list[Callable[[], list[Call]]]) -> list[Call]:
         except BaseException as error:
             failed.append(error)
 
-    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    threads = [threading.Thread(target=run, args=(work,)) for work in works[:-1]]
     for thread in threads:
         thread.start()
+    run(works[-1])
     for thread in threads:
         thread.join()
     if failed:

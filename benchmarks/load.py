@@ -15,28 +15,26 @@ empty commits as a state remembers, or their states would grow for an hour.
 """
 
 import argparse
-import json
 import multiprocessing
-import os
 import random
 import sys
 import tempfile
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
 from queue import Queue
-from statistics import median
 from typing import Any, Final
 
 import numpy as np
 import psutil
 import pyarrow as pa
 
+from benchmarks.watched import report, shard_name, sizes
 from strata import gc
 from strata.audit.run import Scope, validate_shard
 from strata.compact import compact_shard
@@ -61,7 +59,6 @@ from strata.model.time import MIN_TIME
 from strata.plan import plan_read
 from strata.read import scan
 from strata.shard import Shard
-from strata.state.codec import decode_state
 from strata.state.state import State
 from strata.store import keys
 from strata.store.open import Stores, open_stores
@@ -75,7 +72,6 @@ BATCH_MS: Final = 1_000  # of the shard's own time
 HISTORY_MS: Final = 20 * BATCH_MS
 STRAY: Final = 0.05  # share of the writes that go to a shard of another writer
 WATCH_S: Final = 10.0
-GROWTH: Final = 1.5  # the last quarter against the second; more is growth without bound
 COMMITS: Final = 140  # that a shard begins with, all empty: a state remembers the newest 128
 SETTINGS: Final = Settings(
     read=ReadSettings(hold_ms=30_000),
@@ -111,11 +107,6 @@ class Work:
             if time.monotonic() > self.until:
                 return
             yield turn
-
-
-def shard_name(number: int) -> str:
-    """Return the name of a shard."""
-    return f"load{number:03}"
 
 
 def writer(work: Work, timed: Callable[[str], Any]) -> None:
@@ -283,43 +274,6 @@ def run(work: Work, role: Callable[..., None]) -> None:
         work.told.put(("error", f"{role.__name__}: {error!r} {error}\n{trace}", 1.0))
 
 
-def sizes(
-    stores: Stores, shards: int, database: Path | None, processes: Sequence[psutil.Process]
-) -> dict[str, float]:
-    """Return what must not grow for ever, all shards together. Units: bytes, but for counts."""
-    found: dict[str, float] = defaultdict(float)
-    for number in range(shards):
-        head = stores.consensus.head(keys.state_key(shard_name(number)))
-        if head is not None:
-            found["state bytes"] += len(head.data)
-            found["orphan parts"] -= sum(batch.parts for batch in decode_state(head.data).batches)
-    for info in stores.blob.list(""):
-        kind = next((k for k in ("parts", "manifests") if f"/{k}/" in info.key), "other blobs")
-        found[kind] += 1
-        found["blob bytes"] += info.size_bytes
-    found["orphan parts"] += found["parts"]
-    if database is not None:
-        found["database bytes"] = sum(f.stat().st_size for f in database.glob("consensus.db*"))
-    for process in processes:
-        if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-            found[f"memory of {process.pid}"] = process.memory_info().rss
-    return dict(found)
-
-
-def growing(samples: Sequence[dict[str, float]]) -> list[str]:
-    """Return what is in the last quarter so much more than in the second."""
-    quarter = len(samples) // 4
-    if quarter < 2:
-        return []
-    found = []
-    for name in samples[-1]:
-        values = [sample[name] for sample in samples if name in sample]
-        before, after = median(values[quarter : 2 * quarter]), median(values[-quarter:])
-        if after > GROWTH * before:
-            found.append(f"{name}: {before:,.0f} -> {after:,.0f}")
-    return found
-
-
 def main() -> int:
     """Run it and print what was measured; exit 1 after an error or growth."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -381,33 +335,6 @@ def drain(told: Any, seen: dict[str, dict[str, list[float]]]) -> None:
     while not told.empty():
         kind, name, value = told.get()
         seen[kind][name].append(value)
-
-
-def report(
-    seen: dict[str, dict[str, list[float]]],
-    samples: list[dict[str, float]],
-    died: list[str],
-    asked: argparse.Namespace,
-) -> int:
-    """Print the figures; return the exit code."""
-    errors = [*died, *seen["error"], *growing(samples)]
-    print(
-        f"{asked.minutes:g} min, {asked.shards} shards, {asked.writers} writers of at most "
-        f"{asked.pace:g} batches/s, load {os.getloadavg()[1]:.1f}"
-    )
-    print(f"{'':14} {'number':>8} {'median ms':>10} {'p95 ms':>10} {'p99 ms':>10} {'most ms':>10}")
-    for name, times in sorted(seen["time"].items()):
-        ms = 1000 * np.percentile(times, [50, 95, 99, 100])
-        print(f"{name:14} {len(times):8,} " + " ".join(f"{value:10,.1f}" for value in ms))
-    for name, races in seen["race"].items():
-        print(f"races lost, {name}: {len(races):,}")
-    quarters = [samples[(len(samples) - 1) * n // 4] for n in range(1, 5)] if samples else []
-    for name in sorted(samples[-1]) if samples else ():
-        print(f"{name:20} " + " ".join(f"{quarter.get(name, 0):14,.0f}" for quarter in quarters))
-    for error in errors:
-        print(f"ERROR {error}", file=sys.stderr)
-    print(json.dumps({"errors": len(errors), "samples": len(samples)}))
-    return 1 if errors else 0
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def each_shard(
         try:
             document = {**work(name)}
         except OF_ONE_SHARD as error:
-            sys.stderr.write(f"{name}: {type(error).__name__}: {error}\n")
+            sys.stderr.write(f"{type(error).__name__}: {error} [{name}]\n")
             document = {"shard": name, "error": _told(error)}
         documents.append({"seconds": round(time.monotonic() - began, 3), **document})
     return documents

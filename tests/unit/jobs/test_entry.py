@@ -54,9 +54,12 @@ def run(names: list[str], config: str, file: Path, code: int = 0) -> tuple[int, 
 
 
 def test_the_others_are_served_and_each_has_its_own_row_of_history(
-    config: str, tmp_path: Path
+    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, document = run(["bad", "fine", "wrong"], config, tmp_path / "result.json")
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "Corrupt: digest part='p' [bad]"
+    assert second.startswith("InvalidRequest: no such column")
     assert [one.get("rows") for one in document["shards"]] == [None, 7, None]
     assert code == document["error"]["exit_code"] == 1
     assert document["error"]["kind"] == "Corrupt"

@@ -54,7 +54,7 @@ NAMES: Final = ((10, 7.0), (100, 75.0), (1_000, 748.0))
 SWEEP: Final = ((1e4, 0.6), (1e5, 1.0), (1e6, 5.7))  # parts, CPU s
 STATE: Final = 279 * 1024  # bytes, at a million parts
 WRITERS: Final = 8  # of a shard each
-COMMITS: Final = 436.0  # a second of these on PostgreSQL, at a load of 7 to 12 (commits.py)
+COMMITS: Final = 649.0  # a second of these on PostgreSQL, at a load of 9 to 11 (commits.py)
 
 
 @dataclass(frozen=True)

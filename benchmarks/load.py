@@ -11,7 +11,7 @@ Watched while it runs: the sizes of states, the database, manifests, parts, part
 names, and each process's memory; what is in the last quarter half as much again as in the second
 is an error as well. So that everything turns over some times in 20 minutes, what takes days
 elsewhere takes half a minute here: grace, history, the lease of readers. Shards begin with as many
-empty commits as a state remembers, or their states would grow for an hour.
+empty commits and verdict tables as are kept, or these would grow for an hour.
 """
 
 import argparse
@@ -45,7 +45,7 @@ from strata.format.columns import updates_schema
 from strata.format.layout import Description
 from strata.gc.sweep import purge
 from strata.lease import Lease
-from strata.machine import Machine
+from strata.machine import KEEP, Machine
 from strata.model.runner import serial
 from strata.model.settings import (
     CompactSettings,
@@ -59,6 +59,7 @@ from strata.model.time import MIN_TIME
 from strata.plan import plan_read
 from strata.read import scan
 from strata.shard import Shard
+from strata.state.rollout import VERDICTS_MAX, record_verdicts
 from strata.state.state import State
 from strata.store import keys
 from strata.store.open import Stores, open_stores
@@ -72,7 +73,8 @@ BATCH_MS: Final = 1_000  # of the shard's own time
 HISTORY_MS: Final = 20 * BATCH_MS
 STRAY: Final = 0.05  # share of the writes that go to a shard of another writer
 WATCH_S: Final = 10.0
-COMMITS: Final = 140  # that a shard begins with, all empty: a state remembers the newest 128
+COMMITS: Final = KEEP + 4  # that a shard begins with, all empty: so many states are kept
+VERDICT_BYTES: Final = 7_000  # of a verdict table, about
 SETTINGS: Final = Settings(
     read=ReadSettings(hold_ms=30_000),
     compact=CompactSettings(history_ms=HISTORY_MS),
@@ -299,7 +301,7 @@ def load(store: StoreSettings, asked: argparse.Namespace, database: Path | None)
     columns = [{"name": "id", "type": "int64"}, {"name": "text", "type": "string"}]
     for number in range(asked.shards):
         spec = {"name": shard_name(number), "columns": columns, "key": ["id"], "part_bytes": 20_000}
-        create(Machine(stores), spec)
+        create(stores, spec)
     context = multiprocessing.get_context("spawn")
     told: Any = context.Queue()
     roles = [writer] * asked.writers + [compactor, validator] + [reader] * asked.readers
@@ -323,11 +325,17 @@ def load(store: StoreSettings, asked: argparse.Namespace, database: Path | None)
     return report(seen, samples, died, asked)
 
 
-def create(machine: Machine, spec: dict[str, Any]) -> None:
-    """Create a shard that remembers as many commits as it ever will, and is empty."""
+def create(stores: Stores, spec: dict[str, Any]) -> None:
+    """Create a shard that is empty, and remembers as many commits and verdicts as it ever will."""
+    machine, name = Machine(stores), spec["name"]
     machine.create(parse_spec(spec))
     for at in range(-COMMITS, 0):
-        machine.append(spec["name"], token=f"w0-0-{at}", lower=at, upper=at + 1)
+        machine.append(name, token=f"w0-0-{at}", lower=at, upper=at + 1)
+    for number in range(VERDICTS_MAX):
+        data = f"{name} {number}".encode().ljust(VERDICT_BYTES)
+        key = keys.verdict_key(name, keys.content_hash(data))
+        stores.blob.set(key, data)
+        machine.apply(name, partial(record_verdicts, key=key, mismatch="", quarantine=()))
 
 
 def drain(told: Any, seen: dict[str, dict[str, list[float]]]) -> None:

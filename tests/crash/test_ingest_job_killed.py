@@ -175,7 +175,7 @@ def kill_and_repeat(root: Path, ways: list[str], kills: int, seed: int = 2013) -
         assert len(uppers) < 3 * kills, "it ends too soon"
         (kill_jvm if way == "jvm" else kill)(job)
         machine = Machine(open_stores(store))
-        uppers.append(machine.load("events").upper if machine.names() else MIN_TIME)
+        uppers.append(machine.load("events").upper if "events" in machine.names() else MIN_TIME)
     last = start(config)
     _, _ = last.communicate(timeout=300)
 

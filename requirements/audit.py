@@ -39,7 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--advisories", type=Path, help="a file instead of the database")
     parser.add_argument("--lists", type=Path, default=HERE, help="the folder of the lists")
     asked = parser.parse_args(argv)
-    files = [file for file in sorted(asked.lists.glob("*.txt")) if not file.stem.startswith("excludes")]
+    files = [
+        file for file in sorted(asked.lists.glob("*.txt")) if not file.stem.startswith("excludes")
+    ]
     lists = {file.stem: file.read_text("utf-8") for file in files}
     wrong = [f"{name}.txt: {line}" for name, text in lists.items() for line in unpinned(text)]
     pins = {name: pins_of(text) for name, text in lists.items()}

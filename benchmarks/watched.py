@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import psutil
 
+from strata.machine import KEEP_AT_MOST
 from strata.state.codec import decode_state
 from strata.store import keys
 from strata.store.open import Stores
@@ -62,6 +63,8 @@ def growing(samples: Sequence[dict[str, float]]) -> list[str]:
     for name in names_of(samples):
         values = [sample[name] for sample in samples if name in sample]
         before, after = median(values[quarter : 2 * quarter]), median(values[-quarter:])
+        if name == "database bytes":  # it keeps a day's states, so many of each shard at most
+            before = KEEP_AT_MOST * median(sample.get("state bytes", 0) for sample in samples)
         if after > GROWTH * before:
             found.append(f"{name}: {before:,.0f} -> {after:,.0f}")
     return found

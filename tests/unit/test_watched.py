@@ -1,6 +1,7 @@
 """A load test tells what grows, also of processes that have ended."""
 
 from benchmarks.watched import growing, names_of
+from strata.machine import KEEP_AT_MOST
 
 
 def test_what_grows_after_the_beginning_is_told() -> None:
@@ -15,3 +16,14 @@ def test_processes_that_have_ended_are_not_forgotten() -> None:
 
     assert names_of(samples) == ["memory of 7", "states"]
     assert growing(samples) == ["memory of 7: 25 -> 65"]
+
+
+def test_a_database_may_fill_with_the_states_of_a_day_and_no_further() -> None:
+    def filling(most: float) -> list[dict[str, float]]:
+        grown = {"state bytes": 1000.0}
+        return [{**grown, "database bytes": most * n / 8} for n in range(1, 9)]
+
+    assert growing(filling(KEEP_AT_MOST * 1000.0)) == []
+    assert [one.split(":")[0] for one in growing(filling(KEEP_AT_MOST * 2000.0))] == [
+        "database bytes"
+    ]

@@ -217,11 +217,11 @@ def kernel(bench: Bench) -> Result:
 
 
 def engine(bench: Bench) -> Result:
-    """Run the compaction's task; its output is removed, so that each round writes it."""
+    """Run the compaction's tasks in turn; what they write is removed, so each round writes it."""
     stores, state = bench.stores, bench.state
     manifests = manifests_of(stores, state, bench.request)
-    (task,) = tasks(state, bench.request, manifests, stores.settings, MEMORY)
-    parts = run_task(task).parts
+    cut = tasks(state, bench.request, manifests, stores.settings, MEMORY)
+    parts = [part for task in cut for part in run_task(task).parts]
     result = Result(
         sum(p.ref.rows for p in parts), sum(p.ref.diffs_sum for p in parts),
         sum(_sum_of_times(bench, p.ref.key) for p in parts),
@@ -243,12 +243,10 @@ def sides_of(bench: Bench) -> list[str]:
 
 
 def job(bench: Bench) -> Result:
-    """Run the compaction in two slices as tasks of Spark."""
+    """Run the compaction's tasks in Spark, two at a time."""
     stores, state = bench.stores, bench.state
     manifests = manifests_of(stores, state, bench.request)
-    every = sum(ref.size_bytes for refs in manifests.values() for ref in refs)
-    cut = tasks(state, bench.request, manifests, stores.settings, every)
-    cut = [replace(task, memory_bytes=MEMORY) for task in cut]
+    cut = tasks(state, bench.request, manifests, stores.settings, MEMORY)
     parts = [part for done in spark_runner(session())(run_task, cut) for part in done.parts]
     result = Result(
         sum(p.ref.rows for p in parts), sum(p.ref.diffs_sum for p in parts),

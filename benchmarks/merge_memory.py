@@ -35,12 +35,13 @@ from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
-from strata.rewrite import MergeTask, run_task, tasks
+from strata.rewrite import MergeTask, run_task, runs_of, tasks
 from strata.state.spine import full_request
 from strata.store.keys import part_prefix
 from strata.store.open import open_stores
 from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
+from strata.updates.slices import WHOLE
 from strata.updates.warm import warm
 from strata.write import write_batch, write_parts
 
@@ -161,14 +162,15 @@ def resident() -> int:
 
 
 def task_of(folder: Path, cap_bytes: int) -> MergeTask:
-    """Return the only task of the shard's full compaction."""
+    """Return one task for the shard's full compaction, however many it would be cut into."""
     stores = open_stores(settings_of(folder))
     state = replace(Machine(stores).load("bench"), since=LAST - 1)
     request = full_request(state.spine, LAST - 1)
     assert request is not None
     manifests = manifests_of(stores, state, request)
-    (whole,) = tasks(state, request, manifests, stores.settings, 1 << 50)
-    return replace(whole, memory_bytes=cap_bytes)
+    first = tasks(state, request, manifests, stores.settings, cap_bytes)[0]
+    runs = runs_of(manifests[key] for key in request.manifests)
+    return replace(first, runs=runs, piece=WHOLE, memory_bytes=cap_bytes)
 
 
 def load_code() -> None:

@@ -29,6 +29,7 @@ from strata.updates.slices import (
     Slice,
     keeps_order,
     overlapping_groups,
+    rows_inside,
     rows_of,
 )
 from strata.updates.stream import spilled
@@ -308,8 +309,14 @@ def _run(
     read: Callable[..., Iterator[pa.RecordBatch]],
 ) -> Iterator[pa.Table]:
     for ref in parts:
+        chosen = _chosen(source, ref, piece, groups.get(ref.key))
+        inside = rows_inside(ref, chosen, piece, source.relation, source.relations)
+        first = 0
         for batch in read(ref, groups=groups.get(ref.key)):
-            rows = rows_of(pa.Table.from_batches([batch]), piece, source.relation)
+            rows, last = pa.Table.from_batches([batch]), first + batch.num_rows
+            if not inside.start <= first < last <= inside.stop:
+                rows = rows_of(rows, piece, source.relation)
+            first = last
             if rows.num_rows:
                 yield rows
             del batch, rows  # not held while the next is read

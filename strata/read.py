@@ -39,8 +39,9 @@ from strata.state.state import State
 from strata.store.open import Stores
 from strata.updates.consolidate import advance
 from strata.updates.consolidate import consolidate as add_up
+from strata.updates.cut import cut
 from strata.updates.merge import HEAD_ROWS, ROUND_ROWS, merge
-from strata.updates.slices import NO_GROUPS, WHOLE, Groups, Slice, cut, overlapping_groups
+from strata.updates.slices import NO_GROUPS, WHOLE, Groups, Slice, overlapping_groups
 
 __all__ = [
     "PlannedRun",

@@ -1,6 +1,6 @@
 """One merge, cut into tasks that run anywhere: read runs, merge, write one run.
 
-A request is cut at split points of the manifests into slices of the key space. Each task reads
+A request is cut into slices of the key space by what manifests say of row groups. Each task reads
 the row groups of all runs that overlap its slice, streams them through the merge kernel, and
 writes its parts; the parts of all slices, in order, are one run. What a task writes depends on
 its input alone, byte for byte, and keys are hashes of bytes: a task that is run twice, or by two
@@ -35,10 +35,11 @@ from strata.store.keys import names_content, part_prefix
 from strata.store.open import open_blob
 from strata.store.retry import retry
 from strata.updates.apart import standing_apart
+from strata.updates.cut import cut
 from strata.updates.merge import HEAD_ROWS, ROUND_ROWS, Run, merge
 from strata.updates.overlaps import Overlaps
 from strata.updates.resident import Resident, giving_back
-from strata.updates.slices import Slice, cut
+from strata.updates.slices import Slice
 from strata.updates.stream import (
     PLAIN_OPTIONS,
     SPILL_BATCH_BYTES,
@@ -57,6 +58,10 @@ GROUP_COPIES: Final = 2  # a row group while it is read: stored bytes and pages
 TOGETHER_BYTES: Final = 4 * 1024 * 1024  # small row groups of a run are fetched together
 ROW_GROUP: Final = 1 / 32  # of the memory: a row group that is written is no bigger
 HUGE: Final = 1 / 16  # of the memory: row groups from that size on are not computed ahead
+
+SMALL_TASK: Final = 64 * 1024 * 1024  # stored bytes: what is less is not shared out
+TASK_PARTS: Final = 3 / 4  # of a part: a task is to write no smaller ones
+WIDE: Final = 64  # tasks that a request is cut into before they grow
 
 PartRuns = tuple[tuple[PartRef, ...], ...]
 
@@ -108,9 +113,11 @@ def tasks(
     store: StoreSettings,
     memory_bytes: int,
 ) -> list[MergeTask]:
-    """Return the tasks of a request, in key order: one, or one for each `memory_bytes` / 2.
+    """Return the tasks of a request, in key order.
 
-    `manifests` are the parts of the request's batches by manifest key.
+    `manifests` are the parts of the request's batches by manifest key. A task merges about three
+    quarters of a part's bytes, 64 MiB at least; more where there would be more than 64 tasks, up
+    to half of `memory_bytes`.
     """
     relations = state.relations
     runs = runs_of(manifests[key] for key in request.manifests)
@@ -124,13 +131,14 @@ def tasks(
     runs = tuple(tuple(ref for ref in run if ref.key not in kept) for run in runs)
     description = Description(request.lower, request.upper, request.since)
     overlaps = [Overlaps(run, relations) for run in runs]
+    slice_bytes = _slice_bytes(runs, state.spec, memory_bytes)
     made: list[MergeTask] = []
     waiting: list[KeptPart] = []
     for before, between in _stretches(apart):
         waiting += [] if before is None else [kept[before.key]]
         rest = _within(overlaps, between)
         parts = [Overlaps(run, relations) for run in rest]
-        for piece in _pieces(rest, between, state, memory_bytes):
+        for piece in _pieces(rest, between, state, slice_bytes):
             mine = _within(parts, piece)
             if mine or (not kept and not made):
                 made.append(
@@ -156,14 +164,21 @@ def _stretches(apart: Sequence[PartRef]) -> list[tuple[PartRef | None, Slice]]:
     return list(zip([None, *apart], slices, strict=True))
 
 
-def _pieces(runs: PartRuns, between: Slice, state: State, memory_bytes: int) -> list[Slice]:
-    """Return a stretch of the key space, cut where its parts are more than fit."""
+def _slice_bytes(runs: PartRuns, spec: ShardSpec, memory_bytes: int) -> int:
+    """Return how many stored bytes a task merges: so many that tasks are wide, and parts whole."""
+    total = sum(ref.size_bytes for parts in runs for ref in parts)
+    wanted = max(SMALL_TASK, TASK_PARTS * spec.part_bytes, total / WIDE)
+    return max(1, int(min(wanted, memory_bytes / 2)))
+
+
+def _pieces(runs: PartRuns, between: Slice, state: State, slice_bytes: int) -> list[Slice]:
+    """Return a stretch of the key space, cut where its parts are more than a task merges."""
     every = [ref for parts in runs for ref in parts]
-    if sum(ref.size_bytes for ref in every) <= memory_bytes // 2:
+    if sum(ref.size_bytes for ref in every) <= slice_bytes:
         return [between]
     return [
         Slice(max(piece.low, between.low), _least(piece.high, between.high))
-        for piece in cut(every, state.relation, state.relations, memory_bytes // 2)
+        for piece in cut(every, state.relation, state.relations, slice_bytes)
         if (between.high is None or piece.low < between.high)
         and (piece.high is None or piece.high > between.low)
     ]

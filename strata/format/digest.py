@@ -23,6 +23,7 @@ batches store digests.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -66,14 +67,20 @@ def _hashes(rows: int, columns: Iterable[tuple[int, pa.Array]]) -> Words:
 
     sums = np.full(rows, START, np.uint64)
     for number, array in columns:
-        seed = mix(np.array([number], np.uint64))[0]
-        words, valid = _words(array).copy(), valid_mask(array)
+        words, valid = _words(array), valid_mask(array)
+        words.flags.writeable = False  # as those of Arrow: kernels are compiled for one of the two
         if valid is None:
-            add_hashes(words, seed, sums)
+            add_hashes(words, _seed(number), sums)
         else:
-            add_hashes_of(words, valid, seed, sums)
+            add_hashes_of(words, valid, _seed(number), sums)
     mix_all(sums)
     return sums
+
+
+@lru_cache(maxsize=4096)
+def _seed(number: int) -> np.uint64:
+    seed: np.uint64 = mix(np.array([number], np.uint64))[0]
+    return seed
 
 
 def mix(x: Words) -> Words:
@@ -104,10 +111,10 @@ def _words(array: pa.Array) -> Words:
         return mix(pairs[:, 0]) ^ pairs[:, 1]
     if pa.types.is_floating(kind):
         floats = numbers(array, np.dtype(f"<f{kind.bit_width // 8}"))
-        return floats.astype(np.float64).view(np.uint64)
+        return floats.astype(np.float64, copy=False).view(np.uint64)
     sign = "u" if pa.types.is_unsigned_integer(kind) else "i"
     whole = numbers(array, np.dtype(f"<{sign}{kind.bit_width // 8}"))
-    return whole.astype(np.uint64 if sign == "u" else np.int64).view(np.uint64)
+    return whole.astype(np.uint64 if sign == "u" else np.int64, copy=False).view(np.uint64)
 
 
 def _list_words(array: pa.Array) -> Words:

@@ -6,14 +6,17 @@ LZ4: a copy that goes when the migration ends should cost little time, rather th
 Chosen column by column, from the sample alone, so that equal updates give equal bytes:
 
 - differences of neighbours (integers, times) or byte streams (floats), where that made the
-  sample smaller than plain values did: a dictionary costs twice the time or more;
+  sample smaller than plain values did, or no more than a twentieth larger than these compressed:
+  to compress and read those takes two to four times as long, a dictionary twice or more;
 - a dictionary where values repeat, and not only beside one another; of numbers where it saves room;
-- lengths apart (texts), where that made the sample smaller than plain values did.
+- lengths apart (texts), where that made the sample smaller than plain values did;
+- no compression where it saves less than a tenth of the encoded sample: mostly differences.
 
 Figures in benchmarks/README.md. Any reader of Parquet 2 follows each of these encodings.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -31,10 +34,11 @@ TEXT_SHARE: Final = 0.8  # the same for texts in a long part: some thousand valu
 FEW_SHARE: Final = 0.1  # texts of which fewer are distinct have a dictionary wherever they repeat
 SAVED_BYTES: Final = 0.25  # what the dictionary of numbers must save, of each value
 GAIN: Final = 0.98  # another encoding must make a column at least this much smaller
+LOSS: Final = 1.05  # of numbers that compress it may be this much larger: it takes half the time
+SHRUNK: Final = 0.9  # compression must make a column at least this much smaller
+LEVEL: Final = 1  # of zstd
 WRITER: Final[Mapping[str, Any]] = {
     "version": "2.6",
-    "compression": "zstd",
-    "compression_level": 1,
     "data_page_size": 256 * 1024,  # stays in the cache between encoding and compressing
     "write_page_checksum": True,
     "store_schema": True,
@@ -62,24 +66,31 @@ def writer_settings(sample: pa.Table, rows: int, layout: str) -> dict[str, Any]:
         for leaf in leaves(sample[column].combine_chunks(), column)
     )
     repeating = [path for path, values in columns.items() if _repeats(values, rows)]
-    dictionary, other = _choice(sample, columns, repeating)
-    paths = list(columns)
-    settings = {
+    chosen = _choice(sample, columns, repeating)
+    codecs = dict.fromkeys(columns, "zstd") | dict.fromkeys(chosen.bare, "none")
+    if layout != "structured":
+        codecs |= dict.fromkeys((K, V), "lz4" if layout == "both" else "zstd")
+    return {
         **WRITER,
-        "use_dictionary": dictionary or False,
-        "column_encoding": other or None,
-        "write_statistics": paths,
+        "compression": codecs,
+        "compression_level": {path: LEVEL for path, codec in codecs.items() if codec == "zstd"},
+        "use_dictionary": list(chosen.dictionary) or False,
+        "column_encoding": dict(chosen.other) or None,
+        "write_statistics": list(columns),
     }
-    if layout == "both":
-        settings["compression"] = dict.fromkeys(paths, "zstd") | {K: "lz4", V: "lz4"}
-        settings["compression_level"] = dict.fromkeys(paths, WRITER["compression_level"])
-    return settings
 
 
-def _choice(
-    sample: pa.Table, columns: Mapping[str, pa.Array], repeating: list[str]
-) -> tuple[list[str], dict[str, str]]:
-    """Return the columns that get a dictionary, and the encodings of others but for plain ones."""
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """What is chosen for Parquet columns, by path."""
+
+    dictionary: Sequence[str]
+    other: Mapping[str, str]  # encodings, but for plain ones
+    bare: Sequence[str] = ()  # not compressed
+
+
+def _choice(sample: pa.Table, columns: Mapping[str, pa.Array], repeating: Sequence[str]) -> _Choice:
+    """Return how columns are encoded and compressed, of which some are `repeating`."""
     sure = [path for path in repeating if _is_text(columns[path].type)]
     other = {
         path: encoding
@@ -87,18 +98,36 @@ def _choice(
         if path not in sure and (encoding := _alternative(values.type))
     }
     if not other or sample.num_rows < SAMPLE_ROWS:
-        return repeating, {}
+        return _Choice(repeating, {})
     plain, found = _sizes(sample, sure, {}), _sizes(sample, sure, other)
-    other = {path: name for path, name in other.items() if found[path] < GAIN * plain[path]}
+    taken = {path: plain[path] for path in columns}
+    for path in other:
+        if found[path].stored < _limit(columns[path], plain[path]) * plain[path].stored:
+            taken[path] = found[path]
+    dictionary = sure
     if len(sure) < len(repeating):
         small = _sizes(sample, repeating, {})
-        sure = [
+        better = [
             path
             for path in repeating
-            if path in sure
-            or small[path] + SAVED_BYTES * len(columns[path]) < min(plain[path], found[path])
+            if path not in sure
+            and small[path].stored + SAVED_BYTES * len(columns[path])
+            < min(plain[path].stored, found[path].stored)
         ]
-    return sure, {path: name for path, name in other.items() if path not in sure}
+        taken |= {path: small[path] for path in better}
+        dictionary = [path for path in repeating if path in sure or path in better]
+    bare = [path for path, size in taken.items() if size.stored > SHRUNK * size.encoded]
+    encoded = {p: name for p, name in other.items() if taken[p] is found[p]}
+    return _Choice(dictionary, encoded, bare)
+
+
+def _limit(values: pa.Array, plain: "_Size") -> float:
+    """Return how large another encoding may be, to plain values.
+
+    Plain numbers that do not shrink are the fastest of all.
+    """
+    slow = not _is_text(values.type) and plain.stored <= SHRUNK * plain.encoded
+    return LOSS if slow else GAIN
 
 
 def _repeats(values: pa.Array, rows: int) -> bool:
@@ -137,14 +166,33 @@ def _alternative(kind: pa.DataType) -> str | None:
     return None
 
 
-def _sizes(sample: pa.Table, dictionary: list[str], encodings: dict[str, str]) -> dict[str, int]:
-    """Return how many bytes each Parquet column of the sample takes."""
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """How many bytes a Parquet column of the sample takes."""
+
+    encoded: int
+    stored: int  # compressed
+
+
+def _sizes(
+    sample: pa.Table, dictionary: Sequence[str], encodings: Mapping[str, str]
+) -> dict[str, _Size]:
+    """Return the sizes of each Parquet column of the sample."""
     sink = pa.BufferOutputStream()
-    options = {**WRITER, "use_dictionary": dictionary or False, "write_statistics": False}
+    options = {
+        **WRITER,
+        "compression": "zstd",
+        "compression_level": LEVEL,
+        "use_dictionary": list(dictionary) or False,
+        "write_statistics": False,
+    }
     with pq.ParquetWriter(
-        sink, sample.schema, column_encoding=encodings or None, **options
+        sink, sample.schema, column_encoding=dict(encodings) or None, **options
     ) as writer:
         writer.write_table(sample)
     group = pq.ParquetFile(pa.BufferReader(sink.getvalue())).metadata.row_group(0)
     chunks = (group.column(i) for i in range(group.num_columns))
-    return {chunk.path_in_schema: chunk.total_compressed_size for chunk in chunks}
+    return {
+        chunk.path_in_schema: _Size(chunk.total_uncompressed_size, chunk.total_compressed_size)
+        for chunk in chunks
+    }

@@ -190,8 +190,11 @@ class Judge:
         return Fate.DEAD, f"the speed of the last {RUNS_MAX} backfills is remembered"
 
     def _kept(self, info: BlobInfo, days: int, what: str) -> tuple[Fate, str]:
-        if self._now_ms - info.modified_ms <= days * _DAY_MS:
+        age_ms = self._now_ms - info.modified_ms
+        if age_ms <= days * _DAY_MS:
             return Fate.LIVE, f"{what}, kept for {days} days"
+        if age_ms <= self._settings.grace_ms:  # it is written first, and named by a state then
+            return Fate.YOUNG, f"{what}, so new that a state may still come to name it"
         return Fate.DEAD, f"{what}, older than {days} days"
 
     @cached_property

@@ -1,7 +1,7 @@
 """Kernel that finds the least and the greatest of many texts: `strata.stats.flat`.
 
-The first eight bytes decide mostly; only texts that agree in them with the least or the greatest so
-far are compared whole.
+The first seven bytes and the length decide mostly; only longer texts that agree in these bytes with
+the least or the greatest so far are compared whole.
 """
 
 from typing import Final
@@ -13,22 +13,28 @@ from strata.kernels.jit import inlined, lean
 from strata.kernels.memory import byte_swap, load64
 from strata.kernels.merge_words import compare
 
+_SEVEN: Final = 7
 _EIGHT: Final = 8
+_LONG: Final = np.uint64(8)  # stands for the length of all texts of eight bytes or more
+_BYTE: Final = np.uint64(0xFF)
+_BITS: Final = np.uint64(8)  # of a byte
 
 
 @inlined
 def _first_word(data: Bytes, at: Int, size: Int) -> np.uint64:
-    """Return the first eight bytes of a text as a word that sorts like them, filled with zeros."""
+    """Return the first seven bytes of a text, filled with zeros, and its length, 8 if it is longer.
+
+    Words sort like the texts; equal ones of up to seven bytes are equal texts.
+    """
+    kept = min(size, _SEVEN)
     if at + _EIGHT <= len(data):
-        word = byte_swap(load64(data, at))
-        if size < _EIGHT:
-            rest = np.uint64(8 * (_EIGHT - size))
-            word = (word >> rest) << rest if size else np.uint64(0)
-        return word
-    word = np.uint64(0)
-    for j in range(min(size, _EIGHT)):
-        word |= np.uint64(data[at + j]) << np.uint64(8 * (7 - j))
-    return word
+        rest = np.uint64(8 * (_SEVEN - kept))
+        word = ((byte_swap(load64(data, at)) >> _BITS >> rest) << rest) << _BITS
+    else:
+        word = np.uint64(0)
+        for j in range(kept):
+            word |= np.uint64(data[at + j]) << np.uint64(8 * (_SEVEN - j))
+    return word | np.uint64(min(size, _EIGHT))
 
 
 @lean
@@ -46,17 +52,14 @@ def extremes(offsets: Ints, data: Bytes, valid: Bools) -> tuple[Int, Int]:
         word = _first_word(data, offsets[i], offsets[i + 1] - offsets[i])
         if low < 0:
             low, high, low_word, high_word = i, i, word, word
-        elif word < low_word or (word == low_word and _differ(offsets, data, i, low) < 0):
+        elif word < low_word or (word == low_word and _differ(offsets, data, word, i, low) < 0):
             low, low_word = i, word
-        elif word > high_word or (word == high_word and _differ(offsets, data, i, high) > 0):
+        elif word > high_word or (word == high_word and _differ(offsets, data, word, i, high) > 0):
             high, high_word = i, word
     return low, high
 
 
 @inlined
-def _differ(offsets: Ints, data: Bytes, a: Int, b: Int) -> int:
+def _differ(offsets: Ints, data: Bytes, word: np.uint64, a: Int, b: Int) -> int:
     """Compare two texts whose first words are equal."""
-    size_a, size_b = offsets[a + 1] - offsets[a], offsets[b + 1] - offsets[b]
-    if size_a <= _EIGHT and size_b <= _EIGHT:  # what the longer one has more are zeros
-        return 0 if size_a == size_b else (-1 if size_a < size_b else 1)
-    return compare(offsets, data, 0, a, b)
+    return compare(offsets, data, _SEVEN, a, b) if word & _BYTE == _LONG else 0

@@ -7,6 +7,7 @@ Twin: `pa.concat_arrays(sources).take(rows)`.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -22,11 +23,22 @@ OFFSET_BYTES: Final = 4
 
 
 def take(table: pa.Table, rows: Ints) -> pa.Table:
-    """Return some rows of a table, in one chunk; the chunks of the table are not joined."""
-    batches = table.to_batches()
-    wanted = Wanted([batch.num_rows for batch in batches], rows)
-    arrays = [wanted.of([b.column(i) for b in batches]) for i in range(table.num_columns)]
+    """Return some rows of a table, in one chunk; texts in several chunks are not joined."""
+    wanted: dict[tuple[int, ...], Wanted] = {}  # by the lengths of chunks
+    arrays = []
+    for column in table.columns:
+        counts = tuple(map(len, column.chunks))
+        if counts not in wanted:
+            wanted[counts] = Wanted(counts, rows)
+        arrays.append(wanted[counts].of(column.chunks))
     return pa.Table.from_arrays(arrays, schema=table.schema)
+
+
+def behind(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return tables behind one another; in several chunks only what can be gathered from them."""
+    joined = pa.concat_tables(tables)
+    columns = [c if _width(c.type) else one_chunk(c) for c in joined.columns]
+    return pa.Table.from_arrays(columns, schema=joined.schema)
 
 
 def valid_of(sources: Sequence[pa.Array]) -> Mask | None:
@@ -47,8 +59,19 @@ class Wanted:
     def __init__(self, counts: Sequence[int], rows: Ints) -> None:
         """`counts`: how many rows each source has."""
         self.rows = rows
-        self._sources = np.repeat(np.arange(len(counts)), counts)
-        self._firsts = np.r_[0, np.cumsum(counts)]
+        self._counts = counts
+
+    @cached_property
+    def _sources(self) -> Ints:
+        """Of all rows of all sources, the source that each is in."""
+        found: Ints = np.repeat(np.arange(len(self._counts)), self._counts)
+        return found
+
+    @cached_property
+    def _firsts(self) -> Ints:
+        """Of all sources, the number of the first row."""
+        found: Ints = np.r_[0, np.cumsum(self._counts)]
+        return found
 
     def of(self, sources: Sequence[pa.Array]) -> pa.Array:
         """Return the rows of one column, whose values are in `sources`.

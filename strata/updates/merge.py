@@ -101,7 +101,8 @@ class _Head:
     def fill(self) -> bool:
         """Read until the head is full or the run ends; return whether there is any row."""
         pieces = [self.table]
-        count, size = self.table.num_rows, _room(self.table)
+        count = self.table.num_rows
+        size = _room(self.table) if count < self.rows else self.limit_bytes + 1  # not looked at
         while not self.ended and (not count or (count < self.rows and size < self.limit_bytes)):
             batch = next(self.source, None)
             if batch is None:
@@ -113,7 +114,8 @@ class _Head:
             count, size = count + piece.num_rows, size + _room(piece)
         if len(pieces) > 1:
             self.table = pa.concat_tables(pieces)
-        visible, self.visible = self.visible, self._fitting()
+        fitting = min(count, self.rows) if size <= self.limit_bytes else self._fitting()
+        visible, self.visible = self.visible, fitting
         if len(pieces) > 1 or visible != self.visible:
             self._last = None
         return self.visible > 0
@@ -162,7 +164,8 @@ def consolidate_sorted(
     All rows must lie in [floor, cut]; None is open.
     Raises: Corrupt when they do not, or when a table is not sorted.
     """
-    from strata.updates.arrange import arrange  # loads the compiler
+    from strata.updates.arrange import arrange  # both load the compiler
+    from strata.updates.gather import behind
 
     names = sort_names(relation)
     firsts = [row_at(table, 0, names) for table in tables]
@@ -174,7 +177,7 @@ def consolidate_sorted(
             raise _disorder(relation)
         return rows
     disjoint = all(lasts[a] <= firsts[b] for a, b in pairwise(numbers))
-    joined = pa.concat_tables([tables[number] for number in numbers])
+    joined = behind([tables[number] for number in numbers])
     order, equal = arrange([joined.column(name) for name in names])
     if disjoint and not _ascends(order):
         raise _disorder(relation)

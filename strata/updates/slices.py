@@ -83,35 +83,6 @@ def end_of(key: bytes | None) -> bytes | None:
     return None if key is None else round_up(key)
 
 
-def cut(
-    parts: Sequence[PartRef],
-    relation: Relation,
-    relations: Sequence[Relation],
-    slice_bytes: int,
-    groups: Groups = NO_GROUPS,
-) -> list[Slice]:
-    """Return slices that hold about `slice_bytes` of the parts' stored bytes each.
-
-    `groups`: of a part that is in it only these row groups count.
-    Errs: a slice may hold more, where many rows share a key or parts have no usable bounds.
-    """
-    weights: dict[bytes, float] = {}
-    for ref in parts:
-        if has_keys_of(ref, relation, relations):
-            starts = [s.key for s in ref.splits] or [ref.key_low]
-            chosen = groups.get(ref.key) if ref.splits else None
-            for key in starts if chosen is None else [starts[i] for i in chosen]:
-                weights[key] = weights.get(key, 0.0) + ref.size_bytes / len(starts)
-    edges: list[bytes] = []
-    filled = 0.0
-    for key in sorted(weights):
-        if filled + weights[key] / 2 > slice_bytes and key:
-            edges.append(key)
-            filled = 0.0
-        filled += weights[key]
-    return [Slice(a, b) for a, b in zip([b"", *edges], [*edges, None], strict=True)]
-
-
 def overlapping_groups(
     ref: PartRef, piece: Slice, relation: Relation, relations: Sequence[Relation]
 ) -> list[int] | None:
@@ -121,17 +92,52 @@ def overlapping_groups(
     """
     if piece == WHOLE or not has_keys_of(ref, relation, relations):
         return None
-    lows = [split.key for split in ref.splits] or [ref.key_low]
-    # The last row of a group is at most the first of the next, of which a prefix is known.
-    ends = [round_up(low) for low in lows[1:]]  # exclusive
-    inside = [end is None or end > piece.low for end in ends]
-    last = end_of(ref.key_high)
-    inside.append(last is None or last > piece.low)
     return [
         number
-        for number, (low, reached) in enumerate(zip(lows, inside, strict=True))
-        if reached and (piece.high is None or low < piece.high)
+        for number, (low, end) in enumerate(group_bounds(ref))
+        if (end is None or end > piece.low) and (piece.high is None or low < piece.high)
     ]
+
+
+def group_bounds(ref: PartRef) -> list[tuple[bytes, bytes | None]]:
+    """Return of each row group bytes at or before its rows, and bytes behind them; None: none.
+
+    A part without split points is one row group. Means something where `has_keys_of` says so.
+    """
+    lows = [split.key for split in ref.splits] or [ref.key_low]
+    # The last row of a group is at most the first of the next, of which a prefix is known.
+    ends = [*map(round_up, lows[1:]), end_of(ref.key_high)]
+    return list(zip(lows, ends, strict=True))
+
+
+def rows_inside(
+    ref: PartRef,
+    groups: Sequence[int] | None,
+    piece: Slice,
+    relation: Relation,
+    relations: Sequence[Relation],
+) -> range:
+    """Return which rows of a part surely lie in a slice: they need not be looked at.
+
+    Counted among the rows of `groups`, the row groups that are read; None: all.
+    Errs: may be fewer, and is where bounds say nothing.
+    """
+    if piece == WHOLE:
+        return range(ref.rows)
+    if not has_keys_of(ref, relation, relations):
+        return range(0)
+    starts = [*(split.row for split in ref.splits), ref.rows] if ref.splits else [0, ref.rows]
+    bounds = group_bounds(ref)
+    first, inside = 0, range(0)
+    for number in range(len(bounds)) if groups is None else groups:
+        low, end = bounds[number]
+        last = first + starts[number + 1] - starts[number]
+        if low >= piece.low and (piece.high is None or (end is not None and end <= piece.high)):
+            inside = range(inside.start if inside else first, last)
+        elif inside:
+            break
+        first = last
+    return inside
 
 
 def rows_of(table: pa.Table | pa.RecordBatch, piece: Slice, relation: Relation) -> pa.Table:

@@ -76,3 +76,18 @@ def test_codec_bytes_get_neither_dictionary_nor_statistics() -> None:
     settings = writer_settings(sample, 3, "both")
     assert settings["write_statistics"] == ["t", "d"]
     assert settings["use_dictionary"] == ["t", "d"]
+
+
+def test_what_does_not_shrink_is_not_compressed() -> None:
+    table = pa.table({"noise": COLUMNS["noise"][0], "hex": COLUMNS["hex"][0]})
+
+    for layout, codecs in (("structured", {}), ("both", {"k": "lz4", "v": "lz4"})):
+        settings = writer_settings(sample_of(table), ROWS, layout)
+        assert settings["compression"] == {"noise": "none", "hex": "zstd", **codecs}
+        assert settings["compression_level"] == {"hex": 1}
+
+
+def test_times_are_differences_also_where_plain_ones_would_compress_a_little_better() -> None:
+    cents = [round(DRAW.lognormvariate(6, 1)) for _ in range(ROWS)]
+    settings = writer_settings(sample_of(pa.table({"cents": cents})), ROWS, "structured")
+    assert settings["column_encoding"] == {"cents": "DELTA_BINARY_PACKED"}

@@ -166,6 +166,20 @@ def test_verdicts_are_kept_as_evidence_for_their_days(world: World) -> None:
     assert fate_of(world, named)[0] is Fate.LIVE
 
 
+def test_verdicts_on_their_way_into_a_state_stay_whatever_the_days(world: World) -> None:
+    """They are written first and named then; found by 50 shards at once with `verdict_days` 0."""
+    settings = replace(SETTINGS, gc=replace(SETTINGS.gc, verdict_days=0, reject_days=0))
+    for key in (keys.verdict_key("s", "new"), keys.quarantine_key("s", "new/00ff")):
+        world.blob.set(key, b"table")
+        world.blob.live[key] = (b"table", world.now_ms)
+    world.now_ms += 1
+
+    report = gc.plan(world.stores, "s", settings, every=True)
+    assert {one.fate for one in report.others} == {Fate.YOUNG}
+    world.now_ms += settings.gc.grace_ms
+    assert gc.collect(world.stores, "s", settings).deleted == 2
+
+
 def test_rejected_rows_of_a_commit_stay_and_those_of_none_go(world: World) -> None:
     kept = keys.quarantine_key("s", "t10/00ff")
     gone = keys.quarantine_key("s", "never/00ff")

@@ -14,10 +14,10 @@ from strata.updates.order import encode_keys, high_key, sort_updates
 from strata.updates.slices import (
     WHOLE,
     Slice,
-    cut,
     has_keys_of,
     keeps_order,
     overlapping_groups,
+    rows_inside,
     rows_of,
 )
 from tests.updates import plain_rows, relations, table, updates
@@ -34,6 +34,16 @@ def ref_of(keys: list[bytes], starts: list[int], limit: int, relation: Relation)
         key_high=high_key(keys[-1], limit),
         splits=tuple(Split(row, keys[row][:limit]) for row in starts),
     )  # fmt: skip
+
+
+@st.composite
+def parts(draw: st.DrawFn, limit: int) -> tuple[Relation, list[bytes], list[int], PartRef]:
+    """Return a relation, the keys of a part's rows, where row groups begin, and its reference."""
+    relation = draw(relations(max_columns=2))
+    rows = sort_updates(draw(updates(relation).filter(lambda rows: rows.num_rows)), relation)
+    keys = encode_keys(rows, relation).to_pylist()
+    starts = sorted({0, *draw(st.lists(st.integers(0, len(keys) - 1), max_size=4))})
+    return relation, keys, starts, ref_of(keys, starts, limit, relation)
 
 
 @given(st.data(), st.lists(st.binary(max_size=6), max_size=4))
@@ -68,13 +78,7 @@ def test_a_slice_has_the_rows_whose_keys_lie_in_it_however_they_are_sought(
 
 @given(st.data(), st.integers(0, 12))
 def test_a_group_with_a_row_of_the_slice_is_named(data: st.DataObject, limit: int) -> None:
-    relation = data.draw(relations(max_columns=2))
-    rows = sort_updates(data.draw(updates(relation)), relation)
-    keys = encode_keys(rows, relation).to_pylist()
-    if not keys:
-        return
-    starts = sorted({0, *data.draw(st.lists(st.integers(0, len(keys) - 1), max_size=4))})
-    ref = ref_of(keys, starts, limit, relation)
+    relation, keys, starts, ref = data.draw(parts(limit))
     edge = st.sampled_from([*keys, *(k[:3] for k in keys)]) | st.binary(max_size=8)
     low, high = sorted([data.draw(edge), data.draw(edge)])
     piece = Slice(low, high)
@@ -85,6 +89,43 @@ def test_a_group_with_a_row_of_the_slice_is_named(data: st.DataObject, limit: in
     for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(keys)], strict=True)):
         if any(low <= key < high for key in keys[start:end]):
             assert number in named
+
+
+@given(st.data(), st.integers(0, 12))
+def test_rows_that_are_not_looked_at_lie_in_the_slice(data: st.DataObject, limit: int) -> None:
+    relation, keys, starts, ref = data.draw(parts(limit))
+    edge = st.sampled_from([b"", *keys, *(k[:3] for k in keys)]) | st.binary(max_size=8)
+    low, high = sorted([data.draw(edge), data.draw(edge)])
+    piece = data.draw(st.sampled_from([Slice(low, high), Slice(low), Slice(b"", high), WHOLE]))
+    groups = overlapping_groups(ref, piece, relation, [relation])
+    ends = [*starts[1:], len(keys)]
+    named = range(len(starts)) if groups is None else groups
+    read = [key for number in named for key in keys[starts[number] : ends[number]]]
+
+    inside = rows_inside(ref, groups, piece, relation, [relation])
+
+    assert inside.stop <= len(read)
+    for key in read[inside.start : inside.stop]:
+        assert piece.low <= key
+        assert piece.high is None or key < piece.high
+
+
+def test_only_row_groups_at_the_borders_are_looked_at() -> None:
+    keys = [bytes([1, letter]) for letter in b"abcdefgh"]
+    ref = ref_of(keys, [0, 2, 4, 6], 64, TEXT)
+
+    def inside(groups: list[int] | None, low: bytes, high: bytes | None) -> range:
+        return rows_inside(ref, groups, Slice(low, high), TEXT, [TEXT])
+
+    assert inside(None, b"", None) == range(8)
+    assert inside([0, 1, 2, 3], b"\x01b", None) == range(2, 8)
+    assert inside([1, 2, 3], b"\x01d", None) == range(2, 6)
+    # The next group's first key may be cut: rows that begin with it may be in the one before.
+    assert inside([0, 1, 2], b"", b"\x01e\x00") == range(2)
+    assert inside([0, 1, 2], b"", b"\x01f") == range(4)
+    assert not inside([1], b"\x01d", b"\x01e")
+    wider = Relation(1, (Column(1, "c", parse_type("binary")),), (1,), ())
+    assert not rows_inside(ref, None, Slice(b"", b"\xff"), wider, [TEXT, wider])
 
 
 def test_groups_beside_the_slice_are_left_out() -> None:
@@ -127,20 +168,6 @@ def test_a_group_of_a_part_from_before_a_column_was_added_is_named(
     for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(keys)], strict=True)):
         if any(low <= key <= high for key in keys[start:end]):
             assert number in named
-
-
-def test_cut_makes_slices_of_about_equal_bytes() -> None:
-    keys = [f"{n:04}".encode() for n in range(1000)]
-    parts = [ref_of(keys, list(range(0, 1000, 100)), 64, TEXT) for _ in range(10)]
-
-    pieces = cut(parts, TEXT, [TEXT], 2500)
-
-    assert len(pieces) == 4
-    assert pieces[0].low == b""
-    assert pieces[-1].high is None
-    assert [a.high for a in pieces[:-1]] == [b.low for b in pieces[1:]]
-    assert cut(parts, TEXT, [TEXT], 10**6) == [WHOLE]
-    assert cut([], TEXT, [TEXT], 1) == [WHOLE]
 
 
 def test_keys_of_another_order_or_type_mean_nothing() -> None:

@@ -1,0 +1,117 @@
+"""Cut the key space into slices that hold about equally many stored bytes.
+
+Of a row group its bytes and bounds are known, no more; its bytes are taken to be spread evenly
+between the bounds. A slice ends where that comes out even. That is mostly inside of row groups,
+which both slices read; but so do they where one begins, as the group before may end with its key.
+"""
+
+from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import islice
+from math import ceil
+from typing import Final
+
+from strata.format.manifest import PartRef
+from strata.model.schema import Relation
+from strata.updates.slices import NO_GROUPS, Groups, Slice, has_keys_of
+
+SPARE: Final = 1 / 20  # of a slice: for so little there is no further one
+KEY_DIGITS: Final = 64  # bytes of a key that say where it lies
+DIGITS: Final = 8  # of a key between two others, behind what these share
+
+Group = tuple[bytes, bytes, float]  # bytes at or before its rows, bytes about its end, its weight
+
+
+def cut(
+    parts: Sequence[PartRef],
+    relation: Relation,
+    relations: Sequence[Relation],
+    slice_bytes: int,
+    groups: Groups = NO_GROUPS,
+) -> list[Slice]:
+    """Return slices that hold about equally many of the parts' stored bytes.
+
+    As few as hold no more than `slice_bytes` each, or hardly more. `groups`: of a part that is in
+    it only these row groups count.
+    Errs: a slice may hold more, where many rows share a key or parts have no usable bounds.
+    Cost: n log n, and at each row group the sum of those that are open there.
+    """
+    found = _groups(parts, relation, relations, groups)
+    total = sum(weight for _, _, weight in found)
+    count = ceil(total / max(slice_bytes, 1) - SPARE)
+    edges: list[bytes] = []
+    for edge in islice(_edges(found, total / max(count, 1)), max(count - 1, 0)):
+        if edge > (edges[-1] if edges else b""):
+            edges.append(edge)
+    return [Slice(a, b) for a, b in zip([b"", *edges], [*edges, None], strict=True)]
+
+
+def _groups(
+    parts: Sequence[PartRef],
+    relation: Relation,
+    relations: Sequence[Relation],
+    groups: Groups,
+) -> list[Group]:
+    """Return the row groups that count, in the order of their least keys."""
+    found = []
+    for ref in parts:
+        if not has_keys_of(ref, relation, relations):
+            continue
+        lows = [split.key for split in ref.splits] or [ref.key_low]
+        ends = [*lows[1:], lows[-1] if ref.key_high is None else ref.key_high]
+        starts = [*(split.row for split in ref.splits), ref.rows] if ref.splits else [0, ref.rows]
+        chosen = groups.get(ref.key) if ref.splits else None
+        for i in range(len(lows)) if chosen is None else chosen:
+            weight = ref.size_bytes * (starts[i + 1] - starts[i]) / max(ref.rows, 1)
+            found.append((lows[i], ends[i], weight))
+    return sorted(found)
+
+
+def _edges(groups: Sequence[Group], step: float) -> Iterator[bytes]:
+    """Yield keys before which one, two, ... times `step` of the weight lies.
+
+    What the open groups weigh to a unit of the key space is added up anew at each key: a sum that
+    is kept would lose what is small beside a narrow group that has gone.
+    """
+    opened: dict[int, float] = {}  # group -> its weight to a unit
+    ends: list[tuple[bytes, int]] = []  # of the open groups, as a heap
+    place, at, before, target, number = b"", 0, 0.0, step, 0
+    while number < len(groups) or ends:
+        begins = number < len(groups) and (not ends or groups[number][0] <= ends[0][0])
+        key = groups[number][0] if begins else ends[0][0]
+        reached = _number(key)
+        after = before + sum(opened.values()) * (reached - at)
+        while before < after and target <= after:
+            yield between(place, key, (target - before) / (after - before))
+            target += step
+        place, at, before = key, reached, after
+        if not begins:
+            del opened[heappop(ends)[1]]
+            continue
+        _, end, weight = groups[number]
+        if (width := _number(end) - reached) > 0:
+            opened[number] = weight / width
+            heappush(ends, (end, number))
+        else:
+            before += weight
+        number += 1
+
+
+def between(low: bytes, high: bytes, part: float) -> bytes:
+    """Return the key that lies a part of the way from `low` to `high`; one of these at worst.
+
+    >>> between(b"aa", b"ae", 0.5)
+    b'ac'
+    """
+    shared = next(
+        (i for i, (x, y) in enumerate(zip(low, high, strict=False)) if x != y),
+        min(len(low), len(high)),
+    )
+    first, last = (_number(key[shared:], DIGITS) for key in (low, high))
+    place = first + int((last - first) * min(max(part, 0.0), 1.0))
+    key = low[:shared] + place.to_bytes(DIGITS, "big").rstrip(b"\0")
+    return min(max(key, low), high)
+
+
+def _number(key: bytes, digits: int = KEY_DIGITS) -> int:
+    return int.from_bytes(key[:digits].ljust(digits, b"\0"), "big")

@@ -1,9 +1,12 @@
 """The conformance suite of blobs on moto, a mock of AWS's own S3 inside this process.
 
 There blobs are listed in AWS's order and reached without an endpoint, as SeaweedFS is not.
+The mock looks whether a name is taken and stores an object in two steps, so that two writers at
+once can both win; S3's conditional write is one step, and so requests take turns here.
 """
 
 import os
+import threading
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -17,6 +20,7 @@ from tests.seaweed import IDENTITY
 
 NUMBERS = count()
 moto = pytest.importorskip("moto", reason="moto is not installed: make setup")
+BotocoreStubber = pytest.importorskip("moto.core.botocore_stubber").BotocoreStubber
 
 
 class Raw:
@@ -44,7 +48,15 @@ class Raw:
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     """Return a client of the mock: to make one for each test takes longer than the tests."""
+    turn = threading.Lock()
+
+    def alone(stubber: Any, request: Any) -> Any:
+        with turn:
+            return answer(stubber, request)
+
     with pytest.MonkeyPatch.context() as patch, moto.mock_aws():
+        answer = BotocoreStubber.process_request
+        patch.setattr(BotocoreStubber, "process_request", alone)
         for name, value in IDENTITY.items():
             patch.setenv(name, value)
         found = new_client(S3Address.parse("s3://bucket/prefix?region=us-east-1"))

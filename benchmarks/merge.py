@@ -8,26 +8,31 @@ combine. `mixed` has a third of the rows under one key, a tenth of the numbers a
 texts of 20 to 220 characters that begin alike, and a list in the key. Contenders, all reading
 the same Parquet files and writing zstd level 1:
 
-    floor     read the files and write their rows again, in one core
+    floor     read the files and write their rows again, in one core, flat and without checksums
+    rewrite   read the files and write them as they are: the same columns, encodings, row groups
+              and checksums, which the tasks' files have
     kernel    read, merge, consolidate, write, with the floor's reader and writer
     engine    a whole compaction task: also digests, statistics, split points, checks
     duckdb    GROUP BY all columns, HAVING sum(d) <> 0, ORDER BY, on all cores
     job       the same tasks as `engine`, of two slices, as tasks of Spark on two cores
     spark     Spark's own plan with one shuffle: repartitionByRange, groupBy, sort within partitions
 
-Ratios are what counts: CPU to the floor's (of all processes), wall to the floor's, medians of
-interleaved rounds.
+Ratios are what counts: CPU to the floor's (of all processes), wall to the floor's. Rounds are
+interleaved, and each figure is the median over rounds, a ratio that of the ratios within a round: a
+machine's speed changes from one minute to the next. To read back what was written, so that all can
+be compared, is not counted.
 """
 
 import argparse
+import gc
 import os
 import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import duckdb
@@ -42,11 +47,12 @@ from benchmarks.cpu import cpu_seconds
 from strata.compact import manifests_of
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
+from strata.format.part_settings import sample_of, writer_settings
 from strata.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec, parse_spec
 from strata.model.time import MIN_TIME
-from strata.rewrite import run_task, tasks
+from strata.rewrite import MergeTask, run_task, tasks
 from strata.spark.runner import spark_runner
 from strata.state.spine import MergeRequest, full_request
 from strata.state.state import State
@@ -55,7 +61,7 @@ from strata.store.open import Stores, open_stores
 from strata.updates.consolidate import consolidate
 from strata.updates.merge import merge
 from strata.updates.order import sort_updates
-from strata.write import write_batch, write_parts
+from strata.write import WrittenPart, write_batch, write_parts
 
 SINCE, LAST = 900, 1000
 MEMORY = 1024 * 1024 * 1024
@@ -79,6 +85,9 @@ class Result:
     rows: int
     diffs: int
     times: int
+
+
+Found = Callable[[], Result]  # reads back what was written, outside of the time
 
 
 @dataclass(frozen=True)
@@ -190,50 +199,74 @@ def batches(file: Path) -> Iterator[pa.RecordBatch]:
         yield from table.select([*sorted(n for n in names if n.isdigit()), "t", "d"]).to_batches()
 
 
-def write(bench: Bench, name: str, tables: Iterator[pa.Table | pa.RecordBatch]) -> Result:
-    """Write what a contender yields and count it."""
+def write(bench: Bench, name: str, tables: Iterator[pa.Table | pa.RecordBatch]) -> Found:
+    """Write what a contender yields."""
     schema = updates_schema(bench.state.relation)
-    rows = diffs = times = 0
     with pq.ParquetWriter(bench.out(name), schema, **WRITER) as writer:
         for table in tables:
             plain = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
             writer.write_table(plain.cast(schema))
-            rows += plain.num_rows
-            diffs += pc.sum(plain["d"]).as_py()
-            times += pc.sum(plain["t"]).as_py()
-    return Result(rows, diffs, times)
+    return lambda: counted([bench.out(name)])
 
 
-def floor(bench: Bench) -> Result:
+def counted(files: Iterable[Path | str]) -> Result:
+    """Count what is in some files."""
+    tables = [pq.read_table(file, columns=["t", "d"]) for file in files]
+    return Result(
+        sum(table.num_rows for table in tables),
+        sum(pc.sum(table["d"]).as_py() for table in tables),
+        sum(pc.sum(table["t"]).as_py() for table in tables),
+    )
+
+
+def floor(bench: Bench) -> Found:
     """Read and write again."""
     files = [file for run in bench.files for file in run]
     return write(bench, "floor", (batch for file in files for batch in batches(file)))
 
 
-def kernel(bench: Bench) -> Result:
+def rewrite(bench: Bench) -> Found:
+    """Read each file and write it again, as it is."""
+    out = []
+    for number, path in enumerate(file for run in bench.files for file in run):
+        file = pq.ParquetFile(path, page_checksum_verification=True)
+        rows = file.metadata.num_rows
+        out.append(bench.out(f"rewrite-{number}"))
+        first = file.read_row_group(0)
+        settings = writer_settings(sample_of(first), rows, "structured", "k_s.1")
+        with pq.ParquetWriter(out[-1], first.schema, **settings) as writer:
+            for group in range(file.num_row_groups):
+                table = file.read_row_group(group) if group else first
+                writer.write_table(table, row_group_size=table.num_rows)
+    return lambda: counted(out)
+
+
+def kernel(bench: Bench) -> Found:
     """Merge with the floor's reader and writer."""
     runs = [(batch for file in run for batch in batches(file)) for run in bench.files]
     return write(bench, "kernel", merge(runs, bench.state.relation, since=SINCE))
 
 
-def engine(bench: Bench) -> Result:
-    """Run the compaction's tasks in turn; what they write is removed, so each round writes it."""
+def engine(bench: Bench) -> Found:
+    """Run the compaction's tasks in turn."""
+    parts = [part for task in cut_of(bench) for part in run_task(task).parts]
+    return partial(taken_away, bench, parts)
+
+
+def cut_of(bench: Bench) -> list[MergeTask]:
+    """Return the tasks of the compaction."""
     stores, state = bench.stores, bench.state
     manifests = manifests_of(stores, state, bench.request)
-    cut = tasks(state, bench.request, manifests, stores.settings, MEMORY)
-    parts = [part for task in cut for part in run_task(task).parts]
-    result = Result(
-        sum(p.ref.rows for p in parts), sum(p.ref.diffs_sum for p in parts),
-        sum(_sum_of_times(bench, p.ref.key) for p in parts),
-    )  # fmt: skip
-    for part in parts:
-        stores.blob.delete(part.ref.key)
+    return tasks(state, bench.request, manifests, stores.settings, MEMORY)
+
+
+def taken_away(bench: Bench, parts: Sequence[WrittenPart]) -> Result:
+    """Count what is in parts and remove them, so that the next round writes them again."""
+    keys = [part.ref.key for part in parts]
+    result = counted(bench.folder / "blob" / key for key in keys)
+    for key in keys:
+        bench.stores.blob.delete(key)
     return result
-
-
-def _sum_of_times(bench: Bench, key: str) -> int:
-    times = pq.read_table(bench.folder / "blob" / key, columns=["t"])["t"]
-    return int(pc.sum(times).as_py())
 
 
 def sides_of(bench: Bench) -> list[str]:
@@ -242,22 +275,14 @@ def sides_of(bench: Bench) -> list[str]:
     return ["k_s"] * keys + ["v_s"] * (6 - keys)
 
 
-def job(bench: Bench) -> Result:
+def job(bench: Bench) -> Found:
     """Run the compaction's tasks in Spark, two at a time."""
-    stores, state = bench.stores, bench.state
-    manifests = manifests_of(stores, state, bench.request)
-    cut = tasks(state, bench.request, manifests, stores.settings, MEMORY)
-    parts = [part for done in spark_runner(session())(run_task, cut) for part in done.parts]
-    result = Result(
-        sum(p.ref.rows for p in parts), sum(p.ref.diffs_sum for p in parts),
-        sum(_sum_of_times(bench, p.ref.key) for p in parts),
-    )  # fmt: skip
-    for part in parts:
-        stores.blob.delete(part.ref.key)
-    return result
+    found = spark_runner(session())(run_task, cut_of(bench))
+    parts = [part for done in found for part in done.parts]
+    return partial(taken_away, bench, parts)
 
 
-def plain_spark(bench: Bench) -> Result:
+def plain_spark(bench: Bench) -> Found:
     """Let Spark do it, with the plan that shuffles once."""
     names = [f"c{i}" for i in range(1, 7)]
     files = [str(file) for run in bench.files for file in run]
@@ -268,8 +293,7 @@ def plain_spark(bench: Bench) -> Result:
     rows = rows.groupBy(*names, "t").agg(fn.sum("d").alias("d")).where("d <> 0")
     out = str(bench.out("spark"))
     rows.sortWithinPartitions(*names, "t").write.mode("overwrite").parquet(out, compression="zstd")
-    table = pq.read_table(out, columns=["t", "d"])
-    return Result(table.num_rows, pc.sum(table["d"]).as_py(), pc.sum(table["t"]).as_py())
+    return lambda: counted([out])
 
 
 @cache
@@ -285,7 +309,7 @@ def session() -> SparkSession:
     return SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
 
 
-def duck(bench: Bench) -> Result:
+def duck(bench: Bench) -> Found:
     """Let DuckDB do it in SQL."""
     names = [f"c{i}" for i in range(1, 7)]
     sides = sides_of(bench)
@@ -299,17 +323,18 @@ def duck(bench: Bench) -> Result:
             f"HAVING sum(d) <> 0 ORDER BY {keys}) TO '{bench.out('duckdb')}' "
             "(FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1)"
         )
-        found = connection.execute(
-            f"SELECT count(*), sum(d), sum(t) FROM '{bench.out('duckdb')}'"
-        ).fetchone()
-    assert found is not None
-    return Result(*map(int, found))
+    return lambda: counted([bench.out("duckdb")])
 
 
-CONTENDERS: dict[str, Callable[[Bench], Result]] = {
-    "floor": floor, "kernel": kernel, "engine": engine, "duckdb": duck,
+CONTENDERS: dict[str, Callable[[Bench], Found]] = {
+    "floor": floor, "rewrite": rewrite, "kernel": kernel, "engine": engine, "duckdb": duck,
 }  # fmt: skip
 IN_SPARK = {"job": job, "spark": plain_spark}
+
+
+def ratio(times: Mapping[str, Sequence[float]], name: str, to: str) -> float:
+    """Return the median of one contender's times to another's of the same round."""
+    return statistics.median(a / b for a, b in zip(times[name], times[to], strict=True))
 
 
 def main() -> None:
@@ -327,15 +352,18 @@ def main() -> None:
         contenders = CONTENDERS | (IN_SPARK if asked.spark else {})
         cpu: dict[str, list[float]] = {name: [] for name in contenders}
         wall: dict[str, list[float]] = {name: [] for name in contenders}
-        results = {name: contender(bench) for name, contender in contenders.items()}  # warm
+        results = {name: contender(bench)() for name, contender in contenders.items()}  # warm
+        gc.freeze()  # as `strata.spark.daemon` does for tasks
         for _ in range(asked.rounds):
             for name, contender in contenders.items():
+                os.sync()  # none waits for what another wrote
                 # Processes of Spark that end take their time with them: it counts for its own only.
                 clock = cpu_seconds if name in IN_SPARK else time.process_time
                 began, used = time.monotonic(), clock()
-                results[name] = contender(bench)
+                found = contender(bench)
                 cpu[name].append(clock() - used)
                 wall[name].append(time.monotonic() - began)
+                results[name] = found()
     load = os.getloadavg()[0]
     print(
         f"{asked.rows:,} {asked.data} rows in {asked.runs} runs, {asked.rounds} rounds, "
@@ -345,15 +373,20 @@ def main() -> None:
         f"{'':8} {'wall s':>8} {'CPU s':>8} {'wall/floor':>11} {'CPU/floor':>10} {'rows out':>12}"
     )
     for name in contenders:
-        w, c = statistics.median(wall[name]), statistics.median(cpu[name])
-        base_w, base_c = statistics.median(wall["floor"]), statistics.median(cpu["floor"])
         print(
-            f"{name:8} {w:8.2f} {c:8.2f} {w / base_w:11.2f} {c / base_c:10.2f} "
+            f"{name:8} {statistics.median(wall[name]):8.2f} {statistics.median(cpu[name]):8.2f} "
+            f"{ratio(wall, name, 'floor'):11.2f} {ratio(cpu, name, 'floor'):10.2f} "
             f"{results[name].rows:12,}"
         )
+    pairs = ("engine", "rewrite"), ("job", "rewrite"), ("duckdb", "engine"), ("duckdb", "job")
+    for peer, ours in (*pairs, ("spark", "job")):
+        if peer in contenders and ours in contenders:
+            print(f"{peer} / {ours}: wall {ratio(wall, peer, ours):.2f}, ", end="")
+            print(f"CPU {ratio(cpu, peer, ours):.2f}")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(f"peak RSS of the process: {peak:,} MiB")
-    merged = {name: result for name, result in results.items() if name != "floor"}
+    merged = {n: result for n, result in results.items() if n not in ("floor", "rewrite")}
+    assert results["floor"] == results["rewrite"]
     assert len(set(merged.values())) == 1, merged
     print(f"{', '.join(merged)} agree on rows, sum of d and sum of t")
 

@@ -31,9 +31,19 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from benchmarks.merge import SINCE, Bench, Result, build, duck, floor, kernel, sides_of
+from benchmarks.merge import (
+    SINCE,
+    Bench,
+    Found,
+    Result,
+    build,
+    counted,
+    duck,
+    floor,
+    kernel,
+    sides_of,
+)
 from strata.format.sortable import flat_columns, sortable_bytes
 from strata.kernels.arrays import Bools, Bytes, Ints
 from strata.kernels.jit import lean
@@ -87,17 +97,17 @@ def scan(offsets: Ints, data: Bytes, starts: Ints, heads: Ints, order: Ints, equ
         equal[place] = place > 0 and compare(offsets, data, 0, order[place], order[place - 1]) == 0
 
 
-def ours_with(arrange: Arrange) -> Callable[[Bench], Result]:
+def ours_with(arrange: Arrange) -> Callable[[Bench], Found]:
     """Return the kernel with another way to bring the rows of a round into order."""
 
-    def merge(bench: Bench) -> Result:
+    def merge(bench: Bench) -> Found:
         with mock.patch("strata.updates.arrange.arrange", arrange):
             return kernel(bench)
 
     return merge
 
 
-def by_datafusion(bench: Bench) -> Result:
+def by_datafusion(bench: Bench) -> Found:
     """Let DataFusion do it in SQL; nested columns cannot be declared as sorted."""
     names = [f"c{i}" for i in range(1, 7)]
     columns = ", ".join(f"{s}['{i}'] AS c{i}" for i, s in enumerate(sides_of(bench), 1))
@@ -117,10 +127,10 @@ def by_datafusion(bench: Bench) -> Result:
     out = bench.out("datafusion")
     out.unlink(missing_ok=True)
     rows.write_parquet(str(out), compression="zstd", compression_level=1)
-    return counted(out)
+    return lambda: counted([out])
 
 
-def by_polars(bench: Bench) -> Result:
+def by_polars(bench: Bench) -> Found:
     """Let Polars do it, streaming."""
     names = [f"c{i}" for i in range(1, 7)]
     columns = [
@@ -133,16 +143,10 @@ def by_polars(bench: Bench) -> Result:
     rows = rows.sort(*names, "t", nulls_last=True)
     out = bench.out("polars")
     rows.sink_parquet(out, compression="zstd", compression_level=1, engine="streaming")
-    return counted(out)
+    return lambda: counted([out])
 
 
-def counted(file: Path) -> Result:
-    """Return what a contender wrote."""
-    table = pq.read_table(file, columns=["t", "d"])
-    return Result(table.num_rows, pc.sum(table["d"]).as_py(), pc.sum(table["t"]).as_py())
-
-
-CONTENDERS: dict[str, Callable[[Bench], Result]] = {
+CONTENDERS: dict[str, Callable[[Bench], Found]] = {
     "floor": floor, "kernel": kernel, "sort_indices": ours_with(by_sort_indices),
     "scan": ours_with(by_scan), "duckdb": duck, "datafusion": by_datafusion, "polars": by_polars,
 }  # fmt: skip
@@ -167,7 +171,7 @@ def run(bench: Bench, rounds: int, title: str) -> None:
     results: dict[str, Result] = {}
     for name, contender in CONTENDERS.items():
         try:
-            results[name] = contender(bench)
+            results[name] = contender(bench)()
         except Exception as error:  # whatever an engine says when it cannot
             print(f"{name} refuses: {str(error).splitlines()[0][:120]}")
             del contenders[name]

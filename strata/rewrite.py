@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from math import ceil
 from typing import Final
 
 import pyarrow as pa
@@ -35,10 +36,10 @@ from strata.store.keys import names_content, part_prefix
 from strata.store.open import open_blob
 from strata.store.retry import retry
 from strata.updates.apart import standing_apart
-from strata.updates.cut import cut
+from strata.updates.cut import SPARE, cut
 from strata.updates.merge import HEAD_ROWS, ROUND_ROWS, Run, merge
 from strata.updates.overlaps import Overlaps
-from strata.updates.resident import Resident, giving_back
+from strata.updates.resident import Resident, giving_back, keep_freed
 from strata.updates.slices import Slice
 from strata.updates.stream import (
     PLAIN_OPTIONS,
@@ -116,8 +117,9 @@ def tasks(
     """Return the tasks of a request, in key order.
 
     `manifests` are the parts of the request's batches by manifest key. A task merges about three
-    quarters of a part's bytes, 64 MiB at least; more where there would be more than 64 tasks, up
-    to half of `memory_bytes`.
+    quarters of a part's bytes, 64 MiB at least, up to a third less where that makes the tasks
+    easier to share out; more where there would be more than 64 tasks, up to half of
+    `memory_bytes`.
     """
     relations = state.relations
     runs = runs_of(manifests[key] for key in request.manifests)
@@ -167,8 +169,20 @@ def _stretches(apart: Sequence[PartRef]) -> list[tuple[PartRef | None, Slice]]:
 def _slice_bytes(runs: PartRuns, spec: ShardSpec, memory_bytes: int) -> int:
     """Return how many stored bytes a task merges: so many that tasks are wide, and parts whole."""
     total = sum(ref.size_bytes for parts in runs for ref in parts)
-    wanted = max(SMALL_TASK, TASK_PARTS * spec.part_bytes, total / WIDE)
-    return max(1, int(min(wanted, memory_bytes / 2)))
+    wanted = min(max(SMALL_TASK, TASK_PARTS * spec.part_bytes, total / WIDE), memory_bytes / 2)
+    return max(1, ceil(total / _evened(ceil(total / wanted - SPARE))))
+
+
+def _evened(count: int) -> int:
+    """Return so many tasks or up to half more: a number that few cores can share evenly.
+
+    >>> [_evened(count) for count in (1, 2, 3, 5, 9, 17, 33, 65)]
+    [1, 2, 4, 6, 12, 24, 48, 65]
+    """
+    if count <= 2 or count > WIDE:
+        return max(count, 1)
+    step = max(2, 1 << (count.bit_length() - 2))
+    return -(-count // step) * step
 
 
 def _pieces(runs: PartRuns, between: Slice, state: State, slice_bytes: int) -> list[Slice]:
@@ -202,6 +216,7 @@ def run_task(task: MergeTask) -> TaskResult:
     before = _kept(blob, task.kept)
     if not task.runs:
         return TaskResult(tuple(before))
+    keep_freed(task.memory_bytes)
     source = Source(blob, spec.name, task.relations, spec.read_format)
     tally = Tally()
     parts = write_parts(

@@ -11,6 +11,7 @@ relation version demands, and everything undecodable is `Corrupt`. Source: docs/
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
@@ -130,6 +131,28 @@ def read_footer(source: Source) -> Footer:
 
 
 @dataclass(frozen=True)
+class _Side:
+    """The key or the value."""
+
+    codec: str  # the Parquet column of the row codec's bytes
+    struct: str  # that of the columns
+    stored: tuple[Column, ...]
+    found: tuple[Column, ...]  # those that are wanted
+
+    def decode(self, batch: pa.RecordBatch, first_row: int) -> dict[int, pa.Array]:
+        """Return the wanted columns of the row codec's bytes, by id."""
+        wanted = [place for place, column in enumerate(self.stored) if column in self.found]
+        decoded = decode_rows(
+            batch.column(self.codec),
+            [column.type for column in self.stored],
+            wanted=wanted,
+            names=[column.name for column in self.stored],
+            first_row=first_row,
+        )
+        return {self.stored[i].id: array for i, array in zip(wanted, decoded, strict=True)}
+
+
+@dataclass(frozen=True)
 class _Plan:
     """Which stored columns are decoded, and how they become the wanted ones."""
 
@@ -137,27 +160,32 @@ class _Plan:
     wanted: tuple[Column, ...]
     mode: str  # row | structured | row_with_validate
 
-    def found(self, side: tuple[Column, ...]) -> tuple[Column, ...]:
-        """Return the stored columns of one side (key or value) that are wanted."""
+    @cached_property
+    def sides(self) -> list[_Side]:
+        """Key and value."""
         ids = {column.id for column in self.wanted}
-        return tuple(column for column in side if column.id in ids)
-
-    def sides(self) -> list[tuple[str, str, tuple[Column, ...]]]:
-        """Return codec column, struct column and stored columns of key and value."""
         return [
-            (K, K_S, self.stored.key_columns),
-            (V, V_S, self.stored.value_columns),
+            _Side(codec, struct, side, tuple(column for column in side if column.id in ids))
+            for codec, struct, side in (
+                (K, K_S, self.stored.key_columns),
+                (V, V_S, self.stored.value_columns),
+            )
         ]
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """What is yielded."""
+        fields = [pa.field(child(column.id), arrow_type(column.type)) for column in self.wanted]
+        return pa.schema([*fields, *(pa.field(n, pa.int64(), nullable=False) for n in (T, D))])
 
     def paths(self) -> list[str]:
         """Return the Parquet columns to read."""
         paths = [T, D]
-        for codec, struct, side in self.sides():
-            found = self.found(side)
-            if found and self.mode != "structured":
-                paths.append(codec)
+        for side in self.sides:
+            if side.found and self.mode != "structured":
+                paths.append(side.codec)
             if self.mode != "row":
-                paths += [f"{struct}.{child(column.id)}" for column in found]
+                paths += [f"{side.struct}.{child(column.id)}" for column in side.found]
         return paths
 
     def migrate(
@@ -165,21 +193,20 @@ class _Plan:
     ) -> pa.RecordBatch:
         """Return one batch of the file as updates in the wanted columns."""
         arrays: dict[int, pa.Array] = {}
-        for codec, struct, side in self.sides():
-            found = self.found(side)
-            if not found:
+        for side in self.sides:
+            if not side.found:
                 continue
             if self.mode == "row":
-                values = self._decode(batch, codec, side, first_row)
+                values = side.decode(batch, first_row)
             else:
-                values = _children(batch, struct)
+                values = _children(batch, side.struct)
                 if self.mode == "row_with_validate":
-                    decoded = self._decode(batch, codec, side, first_row)
+                    decoded = side.decode(batch, first_row)
                     _report(
                         compare(
-                            found,
-                            [decoded[c.id] for c in found],
-                            [values[c.id] for c in found],
+                            side.found,
+                            [decoded[c.id] for c in side.found],
+                            [values[c.id] for c in side.found],
                             first_row,
                         ),
                         on_check,
@@ -187,21 +214,8 @@ class _Plan:
             arrays.update(values)
         return self._updates(batch, arrays)
 
-    def _decode(
-        self, batch: pa.RecordBatch, name: str, side: tuple[Column, ...], first_row: int
-    ) -> dict[int, pa.Array]:
-        wanted = [position for position, column in enumerate(side) if column in self.found(side)]
-        decoded = decode_rows(
-            batch.column(name),
-            [column.type for column in side],
-            wanted=wanted,
-            names=[column.name for column in side],
-            first_row=first_row,
-        )
-        return {side[i].id: array for i, array in zip(wanted, decoded, strict=True)}
-
     def _updates(self, batch: pa.RecordBatch, arrays: dict[int, pa.Array]) -> pa.RecordBatch:
-        out, fields = [], []
+        out = []
         for column in self.wanted:
             old = self.stored.by_id.get(column.id)
             if old is None:
@@ -209,14 +223,12 @@ class _Plan:
             else:
                 check_widens(old, column)
                 out.append(_as_declared(widen(arrays[column.id], column), column))
-            fields.append(pa.field(child(column.id), arrow_type(column.type)))
         for name in (T, D):
             array = batch.column(name)
             if array.null_count:
                 raise Corrupt("an update without a time or a diff", column=name)
             out.append(array)
-            fields.append(pa.field(name, pa.int64(), nullable=False))
-        return pa.RecordBatch.from_arrays(out, schema=pa.schema(fields))
+        return pa.RecordBatch.from_arrays(out, schema=self.schema)
 
 
 def _report(check: PartCheck, on_check: Callable[[PartCheck], None] | None) -> None:

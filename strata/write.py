@@ -144,7 +144,7 @@ class _Part:
         """Store the part and return its reference and statistics."""
         target, finished = self.target, beside.submit(self.seen.finish)
         data = self.writer.close().data
-        key = keys.part_key(target.prefix, keys.part_hash(data))
+        key = keys.part_key(target.prefix, keys.content_hash(data))
         retry(partial(target.blob.set, key, data))
         known, spec = finished.result(), target.stats_spec
         began = time.thread_time()

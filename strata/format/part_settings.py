@@ -1,9 +1,7 @@
 """Parquet settings of a part, chosen by measuring a sample of its values.
 
 Fixed for all parts: zstd level 1 (level 3 writes at half the speed for no smaller files), page
-checksums, no statistics of `k` and `v`, which nobody could use, and of texts only where they sort
-first: others have their least and greatest in every row group, mostly, and to find these takes a
-twentieth of the time of a merge; of huge texts encoders keep copies. In layout `both` those two are
+checksums, no statistics of `k` and `v`, which nobody could use. In layout `both` those two are
 LZ4: a copy that goes when the migration ends should cost little time, rather than little room.
 Chosen column by column, from the sample alone, so that equal updates give equal bytes:
 
@@ -57,13 +55,10 @@ def sample_of(table: pa.Table) -> pa.Table:
     return pa.concat_tables([table.schema.empty_table(), *blocks]).combine_chunks()
 
 
-def writer_settings(
-    sample: pa.Table, rows: int, layout: str, first: str | None = None
-) -> dict[str, Any]:
+def writer_settings(sample: pa.Table, rows: int, layout: str) -> dict[str, Any]:
     """Return what `ParquetWriter` is to be told about a part of `rows` rows.
 
-    `sample` has the part's columns but for `k` and `v`. `first` is the Parquet column that sorts
-    first, which has statistics even if it is a text; None if no text is to have any.
+    `sample` has the part's columns but for `k` and `v`.
     """
     columns = dict(
         leaf
@@ -81,9 +76,7 @@ def writer_settings(
         "compression_level": {path: LEVEL for path, codec in codecs.items() if codec == "zstd"},
         "use_dictionary": list(chosen.dictionary) or False,
         "column_encoding": dict(chosen.other) or None,
-        "write_statistics": [
-            path for path, values in columns.items() if path == first or not _is_text(values.type)
-        ],
+        "write_statistics": list(columns),
     }
 
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from strata.errors import InvalidRequest
 from strata.format.columns import K_S, V_S, D, K, T, V, child, updates_schema
 from strata.format.layout import Description, Footer, check_layout, part_schema, struct_type
-from strata.format.nested import purged
+from strata.format.nested import leaves, purged
 from strata.format.part_settings import sample_of, writer_settings
 from strata.format.rowcodec import encode_batches, encode_rows
 from strata.format.weigh import HUGE_ROW_BYTES, fitting, plain_bytes
@@ -94,10 +94,12 @@ class PartWriter:
         self.schema = schema if exact else _uncounted(schema)
         names = [name for name in self.schema.names if name not in (K, V)]
         columns = _columns(sample_of(sample), relation, self.schema, names)
-        self._huge = plain_bytes(sample) >= HUGE_ROW_BYTES * max(sample.num_rows, 1)
-        settings = writer_settings(columns, rows, layout, None if self._huge else _first(relation))
+        settings = writer_settings(columns, rows, layout)
         self._groups: list[int] = []
-        self._chunks = len(settings["compression"])  # of a row group, one a Parquet column
+        self._chunks = len(settings["write_statistics"])  # of a row group, one a Parquet column
+        self._huge = plain_bytes(sample) >= HUGE_ROW_BYTES * max(sample.num_rows, 1)
+        if self._huge:
+            settings["write_statistics"] = _of_no_text(settings["write_statistics"], columns)
         self._sink = _Aside() if self._huge else _Memory()
         self._writer = pq.ParquetWriter(self._sink.target, self.schema, **settings)
         self._schema_bytes = self.schema.serialize().size * 4 // 3  # it is stored as base64
@@ -168,13 +170,18 @@ def row_groups(updates: pa.Table, limit_bytes: int) -> list[int]:
     return groups
 
 
-def _first(relation: Relation) -> str | None:
-    """Return the Parquet column that sorts first; None if there is none."""
-    if not relation.sort_ids:
-        return None
-    first = relation.sort_ids[0]
-    is_key = any(column.id == first for column in relation.key_columns)
-    return f"{K_S if is_key else V_S}.{child(first)}"
+def _of_no_text(paths: list[str], columns: pa.Table) -> list[str]:
+    """Return the Parquet columns that are no texts.
+
+    Encoders keep a page's and a chunk's least and greatest text, and drop those of a few KiB.
+    """
+    texts = {
+        path
+        for name in columns.column_names
+        for path, values in leaves(_one(columns[name]), name)
+        if pa.types.is_string(values.type) or pa.types.is_binary(values.type)
+    }
+    return [path for path in paths if path not in texts]
 
 
 def _uncounted(schema: pa.Schema) -> pa.Schema:

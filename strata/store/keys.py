@@ -110,20 +110,9 @@ def content_hash(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=20).hexdigest()
 
 
-def part_hash(data: bytes) -> str:
-    """Return the name of a part's bytes: 160 bits of SHA-256 as 40 hex digits.
-
-    Parts are large, and today's processors have instructions for it: half the time of BLAKE2b.
-    """
-    return hashlib.sha256(data).hexdigest()[:40]
-
-
 def names_content(key: str, data: bytes) -> bool:
     """Return whether `data` are the bytes that a content-named key was made for."""
-    name = key.rpartition("/")[2].partition(".")[0]
-    if f"/{Kind.PART}/" in key and name == part_hash(data):
-        return True
-    return name == content_hash(data)  # parts, too, were once named so
+    return key.rpartition("/")[2].partition(".")[0] == content_hash(data)
 
 
 def shard_prefix(shard: str) -> str:

@@ -5,8 +5,8 @@ the C library's whatever lies below something still in use. Where memory is litt
 as all that is in use. To give everything back at once costs two fifths of the time of a merge; so
 it is done where resident memory has come near the limit, and has grown since the last time.
 
-Left to itself the C library gives back every larger array when it is freed, and pages that are
-taken anew are cleared first: a tenth of the time of a merge. So it is told to keep some.
+Left to itself the C library gives back larger arrays as they are freed, and pages that are taken
+anew are cleared first: a twelfth of the time of a merge. So it is told to keep some.
 """
 
 import ctypes

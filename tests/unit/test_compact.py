@@ -200,6 +200,21 @@ def test_slices_and_spills_give_the_same_run(memory_bytes: int) -> None:
     assert [len(batch.runs) for batch in load(stores).batches] == [1]
 
 
+def test_tasks_are_as_many_as_a_few_cores_can_share_evenly() -> None:
+    stores = filled()
+    state = load(stores)
+    request = full_request(state.spine, 7)
+    assert request is not None
+    refs = {run.upper: list(run.parts) for run in plan_read(stores, state).runs}
+    manifests = {b.manifest: refs[b.upper] for b in request.batches if b.manifest}
+    total = sum(ref.size_bytes for parts in manifests.values() for ref in parts)
+
+    def count(least: float) -> int:  # as memory asks for: half of it is a task's
+        return len(tasks(state, request, manifests, stores.settings, int(2 * total / least) + 1))
+
+    assert [count(n) for n in (1, 2, 3, 4)] == [1, 2, 4, 4]
+
+
 def test_a_task_done_twice_writes_the_same_blobs() -> None:
     stores = filled()
     state = load(stores)

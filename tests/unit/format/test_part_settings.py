@@ -78,13 +78,6 @@ def test_codec_bytes_get_neither_dictionary_nor_statistics() -> None:
     assert settings["use_dictionary"] == ["t", "d"]
 
 
-def test_of_texts_only_that_which_sorts_first_has_statistics() -> None:
-    sample = pa.table({"v_s.3": ["a", "b"], "k_s.1": ["x", "y"], "t": [1, 2]})
-
-    assert writer_settings(sample, 2, "structured", "k_s.1")["write_statistics"] == ["k_s.1", "t"]
-    assert writer_settings(sample, 2, "structured")["write_statistics"] == ["t"]
-
-
 def test_what_does_not_shrink_is_not_compressed() -> None:
     table = pa.table({"noise": COLUMNS["noise"][0], "hex": COLUMNS["hex"][0]})
 

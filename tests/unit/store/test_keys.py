@@ -1,7 +1,5 @@
 """Keys say what they name and lead nowhere else."""
 
-import hashlib
-
 import pytest
 
 from strata.errors import InvalidRequest
@@ -67,16 +65,3 @@ def test_content_names_depend_on_every_byte() -> None:
     assert keys.content_hash(b"a") != keys.content_hash(b"b")
     assert keys.content_hash(b"a") == keys.content_hash(bytes(bytearray(b"a")))
     assert len(DIGEST) == 40
-
-
-def test_a_part_is_named_by_its_sha256_and_was_by_its_blake2b() -> None:
-    data = b"the bytes of a part"
-    name = hashlib.sha256(data).hexdigest()[:40]
-
-    assert keys.part_hash(data) == name
-    assert keys.names_content(keys.part_key(keys.part_prefix("s"), name), data)
-    assert keys.names_content(
-        keys.part_key(keys.part_prefix("s", 3), keys.content_hash(data)), data
-    )
-    assert not keys.names_content(keys.part_key(keys.part_prefix("s"), name), data + b".")
-    assert not keys.names_content(keys.manifest_key("s", name), data)

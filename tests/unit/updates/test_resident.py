@@ -1,5 +1,9 @@
 """What allocators keep is given back near the limit, and not asked for again at every step."""
 
+import platform
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -36,3 +40,30 @@ def test_memory_that_was_freed_goes_back_to_the_system() -> None:
     assert list(giving_back(step() for _ in range(2))) == [1, 1]
 
     assert resident_bytes() - before < size
+
+
+FAULTS = """
+import resource, sys
+import numpy as np
+from strata.updates.resident import keep_freed
+
+if sys.argv[1] == "kept":
+    keep_freed(2**30)
+for round in range(20):
+    if round == 1:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    arrays = [np.ones(393_216) for _ in range(8)]  # 24 MiB, all freed at once
+    del arrays
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def test_freed_arrays_are_kept_for_the_next() -> None:
+    if platform.libc_ver()[0] != "glibc":
+        pytest.skip("another C library than the one that takes these options")
+
+    def pages(how: str) -> int:
+        ran = subprocess.run([sys.executable, "-c", FAULTS, how], capture_output=True, check=True)
+        return int(ran.stdout)
+
+    assert pages("kept") < pages("left alone") / 4

@@ -233,7 +233,7 @@ def rewrite(bench: Bench) -> Found:
         rows = file.metadata.num_rows
         out.append(bench.out(f"rewrite-{number}"))
         first = file.read_row_group(0)
-        settings = writer_settings(sample_of(first), rows, "structured", "k_s.1")
+        settings = writer_settings(sample_of(first), rows, "structured")
         with pq.ParquetWriter(out[-1], first.schema, **settings) as writer:
             for group in range(file.num_row_groups):
                 table = file.read_row_group(group) if group else first

@@ -170,7 +170,8 @@ def _slice_bytes(runs: PartRuns, spec: ShardSpec, memory_bytes: int) -> int:
     """Return how many stored bytes a task merges: so many that tasks are wide, and parts whole."""
     total = sum(ref.size_bytes for parts in runs for ref in parts)
     wanted = min(max(SMALL_TASK, TASK_PARTS * spec.part_bytes, total / WIDE), memory_bytes / 2)
-    return max(1, ceil(total / _evened(ceil(total / wanted - SPARE))))
+    count = ceil(total / max(wanted, 1) - SPARE)
+    return max(1, ceil(total / _evened(count)))
 
 
 def _evened(count: int) -> int:

@@ -237,7 +237,7 @@ def collect_part(task: CollectTask) -> Collected:
     source = Source(blob, task.shard, task.relations, task.read_format)
     pieces, counts = [], []
     try:
-        for batch in part_batches(source, task.part, columns=task.columns):
+        for batch in part_batches(source, task.part, columns=task.columns, threads=False):
             pieces.append(collect(batch, source.relation))
             counts.append(batch.num_rows)
     except Corrupt as error:

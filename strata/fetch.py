@@ -294,9 +294,12 @@ def sorted_runs(
     part that is in it only these row groups; `together_bytes` is that of `part_batches`.
     """
     if all(keeps_order(ref, source.relation, source.relations) for ref in parts):
+        # Runs come side by side in small batches: to have the columns of one decoded by other
+        # threads costs a tenth of a merge.
         read = partial(
-            part_batches, source, piece=piece, batch_rows=batch_rows, together_bytes=together_bytes
-        )
+            part_batches, source, piece=piece, batch_rows=batch_rows,
+            together_bytes=together_bytes, threads=False,
+        )  # fmt: skip
         return [_run(source, parts, piece, groups, read)]
     return [_resorted(source, ref, piece, groups.get(ref.key)) for ref in parts]
 

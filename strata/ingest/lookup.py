@@ -119,7 +119,9 @@ def _rows(
     if groups == []:
         return
     source = source_of(stores.blob, state)
-    for batch in part_batches(source, ref, groups=groups, together_bytes=TOGETHER_BYTES):
+    for batch in part_batches(
+        source, ref, groups=groups, together_bytes=TOGETHER_BYTES, threads=False
+    ):
         found = key_bytes(batch, key_ids(state.relation))
         mask = (
             _inside(found, piece) if keys is None else pc.is_in(found, value_set=_near(keys, found))

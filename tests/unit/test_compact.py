@@ -44,6 +44,15 @@ def load(stores: Stores):
     return Machine(stores).load("shard")
 
 
+def whole(stores: Stores, since: int):
+    """Return the state, the request to merge everything, and the parts of its manifests."""
+    state = load(stores)
+    request = full_request(state.spine, since)
+    assert request is not None
+    refs = {run.upper: list(run.parts) for run in plan_read(stores, state).runs}
+    return state, request, {b.manifest: refs[b.upper] for b in request.batches if b.manifest}
+
+
 def test_the_preview_is_what_a_run_then_does() -> None:
     stores = filled()
     options = settings(history_ms=2)
@@ -185,12 +194,8 @@ def test_slices_and_spills_give_the_same_run(memory_bytes: int) -> None:
     create(stores, RELATION)
     for number in range(6):
         append(stores, "shard", number, number + 1, [day(number, rows=60)])
-    state = load(stores)
+    state, request, manifests = whole(stores, load(stores).since)
     before = snapshot(stores, "shard")
-    request = full_request(state.spine, state.since)
-    assert request is not None
-    refs = {run.upper: list(run.parts) for run in plan_read(stores, state).runs}
-    manifests = {b.manifest: refs[b.upper] for b in request.batches if b.manifest}
 
     made = tasks(state, request, manifests, stores.settings, memory_bytes)
     compact_shard(stores, "shard", settings(memory_bytes=memory_bytes), full=True)
@@ -200,13 +205,28 @@ def test_slices_and_spills_give_the_same_run(memory_bytes: int) -> None:
     assert [len(batch.runs) for batch in load(stores).batches] == [1]
 
 
+def test_slices_that_end_inside_of_row_groups_share_no_row() -> None:
+    """Of a part's row groups some lie in a slice and some at its border."""
+    stores = memory_stores()
+    create(stores, RELATION, row_group_bytes=400, part_bytes=100_000)
+    for number in range(6):
+        append(stores, "shard", number, number + 1, [day(number, rows=60)])
+    state, request, manifests = whole(stores, load(stores).since)
+    assert max(len(ref.splits) for parts in manifests.values() for ref in parts) > 5
+
+    memory = sum(ref.size_bytes for parts in manifests.values() for ref in parts) // 2
+
+    made = tasks(state, request, manifests, stores.settings, memory)
+    report = compact_shard(stores, "shard", settings(memory_bytes=memory), full=True)
+
+    assert len(made) > 3
+    assert [request.outcome for request in report.requests] == ["applied"]
+    assert sum(r.updates_out for r in report.requests) == sum(b.updates for b in request.batches)
+
+
 def test_tasks_are_as_many_as_a_few_cores_can_share_evenly() -> None:
     stores = filled()
-    state = load(stores)
-    request = full_request(state.spine, 7)
-    assert request is not None
-    refs = {run.upper: list(run.parts) for run in plan_read(stores, state).runs}
-    manifests = {b.manifest: refs[b.upper] for b in request.batches if b.manifest}
+    state, request, manifests = whole(stores, 7)
     total = sum(ref.size_bytes for parts in manifests.values() for ref in parts)
 
     def count(least: float) -> int:  # as memory asks for: half of it is a task's
@@ -217,11 +237,7 @@ def test_tasks_are_as_many_as_a_few_cores_can_share_evenly() -> None:
 
 def test_a_task_done_twice_writes_the_same_blobs() -> None:
     stores = filled()
-    state = load(stores)
-    request = full_request(state.spine, 7)
-    assert request is not None
-    refs = {run.upper: list(run.parts) for run in plan_read(stores, state).runs}
-    manifests = {b.manifest: refs[b.upper] for b in request.batches if b.manifest}
+    state, request, manifests = whole(stores, 7)
     (task,) = tasks(state, replace(request, since=7), manifests, stores.settings, 2**30)
 
     first, second = run_task(task), run_task(task)

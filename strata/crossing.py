@@ -99,6 +99,7 @@ def crossing_runs(
                 source, parts, piece=piece, batch_rows=batch_rows, together_bytes=together_bytes
             )
         )
+    source = replace(source, coded=False)
     if all(keeps_order(ref, source.relation, source.relations) for ref in parts):
         return [_run(source, parts, tally, piece, batch_rows)]
     return [_resorted(source, ref, tally, piece) for ref in parts]

@@ -6,7 +6,7 @@ the part. Rows come in the columns of the wanted relation, whatever version wrot
 
 import io
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -50,6 +50,7 @@ class Source:
     shard: str
     relations: tuple[Relation, ...]
     read_format: str
+    coded: bool = False  # whether texts may come as codes (`strata.format.coded`)
 
     @property
     def relation(self) -> Relation:
@@ -245,6 +246,7 @@ def part_batches(  # noqa: PLR0913 - all but two are options, by name
             for batch in read_part(
                 file, relation, relations=source.relations, read_format=source.read_format,
                 columns=columns, row_groups=step, batch_rows=batch_rows, threads=threads,
+                coded=source.coded,
             ):  # fmt: skip
                 rows += batch.num_rows
                 yield batch
@@ -290,8 +292,9 @@ def sorted_runs(
 ) -> list[Iterable[pa.RecordBatch | pa.Table]]:
     """Return the parts of one run as runs sorted by the newest relation: one, if they are.
 
-    Parts in another order are read whole, sorted in memory and are a run each. `groups`: of a
-    part that is in it only these row groups; `together_bytes` is that of `part_batches`.
+    Parts in another order are read whole, sorted in memory and are a run each; their texts are not
+    coded. `groups`: of a part that is in it only these row groups; `together_bytes` is that of
+    `part_batches`.
     """
     if all(keeps_order(ref, source.relation, source.relations) for ref in parts):
         # Runs come side by side in small batches: to have the columns of one decoded by other
@@ -301,7 +304,8 @@ def sorted_runs(
             together_bytes=together_bytes, threads=False,
         )  # fmt: skip
         return [_run(source, parts, piece, groups, read)]
-    return [_resorted(source, ref, piece, groups.get(ref.key)) for ref in parts]
+    plain = replace(source, coded=False)
+    return [_resorted(plain, ref, piece, groups.get(ref.key)) for ref in parts]
 
 
 def _run(

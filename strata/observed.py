@@ -13,6 +13,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.format.coded import alike
 from strata.format.columns import D, T
 from strata.format.digest import content_digest
 from strata.format.manifest import Split
@@ -95,7 +96,7 @@ class Observed:
         for group in self._waiting:
             self._take_ends(group)
         whole = self._waiting
-        rows = whole[0] if len(whole) == 1 else pa.concat_tables(whole).combine_chunks()
+        rows = whole[0] if len(whole) == 1 else pa.concat_tables(alike(whole)).combine_chunks()
         self._waiting, self._waiting_bytes = [], 0
         times, diffs = pc.min_max(rows[T]).as_py(), rows[D]
         self._times += [times["min"], times["max"]]

@@ -23,6 +23,7 @@ import pyarrow as pa
 from strata.crossing import Crossed, Tally, crossing_runs
 from strata.errors import Corrupt
 from strata.fetch import Source
+from strata.format.coded import decoded
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
 from strata.format.manifest import PartRef, decode_manifest, stats_rows
@@ -256,11 +257,13 @@ def merged(source: Source, task: MergeTask, tally: Tally | None = None) -> Itera
     """
     counted = Tally() if tally is None else tally
     relation, since = source.relation, task.description.since
-    budget = _budget(task)
+    budget, huge = _budget(task), _huge(task)
     fan_in = _fan_in(task.runs, budget)
     at_once = min(max(len(task.runs), 1), fan_in)
     together = min(TOGETHER_BYTES, budget // 2 // (GROUP_COPIES * at_once))
     batch_rows = max(ROUND_ROWS // at_once, HEAD_ROWS[0])
+    # The row codec is made of texts as such, and huge rows are not joined.
+    source = replace(source, coded=not huge and task.spec.write_format == "structured")
     runs: list[Run] = [
         run
         for parts in task.runs
@@ -273,17 +276,17 @@ def merged(source: Source, task: MergeTask, tally: Tally | None = None) -> Itera
             together_bytes=together,
         )
     ]
-    huge = _huge(task)
     settled = giving_back if huge else Resident(task.memory_bytes).settled
 
     def joined(group: Sequence[Run]) -> Iterator[pa.Table]:
         watched = [settled(run) for run in group]
         return settled(merge(watched, relation, since=since, memory_bytes=budget // 2))
 
+    schema = updates_schema(relation)
     options = PLAIN_OPTIONS if huge else SPILL_OPTIONS
     while len(runs) > fan_in:
         groups = _even(runs, fan_in)
-        runs = [spilled(joined(group), updates_schema(relation), options) for group in groups]
+        runs = [spilled(map(decoded, joined(group)), schema, options) for group in groups]
         if not huge:
             fan_in = max(fan_in, budget // 2 // (GROUP_COPIES * SPILL_BATCH_BYTES))
     return joined(runs)

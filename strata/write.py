@@ -20,6 +20,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from strata.format.coded import alike
 from strata.format.manifest import PartRef, encode_manifest, manifest_table
 from strata.format.part import Description
 from strata.format.part_write import PartWriter
@@ -108,7 +109,7 @@ class _Waiting:
             if count < chunk.num_rows:
                 self._chunks.appendleft((chunk.slice(count), bits[count:]))
         self._bits -= taken_bits
-        rows = pieces[0] if len(pieces) == 1 else pa.concat_tables(pieces)
+        rows = pieces[0] if len(pieces) == 1 else pa.concat_tables(alike(pieces))
         return rows.combine_chunks(), taken_bits // 8
 
     def _sizes(self, ends: Ints) -> Ints:
@@ -190,7 +191,8 @@ def write_parts(  # noqa: PLR0913  what one run is and how it is cut
     """Write one run as parts of about `part_bytes` each and return what was written.
 
     Shape: `updates` are tables of `updates_schema(relation)`, together sorted by
-    `relation.sort_ids` then t and consolidated; empty ones are allowed.
+    `relation.sort_ids` then t and consolidated; empty ones are allowed. Texts may be coded
+    (`strata.format.coded`): what is written is the same.
     Cost: one blob a part; holds the encoded part, and of rows a few row groups and one chunk.
     """
     target = _Target(

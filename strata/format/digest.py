@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from strata.format.coded import is_coded, of_codes
 from strata.format.columns import D, child
 from strata.format.encodings import UNBOUNDED_NUMERIC
 from strata.format.nested import is_listed, items
@@ -93,6 +94,8 @@ def mix(x: Words) -> Words:
 def _words(array: pa.Array) -> Words:
     """Return w(value) of each value; anything where null."""
     kind = array.type
+    if is_coded(kind):
+        return of_codes(array, _text_words(array.dictionary))
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return _text_words(array)
     if pa.types.is_fixed_size_binary(kind):

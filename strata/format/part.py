@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 
 from strata.errors import Corrupt, InvalidRequest, StrataError, Unavailable
 from strata.format.check import PartCheck, compare
+from strata.format.coded import CODED, CODED_BYTES, are_within, decoded, is_coded
 from strata.format.columns import K_S, V_S, D, K, T, V, child
 from strata.format.encodings import arrow_type
 from strata.format.layout import EMPTY_CHILD, Description, Footer, layout_schema, parse_footer
@@ -42,6 +44,7 @@ __all__ = [
 ]
 
 BATCH_ROWS: Final = 65_536  # rows decoded at a time; notes: 32 K to 64 K is best
+CODED_ROWS: Final = 8_192  # row groups of fewer rows are read together, texts as texts
 
 Source = Any  # bytes, a pyarrow NativeFile or buffer, or a seekable binary file
 
@@ -57,6 +60,7 @@ def read_part(  # noqa: PLR0913 -- all but two are options, by name
     batch_rows: int = BATCH_ROWS,
     on_check: Callable[[PartCheck], None] | None = None,
     threads: bool = True,
+    coded: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yield a part's updates in the columns of `relation`.
 
@@ -64,6 +68,7 @@ def read_part(  # noqa: PLR0913 -- all but two are options, by name
     all; others are not decoded. `row_with_validate` decodes both halves of a part that has both,
     yields the columns, and hands each batch's check to `on_check`; without one to tell, a mismatch
     is Corrupt. `threads`: decode columns beside one another; not where parts are, or tasks.
+    `coded`: texts that the part has in small dictionaries may come as such (`strata.format.coded`).
 
     Shape: `updates_schema(relation)` restricted to `columns`, then t, d.
     Raises: Corrupt for damaged or contradicting bytes; InvalidRequest for a read format that the
@@ -80,8 +85,14 @@ def read_part(  # noqa: PLR0913 -- all but two are options, by name
         groups = _row_groups(file, row_groups)
         plan = _Plan(stored, wanted, mode)
         wanted_rows = sum(file.metadata.row_group(i).num_rows for i in groups)
-        batches = file.iter_batches(
-            batch_rows, row_groups=groups, columns=plan.paths(), use_threads=threads
+        steps = [groups]
+        texts = plan.texts() if coded and wanted_rows >= CODED_ROWS * len(groups) else []
+        if paths := _in_dictionaries(file.metadata, groups, texts):
+            file = _open(source, metadata=file.metadata, read_dictionary=paths)
+            steps = [[group] for group in groups]  # each row group has its own dictionary
+        batches = chain.from_iterable(
+            file.iter_batches(batch_rows, row_groups=s, columns=plan.paths(), use_threads=threads)
+            for s in steps
         )
         rows = 0
         while (batch := next(batches, None)) is not None:
@@ -92,7 +103,7 @@ def read_part(  # noqa: PLR0913 -- all but two are options, by name
                 rows += more.num_rows
             if rows == wanted_rows:  # what was fetched is not held until somebody wants more
                 del batches, file
-                batches = iter(())
+                batches = chain()
             yield made
             del made
         if rows != wanted_rows:
@@ -174,9 +185,20 @@ class _Plan:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """What is yielded."""
+        """What is yielded, where no text is coded."""
         fields = [pa.field(child(column.id), arrow_type(column.type)) for column in self.wanted]
         return pa.schema([*fields, *(pa.field(n, pa.int64(), nullable=False) for n in (T, D))])
+
+    def texts(self) -> list[str]:
+        """Return the Parquet columns that are texts, and are yielded as they are stored."""
+        types = {column.id: column.type for column in self.wanted}
+        return [
+            f"{side.struct}.{child(column.id)}"
+            for side in self.sides
+            for column in side.found
+            if self.mode == "structured" and column.type == types[column.id]
+            if column.type.kind in CODED
+        ]
 
     def paths(self) -> list[str]:
         """Return the Parquet columns to read."""
@@ -222,13 +244,21 @@ class _Plan:
                 out.append(default_array(column, batch.num_rows))
             else:
                 check_widens(old, column)
-                out.append(_as_declared(widen(arrays[column.id], column), column))
+                array = arrays[column.id]
+                if is_coded(array.type):
+                    out.append(_coded(array))
+                else:
+                    out.append(_as_declared(widen(array, column), column))
         for name in (T, D):
             array = batch.column(name)
             if array.null_count:
                 raise Corrupt("an update without a time or a diff", column=name)
             out.append(array)
-        return pa.RecordBatch.from_arrays(out, schema=self.schema)
+        schema = self.schema
+        for i, array in enumerate(out):
+            if is_coded(array.type):
+                schema = schema.set(i, schema.field(i).with_type(array.type))
+        return pa.RecordBatch.from_arrays(out, schema=schema)
 
 
 def _report(check: PartCheck, on_check: Callable[[PartCheck], None] | None) -> None:
@@ -256,6 +286,13 @@ def _children(batch: pa.RecordBatch, struct: str) -> dict[int, pa.Array]:
 def _as_declared(array: pa.Array, column: Column) -> pa.Array:
     """Return nested values with the names inside that updates use; in Parquet lists have others."""
     return array.cast(arrow_type(column.type)) if column.type.kind in NESTED else array
+
+
+def _coded(array: pa.DictionaryArray) -> pa.Array:
+    """Return texts that came as codes; as texts where they are so many that it does not pay."""
+    if not are_within(array):  # Arrow does not look
+        raise Corrupt("a code of a text is not in its dictionary", texts=len(array.dictionary))
+    return array if array.dictionary.nbytes <= CODED_BYTES else decoded(array)
 
 
 def _wanted(relation: Relation, columns: Collection[int] | None) -> tuple[Column, ...]:
@@ -300,13 +337,30 @@ def _mode(footer: Footer, read_format: str) -> str:
     return read_format
 
 
-def _open(source: Source) -> pq.ParquetFile:
+def _in_dictionaries(
+    metadata: pq.FileMetaData, groups: Sequence[int], paths: Collection[str]
+) -> list[str]:
+    """Return those of some columns that small dictionaries hold in all row groups."""
+    if not paths:
+        return []
+    found = dict.fromkeys(paths, len(groups))  # in how many row groups they are not
+    for group in groups:
+        row_group = metadata.row_group(group)
+        for chunk in (row_group.column(i) for i in range(row_group.num_columns)):
+            if (path := chunk.path_in_schema) in found and chunk.has_dictionary_page:
+                size = chunk.data_page_offset - chunk.dictionary_page_offset
+                found[path] -= size <= CODED_BYTES
+    return [path for path, missing in found.items() if not missing]
+
+
+def _open(source: Source, **options: Any) -> pq.ParquetFile:
     in_memory = isinstance(source, bytes | bytearray | memoryview | pa.Buffer)
     # From memory nothing is gained by gathering ranges first; from a store it saves round trips.
     return pq.ParquetFile(
         pa.BufferReader(source) if in_memory else source,
         pre_buffer=not in_memory,
         page_checksum_verification=True,
+        **options,
     )
 
 

@@ -15,7 +15,7 @@ Chosen column by column, from the sample alone, so that equal updates give equal
 Figures in benchmarks/README.md. Any reader of Parquet 2 follows each of these encodings.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,7 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from strata.format.columns import K, V
+from strata.format.coded import is_text
+from strata.format.columns import K_S, V_S, K, V
 from strata.format.nested import leaves
 
 SAMPLE_ROWS: Final = 1_024  # rows of each of the sample's blocks
@@ -41,7 +42,7 @@ WRITER: Final[Mapping[str, Any]] = {
     "version": "2.6",
     "data_page_size": 256 * 1024,  # stays in the cache between encoding and compressing
     "write_page_checksum": True,
-    "store_schema": True,
+    "store_schema": False,  # the part's own is added when it is closed
     "store_decimal_as_integer": True,  # up to 18 digits: faster and smaller than bytes
 }
 
@@ -80,6 +81,26 @@ def writer_settings(sample: pa.Table, rows: int, layout: str) -> dict[str, Any]:
     }
 
 
+def few_texts(sample: pa.Table, dictionary: Collection[str]) -> list[str]:
+    """Return those Parquet columns among `dictionary` that are texts of which few differ.
+
+    They are handed over as codes: Arrow's encoder takes these as they are, but makes a dictionary
+    of any size of them, where it gives one of texts up that grows too large.
+    """
+    return [
+        path
+        for struct in (K_S, V_S)
+        if struct in sample.column_names
+        for path, values in _fields(sample[struct].combine_chunks(), struct)
+        if path in dictionary and is_text(values.type) and _few(values)
+    ]
+
+
+def _fields(struct: pa.StructArray, name: str) -> Iterator[tuple[str, pa.Array]]:
+    for field, values in zip(struct.type, struct.flatten(), strict=True):
+        yield f"{name}.{field.name}", values
+
+
 @dataclass(frozen=True, slots=True)
 class _Choice:
     """What is chosen for Parquet columns, by path."""
@@ -91,7 +112,7 @@ class _Choice:
 
 def _choice(sample: pa.Table, columns: Mapping[str, pa.Array], repeating: Sequence[str]) -> _Choice:
     """Return how columns are encoded and compressed, of which some are `repeating`."""
-    sure = [path for path in repeating if _is_text(columns[path].type)]
+    sure = [path for path in repeating if is_text(columns[path].type)]
     other = {
         path: encoding
         for path, values in columns.items()
@@ -126,7 +147,7 @@ def _limit(values: pa.Array, plain: "_Size") -> float:
 
     Plain numbers that do not shrink are the fastest of all.
     """
-    slow = not _is_text(values.type) and plain.stored <= SHRUNK * plain.encoded
+    slow = not is_text(values.type) and plain.stored <= SHRUNK * plain.encoded
     return LOSS if slow else GAIN
 
 
@@ -134,13 +155,13 @@ def _repeats(values: pa.Array, rows: int) -> bool:
     if pa.types.is_boolean(values.type) or (len(values) <= 2 and not values.null_count):
         return False  # so few are not looked at: they may be huge
     distinct = pc.count_distinct(values).as_py()
-    if not _is_text(values.type):
+    if not is_text(values.type):
         return bool(distinct < DICTIONARY_SHARE * len(values))
     share = TEXT_SHARE if rows >= MANY_BLOCKS * SAMPLE_ROWS else DICTIONARY_SHARE
     if distinct >= share * len(values):
         return False
     # Sorted texts that repeat may be many all the same: the compression sees neighbours by itself.
-    return bool(distinct < FEW_SHARE * len(values) or distinct < share * _stretches(values))
+    return _few(values) or bool(distinct < share * _stretches(values))
 
 
 def _stretches(values: pa.Array) -> int:
@@ -149,8 +170,8 @@ def _stretches(values: pa.Array) -> int:
     return 1 + int(pc.sum(changes).as_py() or 0)
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+def _few(values: pa.Array) -> bool:
+    return bool(pc.count_distinct(values).as_py() < FEW_SHARE * len(values))
 
 
 def _alternative(kind: pa.DataType) -> str | None:

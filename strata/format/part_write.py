@@ -4,9 +4,10 @@ Equal updates give equal bytes: chunking and slicing of the input leave no trace
 Parquet's own are written for other readers; Strata never relies on them.
 """
 
+import base64
 import io
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -17,15 +18,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from strata.errors import InvalidRequest
+from strata.format.coded import canonical, coded_type, decoded, is_coded, plain_type
 from strata.format.columns import K_S, V_S, D, K, T, V, child, updates_schema
-from strata.format.layout import Description, Footer, check_layout, part_schema, struct_type
+from strata.format.layout import Description, Footer, check_layout, part_schema
 from strata.format.nested import leaves, purged
-from strata.format.part_settings import sample_of, writer_settings
+from strata.format.part_settings import few_texts, sample_of, writer_settings
 from strata.format.rowcodec import encode_batches, encode_rows
 from strata.format.weigh import HUGE_ROW_BYTES, fitting, plain_bytes
 from strata.model.schema import Column, Relation
 
-ROWS_KEY: Final = "strata.rows"
+ROWS_KEY: Final = b"strata.rows"
+ARROW_SCHEMA: Final = b"ARROW:schema"  # where readers of Arrow look for it
 CHUNK_BYTES: Final = 150  # what a footer says of one column of one row group, about
 
 
@@ -79,21 +82,17 @@ class PartWriter:
         description: Description,
         sample: pa.Table,
         rows: int,
-        *,
-        exact: bool = False,
     ) -> None:
-        """Choose the settings from a `sample` of the updates, about or `exact`ly `rows` in all.
+        """Choose the settings from a `sample` of the updates, about `rows` in all.
 
         Raises: InvalidRequest for another schema, an empty interval, or an unknown layout.
         """
         _check(sample, relation, description)
         self.footer = Footer(check_layout(layout), relation.version, description, rows)
         self._relation = relation
-        self._exact = exact
-        schema = part_schema(relation, self.footer)
-        self.schema = schema if exact else _uncounted(schema)
+        self.schema = part_schema(relation, self.footer)
         names = [name for name in self.schema.names if name not in (K, V)]
-        columns = _columns(sample_of(sample), relation, self.schema, names)
+        columns = _columns(decoded(sample_of(sample)), relation, self.schema, names)
         settings = writer_settings(columns, rows, layout)
         self._groups: list[int] = []
         self._chunks = len(settings["write_statistics"])  # of a row group, one a Parquet column
@@ -101,7 +100,10 @@ class PartWriter:
         if self._huge:
             settings["write_statistics"] = _of_no_text(settings["write_statistics"], columns)
         self._sink = _Aside() if self._huge else _Memory()
-        self._writer = pq.ParquetWriter(self._sink.target, self.schema, **settings)
+        self._written = _with_codes(
+            self.schema, few_texts(columns, settings["use_dictionary"] or ())
+        )
+        self._writer = pq.ParquetWriter(self._sink.target, self._written, **settings)
         self._schema_bytes = self.schema.serialize().size * 4 // 3  # it is stored as base64
 
     @property
@@ -119,7 +121,9 @@ class PartWriter:
         """
         _check(group, self._relation, self.footer.description)
         whole = _without_hidden(group.combine_chunks())
-        return _columns(whole, self._relation, self.schema, self.schema.names)
+        if self.footer.has_rows:
+            whole = decoded(whole)
+        return _columns(whole, self._relation, self._written, self.schema.names)
 
     def write(self, prepared: pa.Table) -> None:
         """Write a row group."""
@@ -128,8 +132,11 @@ class PartWriter:
 
     def close(self) -> EncodedPart:
         """Return the whole part."""
-        if not self._exact:
-            self._writer.add_key_value_metadata({ROWS_KEY: str(sum(self._groups))})
+        known = {**self.schema.metadata, ROWS_KEY: str(sum(self._groups)).encode()}
+        schema = self.schema.with_metadata(known)
+        # That of the rows as they are read, and not as codes, in which some were handed over.
+        stored = base64.b64encode(schema.serialize())
+        self._writer.add_key_value_metadata({ARROW_SCHEMA: stored, **known})
         self._writer.close()
         return EncodedPart(self._sink.bytes(), self._groups)
 
@@ -148,7 +155,7 @@ def encode_part(
     Raises: InvalidRequest for another schema, nulls in t or d, an empty interval, or an unknown
     layout.
     """
-    part = PartWriter(relation, layout, description, updates, updates.num_rows, exact=True)
+    part = PartWriter(relation, layout, description, updates, updates.num_rows)
     _check(updates, relation, description)
     groups = row_groups(updates, row_group_bytes)
     steps = [
@@ -184,10 +191,16 @@ def _of_no_text(paths: list[str], columns: pa.Table) -> list[str]:
     return [path for path in paths if path not in texts]
 
 
-def _uncounted(schema: pa.Schema) -> pa.Schema:
-    """Return a part's schema without the number of rows, which is known when all are written."""
-    known = {key: value for key, value in schema.metadata.items() if key != ROWS_KEY.encode()}
-    return schema.with_metadata(known)
+def _with_codes(schema: pa.Schema, paths: Collection[str]) -> pa.Schema:
+    """Return a part's schema with codes for some of its texts: so Arrow is given them."""
+    for i, struct in enumerate(schema):
+        if struct.name in (K_S, V_S):
+            fields = [
+                f.with_type(coded_type(f.type)) if f"{struct.name}.{f.name}" in paths else f
+                for f in struct.type
+            ]
+            schema = schema.set(i, struct.with_type(pa.struct(fields)))
+    return schema
 
 
 def _ahead(steps: Sequence[Callable[[], pa.Table]], beside: bool) -> Iterator[pa.Table]:
@@ -227,7 +240,7 @@ def _columns(
         if codec in names:
             made[codec] = encode_side(group, side)
         if struct in names:
-            made[struct] = _struct(group, side)
+            made[struct] = _struct(group, side, schema.field(struct).type)
     fields = [schema.field(name) for name in names]
     return pa.Table.from_arrays([made[name] for name in names], schema=pa.schema(fields))
 
@@ -241,9 +254,11 @@ def encode_side(group: pa.Table, side: tuple[Column, ...]) -> pa.ChunkedArray:
     return pa.chunked_array(batches, pa.binary())
 
 
-def _struct(group: pa.Table, side: tuple[Column, ...]) -> pa.Array:
-    wanted = struct_type(side)
-    arrays = [_one(group[child(column.id)]) for column in side]
+def _struct(group: pa.Table, side: tuple[Column, ...], wanted: pa.StructType) -> pa.Array:
+    arrays = [
+        canonical(array) if is_coded(field.type) else decoded(array)
+        for field, array in zip(wanted, (_one(group[child(c.id)]) for c in side), strict=False)
+    ]
     if not side:
         arrays = [pa.nulls(group.num_rows, pa.bool_())]
     return pa.StructArray.from_arrays(arrays, fields=list(wanted))
@@ -255,7 +270,8 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 
 def _check(updates: pa.Table, relation: Relation, description: Description) -> None:
     wanted = updates_schema(relation)
-    if updates.schema.names != wanted.names or updates.schema.types != wanted.types:
+    found = [plain_type(kind) for kind in updates.schema.types]
+    if updates.schema.names != wanted.names or found != wanted.types:
         raise InvalidRequest(
             "updates have the wrong columns",
             found=str(updates.schema), wanted=str(wanted),

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from strata.format.coded import is_coded, is_text, text_ends
 from strata.format.nested import is_listed, items
 from strata.format.physical import offsets, valid_mask
 from strata.format.words import Ints
@@ -57,10 +58,11 @@ def running_bits(rows: pa.Table) -> Ints:
     total, fixed = np.zeros(len(every), np.int64), 0
     for column in rows.columns:
         kind = column.type
-        if _is_text(kind) and column.num_chunks == 1:
+        if (is_text(kind) or is_coded(kind)) and column.num_chunks == 1:
             fixed += 33
-            total += 8 * _text_ends(column.chunk(0))
-        elif _is_text(kind) or is_listed(kind) or pa.types.is_struct(kind):
+            ends = text_ends if is_coded(kind) else _text_ends
+            total += 8 * ends(column.chunk(0))
+        elif is_text(kind) or is_coded(kind) or is_listed(kind) or pa.types.is_struct(kind):
             start = 0
             for chunk in column.chunks:
                 total += _bits(chunk, np.clip(every - start, 0, len(chunk)))
@@ -97,13 +99,11 @@ def _bits(array: pa.Array, ends: Ints) -> Ints:
     if is_listed(kind):
         lengths, inner = items(array)
         return 33 * ends + _bits(inner, np.r_[0, np.cumsum(lengths)][ends])
-    if _is_text(kind):
+    if is_coded(kind):
+        return 33 * ends + 8 * text_ends(array)[ends]
+    if is_text(kind):
         return 33 * ends + 8 * _text_ends(array)[ends]
     return ends * (1 + int(kind.bit_width))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
 def _text_ends(array: pa.Array) -> Ints:

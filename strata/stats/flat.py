@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.format.coded import is_coded, texts_of
 from strata.format.physical import numbers, offsets, valid_mask
 from strata.model.types import ColumnType
 from strata.stats.bounds import S, cut_high, cut_low
@@ -76,6 +77,8 @@ def min_max(values: Values, *, cut: bool = False) -> tuple[pa.Scalar | None, pa.
 
     `cut`: of long texts only as much as tells how they are cut at collection; no bound yet.
     """
+    if is_coded(values.type):
+        values = texts_of(values)
     kind = values.type
     if _is_cut(kind) and len(values):
         if isinstance(values, pa.Array):

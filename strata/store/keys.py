@@ -18,17 +18,20 @@ The consensus key of a shard is `shards/{shard}`. Content names make a repeated 
 the same bytes get the same key, and a blob is write-once.
 """
 
-import hashlib
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import blake2b
 from typing import Final
+
+from blake3 import blake3
 
 from strata.errors import InvalidRequest
 from strata.model.spec import check_name
 
 MAX_KEY_BYTES: Final = 1024  # S3's limit
 MAX_SEGMENT_BYTES: Final = 200  # a file name has at most 255 bytes; temporary names need some
+_HASH_BYTES: Final = 20
 _ROOT: Final = "shards"
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=@+-]*")
 _GENERATION: Final = re.compile(r"/(?:parts|manifests|catalogs|consumed|staged)/g(\d+)/[^/]+$")
@@ -106,13 +109,17 @@ def check_range(start: int, length: int | None) -> None:
 
 
 def content_hash(data: bytes) -> str:
-    """Return the name that bytes give themselves: 160 bits of BLAKE2b as 40 hex digits."""
-    return hashlib.blake2b(data, digest_size=20).hexdigest()
+    """Return the name that bytes give themselves: 160 bits of BLAKE3 as 40 hex digits."""
+    return blake3(data).hexdigest(length=_HASH_BYTES)
 
 
 def names_content(key: str, data: bytes) -> bool:
-    """Return whether `data` are the bytes that a content-named key was made for."""
-    return key.rpartition("/")[2].partition(".")[0] == content_hash(data)
+    """Return whether `data` are the bytes that a content-named key was made for.
+
+    Older names are by BLAKE2b, and as good.
+    """
+    name = key.rpartition("/")[2].partition(".")[0]
+    return name == content_hash(data) or name == blake2b(data, digest_size=_HASH_BYTES).hexdigest()
 
 
 def shard_prefix(shard: str) -> str:

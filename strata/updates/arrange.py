@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.format.coded import is_coded, ranks
 from strata.format.physical import numbers, offsets, valid_mask
 from strata.format.sortable import flat_columns, sortable_bytes
 from strata.kernels.arrays import Bytes, Int
@@ -220,7 +221,7 @@ def _step(waiting: deque[_Column], rows: Ints, equal: Mask, *, first: bool) -> N
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return not _is_word(kind) and not pa.types.is_decimal128(kind)
+    return not (_is_word(kind) or is_coded(kind) or pa.types.is_decimal128(kind))
 
 
 def _is_word(kind: pa.DataType) -> bool:
@@ -238,6 +239,8 @@ def _words(array: pa.Array, places: Ints | None) -> list[Words]:
     `places` says of which values, None of all.
     """
     kind = array.type
+    if is_coded(kind):
+        return [ranks(array)[slice(None) if places is None else places]]
     if pa.types.is_boolean(kind):
         some = array if places is None else array.take(pa.array(places))
         return [some.cast(pa.uint8()).fill_null(0).to_numpy().astype(np.uint64)]

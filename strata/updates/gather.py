@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.format.coded import alike
 from strata.format.physical import pack_mask, valid_mask
 from strata.kernels.gather import copy_texts, measure
 from strata.updates.order import Ints, Mask, one_chunk
@@ -36,7 +37,7 @@ def take(table: pa.Table, rows: Ints) -> pa.Table:
 
 def behind(tables: Sequence[pa.Table]) -> pa.Table:
     """Return tables behind one another; in several chunks only what can be gathered from them."""
-    joined = pa.concat_tables(tables)
+    joined = pa.concat_tables(alike(tables))
     columns = [c if _width(c.type) else one_chunk(c) for c in joined.columns]
     return pa.Table.from_arrays(columns, schema=joined.schema)
 

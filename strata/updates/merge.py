@@ -25,6 +25,7 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from strata.errors import Corrupt
+from strata.format.coded import alike, is_coded
 from strata.format.columns import updates_schema
 from strata.model.schema import Relation
 from strata.updates.consolidate import advance, consolidate_arranged
@@ -53,7 +54,8 @@ def merge(
     Times before `since` are moved up to it first. Batches should be small against
     `memory_bytes` divided by the number of runs: a batch is held until its last row is taken.
 
-    Shape: chunks of the updates schema; no chunk is empty; a row is in one chunk only.
+    Shape: chunks of the updates schema; no chunk is empty; a row is in one chunk only. Texts that
+    all runs have coded (`strata.format.coded`) may come so.
     Raises: Corrupt when a run is not sorted, or diffs leave int64.
     """
     share = max(memory_bytes // (COPIES * max(len(runs), 1)), 1)
@@ -100,8 +102,9 @@ class _Head:
 
     def fill(self) -> bool:
         """Read until the head is full or the run ends; return whether there is any row."""
-        pieces = [self.table]
+        pieces = [self.table] if self.table.num_rows else []
         count = self.table.num_rows
+        grown = False
         size = _room(self.table) if count < self.rows else self.limit_bytes + 1  # not looked at
         while not self.ended and (not count or (count < self.rows and size < self.limit_bytes)):
             batch = next(self.source, None)
@@ -109,14 +112,15 @@ class _Head:
                 self.ended = True
                 break
             piece = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
-            piece = piece.select(self.schema.names).cast(self.schema)
+            piece = _as_updates(piece, self.schema)
             pieces.append(piece if self.since is None else advance(piece, self.since))
             count, size = count + piece.num_rows, size + _room(piece)
-        if len(pieces) > 1:
-            self.table = pa.concat_tables(pieces)
+            grown = True
+        if grown:
+            self.table = pa.concat_tables(alike(pieces))
         fitting = min(count, self.rows) if size <= self.limit_bytes else self._fitting()
         visible, self.visible = self.visible, fitting
-        if len(pieces) > 1 or visible != self.visible:
+        if grown or visible != self.visible:
             self._last = None
         return self.visible > 0
 
@@ -149,6 +153,15 @@ class _Head:
         if not self.visible:
             self._last = None
         return taken
+
+
+def _as_updates(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows in the columns of updates; texts that are coded stay so."""
+    rows = rows.select(schema.names)
+    for i, field in enumerate(schema):
+        if is_coded(kind := rows.schema.types[i]):
+            schema = schema.set(i, field.with_type(kind))
+    return rows if rows.schema.equals(schema) else rows.cast(schema)
 
 
 def _room(rows: pa.Table) -> int:

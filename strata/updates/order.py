@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
+from strata.format.coded import decoded
 from strata.format.columns import T, child
 from strata.format.sortable import flat_columns, plain, sortable_bytes
 from strata.model.schema import Relation
@@ -194,7 +195,7 @@ def encode_keys(rows: Rows, relation: Relation, limit_bytes: int | None = None) 
     `limit_bytes` cuts each key to a prefix, a low bound. For a high bound: `high_key`.
     Raises: InvalidRequest for a type that has no order.
     """
-    arrays = [one_chunk(rows.column(child(i))) for i in relation.sort_ids]
+    arrays = [decoded(one_chunk(rows.column(child(i)))) for i in relation.sort_ids]
     if limit_bytes is not None:
         return _first_keys(arrays, limit_bytes)
     columns = [sortable_bytes(array) for array in arrays]
@@ -227,7 +228,7 @@ def first_and_last(rows: pa.Table, relation: Relation, limit_bytes: int) -> pa.T
     """Return what `encode_keys` asks for of the first row and the last: copies, texts cut."""
     arrays = {}
     for name in (child(i) for i in relation.sort_ids):
-        ends = [rows.column(name).slice(at, 1) for at in (0, rows.num_rows - 1)]
+        ends = [decoded(rows.column(name).slice(at, 1)) for at in (0, rows.num_rows - 1)]
         arrays[name] = pa.concat_arrays([_first_bytes(one_chunk(x), limit_bytes) for x in ends])
     return pa.table(arrays)
 

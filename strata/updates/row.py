@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
+from strata.format.coded import decoded, is_coded
 from strata.format.physical import offsets
 from strata.format.sortable import sortable_bytes
 from strata.updates.order import one_chunk
@@ -97,6 +98,8 @@ class _Rest:
 
 
 def _cell(column: pa.ChunkedArray, row: int) -> Cell:
+    if is_coded(column.type):
+        return _text(decoded(one_chunk(column.slice(row, 1))))
     if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
         return _text(one_chunk(column.slice(row, 1)))
     scalar = column[row]

@@ -7,6 +7,8 @@ import pytest
 
 from strata.compact import compact_shard, plan, preview
 from strata.errors import Corrupt
+from strata.fetch import source_of
+from strata.format.coded import is_coded
 from strata.machine import Machine
 from strata.model.runner import serial
 from strata.model.schema import Column, Relation
@@ -224,6 +226,42 @@ def test_slices_that_end_inside_of_row_groups_share_no_row() -> None:
     assert sum(r.updates_out for r in report.requests) == sum(b.updates for b in request.batches)
 
 
+STATES = Relation(0, (*COLUMNS, Column(3, "state", parse_type("string"))), (1, 3), (3, 1))
+
+
+def states(number: int, of: int) -> pa.Table:
+    """Return updates of which the last column has `of` different texts, and nulls."""
+    rows = [(f"row {i}", i % 7, f"state {i % of}" if i % 5 else None) for i in range(number, 200)]
+    return table(STATES, [(*row, number, 1) for row in rows])
+
+
+@pytest.mark.parametrize("of", [3, 150])
+@pytest.mark.parametrize("memory_bytes", [200_000, 2**30])
+def test_texts_that_repeat_are_merged_as_codes(
+    monkeypatch: pytest.MonkeyPatch, of: int, memory_bytes: int
+) -> None:
+    """And as texts where a run has too many of them, or the rows are put aside in between."""
+    monkeypatch.setattr("strata.format.part.CODED_ROWS", 1)
+    stores = memory_stores()
+    big = {"part_bytes": 2**20, "row_group_bytes": 2**20}
+    create(stores, STATES, write_format="structured", **big)
+    for number in range(4):
+        append(stores, "shard", number, number + 1, [states(number, 3 if number else of)])
+    state, request, manifests = whole(stores, load(stores).since)
+    before = snapshot(stores, "shard")
+    (task,) = tasks(state, request, manifests, stores.settings, 2**30)
+
+    source = source_of(stores.blob, state)
+    found = list(merged(source, replace(task, memory_bytes=memory_bytes)))
+    compact_shard(stores, "shard", settings(memory_bytes=memory_bytes), full=True)
+
+    coded = {is_coded(chunk.schema.field("3").type) for chunk in found}
+    assert not any(is_coded(chunk.schema.field("1").type) for chunk in found)
+    assert coded == {memory_bytes == 2**30 and of == 3}
+    assert snapshot(stores, "shard") == before
+    assert [len(batch.runs) for batch in load(stores).batches] == [1]
+
+
 def test_tasks_are_as_many_as_a_few_cores_can_share_evenly() -> None:
     stores = filled()
     state, request, manifests = whole(stores, 7)
@@ -322,9 +360,7 @@ def test_parts_sorted_otherwise_are_brought_to_the_new_order() -> None:
     manifests = {b.manifest: refs[b.upper] for b in request.batches if b.manifest}
     (task,) = tasks(turned, request, manifests, stores.settings, 2**30)
 
-    from strata.fetch import Source
-
-    source = Source(stores.blob, "shard", turned.relations, "structured")
+    source = source_of(stores.blob, turned)
     found = [row for t in merged(source, task) for row in plain_rows(t, turned.relation)]
 
     assert found == sorted(found)

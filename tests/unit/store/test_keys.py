@@ -1,5 +1,7 @@
 """Keys say what they name and lead nowhere else."""
 
+from hashlib import blake2b
+
 import pytest
 
 from strata.errors import InvalidRequest
@@ -65,3 +67,12 @@ def test_content_names_depend_on_every_byte() -> None:
     assert keys.content_hash(b"a") != keys.content_hash(b"b")
     assert keys.content_hash(b"a") == keys.content_hash(bytes(bytearray(b"a")))
     assert len(DIGEST) == 40
+
+
+def test_a_name_is_known_for_what_it_names_be_it_of_today_or_old() -> None:
+    data = b"some bytes"
+    names = (keys.content_hash(data), blake2b(data, digest_size=20).hexdigest())
+    for key in (keys.manifest_key("flights", name, 3) for name in names):
+        assert keys.names_content(key, data)
+        assert not keys.names_content(key, data + b".")
+    assert len(set(names)) == 2

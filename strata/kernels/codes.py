@@ -1,0 +1,40 @@
+"""Kernels over the codes of texts: `strata.format.coded`. Where `valid` is empty, all are."""
+
+import numpy as np
+import numpy.typing as npt
+
+from strata.kernels.arrays import Bools, Int, Ints
+from strata.kernels.jit import lean
+
+Codes = npt.NDArray[np.int32]
+
+
+@lean
+def number(codes: Codes, valid: Bools, numbers: Codes, made: Codes) -> Int:
+    """Number codes anew, as they first come; return how many there are.
+
+    `numbers` has the new code of each old one, -1 to begin with; `made` gets those of all values,
+    0 for null.
+    """
+    count = np.int32(0)
+    for i in range(len(codes)):
+        made[i] = 0
+        if len(valid) and not valid[i]:
+            continue
+        code = codes[i]
+        if numbers[code] < 0:
+            numbers[code] = count
+            count += np.int32(1)
+        made[i] = numbers[code]
+    return np.int64(count)
+
+
+@lean
+def text_ends(codes: Codes, valid: Bools, lengths: Ints, ends: Ints) -> None:
+    """Write where each text would end, were they not coded, behind a 0; a null is empty."""
+    total = np.int64(0)
+    ends[0] = 0
+    for i in range(len(codes)):
+        if not len(valid) or valid[i]:
+            total += lengths[codes[i]]
+        ends[i + 1] = total

@@ -318,15 +318,18 @@ def _run(
     for ref in parts:
         chosen = _chosen(source, ref, piece, groups.get(ref.key))
         inside = rows_inside(ref, chosen, piece, source.relation, source.relations)
-        first = 0
+        first, rest = 0, piece
         for batch in read(ref, groups=groups.get(ref.key)):
             rows, last = pa.Table.from_batches([batch]), first + batch.num_rows
             if not inside.start <= first < last <= inside.stop:
-                rows = rows_of(rows, piece, source.relation)
-            first = last
+                rows = rows_of(rows, rest, source.relation)
+            first, ended = last, not rest.low and rows.num_rows < batch.num_rows
             if rows.num_rows:
                 yield rows
+                rest = Slice(b"", piece.high)  # what follows sorts behind them
             del batch, rows  # not held while the next is read
+            if ended:
+                break
 
 
 def _resorted(

@@ -19,6 +19,7 @@ from strata.model.types import Kind
 
 CODE: Final = pa.int32()
 CODED: Final = frozenset({Kind.STRING, Kind.CHAR, Kind.VARCHAR, Kind.BYTES})  # what may be
+SHORT: Final = 32  # bytes of texts that are not counted one by one
 CODED_BYTES: Final = 64 * 1024  # a larger dictionary is not worth its keep: rows are few to a text
 
 Codes = npt.NDArray[np.int32]
@@ -109,6 +110,22 @@ def text_ends(array: pa.DictionaryArray) -> npt.NDArray[np.int64]:
     ends = np.empty(len(array) + 1, np.int64)
     kernels.text_ends(*_known(array), np.diff(offsets(array.dictionary)), ends)
     return ends
+
+
+def decoded_bytes(rows: pa.Table) -> int:
+    """Return how many bytes the texts take that are coded, once they are decoded.
+
+    Errs: may be more, where all are short.
+    """
+    return sum(
+        _bytes(chunk) for column in rows.columns if is_coded(column.type) for chunk in column.chunks
+    )
+
+
+def _bytes(array: pa.DictionaryArray) -> int:
+    lengths = np.diff(offsets(array.dictionary))
+    longest = int(lengths.max(initial=0))
+    return longest * len(array) if longest <= SHORT else int(text_ends(array)[-1])
 
 
 def canonical(array: pa.Array) -> pa.DictionaryArray:

@@ -1,4 +1,7 @@
-"""Kernels over the codes of texts: `strata.format.coded`. Where `valid` is empty, all are."""
+"""Kernels over the codes of texts: `strata.format.coded`.
+
+Of a file they were checked when they were read (`are_within`). Where `valid` is empty, all are.
+"""
 
 import numpy as np
 import numpy.typing as npt

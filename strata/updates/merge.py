@@ -25,7 +25,7 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from strata.errors import Corrupt
-from strata.format.coded import alike, is_coded
+from strata.format.coded import alike, decoded_bytes, is_coded
 from strata.format.columns import updates_schema
 from strata.model.schema import Relation
 from strata.updates.consolidate import advance, consolidate_arranged
@@ -165,8 +165,8 @@ def _as_updates(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _room(rows: pa.Table) -> int:
-    """Return how many bytes rows take, and what is needed to arrange them."""
-    return int(rows.nbytes) + ROW_BYTES * int(rows.num_rows)
+    """Return how many bytes rows take, decoded, and what is needed to arrange them."""
+    return int(rows.nbytes) + ROW_BYTES * int(rows.num_rows) + decoded_bytes(rows)
 
 
 def consolidate_sorted(

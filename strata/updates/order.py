@@ -189,13 +189,17 @@ def _true(mask: pa.BooleanArray) -> Mask:
     return trues
 
 
-def encode_keys(rows: Rows, relation: Relation, limit_bytes: int | None = None) -> pa.BinaryArray:
+def encode_keys(
+    rows: Rows, relation: Relation, limit_bytes: int | None = None, first: int | None = None
+) -> pa.BinaryArray:
     """Return the sort columns of each row, without t, as bytes that sort like the rows.
 
-    `limit_bytes` cuts each key to a prefix, a low bound. For a high bound: `high_key`.
+    `limit_bytes` cuts each key to a prefix, a low bound. For a high bound: `high_key`. Of only
+    so many `first` columns the bytes are a prefix as well.
     Raises: InvalidRequest for a type that has no order.
     """
-    arrays = [decoded(one_chunk(rows.column(child(i)))) for i in relation.sort_ids]
+    ids = relation.sort_ids[:first]
+    arrays = [decoded(one_chunk(rows.column(child(i)))) for i in ids]
     if limit_bytes is not None:
         return _first_keys(arrays, limit_bytes)
     columns = [sortable_bytes(array) for array in arrays]

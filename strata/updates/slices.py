@@ -16,7 +16,6 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from strata.format.columns import child
 from strata.format.manifest import PartRef
@@ -143,6 +142,8 @@ def rows_inside(
 def rows_of(table: pa.Table | pa.RecordBatch, piece: Slice, relation: Relation) -> pa.Table:
     """Return the rows of a sorted table that lie in a slice."""
     first = 0 if not piece.low else _rows_before(table, piece.low, relation)
+    if first == table.num_rows:
+        return table.slice(0, 0)
     last = table.num_rows if piece.high is None else _rows_before(table, piece.high, relation)
     return table.slice(first, last - first)
 
@@ -150,24 +151,37 @@ def rows_of(table: pa.Table | pa.RecordBatch, piece: Slice, relation: Relation) 
 def _rows_before(table: pa.Table | pa.RecordBatch, key: bytes, relation: Relation) -> int:
     """Return how many rows of a sorted table have keys before `key`.
 
-    Some rows all over what is left are looked at together, the first and the last among them:
-    keys of a few rows are hardly dearer than of one. Of huge rows it is one, which is not copied.
+    At first the first row and the last, which mostly decide; then some rows all over what is left
+    together: keys of a few rows are hardly dearer than of one. Of huge rows it is one, which is not
+    copied.
     """
     columns = table.select([child(i) for i in relation.sort_ids])
     size = columns.nbytes // max(columns.num_rows, 1)
     probes = max(1, min(PROBES, PROBE_BYTES // max(size, 1)))
     low, high = 0, int(table.num_rows)
+    first = True
     while low < high:
-        if probes == 1 or high - low == 1:
+        if first and probes > 1 and high > 1:
+            at = np.array([0, high - 1])
+            rows = columns.take(pa.array(at))
+        elif probes == 1 or high - low == 1:
             middle = (low + high) // 2
             at, rows = np.array([middle]), columns.slice(middle, 1)
         else:
             at = np.unique(np.linspace(low, high - 1, probes).astype(np.int64))
             rows = columns.take(pa.array(at))
-        keys = encode_keys(rows, relation, len(key))  # what lies behind decides nothing
-        before = int(pc.sum(pc.less(keys, key)).as_py() or 0)
+        before = _count_before(rows, key, relation)
         if before:
             low = int(at[before - 1]) + 1
         if before < len(at):
             high = int(at[before])
+        first = False
     return low
+
+
+def _count_before(rows: pa.Table, key: bytes, relation: Relation) -> int:
+    """Return how many of some rows have keys before `key`; mostly the first column tells."""
+    keys: list[bytes] = encode_keys(rows, relation, len(key), 1).to_pylist()
+    if any(map(key.startswith, keys)):
+        keys = encode_keys(rows, relation, len(key)).to_pylist()  # what lies behind tells nothing
+    return sum(found < key for found in keys)

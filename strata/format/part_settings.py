@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from strata.format.coded import is_text
 from strata.format.columns import K_S, V_S, K, V
 from strata.format.nested import leaves
+from strata.format.weigh import plain_bytes
 
 SAMPLE_ROWS: Final = 1_024  # rows of each of the sample's blocks
 SAMPLE_BLOCKS: Final = 4
@@ -38,6 +39,8 @@ GAIN: Final = 0.98  # another encoding must make a column at least this much sma
 LOSS: Final = 1.05  # of numbers that compress it may be this much larger: it takes half the time
 SHRUNK: Final = 0.9  # compression must make a column at least this much smaller
 LEVEL: Final = 1  # of zstd
+NARROW_BYTES: Final = 128  # rows of no more on average are encoded more at a time
+BATCH_ROWS: Final = (1_024, 4_096)  # the first is Arrow's own choice
 WRITER: Final[Mapping[str, Any]] = {
     "version": "2.6",
     "data_page_size": 256 * 1024,  # stays in the cache between encoding and compressing
@@ -78,7 +81,14 @@ def writer_settings(sample: pa.Table, rows: int, layout: str) -> dict[str, Any]:
         "use_dictionary": list(chosen.dictionary) or False,
         "column_encoding": dict(chosen.other) or None,
         "write_statistics": list(columns),
+        "write_batch_size": _batch_rows(sample),
     }
+
+
+def _batch_rows(sample: pa.Table) -> int:
+    """Return how many rows are encoded at a time: whether a page is full is asked after each."""
+    narrow = plain_bytes(sample) <= NARROW_BYTES * sample.num_rows
+    return BATCH_ROWS[narrow]
 
 
 def few_texts(sample: pa.Table, dictionary: Collection[str]) -> list[str]:

@@ -86,10 +86,12 @@ def read_part(  # noqa: PLR0913 -- all but two are options, by name
         plan = _Plan(stored, wanted, mode)
         wanted_rows = sum(file.metadata.row_group(i).num_rows for i in groups)
         steps = [groups]
-        texts = plan.texts() if coded and wanted_rows >= CODED_ROWS * len(groups) else []
+        # Each row group has its own dictionary, and is read alone: from a store not one by one.
+        alone = len(groups) == 1 or _in_memory(source)
+        texts = plan.texts() if coded and alone and wanted_rows >= CODED_ROWS * len(groups) else []
         if paths := _in_dictionaries(file.metadata, groups, texts):
             file = _open(source, metadata=file.metadata, read_dictionary=paths)
-            steps = [[group] for group in groups]  # each row group has its own dictionary
+            steps = [[group] for group in groups]
         batches = chain.from_iterable(
             file.iter_batches(batch_rows, row_groups=s, columns=plan.paths(), use_threads=threads)
             for s in steps
@@ -354,7 +356,7 @@ def _in_dictionaries(
 
 
 def _open(source: Source, **options: Any) -> pq.ParquetFile:
-    in_memory = isinstance(source, bytes | bytearray | memoryview | pa.Buffer)
+    in_memory = _in_memory(source)
     # From memory nothing is gained by gathering ranges first; from a store it saves round trips.
     return pq.ParquetFile(
         pa.BufferReader(source) if in_memory else source,
@@ -362,6 +364,10 @@ def _open(source: Source, **options: Any) -> pq.ParquetFile:
         page_checksum_verification=True,
         **options,
     )
+
+
+def _in_memory(source: Source) -> bool:
+    return isinstance(source, bytes | bytearray | memoryview | pa.Buffer)
 
 
 def _check_schema(found: pa.Schema, wanted: pa.Schema) -> None:

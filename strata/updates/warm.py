@@ -2,8 +2,10 @@
 
 import pyarrow as pa
 
+from strata.format.coded import canonical
 from strata.format.columns import D
 from strata.format.digest import content_digest
+from strata.format.weigh import running_bits
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.updates.arrange import arrange
@@ -12,7 +14,7 @@ from strata.updates.gather import take
 
 
 def warm() -> None:
-    """Arrange, add up, gather and digest rows that tie in a number and a text beyond its word."""
+    """Arrange, add up, gather, weigh and digest rows that tie in a number and in a long text."""
     number = pa.array([1, 1, 1])
     text = pa.array(["x" * 64, "x" * 40 + "y" * 24, "x" * 64])
     tail = pa.array(["", "y" * 50, "x" * 50])
@@ -22,4 +24,6 @@ def warm() -> None:
     rows = pa.table({"1": pa.array(["text", None, ""]), D: number})
     consolidate_arranged(rows, order, equal)
     take(pa.concat_tables([rows, rows]), order)
+    canonical(rows["1"].combine_chunks().dictionary_encode())
+    running_bits(rows.set_column(0, "1", rows["1"].dictionary_encode()))
     content_digest(rows, Relation(0, (Column(1, "c", parse_type("string")),), (1,), ()))

@@ -41,7 +41,7 @@ def part(table: pa.Table, layout: str = "structured", group_bytes: int = 2**20) 
     return encoded.data
 
 
-def read(data: bytes, relation: Relation = RELATION, **options: Any) -> pa.Table:
+def read(data: bytes | io.BytesIO, relation: Relation = RELATION, **options: Any) -> pa.Table:
     relations = [RELATION, relation]
     return pa.Table.from_batches(list(read_part(data, relation, relations=relations, **options)))
 
@@ -107,6 +107,12 @@ def test_a_column_with_another_name_comes_as_codes() -> None:
 def test_small_row_groups_are_read_together_as_texts() -> None:
     found = read(part(updates(), group_bytes=2_000), coded=True)
     assert (coded(found), found.equals(updates())) == ([], True)
+
+
+def test_several_row_groups_of_a_file_are_fetched_together_as_texts() -> None:
+    data = part(updates(), group_bytes=20_000)
+    assert coded(read(io.BytesIO(data), coded=True)) == []
+    assert coded(read(io.BytesIO(data), coded=True, row_groups=[0])) == ["2", "3", "4"]
 
 
 def test_a_row_group_with_many_texts_makes_no_codes_of_the_others() -> None:

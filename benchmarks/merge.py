@@ -14,7 +14,8 @@ the same Parquet files and writing zstd level 1:
     kernel    read, merge, consolidate, write, with the floor's reader and writer
     engine    a whole compaction task: also digests, statistics, split points, checks
     duckdb    GROUP BY all columns, HAVING sum(d) <> 0, ORDER BY, on all cores
-    job       the same tasks as `engine`, of two slices, as tasks of Spark on two cores
+    job       the same tasks as `engine` as tasks of Spark on two cores; also what of its CPU
+              is used within them, which leaves out Spark itself
     spark     Spark's own plan with one shuffle: repartitionByRange, groupBy, sort within partitions
 
 Ratios are what counts: CPU to the floor's (of all processes), wall to the floor's. Rounds are
@@ -31,7 +32,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -52,7 +53,7 @@ from strata.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec, parse_spec
 from strata.model.time import MIN_TIME
-from strata.rewrite import MergeTask, run_task, tasks
+from strata.rewrite import MergeTask, TaskResult, run_task, tasks
 from strata.spark.runner import spark_runner
 from strata.state.spine import MergeRequest, full_request
 from strata.state.state import State
@@ -99,6 +100,7 @@ class Bench:
     request: MergeRequest
     files: list[list[Path]]  # the parts of each run
     folder: Path
+    in_tasks: list[float] = field(default_factory=list)  # CPU s of the tasks of each job
 
     def out(self, name: str) -> Path:
         """Return where a contender writes."""
@@ -277,9 +279,16 @@ def sides_of(bench: Bench) -> list[str]:
 
 def job(bench: Bench) -> Found:
     """Run the compaction's tasks in Spark, two at a time."""
-    found = spark_runner(session())(run_task, cut_of(bench))
-    parts = [part for done in found for part in done.parts]
+    found = list(spark_runner(session())(timed, cut_of(bench)))
+    bench.in_tasks.append(sum(used for _, used in found))
+    parts = [part for done, _ in found for part in done.parts]
     return partial(taken_away, bench, parts)
+
+
+def timed(task: MergeTask) -> tuple[TaskResult, float]:
+    """Run a task, and tell how many CPU seconds its process used."""
+    began = time.process_time()
+    return run_task(task), time.process_time() - began
 
 
 def plain_spark(bench: Bench) -> Found:
@@ -378,6 +387,10 @@ def main() -> None:
             f"{ratio(wall, name, 'floor'):11.2f} {ratio(cpu, name, 'floor'):10.2f} "
             f"{results[name].rows:12,}"
         )
+    if asked.spark:
+        cpu["its tasks"] = bench.in_tasks[-asked.rounds :]
+        used, part = statistics.median(cpu["its tasks"]), ratio(cpu, "its tasks", "floor")
+        print(f"of job in its tasks {used:.2f} CPU s, {part:.2f} of the floor's")
     pairs = ("engine", "rewrite"), ("job", "rewrite"), ("duckdb", "engine"), ("duckdb", "job")
     for peer, ours in (*pairs, ("spark", "job")):
         if peer in contenders and ours in contenders:

@@ -11,6 +11,7 @@ that libraries and compiled code do not count. A peak above the cap ends the pro
     rows        rows of 50 MiB, in 4 runs
     among       rows of 50 MiB among small ones, in 4 runs
     cancel      all retractions stand before all additions, run by run: nothing is left
+    repeat      6 runs of a few texts of 900 bytes, which are read as codes, and 2 of random ones
 """
 
 import argparse
@@ -123,9 +124,27 @@ def cancelling(relation: Relation, gib: float) -> list[Chunks]:
     return [signed(n % 4, -1 if n < 4 else 1) for n in range(8)]
 
 
+def repeating(relation: Relation, gib: float) -> list[Chunks]:
+    """Six runs with one of 60 texts in each row, and two with texts of which none repeats."""
+    count = int(gib * 1024 * MIB / 8 / 920)
+    texts = [bytes([65 + n]) * 900 for n in range(60)]
+
+    def coded(number: int) -> Chunks:
+        chance = np.random.default_rng(number)
+        for start in range(0, count, CHUNK):
+            some = min(CHUNK, count - start)
+            keys = np.sort(chance.integers(start * 1000, (start + some) * 1000, some))
+            payload = [texts[i] for i in chance.integers(0, len(texts), some)]
+            table = rows(relation, keys, payload, number, 1)
+            yield consolidate(sort_updates(table, relation), relation)
+
+    plain = [random_run(relation, n, count, 900, n) for n in range(6, 8)]
+    return [*map(coded, range(6)), *plain]
+
+
 CASES: dict[str, Callable[[Relation, float], list[Chunks]]] = {
     "large": large, "runs": runs, "rows": huge_rows, "among": among,
-    "cancel": cancelling,
+    "cancel": cancelling, "repeat": repeating,
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from strata.errors import Corrupt
-from strata.fetch import CURE, SPILL_BYTES, Source, part_batches, sorted_runs
+from strata.fetch import CURE, SPILL_BYTES, Batches, Source, part_batches, sorted_runs
 from strata.format.columns import D, child, updates_schema
 from strata.format.digest import content_digest, row_hashes
 from strata.format.manifest import PartRef
@@ -85,7 +85,7 @@ def crossing_runs(
     tally: Tally,
     *,
     piece: Slice = WHOLE,
-    batch_rows: int = BATCH_ROWS,
+    batches: Batches = Batches(),  # noqa: B008 -- a value that never changes
     together_bytes: int = 0,
 ) -> list[Iterable[Rows]]:
     """Return the parts of one run as `sorted_runs` does, and count those that cross.
@@ -95,13 +95,11 @@ def crossing_runs(
     crossing = [crosses(ref.relation_version, source.relations) for ref in parts]
     if not any(crossing):
         return list(
-            sorted_runs(
-                source, parts, piece=piece, batch_rows=batch_rows, together_bytes=together_bytes
-            )
+            sorted_runs(source, parts, piece=piece, batches=batches, together_bytes=together_bytes)
         )
     source = replace(source, coded=False)
     if all(keeps_order(ref, source.relation, source.relations) for ref in parts):
-        return [_run(source, parts, tally, piece, batch_rows)]
+        return [_run(source, parts, tally, piece, batches)]
     return [_resorted(source, ref, tally, piece) for ref in parts]
 
 
@@ -155,10 +153,11 @@ def migrated(rows: Rows, old: Relation, new: Relation) -> pa.Table:
 
 
 def _run(
-    source: Source, parts: Sequence[PartRef], tally: Tally, piece: Slice, batch_rows: int
+    source: Source, parts: Sequence[PartRef], tally: Tally, piece: Slice, batches: Batches
 ) -> Iterator[Rows]:
     for ref in parts:
-        for batch in _weighted(source, ref, batch_rows):
+        count = batches.rows_of(ref, source.row_group_bytes)
+        for batch in _weighted(source, ref, count):
             yield from _taken(source, ref, tally, batch, piece)
 
 

@@ -35,6 +35,7 @@ from strata.updates.slices import (
 from strata.updates.stream import spilled
 
 TAIL_BYTES: Final = 64 * 1024  # read at once from the end: holds a part's footer
+LEAST_ROWS: Final = 1024  # are decoded at a time, however large they may be
 SPILL_BYTES: Final = 16 * 1024 * 1024  # rows sorted anew are kept in memory up to this size
 CURE: Final = (
     "stop writing; restore the blob from a backup, or drop the part's batch; "
@@ -51,6 +52,7 @@ class Source:
     relations: tuple[Relation, ...]
     read_format: str
     coded: bool = False  # whether texts may come as codes (`strata.format.coded`)
+    row_group_bytes: int = 0  # that row groups had before they were encoded, at most; 0: unknown
 
     @property
     def relation(self) -> Relation:
@@ -60,7 +62,29 @@ class Source:
 
 def source_of(blob: Blob, state: State) -> Source:
     """Return how to read the parts of a shard as it is now."""
-    return Source(blob, state.name, state.relations, state.spec.read_format)
+    spec = state.spec
+    return Source(
+        blob, state.name, state.relations, spec.read_format, row_group_bytes=spec.row_group_bytes
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """How many rows of a run are decoded at a time: so many, and no more bytes, about."""
+
+    rows: int = BATCH_ROWS
+    size_bytes: int | None = None  # None: however many
+
+    def rows_of(self, ref: PartRef, row_group_bytes: int) -> int:
+        """Return how many rows of a part, whose row groups had no more than so many bytes.
+
+        However few bytes they are stored in. Errs: fewer where the part is a small row group.
+        """
+        if self.size_bytes is None or not row_group_bytes:
+            return self.rows
+        in_group = ref.rows // max(len(ref.splits), 1)
+        fitting = self.size_bytes * in_group // row_group_bytes
+        return min(self.rows, max(fitting, LEAST_ROWS))
 
 
 class StoredManifest:
@@ -286,7 +310,7 @@ def sorted_runs(
     parts: Sequence[PartRef],
     *,
     piece: Slice = WHOLE,
-    batch_rows: int = BATCH_ROWS,
+    batches: Batches = Batches(),
     groups: Groups = NO_GROUPS,
     together_bytes: int = 0,
 ) -> list[Iterable[pa.RecordBatch | pa.Table]]:
@@ -300,10 +324,10 @@ def sorted_runs(
         # Runs come side by side in small batches: to have the columns of one decoded by other
         # threads costs a tenth of a merge.
         read = partial(
-            part_batches, source, piece=piece, batch_rows=batch_rows,
+            part_batches, source, piece=piece,
             together_bytes=together_bytes, threads=False,
         )  # fmt: skip
-        return [_run(source, parts, piece, groups, read)]
+        return [_run(source, parts, piece, groups, batches, read)]
     plain = replace(source, coded=False)
     return [_resorted(plain, ref, piece, groups.get(ref.key)) for ref in parts]
 
@@ -313,13 +337,15 @@ def _run(
     parts: Sequence[PartRef],
     piece: Slice,
     groups: Groups,
+    batches: Batches,
     read: Callable[..., Iterator[pa.RecordBatch]],
 ) -> Iterator[pa.Table]:
     for ref in parts:
         chosen = _chosen(source, ref, piece, groups.get(ref.key))
         inside = rows_inside(ref, chosen, piece, source.relation, source.relations)
         first, rest = 0, piece
-        for batch in read(ref, groups=groups.get(ref.key)):
+        count = batches.rows_of(ref, source.row_group_bytes)
+        for batch in read(ref, groups=groups.get(ref.key), batch_rows=count):
             rows, last = pa.Table.from_batches([batch]), first + batch.num_rows
             if not inside.start <= first < last <= inside.stop:
                 rows = rows_of(rows, rest, source.relation)

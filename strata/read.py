@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from strata.ahead import Wanted, parts_ahead
 from strata.errors import InvalidRequest
-from strata.fetch import Source, part_batches, part_bytes, sorted_runs, source_of
+from strata.fetch import Batches, Source, part_batches, part_bytes, sorted_runs, source_of
 from strata.format.columns import D, T, child, updates_schema
 from strata.format.encodings import arrow_type
 from strata.format.manifest import PartRef
@@ -40,7 +40,7 @@ from strata.store.open import Stores
 from strata.updates.consolidate import advance
 from strata.updates.consolidate import consolidate as add_up
 from strata.updates.cut import cut
-from strata.updates.merge import HEAD_ROWS, ROUND_ROWS, merge
+from strata.updates.merge import COPIES, MEMORY_BYTES, batch_rows, merge
 from strata.updates.slices import NO_GROUPS, WHOLE, Groups, Slice, overlapping_groups
 
 __all__ = [
@@ -177,10 +177,11 @@ def merged(
     Memory: the heads of the runs, and a row group of each; see `strata.updates.merge`.
     Raises: Corrupt when a part is missing, damaged or not sorted.
     """
-    batch_rows = min(max(ROUND_ROWS // max(len(runs), 1), HEAD_ROWS[0]), HEAD_ROWS[1])
+    count = max(len(runs), 1)
     fetch = partial(
-        sorted_runs, source, piece=piece, batch_rows=batch_rows, groups=groups,
-        together_bytes=TOGETHER_BYTES // max(len(runs), 1),
+        sorted_runs, source, piece=piece, groups=groups,
+        batches=Batches(batch_rows(count), MEMORY_BYTES // (COPIES * count)),
+        together_bytes=TOGETHER_BYTES // count,
     )  # fmt: skip
     sources = [
         (as_of_view(_table(rows), as_of) for rows in run) for parts in runs for run in fetch(parts)

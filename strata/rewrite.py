@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from strata.crossing import Crossed, Tally, crossing_runs
 from strata.errors import Corrupt
-from strata.fetch import Source
+from strata.fetch import Batches, Source
 from strata.format.coded import decoded
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
@@ -38,7 +38,7 @@ from strata.store.open import open_blob
 from strata.store.retry import retry
 from strata.updates.apart import standing_apart
 from strata.updates.cut import SPARE, cut
-from strata.updates.merge import HEAD_ROWS, ROUND_ROWS, Run, merge
+from strata.updates.merge import COPIES, Run, batch_rows, merge
 from strata.updates.overlaps import Overlaps
 from strata.updates.resident import Resident, giving_back, keep_freed
 from strata.updates.slices import Slice
@@ -219,7 +219,9 @@ def run_task(task: MergeTask) -> TaskResult:
     if not task.runs:
         return TaskResult(tuple(before))
     keep_freed(task.memory_bytes)
-    source = Source(blob, spec.name, task.relations, spec.read_format)
+    source = Source(
+        blob, spec.name, task.relations, spec.read_format, row_group_bytes=spec.row_group_bytes
+    )
     tally = Tally()
     parts = write_parts(
         blob,
@@ -261,7 +263,7 @@ def merged(source: Source, task: MergeTask, tally: Tally | None = None) -> Itera
     fan_in = _fan_in(task.runs, budget)
     at_once = min(max(len(task.runs), 1), fan_in)
     together = min(TOGETHER_BYTES, budget // 2 // (GROUP_COPIES * at_once))
-    batch_rows = max(ROUND_ROWS // at_once, HEAD_ROWS[0])
+    batches = Batches(batch_rows(at_once), budget // 2 // (COPIES * at_once))
     # The row codec is made of texts as such, and huge rows are not joined.
     source = replace(source, coded=not huge and task.spec.write_format == "structured")
     runs: list[Run] = [
@@ -272,7 +274,7 @@ def merged(source: Source, task: MergeTask, tally: Tally | None = None) -> Itera
             parts,
             counted,
             piece=task.piece,
-            batch_rows=min(batch_rows, HEAD_ROWS[1]),
+            batches=batches,
             together_bytes=together,
         )
     ]

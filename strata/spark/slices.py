@@ -42,6 +42,7 @@ class SliceReader:
     runs: tuple[tuple[PartRef, ...], ...]  # parts that may hold rows of the slice
     piece: Slice
     as_of: int
+    row_group_bytes: int  # as the shard declares them
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Yield the slice's rows, each once, in order: columns by name, then t and d.
@@ -50,7 +51,10 @@ class SliceReader:
         """
         shown = self.shown
         blob = open_stores(shown.store).blob
-        source = Source(blob, self.shard, shown.relations, shown.read_format)
+        source = Source(
+            blob, self.shard, shown.relations, shown.read_format,
+            row_group_bytes=self.row_group_bytes,
+        )  # fmt: skip
         for table in merged(source, self.runs, self.as_of, self.piece, shown.groups):
             for batch in table.to_batches(OUT_ROWS):
                 yield shown.shape(batch, "")
@@ -92,7 +96,8 @@ def slice_readers(
         groups = {ref.key: found for run in runs for ref in run
                   if (found := plan.groups.get(ref.key)) is not None}  # fmt: skip
         mine = replace(shown, groups=groups)
-        readers.append(SliceReader(mine, state.name, runs, piece, plan.as_of))
+        limit = state.spec.row_group_bytes
+        readers.append(SliceReader(mine, state.name, runs, piece, plan.as_of, limit))
     return tuple(readers)
 
 

@@ -59,7 +59,7 @@ def merge(
     Raises: Corrupt when a run is not sorted, or diffs leave int64.
     """
     share = max(memory_bytes // (COPIES * max(len(runs), 1)), 1)
-    rows = min(max(ROUND_ROWS // max(len(runs), 1), HEAD_ROWS[0]), HEAD_ROWS[1])
+    rows = batch_rows(len(runs))
     heads = [_Head(run, relation, since, rows, share) for run in runs]
     carried = updates_schema(relation).empty_table()
     floor: Row | None = None
@@ -80,6 +80,11 @@ def merge(
         del chunk  # whoever took it may be done with it: not held while heads are filled
     if carried.num_rows:
         yield carried
+
+
+def batch_rows(runs: int) -> int:
+    """Return how many rows of each of so many runs are best had at a time."""
+    return min(max(ROUND_ROWS // max(runs, 1), HEAD_ROWS[0]), HEAD_ROWS[1])
 
 
 class _Head:

@@ -14,6 +14,7 @@ CASES = {
     "rows": (0.6, 512),  # each of 50 MiB
     "among": (0.25, 512),  # such rows among small ones
     "cancel": (0.25, 256),
+    "repeat": (1.0, 512),  # stored in a fraction of it
 }
 
 

@@ -21,6 +21,7 @@ from strata.state.state import Batch, State
 from strata.store.interface import Blob
 from strata.store.keys import names_content
 from strata.store.retry import retry
+from strata.updates.merge import HEAD_ROWS
 from strata.updates.order import is_sorted, sort_updates
 from strata.updates.slices import (
     NO_GROUPS,
@@ -35,7 +36,7 @@ from strata.updates.slices import (
 from strata.updates.stream import spilled
 
 TAIL_BYTES: Final = 64 * 1024  # read at once from the end: holds a part's footer
-LEAST_ROWS: Final = 1024  # are decoded at a time, however large they may be
+LEAST_ROWS: Final = HEAD_ROWS[0]  # are decoded at a time, however large they may be
 SPILL_BYTES: Final = 16 * 1024 * 1024  # rows sorted anew are kept in memory up to this size
 CURE: Final = (
     "stop writing; restore the blob from a backup, or drop the part's batch; "
@@ -324,9 +325,8 @@ def sorted_runs(
         # Runs come side by side in small batches: to have the columns of one decoded by other
         # threads costs a tenth of a merge.
         read = partial(
-            part_batches, source, piece=piece,
-            together_bytes=together_bytes, threads=False,
-        )  # fmt: skip
+            part_batches, source, piece=piece, together_bytes=together_bytes, threads=False
+        )
         return [_run(source, parts, piece, groups, batches, read)]
     plain = replace(source, coded=False)
     return [_resorted(plain, ref, piece, groups.get(ref.key)) for ref in parts]

@@ -40,7 +40,7 @@ LOSS: Final = 1.05  # of numbers that compress it may be this much larger: it ta
 SHRUNK: Final = 0.9  # compression must make a column at least this much smaller
 LEVEL: Final = 1  # of zstd
 NARROW_BYTES: Final = 128  # rows of no more on average are encoded more at a time
-BATCH_ROWS: Final = (1_024, 4_096)  # the first is Arrow's own choice
+ENCODED_ROWS: Final = (1_024, 4_096)  # the first is Arrow's own choice
 WRITER: Final[Mapping[str, Any]] = {
     "version": "2.6",
     "data_page_size": 256 * 1024,  # stays in the cache between encoding and compressing
@@ -88,7 +88,7 @@ def writer_settings(sample: pa.Table, rows: int, layout: str) -> dict[str, Any]:
 def _batch_rows(sample: pa.Table) -> int:
     """Return how many rows are encoded at a time: whether a page is full is asked after each."""
     narrow = plain_bytes(sample) <= NARROW_BYTES * sample.num_rows
-    return BATCH_ROWS[narrow]
+    return ENCODED_ROWS[narrow]
 
 
 def few_texts(sample: pa.Table, dictionary: Collection[str]) -> list[str]:
@@ -102,7 +102,9 @@ def few_texts(sample: pa.Table, dictionary: Collection[str]) -> list[str]:
         for struct in (K_S, V_S)
         if struct in sample.column_names
         for path, values in _fields(sample[struct].combine_chunks(), struct)
-        if path in dictionary and is_text(values.type) and _few(values)
+        if path in dictionary
+        and is_text(values.type)
+        and _few(pc.count_distinct(values).as_py(), values)
     ]
 
 
@@ -171,7 +173,7 @@ def _repeats(values: pa.Array, rows: int) -> bool:
     if distinct >= share * len(values):
         return False
     # Sorted texts that repeat may be many all the same: the compression sees neighbours by itself.
-    return _few(values) or bool(distinct < share * _stretches(values))
+    return _few(distinct, values) or bool(distinct < share * _stretches(values))
 
 
 def _stretches(values: pa.Array) -> int:
@@ -180,8 +182,8 @@ def _stretches(values: pa.Array) -> int:
     return 1 + int(pc.sum(changes).as_py() or 0)
 
 
-def _few(values: pa.Array) -> bool:
-    return bool(pc.count_distinct(values).as_py() < FEW_SHARE * len(values))
+def _few(distinct: int, values: pa.Array) -> bool:
+    return distinct < FEW_SHARE * len(values)
 
 
 def _alternative(kind: pa.DataType) -> str | None:

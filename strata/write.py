@@ -6,7 +6,8 @@ found out beside that (`strata.observed`).
 
 A part's key is its prefix and the hash of its bytes, so the same work done twice writes the
 same blobs and nothing else. Where a run is cut depends on its rows alone, never on how the
-caller chunked them.
+caller chunked them. The settings of a part are chosen by its first rows; where texts that
+repeated do so no more, a new part begins.
 """
 
 import time
@@ -255,7 +256,7 @@ def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart
         while waiting.fill(limit := _group_bytes(part, ratio, target)):
             size = 0 if part is None else part.writer.size_bytes
             tail = waiting.ended and waiting.size_bytes <= limit
-            if part is not None and size >= FULL * target.part_bytes and not tail:
+            if part is not None and size >= _full(part) * target.part_bytes and not tail:
                 yield part.store(beside)
                 part = None
                 continue
@@ -271,6 +272,11 @@ def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart
             del group  # not held while the next is merged
         if part is not None:
             yield part.store(beside)
+
+
+def _full(part: _Part) -> float:
+    """Return how much of `part_bytes` is enough: less where the rest is of another character."""
+    return TAIL if part.writer.outgrown else FULL
 
 
 def _group_bytes(part: _Part | None, ratio: float, target: _Target) -> int:

@@ -22,7 +22,12 @@ from strata.format.coded import canonical, coded_type, decoded, is_coded, plain_
 from strata.format.columns import K_S, V_S, D, K, T, V, child, updates_schema
 from strata.format.layout import Description, Footer, check_layout, part_schema
 from strata.format.nested import leaves, purged
-from strata.format.part_settings import few_texts, sample_of, writer_settings
+from strata.format.part_settings import (
+    DICTIONARY_SHARE,
+    few_texts,
+    sample_of,
+    writer_settings,
+)
 from strata.format.rowcodec import encode_batches, encode_rows
 from strata.format.weigh import HUGE_ROW_BYTES, fitting, plain_bytes
 from strata.model.schema import Column, Relation
@@ -95,6 +100,7 @@ class PartWriter:
         columns = _columns(decoded(sample_of(sample)), relation, self.schema, names)
         settings = writer_settings(columns, rows, layout)
         self._groups: list[int] = []
+        self._outgrown = False
         self._chunks = len(settings["write_statistics"])  # of a row group, one a Parquet column
         self._huge = plain_bytes(sample) >= HUGE_ROW_BYTES * max(sample.num_rows, 1)
         if self._huge:
@@ -114,6 +120,11 @@ class PartWriter:
         footer = self._schema_bytes + CHUNK_BYTES * self._chunks * len(self._groups)
         return int(self._sink.target.tell() + footer)
 
+    @property
+    def outgrown(self) -> bool:
+        """Whether texts that few differed of, when the settings were chosen, mostly do by now."""
+        return self._outgrown
+
     def prepare(self, group: pa.Table) -> pa.Table:
         """Return the updates of a row group in the columns of the file.
 
@@ -127,8 +138,12 @@ class PartWriter:
 
     def write(self, prepared: pa.Table) -> None:
         """Write a row group."""
-        self._writer.write_table(prepared, row_group_size=max(prepared.num_rows, 1))
+        rows = max(prepared.num_rows, 1)
+        self._writer.write_table(prepared, row_group_size=rows)
         self._groups.append(prepared.num_rows)
+        self._outgrown = any(
+            len(texts.dictionary) > DICTIONARY_SHARE * rows for texts in _coded(prepared)
+        )
 
     def close(self) -> EncodedPart:
         """Return the whole part."""
@@ -201,6 +216,15 @@ def _with_codes(schema: pa.Schema, paths: Collection[str]) -> pa.Schema:
             ]
             schema = schema.set(i, struct.with_type(pa.struct(fields)))
     return schema
+
+
+def _coded(prepared: pa.Table) -> Iterator[pa.DictionaryArray]:
+    """Yield the texts that are handed over as codes."""
+    for column in prepared.columns:
+        if pa.types.is_struct(column.type):
+            for i, field in enumerate(column.type):
+                if is_coded(field.type):
+                    yield from (chunk.field(i) for chunk in column.chunks)
 
 
 def _ahead(steps: Sequence[Callable[[], pa.Table]], beside: bool) -> Iterator[pa.Table]:

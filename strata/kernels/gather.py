@@ -12,9 +12,11 @@ import numpy as np
 
 from strata.kernels.arrays import Bools, Bytes, Int, Ints
 from strata.kernels.jit import lean
-from strata.kernels.memory import at32, fetch
+from strata.kernels.memory import at32, at64, fetch, store64
 
 _OFFSET: Final = 4
+_EIGHT: Final = 8
+_SHORT: Final = 16
 
 
 @lean
@@ -43,14 +45,23 @@ def copy_texts(
     firsts: Ints,
     offsets: Ints,
     data: Ints,
+    limits: Ints,
     width: Int,
     ends: Ints,
     out: Bytes,
 ) -> None:
-    """Copy texts to where `ends` says that they begin and end; `width` bytes an item."""
+    """Copy texts to where `ends` says that they begin and end; `width` bytes an item.
+
+    `limits` are where the bytes of each array end. Of short ones more is copied where there is
+    more on both sides: the next ones take its place.
+    """
     for i in range(len(rows)):
         row = rows[i]
         source = sources[row]
-        at = at32(offsets[source] + (row - firsts[source]) * _OFFSET)
-        size = ends[i + 1] - ends[i]
-        fetch(out, ends[i] * width, data[source] + at * width, size * width)
+        at = data[source] + at32(offsets[source] + (row - firsts[source]) * _OFFSET) * width
+        to, size = ends[i] * width, (ends[i + 1] - ends[i]) * width
+        if size <= _SHORT and at + _SHORT <= limits[source] and to + _SHORT <= len(out):
+            store64(out, to, at64(at))
+            store64(out, to + _EIGHT, at64(at + _EIGHT))
+        else:
+            fetch(out, to, at, size)

@@ -74,12 +74,27 @@ def _fetch(_: Any, out: Any, to: Any, address: Any, size: Any) -> Emitted:
     return types.void(out, types.int64, types.int64, types.int64), emit
 
 
+def _at8(_: Any, address: Any) -> Emitted:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte = builder.load(builder.inttoptr(args[0], BYTE.as_pointer()), align=1)
+        return builder.zext(byte, WORD)
+
+    return types.uint64(types.int64), emit
+
+
 def _at32(_: Any, address: Any) -> Emitted:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         half = builder.load(builder.inttoptr(args[0], HALF.as_pointer()), align=1)
         return builder.sext(half, WORD)
 
     return types.int64(types.int64), emit
+
+
+def _at64(_: Any, address: Any) -> Emitted:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(builder.inttoptr(args[0], WORD.as_pointer()), align=1)
+
+    return types.uint64(types.int64), emit
 
 
 def _byte_swap(_: Any, word: Any) -> Emitted:
@@ -147,9 +162,17 @@ if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
             string_at(int(address), int(size)), np.uint8
         )
 
+    def at8(address: Int) -> np.uint64:
+        """Return the byte at an address of memory."""
+        return np.uint64(string_at(int(address), 1)[0])
+
     def at32(address: Int) -> int:
         """Return the signed 32-bit number at an address of memory."""
         return int.from_bytes(string_at(int(address), 4), "little", signed=True)
+
+    def at64(address: Int) -> np.uint64:
+        """Return the eight bytes at an address of memory."""
+        return np.uint64(int.from_bytes(string_at(int(address), 8), "little"))
 
     def bit_length(word: np.uint64) -> int:
         """Return how many bits a word needs, 0 for 0."""
@@ -167,7 +190,8 @@ else:
     emitted: Any = intrinsic
     load64, load32 = emitted(_load64), emitted(_load32)
     store64, store32 = emitted(_store64), emitted(_store32)
-    fetch, at32 = emitted(_fetch), emitted(_at32)
+    fetch = emitted(_fetch)
+    at8, at32, at64 = emitted(_at8), emitted(_at32), emitted(_at64)
     byte_swap, bit_length = emitted(_byte_swap), emitted(_bit_length)
     trailing_zeros, multiply_high = emitted(_trailing_zeros), emitted(_multiply_high)
 

@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
-from strata.kernels.arrays import Bools, Bytes, Int, Ints
+from strata.kernels.arrays import Bools, Int, Ints
 from strata.kernels.jit import inlined, lean
-from strata.kernels.memory import load64, trailing_zeros
+from strata.kernels.memory import at8, at64, trailing_zeros
 
 _EIGHT: Final = 8
 _ZERO: Final = np.uint64(0)
@@ -25,8 +25,8 @@ _ZERO: Final = np.uint64(0)
 
 @lean
 def sort_texts(
-    offsets: Ints,
-    data: Bytes,
+    at: Ints,
+    sizes: Ints,
     skip: Int,
     rows: Ints,
     equal: Bools,
@@ -39,7 +39,7 @@ def sort_texts(
 ) -> None:
     """Sort each group by its texts, which share `skip` bytes; `order` with them; take apart.
 
-    `rows` says which text belongs to a row.
+    `at` are the addresses of texts and `sizes` their bytes; `rows` says which belongs to a row.
     Shape: all of one length, `starts` one longer; from `shared` on they are room.
     """
     low, count = 0, len(rows)
@@ -48,7 +48,7 @@ def sort_texts(
         while high < count and equal[high]:
             high += 1
         if high - low > 1:
-            runs = _find_runs(offsets, data, skip, rows, shared, starts, low, high)
+            runs = _find_runs(at, sizes, skip, rows, shared, starts, low, high)
             aside = False  # whether the rows are in the other arrays now
             while runs > 1:
                 starts[runs] = high
@@ -58,12 +58,12 @@ def sort_texts(
                     c = starts[run + 2] if run + 1 < runs else b
                     if aside:
                         _merge_two(
-                            offsets, data, skip, other_rows, other_order, other_shared,
+                            at, sizes, skip, other_rows, other_order, other_shared,
                             rows, order, shared, a, b, c,
                         )  # fmt: skip
                     else:
                         _merge_two(
-                            offsets, data, skip, rows, order, shared,
+                            at, sizes, skip, rows, order, shared,
                             other_rows, other_order, other_shared, a, b, c,
                         )  # fmt: skip
                     starts[made] = a
@@ -73,14 +73,14 @@ def sort_texts(
             if aside:
                 for i in range(low, high):
                     rows[i], order[i], shared[i] = other_rows[i], other_order[i], other_shared[i]
-            _take_apart(offsets, rows, shared, equal, low, high)
+            _take_apart(sizes, rows, shared, equal, low, high)
         low = high
 
 
 @lean
 def _find_runs(
-    offsets: Ints,
-    data: Bytes,
+    at: Ints,
+    sizes: Ints,
     skip: Int,
     rows: Ints,
     shared: Ints,
@@ -93,8 +93,8 @@ def _find_runs(
     starts[0], shared[low] = low, skip
     for i in range(low + 1, high):
         a, b = rows[i - 1], rows[i]
-        same = _common(offsets, data, skip, a, b)
-        if _less(offsets, data, same, b, a):
+        same = _common(at, sizes, skip, a, b)
+        if _less(at, sizes, same, b, a):
             starts[runs], shared[i] = i, skip
             runs += 1
         else:
@@ -104,8 +104,8 @@ def _find_runs(
 
 @lean
 def _merge_two(
-    offsets: Ints,
-    data: Bytes,
+    at: Ints,
+    sizes: Ints,
     skip: Int,
     rows: Ints,
     order: Ints,
@@ -123,8 +123,8 @@ def _merge_two(
     while i < b and j < c:
         first = one > two
         if one == two:
-            same = _common(offsets, data, one, rows[i], rows[j])
-            first = not _less(offsets, data, same, rows[j], rows[i])
+            same = _common(at, sizes, one, rows[i], rows[j])
+            first = not _less(at, sizes, same, rows[j], rows[i])
         else:
             same = min(one, two)
         if first:
@@ -149,34 +149,35 @@ def _merge_two(
 
 
 @lean
-def _take_apart(offsets: Ints, rows: Ints, shared: Ints, equal: Bools, low: Int, high: Int) -> None:
+def _take_apart(sizes: Ints, rows: Ints, shared: Ints, equal: Bools, low: Int, high: Int) -> None:
     """Say of a sorted group which texts equal the one before: all of them is shared with it."""
     for i in range(low + 1, high):
-        equal[i] = shared[i] == offsets[rows[i] + 1] - offsets[rows[i]]
+        equal[i] = shared[i] == sizes[rows[i]]
 
 
 @inlined
-def _common(offsets: Ints, data: Bytes, skip: Int, a: Int, b: Int) -> Int:
+def _common(at: Ints, sizes: Ints, skip: Int, a: Int, b: Int) -> Int:
     """Return how many first bytes two texts share; `skip` of them are known."""
-    at_a, at_b = offsets[a], offsets[b]
-    common = min(offsets[a + 1] - at_a, offsets[b + 1] - at_b)
-    done = skip
-    whole = min(common, len(data) - max(at_a, at_b) - _EIGHT + 1)  # from there on bytes lack
-    while done < whole:
-        differs = load64(data, at_a + done) ^ load64(data, at_b + done)
+    common = min(sizes[a], sizes[b])
+    at_a, at_b, done = at[a], at[b], skip
+    while done + _EIGHT <= common:
+        differs = at64(at_a + done) ^ at64(at_b + done)
         if differs != _ZERO:
-            return min(done + (trailing_zeros(differs) >> 3), common)
+            return done + (trailing_zeros(differs) >> 3)
         done += _EIGHT
+    if done < common and common >= _EIGHT:  # the last eight: some of them are known
+        done = common - _EIGHT
+        differs = at64(at_a + done) ^ at64(at_b + done)
+        return common if differs == _ZERO else done + (trailing_zeros(differs) >> 3)
     done = min(done, common)
-    while done < common and data[at_a + done] == data[at_b + done]:
+    while done < common and at8(at_a + done) == at8(at_b + done):
         done += 1
     return done
 
 
 @inlined
-def _less(offsets: Ints, data: Bytes, same: Int, a: Int, b: Int) -> bool:
+def _less(at: Ints, sizes: Ints, same: Int, a: Int, b: Int) -> bool:
     """Return whether text `a` is less than text `b`; they share `same` bytes and no more."""
-    at_a, at_b = offsets[a] + same, offsets[b] + same
-    if at_b == offsets[b + 1]:
+    if same == sizes[b]:
         return False
-    return at_a == offsets[a + 1] or data[at_a] < data[at_b]
+    return bool(same == sizes[a] or at8(at[a] + same) < at8(at[b] + same))

@@ -16,10 +16,11 @@ import numpy as np
 
 from strata.kernels.arrays import Bools, Bytes, Int, Ints, Words
 from strata.kernels.jit import inlined, lean
-from strata.kernels.memory import byte_swap, load64
+from strata.kernels.memory import at8, at64, byte_swap, load64
 
 FEW: Final = 16  # rows of a group that are sorted by insertion
 _EIGHT: Final = 8
+_PAGE: Final = 4096  # memory is there, or not, by so many bytes
 _ZERO: Final = np.uint64(0)
 
 
@@ -140,19 +141,21 @@ def compare(offsets: Ints, data: Bytes, skip: Int, a: Int, b: Int) -> int:
 
 
 @lean
-def common_prefix(offsets: Ints, data: Bytes, rows: Ints) -> Int:
-    """Return how many first bytes the texts of all `rows` share; there is at least one row."""
-    first = offsets[rows[0]]
-    shared = offsets[rows[0] + 1] - first
+def common_prefix(at: Ints, sizes: Ints, rows: Ints) -> Int:
+    """Return how many first bytes the texts of all `rows` share; there is at least one row.
+
+    `at` are the addresses of texts, `sizes` their bytes.
+    """
+    first, shared = at[rows[0]], sizes[rows[0]]
     for row in rows:
         if not shared:
             break
-        at = offsets[row]
-        shared = min(shared, offsets[row + 1] - at)
+        here = at[row]
+        shared = min(shared, sizes[row])
         done = 0
-        while done + _EIGHT <= shared and load64(data, at + done) == load64(data, first + done):
+        while done + _EIGHT <= shared and at64(here + done) == at64(first + done):
             done += _EIGHT
-        while done < shared and data[at + done] == data[first + done]:
+        while done < shared and at8(here + done) == at8(first + done):
             done += 1
         shared = done
     return shared
@@ -160,7 +163,7 @@ def common_prefix(offsets: Ints, data: Bytes, rows: Ints) -> Int:
 
 @lean
 def text_words(
-    offsets: Ints, data: Bytes, skip: Int, width: Int, rows: Ints, out: Words
+    at: Ints, sizes: Ints, skip: Int, width: Int, rows: Ints, out: Words
 ) -> tuple[Int, Int]:
     """Write the first `width` bytes of each text behind `skip` as a word that sorts like them.
 
@@ -168,19 +171,18 @@ def text_words(
     Returns how many bytes texts have behind `skip`: the fewest, which may be negative, and most.
     """
     shortest, longest = np.int64(1) << np.int64(62), -skip
-    end = len(data)
     for i in range(len(rows)):
-        at = offsets[rows[i]] + skip
-        size = offsets[rows[i] + 1] - at
+        here, size = at[rows[i]] + skip, sizes[rows[i]] - skip
         shortest, longest = min(shortest, size), max(longest, size)
         taken = max(min(size, width), 0)
         word = _ZERO
-        if taken and at + _EIGHT <= end:
+        # What lies behind a text may be looked at where it is of the same page.
+        if taken == _EIGHT or (taken and here % _PAGE <= _PAGE - _EIGHT):
             rest = np.uint64(8 * (_EIGHT - taken))
-            word = (byte_swap(load64(data, at)) >> rest) << rest
+            word = (byte_swap(at64(here)) >> rest) << rest
         else:
             for j in range(taken):
-                word |= np.uint64(data[at + j]) << np.uint64(8 * (7 - j))
+                word |= at8(here + j) << np.uint64(8 * (7 - j))
         out[i] = word | np.uint64(taken) if width < _EIGHT else word
     return shortest, longest
 

@@ -18,12 +18,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from strata.format.coded import is_coded, ranks
+from strata.format.coded import is_coded, is_text, ranks
 from strata.format.physical import numbers, offsets, valid_mask
 from strata.format.sortable import flat_columns, sortable_bytes
-from strata.kernels.arrays import Bytes, Int
+from strata.kernels.arrays import Int
 from strata.kernels.merge_texts import sort_texts
 from strata.kernels.merge_words import common_prefix, pack, sort_words, text_words
 from strata.updates.gather import Wanted, valid_of
@@ -110,9 +109,9 @@ class _Column:
         return one_chunk(pa.chunked_array(self.chunks, self.type))
 
     @cached_property
-    def texts(self) -> tuple[Ints, Bytes]:
-        """Offsets and bytes of all texts; a null is an empty one."""
-        return _texts(self.array)
+    def texts(self) -> "_Texts":
+        """All texts, where they lie."""
+        return _Texts(self.chunks)
 
     @cached_property
     def valid(self) -> Mask | None:
@@ -149,14 +148,13 @@ class _Column:
         """Append the first bytes of the texts; what they do not decide, `sort` does."""
         if word.room < TEXT_BITS or not self._tells(places):
             return False
-        ends, data = self.texts
-        known = places if valid is None else places[valid]
-        self.skip = common_prefix(ends, data, known) if len(known) else 0
+        texts, known = self.texts, places if valid is None else places[valid]
+        self.skip = common_prefix(texts.at, texts.sizes, known) if len(known) else 0
         values = np.empty(len(places), np.uint64)
-        shortest, longest = text_words(ends, data, self.skip, WORD_BYTES, places, values)
+        shortest, longest = texts.words(self.skip, WORD_BYTES, places, values)
         whole = 0 <= shortest == longest <= WORD_BYTES
         if not whole and shortest >= 0 and longest < WORD_BYTES:
-            text_words(ends, data, self.skip, WORD_BYTES - 1, places, values)
+            texts.words(self.skip, WORD_BYTES - 1, places, values)
             whole = True
         fits = word.push(values, valid)
         if fits and not whole:
@@ -165,24 +163,19 @@ class _Column:
 
     def _tells(self, places: Ints) -> bool:
         """Return whether some of the texts, taken from everywhere, differ in their first bytes."""
-        some = self.some(places[:: len(places) // TEXT_SAMPLE + 1])
-        rows, words = np.arange(len(some)), np.empty(len(some), np.uint64)
-        ends, data = _texts(some)
-        skip = common_prefix(ends, data, rows)
-        _, longest = text_words(ends, data, skip, WORD_BYTES, rows, words)
+        some = places[:: len(places) // TEXT_SAMPLE + 1]
+        texts, words = self.texts, np.empty(len(some), np.uint64)
+        skip = common_prefix(texts.at, texts.sizes, some)
+        _, longest = texts.words(skip, WORD_BYTES, some, words)
         return bool(longest <= WORD_BYTES or len(np.unique(words)) >= TELLING * len(words))
 
     def sort(self, rows: Ints, equal: Mask) -> None:
         """Sort `rows` within their groups by what is left of their texts."""
         places = rows.copy() if self.numbers is None else self.numbers[rows]
-        if len(self.chunks) == 1 or "texts" in self.__dict__:
-            ends, data = self.texts
-        else:
-            ends, data = _texts(self.some(places))
-            places = np.arange(len(rows))
+        texts = self.texts
         room = np.empty_like(rows), np.empty_like(rows), np.empty_like(rows), np.empty_like(rows)
         starts = np.empty(len(rows) + 1, np.int64)
-        sort_texts(ends, data, self.skip, places, equal, rows, *room, starts)
+        sort_texts(texts.at, texts.sizes, self.skip, places, equal, rows, *room, starts)
 
     def flattened(self, rows: Ints) -> list["_Column"]:
         """Return the columns that stand for a nested one, made for `rows` alone."""
@@ -269,15 +262,32 @@ def _float_words(floats: npt.NDArray[Any]) -> Words:
     return found
 
 
-def _texts(array: pa.Array) -> tuple[Ints, Bytes]:
+class _Texts:
+    """Texts of several arrays, where they lie: nothing is joined or copied. A null is empty."""
+
+    def __init__(self, chunks: Sequence[pa.Array]) -> None:
+        """Find the address and the length in bytes of each text. Shape: as many as rows."""
+        self._held = [_as_bytes(chunk) for chunk in chunks]  # kernels have the addresses only
+        self.at = np.empty(sum(map(len, chunks)), np.int64)
+        self.sizes = np.empty_like(self.at)
+        start = 0
+        for array in self._held:
+            place, start = slice(start, start + len(array)), start + len(array)
+            ends, data = offsets(array), array.buffers()[2]
+            np.add(ends[:-1], 0 if data is None else data.address, out=self.at[place])
+            np.subtract(ends[1:], ends[:-1], out=self.sizes[place])
+            if (valid := valid_mask(array)) is not None:
+                self.sizes[place] *= valid
+
+    def words(self, skip: Int, width: int, places: Ints, out: Words) -> tuple[Int, Int]:
+        """Write some texts' bytes behind the first `skip` as words, see `text_words`."""
+        found: tuple[Int, Int] = text_words(self.at, self.sizes, skip, width, places, out)
+        return found
+
+
+def _as_bytes(array: pa.Array) -> pa.Array:
+    """Return texts, or what of another type has their order."""
     kind = array.type
     if pa.types.is_fixed_size_binary(kind):
-        array = array.cast(pa.binary())
-    elif not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
-        array = sortable_bytes(array)  # of another type that has an order
-    valid, ends = valid_mask(array), offsets(array)
-    if valid is not None and np.diff(ends)[~valid].any():  # something lies under a null
-        array = pc.fill_null(array, "" if pa.types.is_string(array.type) else b"")
-        ends = offsets(array)
-    data = array.buffers()[2] if len(array) else None
-    return ends, np.frombuffer(data or b"", np.uint8)
+        return array.cast(pa.binary())
+    return array if is_text(kind) else sortable_bytes(array)

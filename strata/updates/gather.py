@@ -97,8 +97,9 @@ class Wanted:
         if items * width > MOST_BYTES:
             return None
         values = pa.allocate_buffer(items * width)
-        data = np.array([_data_at(s, width) for s in sources])
-        copy_texts(self.rows, *places, data, width, ends, np.frombuffer(values, np.uint8))
+        data, limits = np.array([_data_at(s, width) for s in sources]).T.copy()
+        out = np.frombuffer(values, np.uint8)
+        copy_texts(self.rows, *places, data, limits, width, ends, out)
         nulls = None if known is None else pack_mask(known[self.rows])
         buffers = [nulls, pa.py_buffer(ends.astype(np.int32))]
         if not pa.types.is_list(kind):
@@ -123,9 +124,9 @@ def _offsets_at(source: pa.Array) -> int:
     return source.buffers()[1].address + source.offset * OFFSET_BYTES if len(source) else 0
 
 
-def _data_at(source: pa.Array, width: int) -> int:
-    """Return the address that the offsets count from, `width` bytes an item."""
+def _data_at(source: pa.Array, width: int) -> tuple[int, int]:
+    """Return the address that the offsets count from, `width` bytes an item, and where all end."""
     array = source.values if pa.types.is_list(source.type) else source
     data = array.buffers()[-1] if len(source) else None
     start = array.offset * width if array is not source else 0
-    return 0 if data is None else data.address + start
+    return (0, 0) if data is None else (data.address + start, data.address + data.size)

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strata.format.physical import offsets
 from strata.kernels.merge_texts import sort_texts
 from strata.kernels.merge_words import add_up, common_prefix, compare, sort_words, text_words
-from strata.updates.arrange import _texts, arrange
+from strata.updates.arrange import _Texts, arrange
 from strata.updates.order import sort_names
 from tests.updates import plain_rows, relations, sort_key, updates
 
@@ -52,7 +53,7 @@ def test_words_are_sorted_in_their_groups(data: st.DataObject, values: list[int]
 
 @given(st.data(), texts)
 def test_texts_are_sorted_in_their_groups(data: st.DataObject, values: list[str]) -> None:
-    offsets, letters = _texts(pa.array(values))
+    found = _Texts([pa.array(values)])
     equal = groups(data, len(values))
     plain = [value.encode() for value in values]
     wanted = sorted_in_groups(plain, equal.tolist())
@@ -60,7 +61,9 @@ def test_texts_are_sorted_in_their_groups(data: st.DataObject, values: list[str]
 
     room = [np.empty_like(rows) for _ in range(4)]
 
-    sort_texts(offsets, letters, 0, rows, equal, order, *room, np.empty(len(rows) + 1, np.int64))
+    sort_texts(
+        found.at, found.sizes, 0, rows, equal, order, *room, np.empty(len(rows) + 1, np.int64)
+    )
 
     assert (order.tolist(), equal.tolist()) == wanted
 
@@ -68,36 +71,39 @@ def test_texts_are_sorted_in_their_groups(data: st.DataObject, values: list[str]
 @given(st.lists(st.lists(st.text("ab", max_size=8), min_size=1, max_size=12), max_size=6))
 def test_runs_of_texts_are_merged(runs: list[list[str]]) -> None:
     values = ["", *(text for run in runs for text in sorted(run))]
-    offsets, letters = _texts(pa.array(values))
+    found = _Texts([pa.array(values)])
     rows, order = np.arange(len(values)), np.arange(len(values))
     equal = np.array([False, *[True] * (len(values) - 1)])
     wanted = sorted_in_groups(values, equal.tolist())
     room = [np.empty_like(rows) for _ in range(4)]
 
-    sort_texts(offsets, letters, 0, rows, equal, order, *room, np.empty(len(rows) + 1, np.int64))
+    sort_texts(
+        found.at, found.sizes, 0, rows, equal, order, *room, np.empty(len(rows) + 1, np.int64)
+    )
 
     assert (order.tolist(), equal.tolist()) == wanted
 
 
 @given(texts)
 def test_words_of_texts_sort_like_them(values: list[str]) -> None:
-    offsets, letters = _texts(pa.array(values))
+    found = _Texts([pa.array(values)])
     rows, words = np.arange(len(values)), np.empty(len(values), np.uint64)
     plain = [value.encode() for value in values]
 
-    shared = common_prefix(offsets, letters, rows)
+    shared = common_prefix(found.at, found.sizes, rows)
     for width in (7, 8):
-        sizes = text_words(offsets, letters, shared, width, rows, words)
+        sizes = text_words(found.at, found.sizes, shared, width, rows, words)
         behind = [value[shared:] for value in plain]
         assert len({value[:shared] for value in plain}) == 1
         assert sizes == (min(map(len, behind)), max(map(len, behind)))
         padded = [value[:width].ljust(width, b"\0") for value in behind]
         last = [bytes([min(len(value), width)]) if width == 7 else b"" for value in behind]
-        ends = [int.from_bytes(a + b, "big") for a, b in zip(padded, last, strict=True)]
-        assert words.tolist() == ends
+        wanted = [int.from_bytes(a + b, "big") for a, b in zip(padded, last, strict=True)]
+        assert words.tolist() == wanted
+    ends, letters = offsets(pa.array(values)), np.frombuffer(b"".join(plain) + bytes(8), np.uint8)
     for i, one in enumerate(plain):
         for j, other in enumerate(plain):
-            assert compare(offsets, letters, shared, i, j) == (one > other) - (one < other)
+            assert compare(ends, letters, shared, i, j) == (one > other) - (one < other)
 
 
 @given(st.data(), st.lists(st.integers(-3, 3), min_size=1, max_size=40))

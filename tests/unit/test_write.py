@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -236,3 +237,27 @@ def test_a_failing_blob_store_is_tried_again(outcome: Outcome) -> None:
     parts = write(faulty, [rows(100)])
 
     assert stored(inner, parts, RELATION)
+
+
+def test_where_texts_no_longer_repeat_a_new_part_begins() -> None:
+    before, behind = rows(4_000), rows(4_000, seed=2, first=4_000)
+    names = pa.array([f"{n // 100:020d}" for n in range(before.num_rows)])
+    table = pa.concat_tables([before.set_column(1, "2", names), behind])
+
+    blob = MemoryBlob()
+    parts = write(blob, [table], layout="structured", part_bytes=200_000)
+    found = [encodings(blob, part) for part in parts]
+
+    assert ["RLE_DICTIONARY" in kinds for kinds in found] == [True] + [False] * (len(parts) - 1)
+    assert parts[0].ref.rows < 5_500
+    assert len(parts) == 2
+    assert pa.Table.from_batches(stored(blob, parts, RELATION)).equals(table)
+
+
+def encodings(blob: Blob, part: WrittenPart) -> set[str]:
+    """Return how the names of a part are encoded."""
+    data = blob.get(part.ref.key)
+    assert data is not None
+    metadata = pq.ParquetFile(pa.BufferReader(data)).metadata
+    columns = [metadata.row_group(0).column(i) for i in range(metadata.num_columns)]
+    return {kind for c in columns if c.path_in_schema == "v_s.2" for kind in c.encodings}

@@ -27,6 +27,7 @@ from strata.format.coded import decoded
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
 from strata.format.manifest import PartRef, decode_manifest, stats_rows
+from strata.model.runner import cores
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec
@@ -223,10 +224,11 @@ def run_task(task: MergeTask) -> TaskResult:
         blob, spec.name, task.relations, spec.read_format, row_group_bytes=spec.row_group_bytes
     )
     tally = Tally()
+    rows = merged(source, task, tally)
     parts = write_parts(
         blob,
         part_prefix(spec.name, task.generation),
-        merged(source, task, tally) if _huge(task) else ahead(merged(source, task, tally)),
+        ahead(rows) if cores() > 1 and not _huge(task) else rows,
         relation,
         layout=spec.write_format,
         description=task.description,

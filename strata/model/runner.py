@@ -1,16 +1,23 @@
 """How an engine function is run over many items: here, in threads, or on a cluster.
 
 A function handed to a runner and its items must be picklable and must open what they need
-themselves (`open_stores`), because a runner may carry them to another machine.
+themselves (`open_stores`), because a runner may carry them to another machine. How many cores an
+item may keep busy, `cores` tells it there: threads of its own cost more than they give where
+other items have the other cores.
 """
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
+from functools import partial
 from typing import Protocol, TypeVar
 
 A = TypeVar("A")
 B = TypeVar("B")
+
+_CORES: ContextVar[int] = ContextVar("cores")
 
 
 class Runner(Protocol):
@@ -19,6 +26,29 @@ class Runner(Protocol):
     def __call__(self, function: Callable[[A], B], items: Sequence[A]) -> Iterator[B]:
         """Yield `function(item)` for each item; the first error ends the run."""
         ...
+
+
+def cores() -> int:
+    """Return how many cores the item at hand may keep busy: all, where no runner shares them."""
+    return _CORES.get(os.cpu_count() or 1)
+
+
+def on_cores(count: int, function: Callable[[A], B], item: A) -> B:
+    """Return `function(item)`, which is told by `cores` that it has `count` of them."""
+    before = _CORES.set(count)
+    try:
+        return function(item)
+    finally:
+        _CORES.reset(before)
+
+
+def share(total: int, items: int) -> int:
+    """Return how many of some cores each item has while `items` of them are run, at least one.
+
+    >>> [share(4, items) for items in (1, 2, 3, 9)]
+    [4, 2, 1, 1]
+    """
+    return max(1, total // max(1, items))
 
 
 def serial(function: Callable[[A], B], items: Sequence[A]) -> Iterator[B]:
@@ -34,11 +64,13 @@ def threads(count: int) -> Runner:
     """
 
     def run(function: Callable[[A], B], items: Sequence[A]) -> Iterator[B]:
+        at_once = min(max(1, count), len(items))
+        shared = partial(on_cores, share(cores(), at_once), function)
         with ThreadPoolExecutor(max_workers=max(1, count)) as pool:
             waiting: deque[Future[B]] = deque()
             try:
                 for item in items:
-                    waiting.append(pool.submit(function, item))
+                    waiting.append(pool.submit(shared, item))
                     if len(waiting) >= 2 * max(1, count):
                         yield waiting.popleft().result()
                 while waiting:

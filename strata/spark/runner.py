@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from pyspark.sql import SparkSession
 
 from strata.errors import StrataError
-from strata.model.runner import Runner
+from strata.model.runner import Runner, on_cores, share
 from strata.store import bill
 
 A = TypeVar("A")
@@ -34,11 +34,13 @@ def spark_runner(spark: SparkSession) -> Runner:
     context = spark.sparkContext
 
     def run(function: Callable[[A], B], items: Sequence[A]) -> Iterator[B]:
-        size = max(1, TASKS_PER_CORE * context.defaultParallelism)
+        cores = context.defaultParallelism
+        size = max(1, TASKS_PER_CORE * cores)
+        shared = partial(on_cores, share(cores, len(items)), function)
         waves = [items[i : i + size] for i in range(0, len(items), size)]
 
         def collect(wave: Sequence[A]) -> list[Outcome[B]]:
-            return context.parallelize(wave, len(wave)).map(partial(attempt, function)).collect()
+            return context.parallelize(wave, len(wave)).map(partial(attempt, shared)).collect()
 
         with ThreadPoolExecutor(max_workers=WAVES) as pool:
             waiting: deque[Future[list[Outcome[B]]]] = deque()

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from strata.errors import Corrupt, InvalidRequest, StrataError, Unavailable
 from strata.format.manifest import PartRef
+from strata.model.runner import cores
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.read import plan_read
@@ -113,6 +114,17 @@ def test_results_come_in_the_order_of_the_items(spark: SparkSession) -> None:
 
     assert list(run(double, range(11))) == [2 * n for n in range(11)]
     assert list(run(double, [])) == []
+
+
+def test_tasks_are_told_how_many_cores_each_may_keep_busy(spark: SparkSession) -> None:
+    run, slots = spark_runner(spark), spark.sparkContext.defaultParallelism
+
+    assert list(run(told, range(1))) == [slots]
+    assert list(run(told, range(slots + 1))) == [1] * (slots + 1)
+
+
+def told(_: int) -> int:
+    return cores()
 
 
 @pytest.mark.parametrize(

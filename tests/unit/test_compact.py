@@ -1,5 +1,6 @@
 """What is planned is done; what cannot be done says why and changes nothing."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from strata.errors import Corrupt
 from strata.fetch import source_of
 from strata.format.coded import is_coded
 from strata.machine import Machine
-from strata.model.runner import serial
+from strata.model.runner import on_cores, serial
 from strata.model.schema import Column, Relation
 from strata.model.settings import CompactSettings
 from strata.model.types import parse_type
@@ -20,6 +21,7 @@ from strata.state.holds import hold
 from strata.state.spine import full_request
 from strata.store.memory import MemoryBlob
 from strata.store.open import Stores
+from strata.updates.stream import ahead
 from tests.stored import append, create, memory_stores, settings, snapshot
 from tests.updates import plain_rows, table
 
@@ -281,6 +283,25 @@ def test_a_task_done_twice_writes_the_same_blobs() -> None:
     first, second = run_task(task), run_task(task)
 
     assert [p.ref for p in first.parts] == [p.ref for p in second.parts]
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(1, []), (2, [1])])
+def test_a_task_merges_ahead_only_where_it_has_a_second_core(
+    monkeypatch: pytest.MonkeyPatch, cores: int, threads: list[int]
+) -> None:
+    stores = filled()
+    state, request, manifests = whole(stores, 7)
+    (task,) = tasks(state, replace(request, since=7), manifests, stores.settings, 2**30)
+    wanted, begun = run_task(task), []
+
+    def noted(rows: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        begun.append(1)
+        return ahead(rows)
+
+    monkeypatch.setattr("strata.rewrite.ahead", noted)
+
+    assert on_cores(cores, run_task, task).parts == wanted.parts
+    assert begun == threads
 
 
 def test_a_lost_race_applies_nothing_and_deletes_nothing() -> None:

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from strata.errors import InvalidRequest
-from strata.model.runner import Runner, serial, threads
+from strata.model.runner import Runner, cores, serial, threads
 
 RUNNERS = [serial, threads(1), threads(4)]
 
@@ -61,3 +61,18 @@ def test_threads_run_at_once_and_a_slow_consumer_holds_them_back() -> None:
     assert len(started) <= 7
     assert list(results) == list(range(1, 100))
     assert 2 <= most <= 3
+
+
+def test_items_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+
+    assert list(serial(told, range(3))) == [8, 8, 8]
+    assert list(threads(4)(told, range(9))) == [2] * 9
+    assert list(threads(4)(told, range(3))) == [2] * 3
+    assert list(threads(99)(told, range(9))) == [1] * 9
+    assert list(threads(3)(lambda _: list(threads(2)(told, range(2))), [0])) == [[4, 4]]
+    assert cores() == 8
+
+
+def told(_: int) -> int:
+    return cores()

@@ -29,6 +29,7 @@ import gc
 import os
 import resource
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -307,7 +308,8 @@ def plain_spark(bench: Bench) -> Found:
 
 @cache
 def session() -> SparkSession:
-    """Return Spark on two cores, begun at the first call."""
+    """Return Spark on two cores, begun at the first call; its workers run this Python."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     options = {
         "spark.ui.enabled": "false", "spark.driver.memory": "4g", "spark.sql.shuffle.partitions": 2,
         "spark.sql.parquet.compression.codec": "zstd", "spark.log.level": "ERROR",

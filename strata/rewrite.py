@@ -42,7 +42,7 @@ from strata.updates.cut import SPARE, cut
 from strata.updates.merge import COPIES, Run, batch_rows, merge
 from strata.updates.overlaps import Overlaps
 from strata.updates.resident import Resident, giving_back, keep_freed
-from strata.updates.slices import Slice
+from strata.updates.slices import Slice, overlapping_groups
 from strata.updates.stream import (
     PLAIN_OPTIONS,
     SPILL_BATCH_BYTES,
@@ -83,6 +83,13 @@ class MergeTask:
     generation: int = 0  # of the shard when the work began
     kept: "tuple[KeptPart, ...]" = ()  # parts whose rows come before the slice, by reference
 
+    @property
+    def weight(self) -> int:
+        """How many rows are merged, about: those of the row groups that may have some."""
+        return sum(
+            _rows_within(ref, self.piece, self.relations) for parts in self.runs for ref in parts
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class KeptPart:
@@ -98,6 +105,14 @@ class TaskResult:
 
     parts: tuple[WrittenPart, ...]
     crossed: tuple[Crossed, ...] = ()  # input parts of which rows came in other columns
+
+
+def _rows_within(ref: PartRef, piece: Slice, relations: tuple[Relation, ...]) -> int:
+    groups = overlapping_groups(ref, piece, relations[-1], relations)
+    if groups is None or not ref.splits:
+        return ref.rows
+    starts = [*(split.row for split in ref.splits), ref.rows]
+    return sum(starts[group + 1] - starts[group] for group in groups)
 
 
 def runs_of(manifests: Iterable[Sequence[PartRef]]) -> PartRuns:

@@ -51,6 +51,15 @@ def share(total: int, items: int) -> int:
     return max(1, total // max(1, items))
 
 
+def heaviest_first(items: Sequence[object]) -> list[int]:
+    """Return the numbers of items in the order in which they are best begun.
+
+    By their `weight`, where they have one: a heavy item that is begun last is waited for by all
+    cores but one.
+    """
+    return sorted(range(len(items)), key=lambda n: -getattr(items[n], "weight", 0))
+
+
 def serial(function: Callable[[A], B], items: Sequence[A]) -> Iterator[B]:
     """Yield the results one after the other, each computed when it is asked for."""
     for item in items:

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from pyspark.sql import SparkSession
 
 from strata.errors import StrataError
-from strata.model.runner import Runner, on_cores, share
+from strata.model.runner import Runner, heaviest_first, on_cores, share
 from strata.store import bill
 
 A = TypeVar("A")
@@ -40,7 +40,10 @@ def spark_runner(spark: SparkSession) -> Runner:
         waves = [items[i : i + size] for i in range(0, len(items), size)]
 
         def collect(wave: Sequence[A]) -> list[Outcome[B]]:
-            return context.parallelize(wave, len(wave)).map(partial(attempt, shared)).collect()
+            order = heaviest_first(wave)  # Spark begins the first task first
+            sent = context.parallelize([wave[n] for n in order], len(wave))
+            found = dict(zip(order, sent.map(partial(attempt, shared)).collect(), strict=True))
+            return [found[n] for n in range(len(wave))]
 
         with ThreadPoolExecutor(max_workers=WAVES) as pool:
             waiting: deque[Future[list[Outcome[B]]]] = deque()

@@ -1,5 +1,7 @@
 """Parts are dealt to tasks completely, and tasks bring back results and errors as they are."""
 
+import time
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
@@ -121,6 +123,28 @@ def test_tasks_are_told_how_many_cores_each_may_keep_busy(spark: SparkSession) -
 
     assert list(run(told, range(1))) == [slots]
     assert list(run(told, range(slots + 1))) == [1] * (slots + 1)
+
+
+def test_heavy_items_are_begun_first_and_results_keep_their_order(spark: SparkSession) -> None:
+    slots = spark.sparkContext.defaultParallelism
+    items = [Heavy(n) for n in range(2 * slots)]
+
+    results = list(spark_runner(spark)(begun, items))
+
+    assert [n for n, _ in results] == list(range(2 * slots))
+    assert results[-1][1] < results[0][1]
+
+
+@dataclass(frozen=True)
+class Heavy:
+    weight: int
+
+
+def begun(item: Heavy) -> tuple[int, float]:
+    """Return what was run, and when."""
+    now = time.time()
+    time.sleep(0.5)
+    return item.weight, now
 
 
 def told(_: int) -> int:

@@ -304,6 +304,21 @@ def test_a_task_merges_ahead_only_where_it_has_a_second_core(
     assert begun == threads
 
 
+def test_tasks_tell_how_many_rows_they_merge() -> None:
+    stores = filled()
+    state, request, manifests = whole(stores, 7)
+    refs = [ref for parts in manifests.values() for ref in parts]
+    total = sum(ref.size_bytes for ref in refs)
+    (alone,) = tasks(state, request, manifests, stores.settings, 2**30)
+    made = tasks(state, request, manifests, stores.settings, int(total / 2))
+
+    assert alone.weight == sum(ref.rows for ref in refs)
+    assert len(made) > 1
+    for task in made:
+        merged_rows = sum(part.ref.rows for part in run_task(task).parts)
+        assert merged_rows <= task.weight <= alone.weight
+
+
 def test_a_lost_race_applies_nothing_and_deletes_nothing() -> None:
     stores = filled()
 

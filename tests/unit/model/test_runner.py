@@ -2,11 +2,12 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from strata.errors import InvalidRequest
-from strata.model.runner import Runner, cores, serial, threads
+from strata.model.runner import Runner, cores, heaviest_first, serial, threads
 
 RUNNERS = [serial, threads(1), threads(4)]
 
@@ -76,3 +77,10 @@ def test_items_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def told(_: int) -> int:
     return cores()
+
+
+def test_the_heaviest_items_are_begun_first() -> None:
+    items = [SimpleNamespace(weight=weight) for weight in (2, 9, 2, 4)]
+
+    assert heaviest_first(items) == [1, 3, 0, 2]
+    assert heaviest_first(range(3)) == [0, 1, 2]

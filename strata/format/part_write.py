@@ -24,6 +24,7 @@ from strata.format.layout import Description, Footer, check_layout, part_schema
 from strata.format.nested import leaves, purged
 from strata.format.part_settings import (
     DICTIONARY_SHARE,
+    SAMPLE_ROWS,
     few_texts,
     sample_of,
     writer_settings,
@@ -141,7 +142,7 @@ class PartWriter:
         rows = max(prepared.num_rows, 1)
         self._writer.write_table(prepared, row_group_size=rows)
         self._groups.append(prepared.num_rows)
-        self._outgrown = any(
+        self._outgrown = rows >= SAMPLE_ROWS and any(  # of fewer, as many differ by chance
             len(texts.dictionary) > DICTIONARY_SHARE * rows for texts in _coded(prepared)
         )
 

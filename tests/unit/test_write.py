@@ -60,11 +60,13 @@ def write(
     layout: str = "both",
     part_bytes: int = 40_000,
     run: int = 0,
+    *,
+    row_group_bytes: int = 10_000,
 ) -> list[WrittenPart]:
     return write_parts(
         blob, keys.part_prefix("s"), iter(chunks), relation,
         layout=layout, description=Description(0, 10, -5), part_bytes=part_bytes,
-        row_group_bytes=10_000, stats_spec=StatsSpec(), run=run,
+        row_group_bytes=row_group_bytes, stats_spec=StatsSpec(), run=run,
     )  # fmt: skip
 
 
@@ -239,19 +241,29 @@ def test_a_failing_blob_store_is_tried_again(outcome: Outcome) -> None:
     assert stored(inner, parts, RELATION)
 
 
-def test_where_texts_no_longer_repeat_a_new_part_begins() -> None:
-    before, behind = rows(4_000), rows(4_000, seed=2, first=4_000)
+def no_longer_repeating() -> pa.Table:
+    before, behind = rows(8_000), rows(12_000, seed=2, first=8_000)
     names = pa.array([f"{n // 100:020d}" for n in range(before.num_rows)])
-    table = pa.concat_tables([before.set_column(1, "2", names), behind])
+    return pa.concat_tables([before.set_column(1, "2", names), behind])
 
-    blob = MemoryBlob()
-    parts = write(blob, [table], layout="structured", part_bytes=200_000)
+
+def test_where_texts_no_longer_repeat_a_new_part_begins() -> None:
+    table, blob = no_longer_repeating(), MemoryBlob()
+    layout = {"layout": "structured", "part_bytes": 400_000, "row_group_bytes": 150_000}
+    parts = write(blob, [table], **layout)
     found = [encodings(blob, part) for part in parts]
 
-    assert ["RLE_DICTIONARY" in kinds for kinds in found] == [True] + [False] * (len(parts) - 1)
-    assert parts[0].ref.rows < 5_500
-    assert len(parts) == 2
+    assert ["RLE_DICTIONARY" in kinds for kinds in found] == [True, False]
+    assert 8_000 <= parts[0].ref.rows < 15_000
     assert pa.Table.from_batches(stored(blob, parts, RELATION)).equals(table)
+
+
+def test_texts_of_few_rows_do_not_end_a_part() -> None:
+    table, blob = no_longer_repeating(), MemoryBlob()
+    first, *_ = write(blob, [table], layout="structured", part_bytes=400_000)
+
+    assert "RLE_DICTIONARY" in encodings(blob, first)
+    assert first.ref.rows > 15_000
 
 
 def encodings(blob: Blob, part: WrittenPart) -> set[str]:

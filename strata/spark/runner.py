@@ -1,7 +1,8 @@
 """Engine functions on Spark's executors, as a `strata.model.runner.Runner`.
 
 Items go out in waves of tasks, one item a task; two waves are under way at a time, so that no
-core idles at the end of one, and results reach the driver in order without all being held.
+core idles at the end of one, and results reach the driver in order without all being held. What
+is no more than two waves goes out as one, in which the heaviest of all begin first.
 An error of the engine travels as a value and is raised on the driver as what it is: Spark
 would wrap it in a page of Java.
 """
@@ -35,7 +36,9 @@ def spark_runner(spark: SparkSession) -> Runner:
 
     def run(function: Callable[[A], B], items: Sequence[A]) -> Iterator[B]:
         cores = context.defaultParallelism
-        size = max(1, TASKS_PER_CORE * cores)
+        size = TASKS_PER_CORE * max(1, cores)
+        if len(items) <= WAVES * size:
+            size = max(1, len(items))
         shared = partial(on_cores, share(cores, len(items)), function)
         waves = [items[i : i + size] for i in range(0, len(items), size)]
 

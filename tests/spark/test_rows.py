@@ -31,6 +31,7 @@ from strata.spark.rows import (
     wanted_columns,
     worthwhile_tasks,
 )
+from strata.spark.runner import TASKS_PER_CORE, WAVES
 from tests.shards import Events, build
 
 
@@ -112,9 +113,10 @@ def fail(error: Exception, at: int, number: int) -> int:
 
 
 def test_results_come_in_the_order_of_the_items(spark: SparkSession) -> None:
-    run = spark_runner(spark)
+    run, slots = spark_runner(spark), spark.sparkContext.defaultParallelism
+    count = 3 * WAVES * TASKS_PER_CORE * slots - 1
 
-    assert list(run(double, range(11))) == [2 * n for n in range(11)]
+    assert list(run(double, range(count))) == [2 * n for n in range(count)]
     assert list(run(double, [])) == []
 
 
@@ -127,12 +129,14 @@ def test_tasks_are_told_how_many_cores_each_may_keep_busy(spark: SparkSession) -
 
 def test_heavy_items_are_begun_first_and_results_keep_their_order(spark: SparkSession) -> None:
     slots = spark.sparkContext.defaultParallelism
-    items = [Heavy(n) for n in range(2 * slots)]
+    count = WAVES * TASKS_PER_CORE * slots  # go out as one wave
+    items = [Heavy(n) for n in (count, *range(1, count))]  # the heaviest far from one another
 
     results = list(spark_runner(spark)(begun, items))
 
-    assert [n for n, _ in results] == list(range(2 * slots))
-    assert results[-1][1] < results[0][1]
+    assert [n for n, _ in results] == [item.weight for item in items]
+    begins = [at for _, at in sorted(results, reverse=True)]
+    assert max(begins[:slots]) < min(begins[slots:])
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,7 @@ class Heavy:
 def begun(item: Heavy) -> tuple[int, float]:
     """Return what was run, and when."""
     now = time.time()
-    time.sleep(0.5)
+    time.sleep(0.3)
     return item.weight, now
 
 

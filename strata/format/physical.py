@@ -38,6 +38,21 @@ def numbers(array: pa.Array, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     return data[array.offset : array.offset + len(array)]
 
 
+def number_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
+    """Return what NumPy takes the numbers of a type for; of dates and times, those stored.
+
+    None for anything else.
+
+    >>> number_dtype(pa.timestamp("us")), number_dtype(pa.string())
+    (dtype('int64'), None)
+    """
+    is_time = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+    if not (is_time or pa.types.is_integer(kind) or kind in {pa.float32(), pa.float64()}):
+        return None
+    letter = "f" if pa.types.is_floating(kind) else "iu"[pa.types.is_unsigned_integer(kind)]
+    return np.dtype(f"<{letter}{kind.bit_width // 8}")
+
+
 def offsets(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return the n+1 byte offsets of a string or binary array."""
     if len(array) == 0:

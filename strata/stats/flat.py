@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.format.coded import is_coded, texts_of
-from strata.format.physical import numbers, offsets, valid_mask
+from strata.format.physical import number_dtype, numbers, offsets, valid_mask
 from strata.model.types import ColumnType
 from strata.stats.bounds import S, cut_high, cut_low
 from strata.stats.wire import scalar_type
@@ -108,16 +108,10 @@ def _plain(values: Values) -> np.ndarray[Any, Any] | None:
         if values.num_chunks != 1:
             return None
         values = values.chunk(0)
-    kind = values.type
-    if not len(values) or values.null_count or not _is_plain(kind):
+    dtype = number_dtype(values.type)
+    if not len(values) or values.null_count or dtype is None:
         return None
-    letter = "f" if pa.types.is_floating(kind) else "iu"[pa.types.is_unsigned_integer(kind)]
-    return numbers(values, np.dtype(f"<{letter}{kind.bit_width // 8}"))
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    is_time = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
-    return bool(pa.types.is_integer(kind) or is_time or kind in {pa.float32(), pa.float64()})
+    return numbers(values, dtype)
 
 
 def _text_min_max(values: pa.Array, cut: bool) -> tuple[pa.Scalar | None, pa.Scalar | None]:

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from strata.format.coded import decoded, is_coded
-from strata.format.physical import offsets
+from strata.format.physical import number_dtype, numbers, offsets
 from strata.format.sortable import sortable_bytes
 from strata.updates.order import one_chunk
 
@@ -58,9 +58,13 @@ def row_at(table: pa.Table, row: int, names: Sequence[str]) -> Row:
 
 
 def rows_until(table: pa.Table, cut: Row, names: Sequence[str], count: int) -> int:
-    """Return how many of the first `count` sorted rows sort at or before `cut`."""
+    """Return how many of the first `count` sorted rows sort at or before `cut`.
+
+    Whole numbers in the first column are searched by NumPy, a tenth of the time; rows with the
+    number of `cut`, one by one. Twin: all of them one by one (`tests/laws/test_order.py`).
+    """
     columns = [table.column(name) for name in names]
-    low, high = 0, count
+    low, high = _tied(columns[0].slice(0, count), cut.cell(0))
     while low < high:
         middle = (low + high) // 2
         if Row(columns, middle) <= cut:
@@ -68,6 +72,25 @@ def rows_until(table: pa.Table, cut: Row, names: Sequence[str], count: int) -> i
         else:
             high = middle
     return low
+
+
+def _tied(column: pa.ChunkedArray, cell: Cell) -> tuple[int, int]:
+    """Return the first row, and the one behind the last, that may have a value, of a sorted column.
+
+    All rows, where its values are no whole numbers.
+    """
+    dtype = number_dtype(column.type)
+    if dtype is None or dtype.kind == "f":
+        return 0, len(column)
+    low = high = 0
+    for chunk in column.chunks:
+        values = numbers(chunk, dtype)[: len(chunk) - chunk.null_count]  # nulls come last
+        if cell[0]:
+            low, high = low + len(values), high + len(chunk)
+        else:
+            low += int(values.searchsorted(dtype.type(cell[1]), "left"))
+            high += int(values.searchsorted(dtype.type(cell[1]), "right"))
+    return low, high
 
 
 @total_ordering

@@ -7,6 +7,7 @@ is as much as 5,000 rows cost. Twin: everything found of all rows at once
 """
 
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,9 +20,11 @@ from strata.format.digest import content_digest
 from strata.format.manifest import Split
 from strata.model.schema import Relation
 from strata.stats import collect, concat, union
-from strata.updates.order import encode_keys, first_and_last, high_key
+from strata.updates.order import encode_keys, first_and_last, high_key, shared_bytes
 
-KEY_BYTES: Final = 64  # length of key bounds and split points in manifests
+KEY_BYTES: Final = 64  # length of key bounds in manifests, and of split points mostly
+MOST_KEY_BYTES: Final = 1024  # length of split points, where keys begin alike
+APART_BYTES: Final = 8  # of a split point's key, behind what it shares with the one before
 TOGETHER_BYTES: Final = 4 * 1024 * 1024  # of row groups that are looked at together
 SMALL: Final = 1 / 4  # of these bytes: row groups that may be larger are looked at one by one
 ENDS_BYTES: Final = 1024 * 1024  # of first and last rows that wait to become keys
@@ -83,7 +86,7 @@ class Observed:
         began = time.thread_time()
         stats = self._union()
         self.seconds += time.thread_time() - began
-        splits = map(Split, self._starts, (key[:KEY_BYTES] for key in self._keys[::2]))
+        splits = map(Split, self._starts, _told_apart(self._keys[::2]))
         return Known(
             self._rows, min(self._times), max(self._times), self._diffs_sum, self._digest,
             self._retractions, self._keys[0][:KEY_BYTES], high_key(self._keys[-1], KEY_BYTES),
@@ -110,8 +113,7 @@ class Observed:
             self.seconds += time.thread_time() - began
 
     def _take_ends(self, group: pa.Table) -> None:
-        # A byte more than is kept tells `high_key` that there was more.
-        self._ends.append(first_and_last(group, self._relation, KEY_BYTES + 1))
+        self._ends.append(first_and_last(group, self._relation, MOST_KEY_BYTES))
         self._ends_bytes += self._ends[-1].nbytes
         if self._ends_bytes > ENDS_BYTES:
             self._encode_ends()
@@ -119,9 +121,21 @@ class Observed:
     def _encode_ends(self) -> None:
         if self._ends:
             ends = pa.concat_tables(self._ends)
-            self._keys += encode_keys(ends, self._relation, KEY_BYTES + 1).to_pylist()
+            self._keys += encode_keys(ends, self._relation, MOST_KEY_BYTES).to_pylist()
             self._ends, self._ends_bytes = [], 0
 
     def _union(self) -> pa.RecordBatch | None:
         found = self._stats
         return union(concat(found, self._counts)) if len(found) > 1 else (found or [None])[0]
+
+
+def _told_apart(keys: Sequence[bytes]) -> Iterator[bytes]:
+    """Yield the beginnings of sorted keys: so long that each says where it lies behind the last.
+
+    Else no slice could end among row groups whose keys begin alike.
+    """
+    before = b""
+    for key in keys:
+        shared = shared_bytes(before, key) if before else 0
+        yield key[: max(KEY_BYTES, shared + APART_BYTES)]
+        before = key

@@ -5,14 +5,15 @@ between the bounds. A slice ends where that comes out even. That is mostly insid
 which both slices read; but so do they where one begins, as the group before may end with its key.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from heapq import heappop, heappush
 from itertools import islice
-from math import ceil
+from math import ceil, floor
 from typing import Final
 
 from strata.format.manifest import PartRef
 from strata.model.schema import Relation
+from strata.updates.order import shared_bytes
 from strata.updates.slices import NO_GROUPS, Groups, Slice, has_keys_of
 
 SPARE: Final = 1 / 20  # of a slice: for so little there is no further one
@@ -67,34 +68,65 @@ def _groups(
     return sorted(found)
 
 
-def _edges(groups: Sequence[Group], step: float) -> Iterator[bytes]:
-    """Yield keys before which one, two, ... times `step` of the weight lies.
+def _edges(
+    groups: Sequence[Group], step: float, shared: bytes = b"", before: float = 0.0, edge: int = 1
+) -> Generator[bytes, None, int]:
+    """Yield keys before which one, two, ... times `step` of the weight lies; from `edge` times on.
 
+    `before` of it lies before all groups, and `shared` stands before all their keys. Returns how
+    many times the next would have been.
     What the open groups weigh to a unit of the key space is added up anew at each key: a sum that
     is kept would lose what is small beside a narrow group that has gone.
     """
     opened: dict[int, float] = {}  # group -> its weight to a unit
     ends: list[tuple[bytes, int]] = []  # of the open groups, as a heap
-    place, at, before, target, number = b"", 0, 0.0, step, 0
+    alike: list[Group] = []  # at the present place: begin and end with the same KEY_DIGITS
+    place, at, number = b"", 0, 0
     while number < len(groups) or ends:
         begins = number < len(groups) and (not ends or groups[number][0] <= ends[0][0])
         key = groups[number][0] if begins else ends[0][0]
         reached = _number(key)
+        if reached > at and alike:
+            edge = yield from _among(alike, step, shared, before, edge)
+            before, alike = before + _weight(alike), []
         after = before + sum(opened.values()) * (reached - at)
-        while before < after and target <= after:
-            yield between(place, key, (target - before) / (after - before))
-            target += step
+        while before < after and edge * step <= after:
+            yield shared + between(place, key, (edge * step - before) / (after - before))
+            edge += 1
         place, at, before = key, reached, after
         if not begins:
             del opened[heappop(ends)[1]]
             continue
-        _, end, weight = groups[number]
+        low, end, weight = groups[number]
         if (width := _number(end) - reached) > 0:
             opened[number] = weight / width
             heappush(ends, (end, number))
         else:
-            before += weight
+            alike.append((low, end, weight))
         number += 1
+    return (yield from _among(alike, step, shared, before, edge)) if alike else edge
+
+
+def _among(
+    alike: Sequence[Group], step: float, shared: bytes, before: float, edge: int
+) -> Generator[bytes, None, int]:
+    """Yield the keys of `_edges` that lie among groups whose keys begin with the same KEY_DIGITS.
+
+    They are told apart by what follows. Where nothing does they stay together: a slice begins with
+    them, if one were to end among them.
+    """
+    rest = [(low[KEY_DIGITS:], end[KEY_DIGITS:], weight) for low, end, weight in alike]
+    if any(low < end for low, end, _ in rest):
+        shared += alike[-1][0][:KEY_DIGITS]  # the greatest: it is no shorter
+        return (yield from _edges(sorted(rest), step, shared, before, edge))
+    if edge * step <= before + _weight(alike):
+        yield shared + alike[0][0]
+        edge = floor((before + _weight(alike)) / step) + 1
+    return edge
+
+
+def _weight(groups: Sequence[Group]) -> float:
+    return sum(weight for _, _, weight in groups)
 
 
 def between(low: bytes, high: bytes, part: float) -> bytes:
@@ -103,10 +135,7 @@ def between(low: bytes, high: bytes, part: float) -> bytes:
     >>> between(b"aa", b"ae", 0.5)
     b'ac'
     """
-    shared = next(
-        (i for i, (x, y) in enumerate(zip(low, high, strict=False)) if x != y),
-        min(len(low), len(high)),
-    )
+    shared = shared_bytes(low, high)
     first, last = (_number(key[shared:], DIGITS) for key in (low, high))
     place = first + int((last - first) * min(max(part, 0.0), 1.0))
     key = low[:shared] + place.to_bytes(DIGITS, "big").rstrip(b"\0")

@@ -242,6 +242,16 @@ def high_key(key: bytes, limit_bytes: int) -> bytes | None:
     return key if len(key) <= limit_bytes else round_up(key[:limit_bytes])
 
 
+def shared_bytes(a: bytes, b: bytes) -> int:
+    """Return with how many equal bytes two keys begin.
+
+    >>> shared_bytes(b"abc", b"abd"), shared_bytes(b"ab", b"abd")
+    (2, 2)
+    """
+    differing = (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
+    return next(differing, min(len(a), len(b)))
+
+
 def round_up(prefix: bytes) -> bytes | None:
     r"""Return the least bytes that sort after everything that begins with `prefix`.
 

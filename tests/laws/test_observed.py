@@ -1,5 +1,7 @@
 """What is said of a part's rows does not depend on how many row groups are looked at together."""
 
+from itertools import pairwise
+
 import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import given
@@ -8,11 +10,20 @@ from hypothesis import strategies as st
 from strata.audit.blame import find_lies
 from strata.format.columns import D, T
 from strata.format.digest import content_digest
-from strata.model.schema import Relation
-from strata.observed import KEY_BYTES, SMALL, TOGETHER_BYTES, Known, Observed
+from strata.model.schema import Column, Relation
+from strata.model.types import parse_type
+from strata.observed import (
+    APART_BYTES,
+    KEY_BYTES,
+    MOST_KEY_BYTES,
+    SMALL,
+    TOGETHER_BYTES,
+    Known,
+    Observed,
+)
 from strata.stats import collect
 from strata.updates.order import encode_keys, high_key, sort_updates
-from tests.updates import relations, split, updates
+from tests.updates import relations, split, table, updates
 
 SIZES = st.integers(0, TOGETHER_BYTES)
 
@@ -33,7 +44,7 @@ def test_what_is_observed_is_what_the_rows_say(
         observed.look()
     known = observed.finish()
 
-    twin(known, rows, groups, [key[:KEY_BYTES] for key in keys_of(groups, relation)[::2]])
+    twin(known, rows, groups, beginnings(keys_of(groups, relation)[::2]))
     assert known.digest == content_digest(rows, relation)
     assert known.key_high == high_key(keys_of(groups, relation)[-1], KEY_BYTES)
     assert (known.stats is not None) == wants_stats
@@ -49,6 +60,39 @@ def keys_of(groups: list[pa.Table], relation: Relation) -> list[bytes]:
         keys = encode_keys(group, relation).to_pylist()
         found += [keys[0], keys[-1]]
     return found
+
+
+def beginnings(keys: list[bytes]) -> list[bytes]:
+    """Return what of the keys of row groups is kept, found byte by byte."""
+    found = [keys[0][:KEY_BYTES]]
+    for before, key in pairwise(keys):
+        size = APART_BYTES
+        while key[: size - APART_BYTES + 1] == before[: size - APART_BYTES + 1] and size < len(key):
+            size += 1
+        found.append(key[: min(max(size, KEY_BYTES), MOST_KEY_BYTES)])
+    return found
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1100), st.integers(0, 2), st.integers(0, 100)), min_size=1)
+)
+def test_split_points_are_so_long_that_they_differ(rows: list[tuple[int, int, int]]) -> None:
+    """Keys that begin alike are told apart, as far as is kept of them."""
+    relation = Relation(0, (Column(1, "k", parse_type("string")),), (1,), (1,))
+    texts = sorted("p" * shared + "abc"[letter] + "x" * more for shared, letter, more in rows)
+    groups = [table(relation, [(text, 0, 1)]) for text in texts]
+    keys = keys_of(groups, relation)[::2]
+
+    observed = Observed(relation, 1, stats=False)
+    for group in groups:
+        observed.add(group, 1)
+    splits = observed.finish().splits
+
+    assert [split.key for split in splits] == beginnings(keys)
+    for (a, b), (key, following) in zip(pairwise(splits), pairwise(keys), strict=True):
+        assert KEY_BYTES <= len(b.key) <= MOST_KEY_BYTES or b.key == following
+        assert a.key <= b.key
+        assert a.key < b.key or key[:MOST_KEY_BYTES] == following[:MOST_KEY_BYTES]
 
 
 def twin(known: Known, rows: pa.Table, groups: list[pa.Table], lows: list[bytes]) -> None:

@@ -18,9 +18,9 @@ from tests.unit.updates.test_slices import ref_of
 TEXT = Relation(0, (Column(1, "c", parse_type("string")),), (1,), ())
 
 
-def part(keys: list[bytes], group_rows: int) -> PartRef:
+def part(keys: list[bytes], group_rows: int, limit: int = 64) -> PartRef:
     """Return a part of 100 bytes a row."""
-    found = ref_of(sorted(keys), list(range(0, len(keys), group_rows)), 64, TEXT)
+    found = ref_of(sorted(keys), list(range(0, len(keys), group_rows)), limit, TEXT)
     return replace(found, key=str(hash(tuple(keys))), size_bytes=100 * len(keys))
 
 
@@ -74,14 +74,40 @@ def test_a_narrow_group_does_not_upset_what_comes_behind_it() -> None:
     assert counts == pytest.approx([97, 3, 100], abs=3)
 
 
+@pytest.mark.parametrize("shared", [60, 100, 300])
+def test_keys_that_begin_alike_are_cut_evenly_where_what_follows_is_known(shared: int) -> None:
+    chance = random.Random(shared)
+    alike = b"\x01" + b"p" * shared
+    beginnings = [b"\x00", alike, alike, b"\x02"]
+    every = [
+        [beginnings[n % 4] + chance.randrange(2**40).to_bytes(5, "big") for n in range(900)]
+        for _ in range(8)
+    ]
+    pieces = cut_of([part(keys, 100, 1024) for keys in every], 100_000)
+
+    counts = [sum(rows(keys, piece) for keys in every) for piece in pieces]
+    assert len(counts) == 8
+    assert max(counts) < 1.4 * sum(counts) / 8  # 8 row groups are about the border
+
+    counts = [
+        sum(rows(keys, piece) for keys in every)
+        for piece in cut_of([part(keys, 100, 64) for keys in every], 100_000)
+    ]
+    assert sum(counts) == 8 * 900
+    assert (max(counts) > 3 * sum(counts) / 8) == (shared > 64)  # they stay together
+
+
+KEYS = st.tuples(st.sampled_from([b"", b"s" * 64, b"s" * 140]), st.binary(max_size=4)).map(b"".join)
+
+
 @given(
-    st.lists(st.lists(st.binary(max_size=4), min_size=1, max_size=40), min_size=1, max_size=5),
-    st.integers(1, 12), st.integers(1, 5000),
+    st.lists(st.lists(KEYS, min_size=1, max_size=40), min_size=1, max_size=5),
+    st.integers(1, 12), st.integers(1, 5000), st.sampled_from([64, 66, 1024]),
 )  # fmt: skip
 def test_every_row_lies_in_one_slice(
-    runs: list[list[bytes]], group_rows: int, slice_bytes: int
+    runs: list[list[bytes]], group_rows: int, slice_bytes: int, limit: int
 ) -> None:
-    pieces = cut_of([part(keys, group_rows) for keys in runs], slice_bytes)
+    pieces = cut_of([part(keys, group_rows, limit) for keys in runs], slice_bytes)
 
     for keys in runs:
         assert sum(rows(keys, piece) for piece in pieces) == len(keys)

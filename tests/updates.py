@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from strata.format.columns import D, T, child, updates_schema
 from strata.model.schema import Column, Relation
 from strata.model.types import Kind, parse_type
+from strata.observed import APART_BYTES, KEY_BYTES, MOST_KEY_BYTES
 
 NAN = math.nan
 POOLS: dict[str, list[object]] = {  # in the order in which they sort; null follows
@@ -99,3 +100,14 @@ def split(rows: pa.Table, cuts: Iterable[int]) -> list[pa.RecordBatch]:
     whole = rows.combine_chunks()
     pieces = [whole.slice(a, b - a) for a, b in pairwise(edges)]
     return [batch for piece in pieces for batch in piece.to_batches()]
+
+
+def beginnings(keys: list[bytes]) -> list[bytes]:
+    """Return what of the keys of row groups is kept, found byte by byte."""
+    found = [keys[0][:KEY_BYTES]]
+    for before, key in pairwise(keys):
+        size = APART_BYTES
+        while key[: size - APART_BYTES + 1] == before[: size - APART_BYTES + 1] and size < len(key):
+            size += 1
+        found.append(key[: min(max(size, KEY_BYTES), MOST_KEY_BYTES)])
+    return found

@@ -13,7 +13,6 @@ from strata.format.digest import content_digest
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.observed import (
-    APART_BYTES,
     KEY_BYTES,
     MOST_KEY_BYTES,
     SMALL,
@@ -23,7 +22,7 @@ from strata.observed import (
 )
 from strata.stats import collect
 from strata.updates.order import encode_keys, high_key, sort_updates
-from tests.updates import relations, split, table, updates
+from tests.updates import beginnings, relations, split, table, updates
 
 SIZES = st.integers(0, TOGETHER_BYTES)
 
@@ -59,17 +58,6 @@ def keys_of(groups: list[pa.Table], relation: Relation) -> list[bytes]:
     for group in groups:
         keys = encode_keys(group, relation).to_pylist()
         found += [keys[0], keys[-1]]
-    return found
-
-
-def beginnings(keys: list[bytes]) -> list[bytes]:
-    """Return what of the keys of row groups is kept, found byte by byte."""
-    found = [keys[0][:KEY_BYTES]]
-    for before, key in pairwise(keys):
-        size = APART_BYTES
-        while key[: size - APART_BYTES + 1] == before[: size - APART_BYTES + 1] and size < len(key):
-            size += 1
-        found.append(key[: min(max(size, KEY_BYTES), MOST_KEY_BYTES)])
     return found
 
 

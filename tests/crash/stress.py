@@ -340,11 +340,19 @@ def finish(root: Path) -> None:
     writer = Writer(root, 0)
     if writer.pending is not None:
         writer.carry_out(writer.pending)
+    let_leases_end(writer)
     settings = on_disk(root, grace_ms=0)
     settings = replace(settings, gc=replace(settings.gc, aside_days=0))
     for _ in range(3):
         gc.collect(writer.stores, NAME, settings)
     purge(writer.stores, settings)
+
+
+def let_leases_end(writer: Writer) -> None:
+    """Wait until the holds of killed readers count no more, so that no sweep heeds them."""
+    leases = [hold.expires_ms or 0 for hold in writer.machine.load(NAME).holds]
+    left_ms = max(leases, default=0) - writer.stores.clock()
+    time.sleep(max(left_ms + 1, 0) / 1000)
 
 
 def warm(root: Path) -> None:

@@ -56,6 +56,7 @@ from strata.model.spec import ShardSpec, parse_spec
 from strata.model.time import MIN_TIME
 from strata.rewrite import MergeTask, TaskResult, run_task, tasks
 from strata.spark.runner import spark_runner
+from strata.spark.session import WORKERS
 from strata.state.spine import MergeRequest, full_request
 from strata.state.state import State
 from strata.store.keys import part_prefix
@@ -310,12 +311,12 @@ def plain_spark(bench: Bench) -> Found:
 def session() -> SparkSession:
     """Return Spark on two cores, begun at the first call; its workers run this Python."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    options = {
+    options: dict[str, bool | float | int | str | None] = {
         "spark.ui.enabled": "false", "spark.driver.memory": "4g", "spark.sql.shuffle.partitions": 2,
         "spark.sql.parquet.compression.codec": "zstd", "spark.log.level": "ERROR",
         "spark.sql.parquet.enableVectorizedReader": "true",
         "spark.python.daemon.module": "strata.spark.daemon",  # as strata's own sessions have it
-        "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
+        **{f"spark.executorEnv.{name}": value for name, value in WORKERS.items()},
     }  # fmt: skip
     return SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
 

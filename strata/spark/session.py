@@ -34,6 +34,14 @@ PINNED: Final[Mapping[str, str]] = {
     "spark.sql.constraintPropagation.enabled": "false",
 }
 
+# The environment of Python workers; what it is for must be there before libraries are loaded.
+WORKERS: Final[Mapping[str, str]] = {
+    "OPENBLAS_NUM_THREADS": "1",  # its threads would not be forked
+    # Arrow's allocator gives back pages that were not in use for a second, and has them cleared
+    # anew: 5 % of a merge. Tasks give back by themselves (`strata.updates.resident`).
+    "MIMALLOC_PURGE_DELAY": str(60 * 60 * 1000),
+}
+
 # They print every analysis error, expected ones too, as a wall of Java on stderr.
 NOISY: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -92,7 +100,7 @@ def _configuration(settings: SparkSettings) -> dict[str, str]:
         # Workers import strata from here; a cluster's get it sent along (docs/deploy.md).
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         conf["spark.executorEnv.PYTHONPATH"] = path
-        conf["spark.executorEnv.OPENBLAS_NUM_THREADS"] = "1"  # its threads would not be forked
+        conf |= {f"spark.executorEnv.{name}": value for name, value in WORKERS.items()}
         conf["spark.python.daemon.module"] = "strata.spark.daemon"
     if not submitted():
         conf["spark.master"] = settings.master

@@ -6,6 +6,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from strata.spark.session import WORKERS
+
 THREADS = """
 from pathlib import Path
 from strata.spark.daemon import preload
@@ -20,13 +22,25 @@ def loaded(_: int) -> bool:
     return "strata.rewrite" in sys.modules and bool(kernels.sort_words.signatures)
 
 
+def environment(_: int) -> dict[str, str]:
+    return dict(os.environ)
+
+
 def test_a_worker_finds_the_engine_loaded(spark: SparkSession) -> None:
     assert spark.sparkContext.parallelize([0], 1).map(loaded).collect() == [True]
 
 
+def test_a_worker_has_the_environment_that_libraries_read_as_they_are_loaded(
+    spark: SparkSession,
+) -> None:
+    (found,) = spark.sparkContext.parallelize([0], 1).map(environment).collect()
+
+    assert WORKERS.items() <= found.items()
+
+
 def test_what_is_loaded_before_a_fork_starts_no_thread() -> None:
     # Arrow's jemalloc has one of its own, and begins it anew in a child.
-    env = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # as `strata.spark.session` has it
+    env = {**os.environ, **WORKERS}
     command = [sys.executable, "-c", THREADS]
     run = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
 

@@ -9,6 +9,7 @@ is as much as 5,000 rows cost. Twin: everything found of all rows at once
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from strata.updates.order import encode_keys, first_and_last, high_key, shared_b
 
 KEY_BYTES: Final = 64  # length of key bounds in manifests, and of split points mostly
 MOST_KEY_BYTES: Final = 1024  # length of split points, where keys begin alike
-APART_BYTES: Final = 8  # of a split point's key, behind what it shares with the one before
+APART_BYTES: Final = 8  # of a split point's key, behind what it shares with its neighbours
 TOGETHER_BYTES: Final = 4 * 1024 * 1024  # of row groups that are looked at together
 SMALL: Final = 1 / 4  # of these bytes: row groups that may be larger are looked at one by one
 ENDS_BYTES: Final = 1024 * 1024  # of first and last rows that wait to become keys
@@ -130,12 +131,11 @@ class Observed:
 
 
 def _told_apart(keys: Sequence[bytes]) -> Iterator[bytes]:
-    """Yield the beginnings of sorted keys: so long that each says where it lies behind the last.
+    """Yield the beginnings of sorted keys: so long that each says where it lies beside the others.
 
-    Else no slice could end among row groups whose keys begin alike.
+    Else no slice could end among row groups whose keys begin alike. And what begins with a key
+    counts as rows of the row group before: it must not be that of the next one, too.
     """
-    before = b""
-    for key in keys:
-        shared = shared_bytes(before, key) if before else 0
-        yield key[: max(KEY_BYTES, shared + APART_BYTES)]
-        before = key
+    shared = [shared_bytes(before, key) for before, key in pairwise(keys)]
+    for key, behind, ahead in zip(keys, [0, *shared], [*shared, 0], strict=True):
+        yield key[: max(KEY_BYTES, max(behind, ahead) + APART_BYTES)]

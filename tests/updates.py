@@ -104,10 +104,13 @@ def split(rows: pa.Table, cuts: Iterable[int]) -> list[pa.RecordBatch]:
 
 def beginnings(keys: list[bytes]) -> list[bytes]:
     """Return what of the keys of row groups is kept, found byte by byte."""
-    found = [keys[0][:KEY_BYTES]]
-    for before, key in pairwise(keys):
-        size = APART_BYTES
-        while key[: size - APART_BYTES + 1] == before[: size - APART_BYTES + 1] and size < len(key):
-            size += 1
-        found.append(key[: min(max(size, KEY_BYTES), MOST_KEY_BYTES)])
+    found = []
+    for number, key in enumerate(keys):
+        size = KEY_BYTES
+        for other in keys[max(number - 1, 0) : number] + keys[number + 1 : number + 2]:
+            alike = 0
+            while alike < min(len(key), len(other)) and key[alike] == other[alike]:
+                alike += 1
+            size = max(size, alike + APART_BYTES)
+        found.append(key[: min(size, MOST_KEY_BYTES)])
     return found

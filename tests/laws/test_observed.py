@@ -81,6 +81,7 @@ def test_split_points_are_so_long_that_they_differ(rows: list[tuple[int, int, in
         assert KEY_BYTES <= len(b.key) <= MOST_KEY_BYTES or b.key == following
         assert a.key <= b.key
         assert a.key < b.key or key[:MOST_KEY_BYTES] == following[:MOST_KEY_BYTES]
+        assert not following.startswith(a.key) or key[:MOST_KEY_BYTES] == following[:MOST_KEY_BYTES]
 
 
 def twin(known: Known, rows: pa.Table, groups: list[pa.Table], lows: list[bytes]) -> None:

@@ -7,6 +7,9 @@ equally much are they compared, from there on. So, over all merges, a byte is ha
 twice, however much of them texts have in common (Ng and Kakehi, "Merging string sequences by
 longest common prefixes", 2008).
 
+Where half of a group, or more, equal the text before them in their run, they are left out and put
+behind it in the end.
+
 Stable. Nothing is allocated: callers bring the room. Twin: Python's sort of each group
 (`tests/laws/test_arrange.py`).
 """
@@ -40,7 +43,7 @@ def sort_texts(
     """Sort each group by its texts, which share `skip` bytes; `order` with them; take apart.
 
     `at` are the addresses of texts and `sizes` their bytes; `rows` says which belongs to a row.
-    Shape: all of one length, `starts` one longer; from `shared` on they are room.
+    Shape: all of one length, `starts` one longer; `rows`, and from `shared` on, they are room.
     """
     low, count = 0, len(rows)
     while low < count:
@@ -48,33 +51,131 @@ def sort_texts(
         while high < count and equal[high]:
             high += 1
         if high - low > 1:
-            runs = _find_runs(at, sizes, skip, rows, shared, starts, low, high)
-            aside = False  # whether the rows are in the other arrays now
-            while runs > 1:
-                starts[runs] = high
-                made = 0
-                for run in range(0, runs, 2):
-                    a, b = starts[run], starts[run + 1]
-                    c = starts[run + 2] if run + 1 < runs else b
-                    if aside:
-                        _merge_two(
-                            at, sizes, skip, other_rows, other_order, other_shared,
-                            rows, order, shared, a, b, c,
-                        )  # fmt: skip
-                    else:
-                        _merge_two(
-                            at, sizes, skip, rows, order, shared,
-                            other_rows, other_order, other_shared, a, b, c,
-                        )  # fmt: skip
-                    starts[made] = a
-                    made += 1
-                runs = made
-                aside = not aside
-            if aside:
-                for i in range(low, high):
-                    rows[i], order[i], shared[i] = other_rows[i], other_order[i], other_shared[i]
-            _take_apart(sizes, rows, shared, equal, low, high)
+            runs, heads = _find_runs(at, sizes, skip, rows, shared, starts, low, high)
+            if runs > 1 and 2 * heads <= high - low:  # two of them find room in the other arrays
+                middle = low + heads
+                _pick_heads(
+                    rows, shared, other_rows, other_order, other_shared, starts, runs, low, high
+                )
+                aside = _merge_runs(
+                    at, sizes, skip,
+                    other_rows[low:middle], other_order[low:middle], other_shared[low:middle],
+                    other_rows[middle:], other_order[middle:], other_shared[middle:],
+                    starts, runs, 0, heads,
+                )  # fmt: skip
+                _put_behind_heads(
+                    sizes, rows, order, shared, equal, other_rows, other_order, other_shared,
+                    middle if aside else low, heads, low, high,
+                )  # fmt: skip
+            else:
+                if heads < high - low:
+                    for i in range(low, high):
+                        shared[i] = sizes[rows[i]] if shared[i] < 0 else shared[i]
+                if _merge_runs(
+                    at, sizes, skip, rows, order, shared, other_rows, other_order, other_shared,
+                    starts, runs, low, high,
+                ):  # fmt: skip
+                    for i in range(low, high):
+                        rows[i], order[i] = other_rows[i], other_order[i]
+                        shared[i] = other_shared[i]
+                for i in range(low + 1, high):
+                    equal[i] = shared[i] == sizes[rows[i]]  # all of it
         low = high
+
+
+@lean
+def _pick_heads(
+    rows: Ints,
+    shared: Ints,
+    head_rows: Ints,
+    heads: Ints,
+    head_shared: Ints,
+    starts: Ints,
+    runs: Int,
+    low: Int,
+    high: Int,
+) -> None:
+    """Write to the same place of other arrays those that equal none before; move `starts` along."""
+    count, run = 0, 0
+    for i in range(low, high):
+        if run < runs and starts[run] == i:
+            starts[run] = count
+            run += 1
+        if shared[i] >= 0:
+            to = low + count
+            head_rows[to], heads[to], head_shared[to] = rows[i], i, shared[i]
+            count += 1
+
+
+@lean
+def _put_behind_heads(
+    sizes: Ints,
+    made: Ints,
+    order: Ints,
+    shared: Ints,
+    equal: Bools,
+    head_rows: Ints,
+    heads: Ints,
+    head_shared: Ints,
+    first: Int,
+    count: Int,
+    low: Int,
+    high: Int,
+) -> None:
+    """Order [low, high) as its heads are, from `first` on, each with those that equal it."""
+    to = low
+    for head in range(first, first + count):
+        i = heads[head]
+        made[to] = order[i]
+        if to > low:
+            equal[to] = head_shared[head] == sizes[head_rows[head]]
+        to, i = to + 1, i + 1
+        while i < high and shared[i] < 0:
+            made[to], equal[to] = order[i], True
+            to, i = to + 1, i + 1
+    for i in range(low, high):
+        order[i] = made[i]
+
+
+@lean
+def _merge_runs(
+    at: Ints,
+    sizes: Ints,
+    skip: Int,
+    rows: Ints,
+    order: Ints,
+    shared: Ints,
+    other_rows: Ints,
+    other_order: Ints,
+    other_shared: Ints,
+    starts: Ints,
+    runs: Int,
+    low: Int,
+    high: Int,
+) -> bool:
+    """Merge the ascending runs of [low, high); return whether all is in the other arrays then."""
+    aside = False
+    while runs > 1:
+        starts[runs] = high
+        made = 0
+        for run in range(0, runs, 2):
+            a, b = starts[run], starts[run + 1]
+            c = starts[run + 2] if run + 1 < runs else b
+            if aside:
+                _merge_two(
+                    at, sizes, skip, other_rows, other_order, other_shared, rows, order, shared,
+                    a, b, c,
+                )  # fmt: skip
+            else:
+                _merge_two(
+                    at, sizes, skip, rows, order, shared, other_rows, other_order, other_shared,
+                    a, b, c,
+                )  # fmt: skip
+            starts[made] = a
+            made += 1
+        runs = made
+        aside = not aside
+    return aside
 
 
 @lean
@@ -87,19 +188,25 @@ def _find_runs(
     starts: Ints,
     low: Int,
     high: Int,
-) -> Int:
-    """Note where ascending runs start, and what each text shares with the one before it."""
-    runs = 1
+) -> tuple[Int, Int]:
+    """Note where ascending runs start, and what each text shares with the one before it.
+
+    -1 where it equals that. Returns how many runs there are, and how many texts that do not.
+    """
+    runs, heads = 1, 1
     starts[0], shared[low] = low, skip
     for i in range(low + 1, high):
         a, b = rows[i - 1], rows[i]
         same = _common(at, sizes, skip, a, b)
         if _less(at, sizes, same, b, a):
             starts[runs], shared[i] = i, skip
-            runs += 1
+            runs, heads = runs + 1, heads + 1
+        elif same == sizes[a] == sizes[b]:
+            shared[i] = -1
         else:
             shared[i] = same
-    return runs
+            heads += 1
+    return runs, heads
 
 
 @lean
@@ -146,13 +253,6 @@ def _merge_two(
         j += 1
         k += 1
         two = shared[j] if j < c else skip
-
-
-@lean
-def _take_apart(sizes: Ints, rows: Ints, shared: Ints, equal: Bools, low: Int, high: Int) -> None:
-    """Say of a sorted group which texts equal the one before: all of them is shared with it."""
-    for i in range(low + 1, high):
-        equal[i] = shared[i] == sizes[rows[i]]
 
 
 @inlined

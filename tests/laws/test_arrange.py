@@ -68,18 +68,27 @@ def test_texts_are_sorted_in_their_groups(data: st.DataObject, values: list[str]
     assert (order.tolist(), equal.tolist()) == wanted
 
 
-@given(st.lists(st.lists(st.text("ab", max_size=8), min_size=1, max_size=12), max_size=6))
-def test_runs_of_texts_are_merged(runs: list[list[str]]) -> None:
-    values = ["", *(text for run in runs for text in sorted(run))]
+runs_of = st.lists(
+    st.lists(st.tuples(st.text("ab", max_size=8), st.integers(1, 6)), min_size=1, max_size=12),
+    max_size=6,
+)
+
+
+@given(runs_of, st.sampled_from(["", "the same beginning "]), st.integers(0, 3))
+def test_runs_of_texts_are_merged(
+    runs: list[list[tuple[str, int]]], beginning: str, before: int
+) -> None:
+    """Also where most of them repeat, and behind other groups."""
+    ends = ["", *(text for run in runs for text, times in sorted(run) for _ in range(times))]
+    values = [beginning + end for end in ["z"] * before + ends]
     found = _Texts([pa.array(values)])
     rows, order = np.arange(len(values)), np.arange(len(values))
-    equal = np.array([False, *[True] * (len(values) - 1)])
+    equal = np.array([False] * (before + 1) + [True] * (len(ends) - 1))
     wanted = sorted_in_groups(values, equal.tolist())
     room = [np.empty_like(rows) for _ in range(4)]
+    starts = np.empty(len(rows) + 1, np.int64)
 
-    sort_texts(
-        found.at, found.sizes, 0, rows, equal, order, *room, np.empty(len(rows) + 1, np.int64)
-    )
+    sort_texts(found.at, found.sizes, len(beginning), rows, equal, order, *room, starts)
 
     assert (order.tolist(), equal.tolist()) == wanted
 

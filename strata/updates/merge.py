@@ -34,7 +34,7 @@ from strata.updates.order import Ints, sort_names
 from strata.updates.row import Row, row_at, rows_until
 
 MEMORY_BYTES: Final = 256 * 1024 * 1024
-ROUND_ROWS: Final = 4 * 65536  # rows sorted together at most, however many runs there are
+ROUND_ROWS: Final = 2 * 65536  # rows sorted together at most, however many runs there are
 HEAD_ROWS: Final = (1024, 65536)  # least and most rows of a head
 COPIES: Final = 6  # heads and the batches they end in, these joined, in order, two chunks on hand
 ROW_BYTES: Final = 64  # words, numbers and flags of a row while it is being arranged

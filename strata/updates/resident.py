@@ -1,9 +1,10 @@
 """What a task has in memory, and giving back what allocators keep of it.
 
-Allocators keep what is freed for the next who asks: Arrow's its pages of a tenth of a second ago,
-the C library's whatever lies below something still in use. Where memory is little that is as much
-as all that is in use. To give everything back at once costs two fifths of the time of a merge; so
-it is done where resident memory has come near the limit, and has grown since the last time.
+Allocators keep what is freed for the next who asks: Arrow's its pages of a second ago (of an hour
+in Spark's workers, see `strata.spark.session`), the C library's whatever lies below something still
+in use. Where memory is little that is as much as all that is in use. To give everything back at
+once costs two fifths of the time of a merge; so it is done where resident memory has come near the
+limit, and has grown since the last time.
 
 Left to itself the C library gives back larger arrays as they are freed, and pages that are taken
 anew are cleared first: a twelfth of the time of a merge. So it is told to keep some.

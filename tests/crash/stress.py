@@ -349,8 +349,9 @@ def finish(root: Path) -> None:
 
 
 def let_leases_end(writer: Writer) -> None:
-    """Wait until the holds of killed readers count no more, so that no sweep heeds them."""
-    leases = [hold.expires_ms or 0 for hold in writer.machine.load(NAME).holds]
+    """Wait until no sweep heeds those any more who were killed with a hold or at writing."""
+    state = writer.machine.load(NAME)
+    leases = [lease.expires_ms or 0 for lease in (*state.holds, *state.writers)]
     left_ms = max(leases, default=0) - writer.stores.clock()
     time.sleep(max(left_ms + 1, 0) / 1000)
 

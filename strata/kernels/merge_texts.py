@@ -201,7 +201,7 @@ def _find_runs(
         if _less(at, sizes, same, b, a):
             starts[runs], shared[i] = i, skip
             runs, heads = runs + 1, heads + 1
-        elif same == sizes[a] == sizes[b]:
+        elif same == sizes[b]:  # all of it, and it is not less
             shared[i] = -1
         else:
             shared[i] = same

@@ -13,7 +13,8 @@ repeated do so no more, a new part begins.
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -24,15 +25,17 @@ import pyarrow as pa
 from strata.format.coded import alike
 from strata.format.manifest import PartRef, encode_manifest, manifest_table
 from strata.format.part import Description
-from strata.format.part_write import PartWriter
+from strata.format.part_write import PartWriter, has_huge_rows
 from strata.format.weigh import fitting_of, running_bits
 from strata.format.words import Ints
+from strata.model.runner import Here, cores
 from strata.model.schema import Relation
 from strata.model.spec import StatsSpec
 from strata.observed import Observed
 from strata.state.state import Batch, RunSummary
 from strata.stats import STATS_VERSION, concat, encoded_size, row_stream, trim, union
 from strata.store import keys
+from strata.store.draft import draft_of
 from strata.store.interface import Blob
 from strata.store.retry import retry
 
@@ -127,27 +130,38 @@ class _Part:
     def __init__(self, target: _Target, first: pa.Table, rows: int) -> None:
         """Choose the settings from the first row group; about `rows` rows will come."""
         self.target = target
-        self.writer = PartWriter(target.relation, target.layout, target.description, first, rows)
+        self.draft = draft_of(target.blob, huge=has_huge_rows(first))
+        try:
+            self.writer = PartWriter(
+                target.relation, target.layout, target.description, first, rows, self.draft.file
+            )
+        except BaseException:
+            self.draft.drop()
+            raise
         group_bytes = int(min(target.row_group_bytes, target.part_bytes / GROUPS))
         # The row layout never had statistics.
         self.seen = Observed(target.relation, group_bytes, stats=target.layout != "row")
 
-    def add(self, group: pa.Table, size: int, beside: ThreadPoolExecutor) -> float:
+    def add(self, group: pa.Table, size: int, beside: Executor) -> float:
         """Write a row group of a size, and return how many bytes each of its bytes became."""
         before = self.writer.size_bytes
         self.seen.add(group, size)
         looked = beside.submit(self.seen.look)
-        self.writer.write(self.writer.prepare(group))
+        prepared = self.writer.prepare(group)
+        with self.draft.guarded():
+            self.writer.write(prepared)
         looked.result()
         ratio = (self.writer.size_bytes - before) / max(size, 1)
         return min(max(ratio, RATIOS[0]), RATIOS[1])
 
-    def store(self, beside: ThreadPoolExecutor) -> WrittenPart:
+    def store(self, beside: Executor) -> WrittenPart:
         """Store the part and return its reference and statistics."""
         target, finished = self.target, beside.submit(self.seen.finish)
-        data = self.writer.close().data
-        key = keys.part_key(target.prefix, keys.content_hash(data))
-        retry(partial(target.blob.set, key, data))
+        with self.draft.guarded():
+            self.writer.close()
+        digest, size_bytes = self.draft.finish()
+        key = keys.part_key(target.prefix, digest)
+        retry(partial(self.draft.keep, key))
         known, spec = finished.result(), target.stats_spec
         began = time.thread_time()
         stats = known.stats
@@ -156,7 +170,7 @@ class _Part:
         seconds = self.seen.seconds + time.thread_time() - began
         ref = PartRef(
             key=key,
-            size_bytes=len(data),
+            size_bytes=size_bytes,
             rows=known.rows,
             run=target.run,
             layout=target.layout,
@@ -252,7 +266,9 @@ def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart
     """Yield the parts of a run, each ended where its encoded bytes suffice."""
     waiting, ratio = _Waiting(updates), 1.0
     part: _Part | None = None
-    with ThreadPoolExecutor(1, thread_name_prefix="strata-stats") as beside:
+    with ExitStack() as ends:
+        beside = ends.enter_context(_beside())
+        ends.callback(lambda: part.draft.drop() if part else None)  # what is stored stays
         while waiting.fill(limit := _group_bytes(part, ratio, target)):
             size = 0 if part is None else part.writer.size_bytes
             tail = waiting.ended and waiting.size_bytes <= limit
@@ -272,6 +288,11 @@ def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart
             del group  # not held while the next is merged
         if part is not None:
             yield part.store(beside)
+
+
+def _beside() -> Executor:
+    """Return what looks at rows while they are encoded: a thread, where there is a core for it."""
+    return ThreadPoolExecutor(1, thread_name_prefix="strata-stats") if cores() > 1 else Here()
 
 
 def _full(part: _Part) -> float:

@@ -6,7 +6,6 @@ Parquet's own are written for other readers; Strata never relies on them.
 
 import base64
 import io
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -46,38 +45,6 @@ class EncodedPart:
     row_groups: list[int]  # rows of each row group, in order; empty for a part without rows
 
 
-class _Memory:
-    """Where the encoded bytes of ordinary rows go."""
-
-    def __init__(self) -> None:
-        """Begin with nothing."""
-        # It grows, and gives its bytes away, with fewer copies than Arrow's.
-        self.target = io.BytesIO()
-
-    def bytes(self) -> bytes:
-        """Return all that was written."""
-        return self.target.getvalue()
-
-
-class _Aside:
-    """Where those of huge rows go: a temporary file, which Arrow writes without a copy of a page.
-
-    They are in memory when the part is whole, and the encoders have given back what they took.
-    """
-
-    def __init__(self) -> None:
-        """Begin with nothing."""
-        self._file = tempfile.NamedTemporaryFile(prefix="strata-part-")  # noqa: SIM115
-        self.target = pa.OSFile(self._file.name, "wb")
-
-    def bytes(self) -> bytes:
-        """Return all that was written."""
-        self.target.close()
-        pa.default_memory_pool().release_unused()
-        with self._file as file:
-            return file.read()
-
-
 class PartWriter:
     """A part that is written row group by row group; holds what is encoded, and no rows."""
 
@@ -88,9 +55,11 @@ class PartWriter:
         description: Description,
         sample: pa.Table,
         rows: int,
+        file: Any,
     ) -> None:
         """Choose the settings from a `sample` of the updates, about `rows` in all.
 
+        `file`: where the bytes go, a file object or one of Arrow's; it is left open.
         Raises: InvalidRequest for another schema, an empty interval, or an unknown layout.
         """
         _check(sample, relation, description)
@@ -103,14 +72,13 @@ class PartWriter:
         self._groups: list[int] = []
         self._outgrown = False
         self._chunks = len(settings["write_statistics"])  # of a row group, one a Parquet column
-        self._huge = plain_bytes(sample) >= HUGE_ROW_BYTES * max(sample.num_rows, 1)
-        if self._huge:
+        if has_huge_rows(sample):
             settings["write_statistics"] = _of_no_text(settings["write_statistics"], columns)
-        self._sink = _Aside() if self._huge else _Memory()
+        self._file = file
         self._written = _with_codes(
             self.schema, few_texts(columns, settings["use_dictionary"] or ())
         )
-        self._writer = pq.ParquetWriter(self._sink.target, self._written, **settings)
+        self._writer = pq.ParquetWriter(file, self._written, **settings)
         self._schema_bytes = self.schema.serialize().size * 4 // 3  # it is stored as base64
 
     @property
@@ -119,7 +87,7 @@ class PartWriter:
         if not self._groups:
             return 0
         footer = self._schema_bytes + CHUNK_BYTES * self._chunks * len(self._groups)
-        return int(self._sink.target.tell() + footer)
+        return int(self._file.tell() + footer)
 
     @property
     def outgrown(self) -> bool:
@@ -146,15 +114,20 @@ class PartWriter:
             len(texts.dictionary) > DICTIONARY_SHARE * rows for texts in _coded(prepared)
         )
 
-    def close(self) -> EncodedPart:
-        """Return the whole part."""
+    def close(self) -> list[int]:
+        """Write the footer, and return the rows of each row group; the part is whole."""
         known = {**self.schema.metadata, ROWS_KEY: str(sum(self._groups)).encode()}
         schema = self.schema.with_metadata(known)
         # That of the rows as they are read, and not as codes, in which some were handed over.
         stored = base64.b64encode(schema.serialize())
         self._writer.add_key_value_metadata({ARROW_SCHEMA: stored, **known})
         self._writer.close()
-        return EncodedPart(self._sink.bytes(), self._groups)
+        return self._groups
+
+
+def has_huge_rows(sample: pa.Table) -> bool:
+    """Return whether rows are so large that encoders must not hold copies of some."""
+    return bool(plain_bytes(sample) >= HUGE_ROW_BYTES * max(sample.num_rows, 1))
 
 
 def encode_part(
@@ -171,7 +144,8 @@ def encode_part(
     Raises: InvalidRequest for another schema, nulls in t or d, an empty interval, or an unknown
     layout.
     """
-    part = PartWriter(relation, layout, description, updates, updates.num_rows)
+    file = io.BytesIO()
+    part = PartWriter(relation, layout, description, updates, updates.num_rows, file)
     _check(updates, relation, description)
     groups = row_groups(updates, row_group_bytes)
     steps = [
@@ -180,7 +154,8 @@ def encode_part(
     ]
     for prepared in _ahead(steps, part.footer.has_rows):
         part.write(prepared)
-    return part.close()
+    made = part.close()
+    return EncodedPart(file.getvalue(), made)
 
 
 def row_groups(updates: pa.Table, limit_bytes: int) -> list[int]:

@@ -9,11 +9,12 @@ other items have the other cores.
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
+P = ParamSpec("P")
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -31,6 +32,19 @@ class Runner(Protocol):
 def cores() -> int:
     """Return how many cores the item at hand may keep busy: all, where no runner shares them."""
     return _CORES.get(os.cpu_count() or 1)
+
+
+class Here(Executor):
+    """Does what it is given at once, in the thread that gives it."""
+
+    def submit(self, fn: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs) -> Future[A]:
+        """Return what `fn` returned, or raised, as a future."""
+        done: Future[A] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except BaseException as error:  # it is raised where the result is asked for
+            done.set_exception(error)
+        return done
 
 
 def on_cores(count: int, function: Callable[[A], B], item: A) -> B:

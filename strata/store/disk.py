@@ -13,16 +13,19 @@ import errno
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+import pyarrow as pa
+
 from strata.errors import InvalidRequest, Unavailable
 from strata.store.interface import BlobInfo
-from strata.store.keys import check_key, check_prefix, check_range
+from strata.store.keys import check_key, check_prefix, check_range, content_hash_of
 
-STEP_BYTES: Final = 1024 * 1024  # of files that are compared
+STEP_BYTES: Final = 1024 * 1024  # of files that are compared or hashed
 
 _CURES: Final = {
     errno.ENOSPC: "make room on this disk",
@@ -57,14 +60,18 @@ class DiskBlob:
         """See `Blob.set`."""
         path = self._live(key)
         with _outside(path):
-            if not self._same(path, data):
+            if not _same(path, data):
                 temporary = self._write_temporary(data)
                 try:
-                    self._link(temporary, path, data)
+                    self._link(temporary, path)
                 finally:
                     temporary.unlink(missing_ok=True)
         with _outside(path, certain=False):
-            _sync_folder(path.parent)
+            _sync(path.parent)
+
+    def draft(self) -> "_Draft":
+        """See `Drafting.draft`. The bytes go to a temporary file, whose name becomes the key."""
+        return _Draft(self, self._temporary())
 
     def list(self, prefix: str) -> Iterator[BlobInfo]:
         """See `Blob.list`."""
@@ -84,8 +91,8 @@ class DiskBlob:
             except (FileNotFoundError, NotADirectoryError):
                 return None
         with _outside(path, certain=False):
-            _sync_folder(aside.parent)
-            _sync_folder(path.parent)
+            _sync(aside.parent)
+            _sync(path.parent)
         return size
 
     def restore(self, key: str) -> None:
@@ -102,7 +109,7 @@ class DiskBlob:
                     return
                 raise InvalidRequest("nothing is left to restore", key=key) from error
         with _outside(path, certain=False):
-            _sync_folder(path.parent)
+            _sync(path.parent)
             aside.unlink(missing_ok=True)
 
     def purge(self, before_ms: int) -> int:
@@ -125,25 +132,14 @@ class DiskBlob:
     def _aside(self, key: str) -> Path:
         return self.root / ".deleted" / check_key(key)
 
-    def _same(self, path: Path, data: bytes) -> bool:
-        """Return whether the file holds `data`; False if there is none.
-
-        Raises: InvalidRequest when it holds anything else.
-        """
-        try:
-            same = path.stat().st_size == len(data) and _holds(path, data)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        if not same:
-            raise InvalidRequest(
-                "a blob is write-once and this key holds other bytes", path=str(path)
-            )
-        return True
+    def _temporary(self) -> Path:
+        folder = self.root / ".tmp"
+        with _outside(folder):
+            self._make_folder(folder)
+        return folder / f"{uuid4().hex}.{os.getpid()}"
 
     def _write_temporary(self, data: bytes) -> Path:
-        folder = self.root / ".tmp"
-        self._make_folder(folder)
-        path = folder / f"{uuid4().hex}.{os.getpid()}"
+        path = self._temporary()
         try:
             with path.open("xb") as file:
                 file.write(data)
@@ -154,12 +150,13 @@ class DiskBlob:
             raise
         return path
 
-    def _link(self, temporary: Path, path: Path, data: bytes) -> None:
+    def _link(self, temporary: Path, path: Path) -> None:
+        """Give a file that is durable its key."""
         self._make_folder(path.parent)
         try:
             os.link(temporary, path)
         except FileExistsError:
-            self._same(path, data)  # lost a race: fine if the winner wrote the same
+            _same(path, temporary)  # lost a race: fine if the winner wrote the same
 
     def _make_folder(self, folder: Path) -> None:
         """Make a folder and those above it, each durable before anything is put in it."""
@@ -171,7 +168,43 @@ class DiskBlob:
         for made in reversed(missing):
             with suppress(FileExistsError):
                 made.mkdir()
-            _sync_folder(made.parent)
+            _sync(made.parent)
+
+
+class _Draft:
+    """See `Draft`: a temporary file, linked to its key in the end."""
+
+    def __init__(self, blob: DiskBlob, path: Path) -> None:
+        """Begin an empty file."""
+        self._blob, self._path = blob, path
+        with self.guarded():
+            self.file = pa.OSFile(str(path), "wb")
+
+    def guarded(self) -> AbstractContextManager[None]:
+        """See `Draft.guarded`."""
+        return _outside(self._path)
+
+    def finish(self) -> tuple[str, int]:
+        """See `Draft.finish`. What is hashed is what the file holds."""
+        with self.guarded():
+            self.file.close()
+            return content_hash_of(_pieces(self._path)), self._path.stat().st_size
+
+    def keep(self, key: str) -> None:
+        """See `Draft.keep`."""
+        path = self._blob._live(key)
+        with _outside(path):
+            if not _same(path, self._path):
+                _sync(self._path)
+                self._blob._link(self._path, path)
+        with _outside(path, certain=False):
+            _sync(path.parent)
+        self.drop()
+
+    def drop(self) -> None:
+        """See `Draft.drop`."""
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
 
 
 # Outside the class: inside it, `list` names the method.
@@ -203,17 +236,37 @@ def _walk(folder: Path, at: str, prefix: str) -> Iterator[BlobInfo]:
                 yield BlobInfo(key, info.st_size, info.st_mtime_ns // 1_000_000)
 
 
-def _holds(path: Path, data: bytes) -> bool:
-    """Return whether a file of the same length holds `data`, read a step at a time."""
-    view, at = memoryview(data), 0
-    with path.open("rb") as file:
-        while (found := file.read(STEP_BYTES)) and found == view[at : at + len(found)]:
-            at += len(found)
-    return at == len(data)
+def _same(path: Path, content: bytes | Path) -> bool:
+    """Return whether a file holds what bytes or another file are; False if there is no file.
+
+    Raises: InvalidRequest when it holds anything else.
+    """
+    size = content.stat().st_size if isinstance(content, Path) else len(content)
+    try:
+        same = path.stat().st_size == size and all(
+            a == b for a, b in zip_longest(_pieces(path), _pieces(content))
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if not same:
+        raise InvalidRequest("a blob is write-once and this key holds other bytes", path=str(path))
+    return True
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def _pieces(content: bytes | Path) -> Iterator[bytes]:
+    """Yield what bytes or a file are, a step at a time."""
+    if isinstance(content, Path):
+        with content.open("rb") as file:
+            while piece := file.read(STEP_BYTES):
+                yield piece
+    else:
+        for at in range(0, len(content), STEP_BYTES):
+            yield content[at : at + STEP_BYTES]
+
+
+def _sync(path: Path) -> None:
+    """Make a file's bytes, or a folder's names, survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

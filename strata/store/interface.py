@@ -8,7 +8,7 @@ Keys are relative, `/`-separated, made by `strata.store.keys` only.
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,40 @@ class Blob(Protocol):
 
         Raises: InvalidRequest when nothing is left to restore.
         """
+        ...
+
+
+class Draft(Protocol):
+    """A blob that is being written, whose key depends on its bytes."""
+
+    @property
+    def file(self) -> Any:
+        """Where the bytes are written: a file object, or one of Arrow's."""
+        ...
+
+    def guarded(self) -> AbstractContextManager[None]:
+        """Around what writes to `file`: errors of the system are raised as `Unavailable`."""
+        ...
+
+    def finish(self) -> tuple[str, int]:
+        """Return the content hash of all bytes, and how many they are; none may follow."""
+        ...
+
+    def keep(self, key: str) -> None:
+        """Store the finished bytes: `Blob.set`, and like it may be tried again."""
+        ...
+
+    def drop(self) -> None:
+        """Forget the bytes, unless they are stored; no effect the second time."""
+        ...
+
+
+@runtime_checkable
+class Drafting(Protocol):
+    """A `Blob` to which bytes can go before all of them are there: `strata.store.draft`."""
+
+    def draft(self) -> Draft:
+        """Begin a blob."""
         ...
 
 

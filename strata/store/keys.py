@@ -19,6 +19,7 @@ the same bytes get the same key, and a blob is write-once.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
@@ -111,6 +112,14 @@ def check_range(start: int, length: int | None) -> None:
 def content_hash(data: bytes) -> str:
     """Return the name that bytes give themselves: 160 bits of BLAKE3 as 40 hex digits."""
     return blake3(data).hexdigest(length=_HASH_BYTES)
+
+
+def content_hash_of(pieces: Iterable[bytes]) -> str:
+    """Return `content_hash` of bytes that come in pieces."""
+    hasher = blake3()
+    for piece in pieces:
+        hasher.update(piece)
+    return hasher.hexdigest(length=_HASH_BYTES)
 
 
 def names_content(key: str, data: bytes) -> bool:

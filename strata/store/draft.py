@@ -1,0 +1,78 @@
+"""Blobs whose keys depend on their bytes, while they are written.
+
+Where the store has a file for them (`Drafting`), bytes go there as they come: they are in memory
+at no time. Elsewhere they are collected, in memory, or of huge rows in a temporary file.
+"""
+
+import io
+import tempfile
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import pyarrow as pa
+
+from strata.store.interface import Blob, Draft, Drafting
+from strata.store.keys import content_hash
+
+
+def draft_of(blob: Blob, *, huge: bool = False) -> Draft:
+    """Begin a blob. `huge`: it will be written in pieces of which two should not be in memory."""
+    if isinstance(blob, Drafting):
+        return blob.draft()
+    return _Aside(blob) if huge else _Collected(blob)
+
+
+class _Collected:
+    """See `Draft`: all bytes in memory."""
+
+    def __init__(self, blob: Blob) -> None:
+        """Begin with nothing."""
+        self._blob = blob
+        self._data = b""
+        # It grows, and gives its bytes away, with fewer copies than Arrow's.
+        self.file: Any = io.BytesIO()
+
+    def guarded(self) -> AbstractContextManager[None]:
+        """See `Draft.guarded`."""
+        return nullcontext()
+
+    def finish(self) -> tuple[str, int]:
+        """See `Draft.finish`."""
+        self._data = self._collected()
+        return content_hash(self._data), len(self._data)
+
+    def keep(self, key: str) -> None:
+        """See `Draft.keep`."""
+        self._blob.set(key, self._data)
+        self.drop()
+
+    def drop(self) -> None:
+        """See `Draft.drop`."""
+        self._data = b""
+
+    def _collected(self) -> bytes:
+        return bytes(self.file.getvalue())
+
+
+class _Aside(_Collected):
+    """See `Draft`: a temporary file, which Arrow writes without a copy of a page.
+
+    The bytes are in memory when they are whole, and the encoders have given back what they took.
+    """
+
+    def __init__(self, blob: Blob) -> None:
+        """Begin with nothing."""
+        super().__init__(blob)
+        self._temporary = tempfile.NamedTemporaryFile(prefix="strata-part-")  # noqa: SIM115
+        self.file = pa.OSFile(self._temporary.name, "wb")
+
+    def drop(self) -> None:
+        """See `Draft.drop`."""
+        super().drop()
+        self._temporary.close()
+
+    def _collected(self) -> bytes:
+        self.file.close()
+        pa.default_memory_pool().release_unused()
+        with self._temporary as file:
+            return file.read()

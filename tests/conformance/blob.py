@@ -10,7 +10,9 @@ from typing import Protocol
 import pytest
 
 from strata.errors import InvalidRequest
+from strata.store.draft import draft_of
 from strata.store.interface import Blob
+from strata.store.keys import content_hash
 
 KEYS = ["a", "a-b/c", "a/b", "a/b-c", "a/b.d", "a/b0", "a0", "b/c/d", "b/c0"]
 
@@ -106,6 +108,63 @@ class BlobSuite:
         assert raw.read("a/b") == b"same"
         assert raw.keys() == ["a/b"]
 
+    @pytest.mark.parametrize("huge", [False, True])
+    def test_a_draft_becomes_the_blob_that_its_bytes_name(
+        self, blob: Blob, raw: RawBlob, huge: bool
+    ) -> None:
+        data = bytes(range(256)) * 10_000  # more than one step of a file
+        draft = draft_of(blob, huge=huge)
+        with draft.guarded():
+            draft.file.write(data[:1000])
+            draft.file.write(data[1000:])
+        assert draft.finish() == (content_hash(data), len(data))
+        assert list(blob.list("")) == []
+        draft.keep("a/b")
+        assert raw.read("a/b") == data
+        assert raw.keys() == ["a/b"]
+        draft.drop()
+        assert raw.read("a/b") == data
+
+    @pytest.mark.parametrize("huge", [False, True])
+    def test_a_draft_that_is_dropped_leaves_nothing(
+        self, blob: Blob, raw: RawBlob, huge: bool
+    ) -> None:
+        for steps in range(3):
+            draft = draft_of(blob, huge=huge)
+            if steps:
+                draft.file.write(b"some")
+            if steps > 1:
+                draft.finish()
+            draft.drop()
+            draft.drop()
+        assert raw.keys() == []
+
+    def test_a_draft_keeps_the_rule_of_write_once(self, blob: Blob, raw: RawBlob) -> None:
+        blob.set("a/b", b"one")
+        for data in (b"one", b"two", b"", b"one and more"):
+            draft = draft_of(blob)
+            draft.file.write(data)
+            draft.finish()
+            if data == b"one":
+                draft.keep("a/b")
+            else:
+                with pytest.raises(InvalidRequest):
+                    draft.keep("a/b")
+            draft.drop()
+        assert raw.read("a/b") == b"one"
+        assert raw.keys() == ["a/b"]
+
+    def test_many_drafts_of_the_same_bytes_all_win(self, blob: Blob, raw: RawBlob) -> None:
+        def write() -> None:
+            draft = draft_of(blob)
+            draft.file.write(b"same")
+            draft.finish()
+            draft.keep("a/b")
+
+        _at_once([write] * 8)
+        assert raw.read("a/b") == b"same"
+        assert raw.keys() == ["a/b"]
+
     def test_list_is_in_key_order_with_sizes(self, blob: Blob) -> None:
         keys = [k for k in KEYS if k not in ("a",)]  # a folder cannot hold "a" and "a/b"
         for size, key in enumerate(reversed(keys)):
@@ -178,6 +237,7 @@ class BlobSuite:
             lambda: blob.set(key, b"x"),
             lambda: blob.delete(key),
             lambda: blob.restore(key),
+            lambda: _drafted(blob, key),
         ]
         for call in calls:
             with pytest.raises(InvalidRequest):
@@ -187,6 +247,12 @@ class BlobSuite:
     def test_a_prefix_that_could_lead_astray_is_refused(self, blob: Blob, prefix: str) -> None:
         with pytest.raises(InvalidRequest):
             list(blob.list(prefix))
+
+
+def _drafted(blob: Blob, key: str) -> None:
+    draft = draft_of(blob)
+    draft.finish()
+    draft.keep(key)
 
 
 def _at_once(calls: list[Callable[[], object]]) -> None:

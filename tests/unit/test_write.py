@@ -1,8 +1,11 @@
 """Runs are cut by encoded bytes, whatever the chunks, and the manifest says what is in them."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,14 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strata.errors import InvalidRequest
 from strata.format.columns import updates_schema
 from strata.format.manifest import decode_manifest, part_refs
 from strata.format.part import Description, read_part
+from strata.model.runner import on_cores
 from strata.model.schema import Column, Relation
 from strata.model.spec import StatsSpec
 from strata.model.types import parse_type
 from strata.observed import KEY_BYTES
 from strata.store import keys
+from strata.store.disk import DiskBlob
 from strata.store.faults import Faults, FaultyBlob, Outcome
 from strata.store.interface import Blob
 from strata.store.memory import MemoryBlob
@@ -128,6 +134,62 @@ def test_where_a_run_is_cut_does_not_depend_on_its_chunks() -> None:
     chunked = write(MemoryBlob(), [table.slice(n, 700) for n in range(0, 9000, 700)])
 
     assert [part.ref for part in whole] == [part.ref for part in chunked]
+
+
+def test_a_run_that_breaks_off_leaves_whole_parts_and_nothing_else(tmp_path: Path) -> None:
+    def broken() -> Iterator[pa.Table]:
+        yield rows(3000)
+        raise RuntimeError("the source is gone")
+
+    blob = DiskBlob(tmp_path)
+    with pytest.raises(RuntimeError, match="the source is gone"):
+        write_parts(
+            blob, keys.part_prefix("s"), broken(), RELATION,
+            layout="both", description=Description(0, 10, -5), part_bytes=40_000,
+            row_group_bytes=10_000, stats_spec=StatsSpec(),
+        )  # fmt: skip
+
+    whole = {part.ref.key for part in write(MemoryBlob(), [rows(3000)])}
+    found = {info.key for info in blob.list("")}
+    assert found
+    assert found < whole
+    assert list((tmp_path / ".tmp").iterdir()) == []
+
+
+def test_rows_that_cannot_be_written_leave_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="a part's interval is empty"):
+        write_parts(
+            DiskBlob(tmp_path), keys.part_prefix("s"), [rows(3)], RELATION,
+            layout="both", description=Description(10, 10, -5), part_bytes=40_000,
+            row_group_bytes=10_000, stats_spec=StatsSpec(),
+        )  # fmt: skip
+
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_rows_are_looked_at_in_a_thread_only_where_a_core_is_free_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[int] = []
+
+    def noted(count: int, **options: str) -> ThreadPoolExecutor:
+        begun.append(count)
+        return ThreadPoolExecutor(count, **options)
+
+    monkeypatch.setattr("strata.write.ThreadPoolExecutor", noted)
+    found = [on_cores(cores, partial(write, MemoryBlob()), [rows(3000)]) for cores in (1, 2)]
+
+    assert begun == [1]
+    assert found[0] == found[1]
+
+
+def test_the_same_bytes_go_to_every_store(tmp_path: Path) -> None:
+    blobs = [MemoryBlob(), DiskBlob(tmp_path)]
+    for table in (rows(9000), rows(3, width=1 << 20)):
+        assert write(blobs[0], [table]) == write(blobs[1], [table])
+    keys_of = [[info.key for info in blob.list("")] for blob in blobs]
+    assert keys_of[0] == keys_of[1]
+    assert [blobs[0].get(key) for key in keys_of[0]] == [blobs[1].get(key) for key in keys_of[0]]
 
 
 def test_writing_twice_stores_the_same_blobs() -> None:

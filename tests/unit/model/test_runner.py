@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from strata.errors import InvalidRequest
-from strata.model.runner import Runner, cores, heaviest_first, serial, threads
+from strata.model.runner import Here, Runner, cores, heaviest_first, serial, threads
 
 RUNNERS = [serial, threads(1), threads(4)]
 
@@ -77,6 +77,21 @@ def test_items_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def told(_: int) -> int:
     return cores()
+
+
+def test_what_is_done_here_is_done_at_once_and_in_this_thread() -> None:
+    threads_of: list[int] = []
+
+    def noted(number: int, *, add: int) -> int:
+        threads_of.append(threading.get_ident())
+        return 10 // number + add
+
+    with Here() as here:
+        done, failed = here.submit(noted, 5, add=1), here.submit(noted, 0, add=1)
+        assert threads_of == [threading.get_ident()] * 2
+        assert done.result() == 3
+        with pytest.raises(ZeroDivisionError):
+            failed.result()
 
 
 def test_the_heaviest_items_are_begun_first() -> None:

@@ -84,6 +84,73 @@ def test_a_write_that_failed_leaves_nothing_behind(
     assert RawFolder(tmp_path).keys() == ["a/before"]
 
 
+FULL_DISK = """
+import resource, signal, sys
+from strata.errors import Unavailable
+from strata.store.disk import DiskBlob
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+draft = DiskBlob(sys.argv[1]).draft()
+try:
+    with draft.guarded():
+        draft.file.write(bytes(2000))
+except Unavailable as error:
+    print(error.certain, error)
+draft.drop()
+"""
+
+
+def test_a_draft_for_which_there_is_no_room_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+    """The system refuses bytes beyond a limit, as it does where a disk is full."""
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert found.stdout.startswith("True the blob folder cannot be used")
+    assert str(tmp_path / ".tmp") in found.stdout
+    assert found.stderr == ""
+    assert RawFolder(tmp_path).keys() == []
+
+
+def test_keeping_a_draft_is_tried_again_where_it_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blob, sync = DiskBlob(tmp_path), os.fsync
+    blob.set("a/before", b"1")
+    draft = blob.draft()
+    draft.file.write(b"12345")
+    draft.finish()
+    links: list[Path] = []
+
+    def fail(_: int) -> None:
+        if (tmp_path / "a" / "b").exists() == bool(links):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(Unavailable) as before_link:
+        draft.keep("a/b")
+    assert before_link.value.certain
+    assert not (tmp_path / "a" / "b").exists()
+    links.append(tmp_path)
+    with pytest.raises(Unavailable) as after_link:
+        draft.keep("a/b")
+    assert not after_link.value.certain
+    monkeypatch.setattr(os, "fsync", sync)
+    draft.keep("a/b")
+    assert RawFolder(tmp_path).keys() == ["a/b", "a/before"]
+    assert blob.get("a/b") == b"12345"
+
+
+def test_a_draft_that_somebody_removed_is_no_success(tmp_path: Path) -> None:
+    blob = DiskBlob(tmp_path)
+    draft = blob.draft()
+    draft.file.write(b"12345")
+    draft.finish()
+    blob.purge(now_ms() + 1000)
+    with pytest.raises(Unavailable):
+        draft.keep("a/b")
+    assert blob.get("a/b") is None
+
+
 def test_a_folder_without_permission_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,9 +132,11 @@ class _Part:
         self.target = target
         self.draft = draft_of(target.blob, huge=has_huge_rows(first))
         try:
-            self.writer = PartWriter(
-                target.relation, target.layout, target.description, first, rows, self.draft.file
-            )
+            with self.draft.guarded():
+                self.writer = PartWriter(
+                    target.relation, target.layout, target.description, first, rows,
+                    self.draft.file,
+                )  # fmt: skip
         except BaseException:
             self.draft.drop()
             raise

@@ -283,8 +283,9 @@ def _outside(path: Path, *, certain: bool = True) -> Iterator[None]:
             raise InvalidRequest(
                 "this key clashes with another key or is too long", path=str(path)
             ) from error
+        reason = os.strerror(error.errno) if error.errno else str(error)  # Arrow's say more
         raise Unavailable(
-            f"the blob folder cannot be used: {error.strerror}",
+            f"the blob folder cannot be used: {reason}",
             certain=certain,
             path=str(error.filename or path),
             cure=_CURES.get(error.errno or 0),

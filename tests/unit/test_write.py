@@ -1,6 +1,8 @@
 """Runs are cut by encoded bytes, whatever the chunks, and the manifest says what is in them."""
 
 import random
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -164,6 +166,32 @@ def test_rows_that_cannot_be_written_leave_nothing(tmp_path: Path) -> None:
             row_group_bytes=10_000, stats_spec=StatsSpec(),
         )  # fmt: skip
 
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+FULL_DISK = """
+import resource, signal, sys
+from strata.errors import Unavailable
+from strata.store.disk import DiskBlob
+from tests.unit.test_write import rows, write
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
+try:
+    write(DiskBlob(sys.argv[1]), [rows(300)])
+except Unavailable as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("room", [0, 3, 500, 9000])
+def test_a_part_for_which_the_disk_has_no_room_says_so(tmp_path: Path, room: int) -> None:
+    """The system refuses bytes beyond a limit, as it does where a disk is full."""
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path), str(room)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+
+    assert found.stdout.startswith("the blob folder cannot be used: File too large path=")
+    assert found.stderr == ""
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 

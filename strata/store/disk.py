@@ -25,6 +25,7 @@ from strata.errors import InvalidRequest, Unavailable
 from strata.store.interface import BlobInfo
 from strata.store.keys import check_key, check_prefix, check_range, content_hash_of
 
+ABANDONED_MS: Final = 24 * 60 * 60 * 1000  # a temporary file that old: its writer is gone
 STEP_BYTES: Final = 1024 * 1024  # of files that are compared or hashed
 
 _CURES: Final = {
@@ -115,13 +116,15 @@ class DiskBlob:
     def purge(self, before_ms: int) -> int:
         """Remove for good what was deleted before `before_ms`; return the bytes set free.
 
-        Temporary files that old writers left behind go as well.
+        Temporary files that nobody has written to since then, or for a day, go as well.
         """
         freed = 0
-        for folder in (self.root / ".deleted", self.root / ".tmp"):
+        left_ms = max(before_ms, now_ms() - ABANDONED_MS)
+        for name, until_ms in ((".deleted", before_ms), (".tmp", left_ms)):
+            folder = self.root / name
             with _outside(folder):
                 for info in list_files(folder):
-                    if info.modified_ms < before_ms:
+                    if info.modified_ms < until_ms:
                         (folder / info.key).unlink(missing_ok=True)
                         freed += info.size_bytes
         return freed

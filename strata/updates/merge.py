@@ -163,8 +163,8 @@ class _Head:
 def _as_updates(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows in the columns of updates; texts that are coded stay so."""
     rows = rows.select(schema.names)
-    for i, field in enumerate(schema):
-        if is_coded(kind := rows.schema.types[i]):
+    for i, (field, kind) in enumerate(zip(schema, rows.schema.types, strict=True)):
+        if is_coded(kind):
             schema = schema.set(i, field.with_type(kind))
     return rows if rows.schema.equals(schema) else rows.cast(schema)
 

@@ -210,6 +210,20 @@ def test_half_written_files_are_never_listed(tmp_path: Path) -> None:
     assert [info.key for info in blob.list("")] == ["a"]
 
 
+def test_purge_removes_what_writers_left_a_day_ago(tmp_path: Path) -> None:
+    blob = DiskBlob(tmp_path)
+    blob.set("a", b"1")
+    blob.delete("a")
+    for name, hours in (("gone", 25), ("slow", 23)):
+        path = tmp_path / ".tmp" / name
+        path.write_bytes(b"half")
+        os.utime(path, ns=((now_ms() - hours * 3_600_000) * 1_000_000,) * 2)
+
+    assert blob.purge(now_ms() - 7 * 24 * 3_600_000) == 4
+    assert [path.name for path in (tmp_path / ".tmp").iterdir()] == ["slow"]
+    blob.restore("a")
+
+
 def test_purge_frees_what_was_deleted_before(tmp_path: Path) -> None:
     blob = DiskBlob(tmp_path)
     for key in ("a/1", "a/2"):

@@ -130,7 +130,7 @@ class _Part:
     def __init__(self, target: _Target, first: pa.Table, rows: int) -> None:
         """Choose the settings from the first row group; about `rows` rows will come."""
         self.target = target
-        self.draft = draft_of(target.blob, huge=has_huge_rows(first))
+        self.draft = retry(partial(draft_of, target.blob, huge=has_huge_rows(first)))
         try:
             with self.draft.guarded():
                 self.writer = PartWriter(

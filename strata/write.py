@@ -26,7 +26,7 @@ from strata.format.coded import alike
 from strata.format.manifest import PartRef, encode_manifest, manifest_table
 from strata.format.part import Description
 from strata.format.part_write import PartWriter, has_huge_rows
-from strata.format.weigh import fitting_of, running_bits
+from strata.format.weigh import Weighed, fitting_of
 from strata.format.words import Ints
 from strata.model.runner import Here, cores
 from strata.model.schema import Relation
@@ -76,7 +76,7 @@ class _Waiting:
     def __init__(self, updates: Iterator[pa.Table]) -> None:
         """Begin before the first row; nothing is read yet."""
         self._updates = updates
-        self._chunks: deque[tuple[pa.Table, Ints]] = deque()  # with `running_bits`
+        self._chunks: deque[tuple[pa.Table, Weighed, int]] = deque()  # from which row of it on
         self._bits = 0
         self.ended = False
 
@@ -92,9 +92,9 @@ class _Waiting:
             if chunk is None:
                 self.ended = True
             elif chunk.num_rows:
-                bits = running_bits(chunk)
-                self._chunks.append((chunk, bits))
-                self._bits += int(bits[-1])
+                weighed = Weighed(chunk)
+                self._chunks.append((chunk, weighed, 0))
+                self._bits += weighed.between(0, chunk.num_rows)
         return bool(self._chunks)
 
     def take(self, limit_bytes: int) -> tuple[pa.Table, int]:
@@ -102,24 +102,25 @@ class _Waiting:
 
         Shape: the rows, not copied if they are in one chunk; and how many bytes they are.
         """
-        rest = fitting_of(sum(c.num_rows for c, _ in self._chunks), self._sizes, limit_bytes)
+        rest = fitting_of(sum(c.num_rows for c, _, _ in self._chunks), self._sizes, limit_bytes)
         pieces, taken_bits = [], 0
         while rest:
-            chunk, bits = self._chunks.popleft()
+            chunk, weighed, first = self._chunks.popleft()
             count = min(rest, chunk.num_rows)
             pieces.append(chunk.slice(0, count))
-            taken_bits += int(bits[count] - bits[0])
+            taken_bits += weighed.between(first, first + count)
             rest -= count
             if count < chunk.num_rows:
-                self._chunks.appendleft((chunk.slice(count), bits[count:]))
+                self._chunks.appendleft((chunk.slice(count), weighed, first + count))
         self._bits -= taken_bits
         rows = pieces[0] if len(pieces) == 1 else pa.concat_tables(alike(pieces))
         return rows.combine_chunks(), taken_bits // 8
 
     def _sizes(self, ends: Ints) -> Ints:
         total, start = np.zeros(len(ends), np.int64), 0
-        for chunk, bits in self._chunks:
-            total += bits[np.clip(ends - start, 0, chunk.num_rows)] - bits[0]
+        for chunk, weighed, first in self._chunks:
+            inside = first + np.clip(ends - start, 0, chunk.num_rows)
+            total += weighed.bits(inside) - weighed.bits(np.array([first]))
             start += chunk.num_rows
         return total // 8
 

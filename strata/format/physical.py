@@ -54,11 +54,16 @@ def number_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
 
 
 def offsets(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return the n+1 byte offsets of a string or binary array."""
+    """Return the n+1 byte offsets of a string or binary array, or those of a list's values."""
+    return stored_offsets(array).astype(np.int64)
+
+
+def stored_offsets(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """Return `offsets` as they are stored: nothing is copied."""
     if len(array) == 0:
-        return np.zeros(1, np.int64)
+        return np.zeros(1, np.int32)
     raw = np.frombuffer(array.buffers()[1], np.int32)
-    return raw[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    return raw[array.offset : array.offset + len(array) + 1]
 
 
 def records(array: pa.Array, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

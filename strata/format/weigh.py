@@ -9,14 +9,18 @@ from functools import partial
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from strata.format.coded import is_coded, is_text, text_ends
 from strata.format.nested import is_listed, items
-from strata.format.physical import offsets, valid_mask
+from strata.format.physical import stored_offsets, valid_mask
 from strata.format.words import Ints
 
+Counts = Ints | npt.NDArray[np.int32]
+
 BLOCK_ROWS: Final = 4_096  # rows are cut at multiples of this many where that is fine enough
+OFFSET_BITS: Final = 33  # of a text or a list: an offset, and whether it is null
 HUGE_ROW_BYTES: Final = 1024 * 1024  # rows so big on average are handled one by one, uncopied
 
 
@@ -49,28 +53,38 @@ def fitting_of(count: int, sizes: Callable[[Ints], Ints], limit_bytes: int) -> i
     return max(1, int(np.searchsorted(rows, limit_bytes, "right")))
 
 
-def running_bits(rows: pa.Table) -> Ints:
-    """Return how many bits the first 0, 1, 2, ... rows take.
+class Weighed:
+    """How many bits the first rows of a table take, whatever their number; looked at once.
 
     Differences of these are what any rows in between take: their `plain_bytes`, times eight.
     """
-    every = np.arange(rows.num_rows + 1)
-    total, fixed = np.zeros(len(every), np.int64), 0
-    for column in rows.columns:
-        kind = column.type
-        if (is_text(kind) or is_coded(kind)) and column.num_chunks == 1:
-            fixed += 33
-            ends = text_ends if is_coded(kind) else _text_ends
-            total += 8 * ends(column.chunk(0))
-        elif is_text(kind) or is_coded(kind) or is_listed(kind) or pa.types.is_struct(kind):
-            start = 0
-            for chunk in column.chunks:
-                total += _bits(chunk, np.clip(every - start, 0, len(chunk)))
-                start += len(chunk)
-        else:
-            fixed += 1 + int(kind.bit_width)
-    total += fixed * every
-    return total
+
+    def __init__(self, rows: pa.Table) -> None:
+        """Find the running counts that sizes follow from; rows are hardly looked at for that."""
+        self.rows = rows.num_rows
+        self._fixed = 0  # bits of each row
+        self._running: list[tuple[int, Counts]] = []  # bits of each of so many in the first rows
+        for column in rows.columns:
+            one = column.chunk(0) if column.num_chunks == 1 else None
+            if _is_fixed(column.type):
+                self._fixed += 1 + int(column.type.bit_width)
+            elif one is not None and (found := _running(one)) is not None:
+                self._fixed += OFFSET_BITS
+                self._running.append(found)
+            else:
+                self._running.append((1, _chunk_bits(column, np.arange(self.rows + 1))))
+
+    def bits(self, ends: Ints) -> Ints:
+        """Return how many bits the first `ends[i]` rows take, for each i."""
+        total = self._fixed * ends
+        for each, counts in self._running:
+            total += each * (counts[ends].astype(np.int64) - int(counts[0]))
+        return total
+
+    def between(self, first: int, last: int) -> int:
+        """Return how many bits the rows [first, last) take."""
+        start, end = self.bits(np.array([first, last]))
+        return int(end - start)
 
 
 def _first_sizes(rows: pa.Table, ends: Ints) -> Ints:
@@ -81,11 +95,37 @@ def plain_sizes(rows: pa.Table, ends: Ints) -> Ints:
     """Return the `plain_bytes` of the first `ends[i]` rows, for each i."""
     total = np.zeros(len(ends), np.int64)
     for column in rows.columns:
-        start = 0
-        for chunk in column.chunks:
-            total += _bits(chunk, np.clip(ends - start, 0, len(chunk)))
-            start += len(chunk)
+        total += _chunk_bits(column, ends)
     return total // 8
+
+
+def _chunk_bits(column: pa.ChunkedArray, ends: Ints) -> Ints:
+    """Return how many bits the first `ends[i]` values take, for each i."""
+    total, start = np.zeros(len(ends), np.int64), 0
+    for chunk in column.chunks:
+        total += _bits(chunk, np.clip(ends - start, 0, len(chunk)))
+        start += len(chunk)
+    return total
+
+
+def _running(array: pa.Array) -> tuple[int, Counts] | None:
+    """Return how many bits each byte or item takes, and how many are in the first 0, 1, ... values.
+
+    Counted from anywhere. None for types of which that does not tell everything.
+    """
+    kind = array.type
+    if is_coded(kind):
+        return 8, text_ends(array)
+    if is_text(kind):
+        return 8, _text_counts(array)
+    if pa.types.is_list(kind) and _is_fixed(kind.value_type) and not array.null_count:
+        return 1 + int(kind.value_type.bit_width), stored_offsets(array)
+    return None
+
+
+def _is_fixed(kind: pa.DataType) -> bool:
+    """Return whether all values of a type take the same bytes."""
+    return not (is_coded(kind) or is_text(kind) or is_listed(kind) or pa.types.is_struct(kind))
 
 
 def _bits(array: pa.Array, ends: Ints) -> Ints:
@@ -98,21 +138,22 @@ def _bits(array: pa.Array, ends: Ints) -> Ints:
         return total
     if is_listed(kind):
         lengths, inner = items(array)
-        return 33 * ends + _bits(inner, np.r_[0, np.cumsum(lengths)][ends])
+        return OFFSET_BITS * ends + _bits(inner, np.r_[0, np.cumsum(lengths)][ends])
     if is_coded(kind):
-        return 33 * ends + 8 * text_ends(array)[ends]
+        return OFFSET_BITS * ends + 8 * text_ends(array)[ends]
     if is_text(kind):
-        return 33 * ends + 8 * _text_ends(array)[ends]
+        counts = _text_counts(array)
+        return OFFSET_BITS * ends + 8 * (counts[ends].astype(np.int64) - int(counts[0]))
     return ends * (1 + int(kind.bit_width))
 
 
-def _text_ends(array: pa.Array) -> Ints:
-    """Return where each text would end, had there been nothing before it or under nulls."""
-    at = offsets(array)
+def _text_counts(array: pa.Array) -> Counts:
+    """Return how many bytes the first 0, 1, ... texts have, counted from anywhere."""
+    at = stored_offsets(array)
     valid = valid_mask(array)
     if valid is not None:
         lengths = np.diff(at)
-        if lengths[~valid].any():
-            at = np.concatenate([[0], np.cumsum(np.where(valid, lengths, 0))])
-    found: Ints = at - at[0]
-    return found
+        if lengths[~valid].any():  # something lies under nulls
+            found: Counts = np.concatenate([[0], np.cumsum(np.where(valid, lengths, 0))])
+            return found
+    return at

@@ -5,7 +5,7 @@ import pyarrow as pa
 from strata.format.coded import canonical
 from strata.format.columns import D
 from strata.format.digest import content_digest
-from strata.format.weigh import running_bits
+from strata.format.weigh import Weighed
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.updates.arrange import arrange
@@ -25,5 +25,5 @@ def warm() -> None:
     consolidate_arranged(rows, order, equal)
     take(pa.concat_tables([rows, rows]), order)
     canonical(rows["1"].combine_chunks().dictionary_encode())
-    running_bits(rows.set_column(0, "1", rows["1"].dictionary_encode()))
+    Weighed(rows.set_column(0, "1", rows["1"].dictionary_encode()))
     content_digest(rows, Relation(0, (Column(1, "c", parse_type("string")),), (1,), ()))

@@ -24,7 +24,7 @@ from strata.format.columns import updates_schema
 from strata.format.layout import Description
 from strata.format.part_write import encode_part
 from strata.format.physical import pack_mask
-from strata.format.weigh import plain_sizes, running_bits
+from strata.format.weigh import Weighed, plain_sizes
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.observed import Known, Observed
@@ -94,7 +94,7 @@ def test_codes_are_weighed_and_observed_as_the_texts_that_they_stand_for(
     ends = np.arange(rows.num_rows + 1)
 
     assert decoded(coded).equals(rows)
-    assert running_bits(coded).tolist() == running_bits(rows).tolist()
+    assert Weighed(coded).bits(ends).tolist() == Weighed(rows).bits(ends).tolist()
     assert plain_sizes(coded, ends).tolist() == plain_sizes(rows, ends).tolist()
     assert encode_keys(coded, relation).equals(encode_keys(rows, relation))
     assert _observed(coded, relation) == _observed(rows, relation)

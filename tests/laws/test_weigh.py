@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.format.weigh import BLOCK_ROWS, fitting, plain_bytes, plain_sizes, running_bits
+from strata.format.weigh import BLOCK_ROWS, Weighed, fitting, plain_bytes, plain_sizes
 from tests.updates import relations, split, updates
 
 
@@ -41,7 +41,10 @@ def test_first_rows_weigh_what_their_values_do(data: st.DataObject) -> None:
     found = plain_sizes(chunked, np.arange(table.num_rows + 1))
 
     assert found.tolist() == (totals // 8).tolist()
-    assert running_bits(chunked).tolist() == totals.tolist()
+    weighed = Weighed(chunked)
+    assert weighed.bits(np.arange(table.num_rows + 1)).tolist() == totals.tolist()
+    first, last = sorted(data.draw(st.integers(0, table.num_rows)) for _ in range(2))
+    assert weighed.between(first, last) == totals[last] - totals[first]
     limit = data.draw(st.integers(0, int(totals[-1]) // 8 + 1))
     fits = max([n for n, total in enumerate(totals) if total // 8 <= limit])
     wanted = max(fits, 1) if table.num_rows else 0
@@ -56,6 +59,7 @@ def test_what_lies_under_nulls_weighs_nothing() -> None:
 
     assert hidden.to_pylist() == [None, "x"]
     assert plain_bytes(pa.table({"a": hidden})) == plain_bytes(pa.table({"a": [None, "x"]}))
+    assert Weighed(pa.table({"a": hidden})).between(0, 2) == 2 * 33 + 8
 
 
 def test_long_tables_are_cut_at_blocks() -> None:

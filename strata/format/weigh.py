@@ -61,7 +61,6 @@ class Weighed:
 
     def __init__(self, rows: pa.Table) -> None:
         """Find the running counts that sizes follow from; rows are hardly looked at for that."""
-        self.rows = rows.num_rows
         self._fixed = 0  # bits of each row
         self._running: list[tuple[int, Counts]] = []  # bits of each of so many in the first rows
         for column in rows.columns:
@@ -72,7 +71,7 @@ class Weighed:
                 self._fixed += OFFSET_BITS
                 self._running.append(found)
             else:
-                self._running.append((1, _chunk_bits(column, np.arange(self.rows + 1))))
+                self._running.append((1, _chunk_bits(column, np.arange(rows.num_rows + 1))))
 
     def bits(self, ends: Ints) -> Ints:
         """Return how many bits the first `ends[i]` rows take, for each i."""

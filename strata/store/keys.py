@@ -111,7 +111,7 @@ def check_range(start: int, length: int | None) -> None:
 
 def content_hash(data: bytes) -> str:
     """Return the name that bytes give themselves: 160 bits of BLAKE3 as 40 hex digits."""
-    return blake3(data).hexdigest(length=_HASH_BYTES)
+    return content_hash_of([data])
 
 
 def content_hash_of(pieces: Iterable[bytes]) -> str:

@@ -45,6 +45,10 @@ def test_first_rows_weigh_what_their_values_do(data: st.DataObject) -> None:
     assert weighed.bits(np.arange(table.num_rows + 1)).tolist() == totals.tolist()
     first, last = sorted(data.draw(st.integers(0, table.num_rows)) for _ in range(2))
     assert weighed.between(first, last) == totals[last] - totals[first]
+    rest = Weighed(table.slice(first))  # whose offsets begin anywhere
+    assert rest.bits(np.arange(table.num_rows - first + 1)).tolist() == [
+        total - totals[first] for total in totals[first:]
+    ]
     limit = data.draw(st.integers(0, int(totals[-1]) // 8 + 1))
     fits = max([n for n, total in enumerate(totals) if total // 8 <= limit])
     wanted = max(fits, 1) if table.num_rows else 0
@@ -60,6 +64,17 @@ def test_what_lies_under_nulls_weighs_nothing() -> None:
     assert hidden.to_pylist() == [None, "x"]
     assert plain_bytes(pa.table({"a": hidden})) == plain_bytes(pa.table({"a": [None, "x"]}))
     assert Weighed(pa.table({"a": hidden})).between(0, 2) == 2 * 33 + 8
+
+    ends = pa.array([0, 3, 4], pa.int32())
+    lists = pa.ListArray.from_arrays(
+        ends, pa.array([7, 8, 9, 1], pa.int32()), mask=pa.array([True, False])
+    )
+    assert lists.to_pylist() == [None, [1]]
+    assert len(lists.values) == 4
+    assert plain_bytes(pa.table({"a": lists})) == plain_bytes(
+        pa.table({"a": [None, [1]]}).cast(pa.schema({"a": lists.type}))
+    )
+    assert Weighed(pa.table({"a": lists})).between(0, 2) == 2 * 33 + 33
 
 
 def test_long_tables_are_cut_at_blocks() -> None:

@@ -6,7 +6,7 @@
    rows that the shard holds for their keys, and become one sorted run of the batch.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -43,7 +43,7 @@ from strata.ingest.resolve import REASONS, resolve
 from strata.ingest.run import RUN_BYTES, put_aside, takes, write_run
 from strata.ingest.source import RawFile, Wanted, rejects, typed_rows
 from strata.ingest.staging import slices_of, stage, staged_rows
-from strata.ingest.task import IngestTask, Staged, TaskResult
+from strata.ingest.task import IngestTask, Staged, TaskResult, added_up
 from strata.ingest.updates import default_of, times_of
 from strata.model.types import ColumnType, Kind
 from strata.state.state import State
@@ -122,12 +122,13 @@ class _Read:
     moved: tuple[int, int]  # late and early
     passed: int
     undeclared: frozenset[str]
+    defaulted: Mapping[str, int]
 
 
 def _read(raw: RawFile, task: IngestTask) -> _Read:
     found, bad, moved = _file_changes(raw, task)
     rows = raw.count + len(raw.malformed)
-    return _Read(rows, found, bad, moved, raw.passed, raw.undeclared)
+    return _Read(rows, found, bad, moved, raw.passed, raw.undeclared, raw.defaulted)
 
 
 def _together(task: IngestTask, raws: Iterable[RawFile]) -> Iterator[list[_Read]]:
@@ -154,6 +155,7 @@ def _counted(total: TaskResult, read: _Read) -> TaskResult:
         first_reject=total.first_reject or (read.bad[0] if read.bad else None),
         passed=total.passed + read.passed,
         undeclared=tuple(sorted({*total.undeclared, *read.undeclared})),
+        defaulted=added_up([total.defaulted, tuple(read.defaulted.items())]),
     )
 
 

@@ -1,5 +1,7 @@
 """What is handed to a worker, what it hands back, and what a caller is told in the end."""
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -65,6 +67,7 @@ class TaskResult:
     contradictions: int = 0  # changes that the shard contradicted, and that count all the same
     passed: int = 0  # messages that are no changes
     undeclared: tuple[str, ...] = ()  # columns in changes that the shard does not declare
+    defaulted: tuple[tuple[str, int], ...] = ()  # column and values; see `read_debezium.defaulted`
     repeated: int = 0  # changes that were delivered again, and left out
     staged: tuple[Staged, ...] = ()
 
@@ -95,6 +98,14 @@ class Work:
     nothing: bool = False  # everything of the step is in, and it needs no batch
 
 
+def added_up(counts: Iterable[Sequence[tuple[str, int]]]) -> tuple[tuple[str, int], ...]:
+    """Return counts by name, those of the same name added."""
+    total: Counter[str] = Counter()
+    for some in counts:
+        total.update(dict(some))
+    return tuple(sorted(total.items()))
+
+
 NAMES_MAX: Final = 50  # files that a report names
 
 
@@ -123,6 +134,7 @@ class IngestReport:
     contradictions: int = 0  # changes that the shard contradicted, and that count all the same
     passed: int = 0  # messages of a change stream that are no changes
     undeclared: tuple[str, ...] = ()  # columns in changes that the shard does not declare
+    defaulted: tuple[tuple[str, int], ...] = ()  # column and values that may have been null
     repeated: int = 0  # changes that were delivered again, and left out
     stats_bytes: int = 0  # of statistics in the new parts
     stats_seconds: float = 0.0  # of processors, to collect them
@@ -151,6 +163,7 @@ class IngestReport:
             "contradictions": self.contradictions,
             "passed": self.passed,
             "undeclared": list(self.undeclared),
+            "defaulted": dict(self.defaulted),
             "repeated": self.repeated,
             "stats_bytes": self.stats_bytes,
             "stats_ms": round(self.stats_seconds * 1000),

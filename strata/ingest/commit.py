@@ -168,6 +168,7 @@ def counted(report: IngestReport, work: Work, results: Sequence[TaskResult]) -> 
         contradictions=sum(result.contradictions for result in results),
         passed=sum(result.passed for result in results),
         repeated=sum(result.repeated for result in results),
+        verified=sum(result.verified for result in results),
         defaulted=added_up(result.defaulted for result in results),
         undeclared=tuple(sorted({name for result in results for name in result.undeclared})),
         quarantine=tuple(key for result in results for key in result.quarantine),

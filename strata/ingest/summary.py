@@ -22,6 +22,7 @@ def summarise(shard: str, reports: Sequence[IngestReport], seconds: float) -> di
         "late_files": sum(report.late_files for report in new),
         "contradictions": sum(report.contradictions for report in new),
         "passed": sum(report.passed for report in new),
+        "verified": sum(report.verified for report in new),
         "changed": sorted({name for report in reports for name in report.changed}),
         "copies": sorted({name for report in reports for name, _ in report.copies}),
         "undeclared": sorted({name for report in new for name in report.undeclared}),

@@ -10,6 +10,7 @@ from strata.ingest.files import SourceFile
 from strata.ingest.ledger import Sorted, Taken
 from strata.ingest.position import Leg, Progress
 from strata.ingest.rejects import Reject
+from strata.ingest.verify import Difference, Sampling
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec
@@ -35,6 +36,7 @@ class IngestTask:
     former: frozenset[str] = frozenset()  # names of columns that the shard had
     later: frozenset[str] = frozenset()  # names of columns that it got after its creation
     progress: Progress | None = None  # of the change stream, when the work began
+    verify: Sampling | None = None  # how many rows are looked at twice; None: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class TaskResult:
     defaulted: tuple[tuple[str, int], ...] = ()  # column and values; see `read_debezium.defaulted`
     repeated: int = 0  # changes that were delivered again, and left out
     staged: tuple[Staged, ...] = ()
+    verified: int = 0  # rows that were looked at twice
+    differences: tuple[Difference, ...] = ()  # what was not the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,7 @@ class IngestReport:
     undeclared: tuple[str, ...] = ()  # columns in changes that the shard does not declare
     defaulted: tuple[tuple[str, int], ...] = ()  # column and values that may have been null
     repeated: int = 0  # changes that were delivered again, and left out
+    verified: int = 0  # source rows that were read twice, and were the same
     stats_bytes: int = 0  # of statistics in the new parts
     stats_seconds: float = 0.0  # of processors, to collect them
 
@@ -165,6 +170,7 @@ class IngestReport:
             "undeclared": list(self.undeclared),
             "defaulted": dict(self.defaulted),
             "repeated": self.repeated,
+            "verified": self.verified,
             "stats_bytes": self.stats_bytes,
             "stats_ms": round(self.stats_seconds * 1000),
         }

@@ -19,6 +19,7 @@ from strata.state import spine as spines
 from strata.state.generations import check_writer
 from strata.state.holds import live_holds
 from strata.state.rollout import begun
+from strata.state.source import check_source
 from strata.state.spine import Applied, MergeResult, NotApplied
 from strata.state.state import Batch, Commit, Consumed, State
 from strata.state.step import check_alive, step
@@ -116,9 +117,10 @@ def append(  # noqa: PLR0913  these are the fields of one request
 def _from_basis(state: State, basis: Basis) -> dict[str, Any]:
     """Return what else changes with an append.
 
-    Raises: Conflict when the shard is not what the append was worked out from; Fenced when a
-    blob of the ledger may have been collected.
+    Raises: Corrupt while the source is tripped; Conflict when the shard is not what the append was
+    worked out from; Fenced when a blob of the ledger may have been collected.
     """
+    check_source(state)
     if basis.upper is not None and basis.upper != state.upper:
         raise Conflict(
             "the shard went on while this was worked out",

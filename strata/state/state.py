@@ -49,7 +49,7 @@ class Batch:
     stats_union: bytes | None = (
         None  # union of the parts' statistics: one row, Arrow IPC; None: unknown
     )
-    diffs_sum: int = 0
+    diffs_sum: int = 0  # modulo 2**64; states from before may have it beyond int64
     digest: int = 0  # sum of d * hash(key, value), modulo 2**64
     retractions: bool = False  # some diff is negative
     versions: tuple[int, ...] = (0,)  # relation versions of the parts, ascending; each once

@@ -14,6 +14,7 @@ from typing import Any, Final
 from strata.errors import Conflict, Fenced, InvalidRequest
 from strata.model.schema import Relation
 from strata.model.spec import ShardSpec
+from strata.model.sums import wrapped
 from strata.model.time import MAX_TIME, MIN_TIME
 from strata.state import spine as spines
 from strata.state.generations import check_writer
@@ -280,8 +281,9 @@ def _exchange(old: Batch, replacements: Mapping[str, Batch]) -> Batch:
     if new is None:
         return old
     new = replace(new, lower=old.lower, upper=old.upper, since=old.since)
+    known, said = (replace(b, diffs_sum=wrapped(b.diffs_sum)) for b in (old, new))
     for name in ("updates", "size_bytes", "diffs_sum", "digest", "retractions", "versions"):
-        if getattr(new, name) != getattr(old, name):
+        if getattr(said, name) != getattr(known, name):
             raise InvalidRequest(
                 "a new manifest must describe the same updates",
                 manifest=old.manifest, field=name,

@@ -63,7 +63,10 @@ def ingest(  # noqa: PLR0913  the choices of one request
     Raises: InvalidRequest for bad arguments, a file of the wrong shape, too many rejected rows,
     and for an interval that is already written otherwise; then nothing is committed.
     """
-    files = None if paths is None else tuple(files_at(settings.store.landing, paths))
+    links = settings.ingest.follow_links
+    files = None
+    if paths is not None:
+        files = tuple(files_at(settings.store.landing, paths, follow_links=links))
     step = Step(lower, upper, token, files, again=again)
     if again and not files:
         raise InvalidRequest("only named files are taken in again", shard=name, cure="give files")

@@ -30,6 +30,7 @@ class IngestSettings:
     """How the ingest job cuts its work."""
 
     task_bytes: int = 64 * 1024 * 1024  # source bytes a task reads at most, files kept whole
+    follow_links: bool = False  # True: links below a landing root may lead out of it
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from strata.ingest.settle import Settler, check_rejected
 from strata.ingest.steps import again_token, files_token, interval_token, plan_steps
 from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult, Work
 from strata.ingest.updates import check_spec
+from strata.ingest.widened import check_widened
 from strata.lease import Lease, held
 from strata.machine import Machine
 from strata.model.runner import Runner, serial
@@ -103,6 +104,7 @@ def ingest_steps(  # noqa: PLR0913  the same
     machine = Machine(stores)
     state = machine.load(name)
     check_spec(state.spec, state.relation)
+    check_widened(state)
     _check_layout(write_format)
     if not dry_run:
         catch_up(stores, state)

@@ -3,14 +3,14 @@
 There are three kinds of source value: text (CSV), Python objects (JSON) and Arrow columns
 (Parquet). Whether a value is readable depends on that value alone, see `strata.ingest.column`.
 
-Accepted text: what Arrow's casts accept, after white space around it is removed, and the forms
-of `strata.ingest.texts` and `literals`. In a timestamptz an offset or Z is obeyed, and no offset
-means UTC. Times lie in the years 0001 to 9999. A number that overflows its type is bad, never
-infinite. Docs: docs/ingest.md lists the forms by type.
+Accepted text: what Arrow's casts accept and `strata.ingest.numbers` does not refuse, after white
+space around it is removed, and the forms of `strata.ingest.texts` and `literals`. In a timestamptz
+an offset or Z is obeyed, and no offset means UTC. Times lie in the years 0001 to 9999. A number
+that overflows its type is bad, never infinite, and one that is too small for it is never zero.
+Docs: docs/ingest.md lists the forms by type.
 """
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
@@ -34,9 +34,20 @@ from strata.ingest.column import (
     valid,
     without,
 )
-from strata.ingest.literals import Number, Text
+from strata.ingest.literals import Broken, Number, Text
 from strata.ingest.nested import nested_objects
 from strata.ingest.nested_arrow import nested_arrow
+from strata.ingest.numbers import (
+    as_decimals,
+    as_floats,
+    as_texts,
+    check_floats,
+    decimals,
+    exact_decimal,
+    hexadecimal,
+    trimmed,
+)
+from strata.ingest.plain_json import json_texts
 from strata.ingest.special import RECORDS, SPECIAL, special_arrow, special_objects, special_text
 from strata.model.time import MAX_TIME, MIN_TIME
 from strata.model.types import NESTED, ColumnType, Kind
@@ -53,7 +64,6 @@ SIZED: Final = (Kind.CHAR, Kind.VARCHAR)
 
 # A zone stands behind a date and a time; the date's own "-31" is none.
 ZONED: Final = r"^.{11,}(Z|[+-]\d\d(:?\d\d)?)$"
-INFINITE: Final = r"(?i)^[+-]?inf(inity)?$"
 MAX_DIGITS: Final = 20  # of an integer; more fit no type
 JSON_OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS
 
@@ -120,8 +130,11 @@ def from_arrow(values: pa.Array, target: ColumnType) -> Cast:
         values = values.dictionary_decode()
     if pa.types.is_null(values.type):
         return Cast(pa.nulls(len(values), goal), NONE_BAD)
-    if target.kind is Kind.JSONB or (_is_text(values.type) and target.kind is not Kind.BYTES):
+    if _is_text(values.type) and target.kind is not Kind.BYTES:
         return from_text(_plain_text(values), target)
+    if target.kind is Kind.JSONB:
+        texts = json_texts(values)
+        return _typed(texts.values, target).also(texts.bad)
     try:
         if target.kind in NESTED:
             return _one_spelling(nested_arrow(values, target, from_arrow), target)
@@ -145,6 +158,13 @@ def _within_family(values: pa.Array, target: ColumnType, goal: pa.DataType) -> C
     """
     if _family(values.type) != _family(goal):
         raise TypeError(values.type)
+    if pa.types.is_decimal(goal):
+        return as_decimals(values, goal)
+    if pa.types.is_floating(goal):
+        floats = as_floats(values, goal)
+        return Cast(canonical_floats(floats.values), floats.bad)
+    if pa.types.is_decimal(values.type) and values.type.scale < 0:
+        values = as_texts(values)
     if pa.types.is_timestamp(values.type) and pa.types.is_timestamp(goal):
         values = _same_zone(values, goal)
     cast = all_or_halves(values, goal, lambda slice_: pc.cast(slice_, goal))
@@ -174,15 +194,34 @@ def _typed(strings: pa.Array, target: ColumnType) -> Cast:
     goal = arrow_type(target)
     if target.kind in SPECIAL and not pa.types.is_decimal(goal):
         return special_text(strings, target, from_objects)
+    if target.kind in INTEGERS or pa.types.is_floating(goal) or pa.types.is_decimal(goal):
+        return _number(strings, target, goal)
     if target.kind is Kind.TIMESTAMPTZ:
-        convert: Callable[[pa.Array], pa.Array] = _timestamptz
+        cast = _converted(strings, goal, _timestamptz)
     else:
-        convert = lambda slice_: pc.cast(slice_, goal)  # noqa: E731  # closes over goal
+        cast = _converted(strings, goal, lambda slice_: pc.cast(slice_, goal))
+    return _checked(cast.values, target).also(cast.bad)
+
+
+def _converted(
+    strings: pa.Array, goal: pa.DataType, convert: Callable[[pa.Array], pa.Array]
+) -> Cast:
+    """Return texts as another type, with the white space around them where some have it."""
     try:
-        cast = Cast(convert(strings), NONE_BAD)
+        return Cast(convert(strings), NONE_BAD)
     except pa.ArrowInvalid:
-        cast = all_or_halves(pc.utf8_trim_whitespace(strings), goal, convert)
-    return _checked(cast.values, target, strings).also(cast.bad)
+        return all_or_halves(pc.utf8_trim_whitespace(strings), goal, convert)
+
+
+def _number(strings: pa.Array, target: ColumnType, goal: pa.DataType) -> Cast:
+    if pa.types.is_decimal(goal):
+        return decimals(trimmed(strings), goal)
+    cast = _converted(strings, goal, lambda slice_: pc.cast(slice_, goal))
+    if target.kind in FLOATS:
+        floats = check_floats(cast.values, strings)
+        return Cast(canonical_floats(floats.values), cast.bad).also(floats.bad)
+    rows = hexadecimal(strings)
+    return Cast(without(cast.values, rows), cast.bad).also(rows)
 
 
 def _utf8(values: pa.Array) -> pa.Array:
@@ -201,9 +240,9 @@ def _timestamptz(texts: pa.Array) -> pa.Array:
         return pc.coalesce(with_zone, pc.assume_timezone(without, "UTC"))
 
 
-def _checked(values: pa.Array, target: ColumnType, texts: pa.Array | None = None) -> Cast:
+def _checked(values: pa.Array, target: ColumnType) -> Cast:
     """Return canonical values, those out of range made null and bad."""
-    wrong = _out_of_range(values, target, texts)
+    wrong = _out_of_range(values, target)
     if wrong is None:
         return Cast(_canonical(values, target), NONE_BAD)
     rows = np.flatnonzero(pc.fill_null(wrong, False).to_numpy(zero_copy_only=False))
@@ -214,9 +253,7 @@ def _canonical(values: pa.Array, target: ColumnType) -> pa.Array:
     return canonical_floats(values) if target.kind in FLOATS else values
 
 
-def _out_of_range(
-    values: pa.Array, target: ColumnType, texts: pa.Array | None
-) -> pa.BooleanArray | None:
+def _out_of_range(values: pa.Array, target: ColumnType) -> pa.BooleanArray | None:
     if target.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         numbers, low, high = values.view(pa.int64()), MIN_TIME * 1000, MAX_TIME * 1000 + 999
         return pc.or_(pc.less(numbers, low), pc.greater(numbers, high))
@@ -224,11 +261,6 @@ def _out_of_range(
         days = values.view(pa.int32())
         low, high = MIN_TIME // 86_400_000, MAX_TIME // 86_400_000
         return pc.or_(pc.less(days, low), pc.greater(days, high))
-    if target.kind in FLOATS and texts is not None:
-        infinite = pc.is_inf(values)
-        if pc.any(infinite).as_py():
-            meant = pc.match_substring_regex(pc.utf8_trim_whitespace(texts), INFINITE)
-            return pc.and_not(infinite, meant)
     return None
 
 
@@ -253,9 +285,11 @@ def _jsonb_of(values: Sequence[object]) -> Cast:
     """Return parsed JSON values as canonical text; those with numbers kept as text by way of it."""
     texts: list[bytes | None] = []
     exact: set[int] = set()  # rows with numbers kept as text, or with many brackets
-    deep: list[int] = []  # rows that are nested too deeply to be written
+    deep: list[int] = []  # rows that are nested too deeply to be written, or broken
 
     def number(value: object) -> orjson.Fragment:
+        if isinstance(value, Broken):
+            raise TypeError(value)
         exact.add(len(texts))
         return orjson.Fragment(str(value))
 
@@ -285,7 +319,7 @@ _NATIVE: Final[dict[Kind, frozenset[type]]] = {
     Kind.STRING: frozenset({str}),
     Kind.BYTES: frozenset({bytes}),  # of sources that are not JSON
     **dict.fromkeys(INTEGERS, frozenset({int})),
-    **dict.fromkeys(FLOATS, frozenset({int, float})),
+    Kind.FLOAT64: frozenset({int, float}),  # the text of a float32 is rounded once, not twice
 }
 # JSON types whose text may be read as the kind; the rest is bad.
 _READABLE: Final[dict[Kind, frozenset[type]]] = {
@@ -305,9 +339,8 @@ def _as_texts(values: Sequence[object], kind: Kind) -> tuple[pa.Array, Rows]:
 def _text(value: Any, kind: Kind) -> bytes:
     """Return a JSON value as text; 5.0 and 5e0 are the integer 5, the text "5.0" is not."""
     if kind in INTEGERS and type(value) in (float, Number):
-        number = Decimal(value)
-        if number.is_finite() and number.adjusted() < MAX_DIGITS and number == int(number):
-            return str(int(number)).encode()
+        found = exact_decimal(str(value), MAX_DIGITS, 0)
+        return str(value if found is None else found).encode()
     return str(value).encode()
 
 
@@ -322,13 +355,8 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _plain_text(values: pa.Array) -> pa.Array:
-    """Return a text column as string or binary; nested columns as JSON text."""
-    if _is_text(values.type):
-        return (
-            values.cast(pa.binary()) if "binary" in str(values.type) else values.cast(pa.string())
-        )
-    texts = [None if v is None else orjson.dumps(v, default=str) for v in values.to_pylist()]
-    return pa.array(texts, pa.binary())
+    """Return a text column as string or binary."""
+    return values.cast(pa.binary()) if "binary" in str(values.type) else values.cast(pa.string())
 
 
 def _family(kind: pa.DataType) -> str:

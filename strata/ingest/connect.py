@@ -5,16 +5,18 @@ a decimal as base64 of its unscaled bytes. Without a schema Debezium's default e
 an integer in a date column is days, in a time or timestamp column microseconds, bytes are
 base64, a string in a jsonb column is the text of a JSON value.
 Integers in an interval column are refused: months and days cannot be told from them.
+
+What is no value of its encoding becomes `Broken`, which no type accepts: its text might be a value
+of another meaning, as the base64 of a decimal may look like a number.
 """
 
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
-from decimal import Decimal
 from typing import Any, Final
 
-from strata.ingest.literals import Number, Text
+from strata.ingest.literals import Broken, Number, Text
 from strata.model.schema import Column
 from strata.model.types import ColumnType, Kind
 
@@ -22,6 +24,10 @@ Convert = Callable[[Any], Any]
 
 EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  local or UTC, as the column says
 DAY_ZERO: Final = date(1970, 1, 1)
+SECOND: Final = 1_000_000_000  # nanoseconds
+MINUTE: Final = 60 * SECOND
+DAY: Final = 1440 * MINUTE
+MICRO, MILLI = 1_000, 1_000_000
 
 
 def plain_values(
@@ -29,12 +35,13 @@ def plain_values(
 ) -> list[Any]:
     """Return the values of one column as JSON would have them, each with the schema of its row.
 
-    Errs: what does not fit its encoding stays as it is, and is judged as any other value.
+    Errs: what does not fit its encoding is `Broken`; what is not encoded at all (a text in a date
+    column) stays as it is, and is judged as any other value.
     """
     fallback = _by_type(column.type)
     if fallback is None and all(schema is None for schema in schemas):
         return values
-    made: dict[tuple[object, ...], Convert | None] = {}
+    made: dict[str, Convert | None] = {}
     result: list[Any] = []
     for value, schema in zip(values, schemas, strict=True):
         if value is None:
@@ -43,10 +50,9 @@ def plain_values(
         convert = fallback
         if schema is not None and column.name in schema:
             field = schema[column.name]
-            items = field.get("items") or {}
-            known = tuple((f.get("name"), f.get("type"), _scale(f)) for f in (field, items))
+            known = repr(field)
             if known not in made:
-                made[known] = _by_schema(field, fallback, column.type)
+                made[known] = _of_field(field, fallback, column.type)
             convert = made[known]
         result.append(value if convert is None else _tried(convert, value))
     return result
@@ -56,7 +62,7 @@ def _tried(convert: Convert, value: Any) -> Any:
     try:
         return convert(value)
     except (ValueError, OverflowError, TypeError, ArithmeticError, Base64Error, KeyError):
-        return value
+        return Broken(value)
 
 
 def _by_type(kind: ColumnType) -> Convert | None:
@@ -79,6 +85,14 @@ def _each(convert: Convert | None) -> Convert | None:
     return items
 
 
+def _of_field(field: Any, fallback: Convert | None, kind: ColumnType) -> Convert | None:
+    """Return what `_by_schema` does; what breaks every value where the schema is none."""
+    try:
+        return _by_schema(field, fallback, kind)
+    except (AttributeError, TypeError, ValueError):
+        return Broken
+
+
 def _by_schema(field: dict[str, Any], fallback: Convert | None, kind: ColumnType) -> Convert | None:
     name = field.get("name")
     if field.get("type") == "array" and kind.element is not None:
@@ -93,7 +107,9 @@ def _by_schema(field: dict[str, Any], fallback: Convert | None, kind: ColumnType
         return _BY_NAME[name]
     if field.get("type") == "bytes":
         return _bytes
-    return fallback if name is None else None
+    if field.get("type") == "string" and kind.kind is Kind.BYTES:
+        return Broken  # hexadecimal or base64: nothing tells which
+    return None
 
 
 def _scale(field: dict[str, Any]) -> Any:
@@ -101,8 +117,11 @@ def _scale(field: dict[str, Any]) -> Any:
 
 
 def _decimal(text: str, scale: int) -> Number:
-    unscaled = int.from_bytes(b64decode(text, validate=True), "big", signed=True)
-    return Number(format(Decimal(unscaled).scaleb(-scale), "f"))
+    """Return a decimal with all its digits, however many they are."""
+    data = b64decode(text, validate=True)
+    if not data:
+        raise ValueError("a decimal without bytes")
+    return Number(f"{int.from_bytes(data, 'big', signed=True)}E{-scale}")
 
 
 def _variable_decimal(value: Any) -> Any:
@@ -121,24 +140,44 @@ def _days(value: Any) -> Any:
     return value if days is None else (DAY_ZERO + timedelta(days=days)).isoformat()
 
 
-def _moment(unit: int, divide: int = 1) -> Convert:
+def _moment(unit: int) -> Convert:
+    """Return what makes a count of `unit` nanoseconds since 1970 a timestamp."""
+
     def convert(value: Any) -> Any:
         count = whole(value)
         if count is None:
             return value
-        return (EPOCH + timedelta(microseconds=count * unit // divide)).isoformat()
+        return (EPOCH + timedelta(microseconds=_exactly(count * unit, 1000))).isoformat()
 
     return convert
 
 
-def _time(unit: int, divide: int = 1) -> Convert:
+def _time(unit: int) -> Convert:
+    """Return what makes a count of `unit` nanoseconds since midnight a time of the day."""
+
     def convert(value: Any) -> Any:
         count = whole(value)
         if count is None:
             return value
-        return (EPOCH + timedelta(microseconds=count * unit // divide)).time().isoformat()
+        nanos = count * unit
+        if not 0 <= nanos < DAY:
+            raise ValueError("not within a day")
+        minutes, rest = divmod(nanos, MINUTE)
+        seconds, part = divmod(rest, SECOND)
+        return f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}.{part:09}"
 
     return convert
+
+
+def _exactly(number: int, unit: int) -> int:
+    """Return how many times `unit` goes into a number. Raises: ValueError where something is left.
+
+    A timestamp is stored in microseconds.
+    """
+    count, rest = divmod(number, unit)
+    if rest:
+        raise ValueError("finer than what is stored")
+    return count
 
 
 def _json(value: Any) -> Any:
@@ -154,21 +193,21 @@ _CONNECT: Final = "org.apache.kafka.connect.data."
 _BY_NAME: Final[dict[str, Convert | None]] = {
     f"{_DEBEZIUM}Date": _days,
     f"{_CONNECT}Date": _days,
-    f"{_DEBEZIUM}Timestamp": _moment(1000),
-    f"{_CONNECT}Timestamp": _moment(1000),
-    f"{_DEBEZIUM}MicroTimestamp": _moment(1),
-    f"{_DEBEZIUM}NanoTimestamp": _moment(1, 1000),
-    f"{_DEBEZIUM}Time": _time(1000),
-    f"{_CONNECT}Time": _time(1000),
-    f"{_DEBEZIUM}MicroTime": _time(1),
-    f"{_DEBEZIUM}NanoTime": _time(1, 1000),
+    f"{_DEBEZIUM}Timestamp": _moment(MILLI),
+    f"{_CONNECT}Timestamp": _moment(MILLI),
+    f"{_DEBEZIUM}MicroTimestamp": _moment(MICRO),
+    f"{_DEBEZIUM}NanoTimestamp": _moment(1),
+    f"{_DEBEZIUM}Time": _time(MILLI),
+    f"{_CONNECT}Time": _time(MILLI),
+    f"{_DEBEZIUM}MicroTime": _time(MICRO),
+    f"{_DEBEZIUM}NanoTime": _time(1),
     "io.debezium.data.VariableScaleDecimal": _variable_decimal,
 }
 _BY_KIND: Final[dict[Kind, Convert]] = {
     Kind.DATE: _days,
-    Kind.TIMESTAMP: _moment(1),
-    Kind.TIMESTAMPTZ: _moment(1),
-    Kind.TIME: _time(1),
+    Kind.TIMESTAMP: _moment(MICRO),
+    Kind.TIMESTAMPTZ: _moment(MICRO),
+    Kind.TIME: _time(MICRO),
     Kind.NUMERIC: _variable_decimal,
     Kind.BYTES: _bytes,
     Kind.JSONB: _json,

@@ -10,7 +10,7 @@ span several, and it crashes on a `null` between two objects.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -22,6 +22,7 @@ import pyarrow.json as pajson
 
 from strata.format.encodings import arrow_type
 from strata.ingest.cast import INTEGERS, Rows
+from strata.ingest.numbers import MOST_DIGITS
 from strata.ingest.source import Located
 from strata.model.types import ColumnType, Kind
 
@@ -29,7 +30,16 @@ SMALL_BYTES: Final = 1 << 17  # of fewer, Arrow's ways cost more than the object
 LARGEST: Final = 256 << 20  # of a text that is read at once
 NULL_BEHIND: Final = re.compile(rb"\}[ \t]*null")
 BREAK, OPENS, CLOSES = b"\n{}"
+ZERO, PLUS = b"0+"
+LONG_FLOAT: Final = 300  # digits
+LOWER_E, UPPER_E = b"eE"
+IS_DIGIT, IS_IN_NUMBER, SIGNS, BEFORE, BEHIND = (
+    np.isin(np.arange(256), np.frombuffer(some, np.uint8))
+    for some in (b"0123456789", b"0123456789.", b"+-", b'":,[ \t\r\n', b'",]} \t\r\n')
+)
 BLANK_OR_N: Final = np.frombuffer(b" \tn", np.uint8)
+Bytes = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
 # Kinds whose values are text in JSON and are judged as any other text.
 TEXTS: Final = (
     Kind.STRING, Kind.CHAR, Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.UUID,
@@ -47,7 +57,7 @@ def read_table(data: bytes, schema: pa.Schema, *, others: bool) -> pa.Table | No
     if not data or len(data) > LARGEST or _null_behind(data):
         return None
     lines = _whole_lines(data)
-    if not lines or not _is_utf8(data):
+    if not lines or not _is_utf8(data) or _too_many_digits(data, schema):
         return None
     try:
         table = pajson.read_json(
@@ -62,6 +72,8 @@ def read_table(data: bytes, schema: pa.Schema, *, others: bool) -> pa.Table | No
         return None
     if table.num_rows != lines or not all(_finite(column) for column in table.columns):
         return None
+    if (b"e-" in data or b"E-" in data) and any(_has_zero(column) for column in table.columns):
+        return None  # 1e-400 is no zero
     return table.combine_chunks()
 
 
@@ -111,6 +123,79 @@ def _finite(column: pa.ChunkedArray) -> bool:
     if pa.types.is_struct(column.type):
         return all(_finite(field) for field in column.flatten())
     return True
+
+
+def _has_zero(column: pa.ChunkedArray) -> bool:
+    if pa.types.is_floating(column.type):
+        return pc.any(pc.equal(column, 0.0)).as_py() is True
+    if pa.types.is_struct(column.type):
+        return any(_has_zero(field) for field in column.flatten())
+    return False
+
+
+def _too_many_digits(data: bytes, schema: pa.Schema) -> bool:
+    """Return whether a number may have more digits than Arrow counts right.
+
+    Arrow's decimals wrap where digits and scale are more than 38 together; its floats become zero
+    where very many zeros stand behind the point.
+    Errs: digits and exponents in texts, and in what is not read, count too.
+    """
+    kinds = list(_leaves(schema))
+    scales = [kind.scale for kind in kinds if pa.types.is_decimal(kind)]
+    raw = np.frombuffer(data, np.uint8)
+    if any(pa.types.is_floating(kind) for kind in kinds) and has_digits(raw, LONG_FLOAT):
+        return True
+    if not scales:
+        return False
+    return has_digits(raw, MOST_DIGITS + 1 - max(scales)) or _has_exponent(raw)
+
+
+def _leaves(fields: Iterable[pa.Field]) -> Iterator[pa.DataType]:
+    for field in fields:
+        if pa.types.is_struct(field.type):
+            yield from _leaves(field.type)
+        else:
+            yield field.type
+
+
+def has_digits(raw: Bytes, count: int) -> bool:
+    """Return whether so many digits stand side by side. Cost: looks at every n-th byte first."""
+    step = max(1, count // 2)  # two of the bytes looked at are among them, one behind the other
+    some = raw[::step] - ZERO < 10
+    places = np.flatnonzero(some[:-1] & some[1:] if count > 1 else some) * step
+    lengths = _past(raw, places, 1, IS_DIGIT) - _past(raw, places, -1, IS_DIGIT) - 1
+    return bool((lengths >= count).any())
+
+
+def _has_exponent(raw: Bytes) -> bool:
+    """Return whether some number has an exponent that makes it larger."""
+    marks = np.flatnonzero((raw[1:-1] == LOWER_E) | (raw[1:-1] == UPPER_E)) + 1
+    marks = marks[IS_IN_NUMBER[raw[marks - 1]]]
+    behind = marks + 1 + (raw[marks + 1] == PLUS)
+    ends = _past(raw, behind, 1, IS_DIGIT)
+    marks = marks[(ends > behind) & _is_one_of(raw, ends, BEHIND)]
+    begins = _past(raw, marks - 1, -1, IS_IN_NUMBER)
+    begins = begins - _is_one_of(raw, begins, SIGNS)
+    return bool(_is_one_of(raw, begins, BEFORE).any())
+
+
+def _past(raw: Bytes, places: Rows, step: int, wanted: Mask) -> Rows:
+    """Return the first place from each of `places` on whose byte is not wanted, or an end."""
+    found = places.copy()
+    going = np.arange(len(found))
+    while len(going):
+        at = found[going]
+        inside = (at >= 0) & (at < len(raw))
+        going = going[inside]
+        going = going[wanted[raw[at[inside]]]]
+        found[going] += step
+    return found
+
+
+def _is_one_of(raw: Bytes, places: Rows, wanted: Mask) -> Mask:
+    """Return whether the byte at each place is wanted; an end is."""
+    inside = (places >= 0) & (places < len(raw))
+    return ~inside | wanted[raw[np.where(inside, places, 0)]]
 
 
 def json_type(kind: ColumnType) -> pa.DataType | None:

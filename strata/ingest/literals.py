@@ -28,6 +28,20 @@ class Text(str):
     __slots__ = ()
 
 
+class Broken:
+    """A value that its encoding does not allow: no column takes it, people see what it was."""
+
+    __slots__ = ("value",)  # no dataclass: those would be written as JSON objects
+
+    def __init__(self, value: object) -> None:
+        """Keep the value for people."""
+        self.value = value
+
+    def __str__(self) -> str:
+        """Return the value as text."""
+        return str(self.value)
+
+
 @dataclass(frozen=True, slots=True)
 class Shaped:
     """An array: its dimensions as (lower bound, length), its items row by row."""
@@ -37,13 +51,13 @@ class Shaped:
 
 
 MAX_DEPTH: Final = 200  # levels of brackets
-_BOUNDS: Final = re.compile(r"\s*((?:\[\s*[+-]?\d+\s*(?::\s*[+-]?\d+\s*)?\])+)\s*=\s*")
+_BOUNDS: Final = re.compile(r"\s*((?:\[\s*[+-]?\d+\s*(?::\s*[+-]?\d+\s*)?\])+)\s*=\s*", re.ASCII)
 _MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\\.|[{}\[\](),"]', re.DOTALL)
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.|"")*)"|\\.', re.DOTALL)
 _ESCAPED: Final = re.compile(r'\\.|""', re.DOTALL)
 _OPENING: Final = ("{", "[", "(")
 _CLOSING: Final = ("}", "]", ")")
-_BOUND: Final = re.compile(r"\[\s*([+-]?\d+)\s*(?::\s*([+-]?\d+)\s*)?\]")
+_BOUND: Final = re.compile(r"\[\s*([+-]?\d+)\s*(?::\s*([+-]?\d+)\s*)?\]", re.ASCII)
 
 
 def parse_literal(text: str, target: ColumnType) -> Any:

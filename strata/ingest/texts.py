@@ -7,7 +7,7 @@ time; times and uuids a column at a time.
 
 import re
 from collections.abc import Callable, Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation, localcontext
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -42,15 +42,23 @@ MICROS: Final[Mapping[str, int]] = MappingProxyType(
 )
 DAY: Final = 86_400_000_000  # microseconds
 _NUMBER: Final = r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))"
+_SIXTY: Final = r"[0-5]?\d"
+_CLOCK: Final = rf"(\d+):({_SIXTY})(?::({_SIXTY}(?:\.\d+)?))?(?![\d:.])"
 _TOKEN: Final = re.compile(
-    rf"\s*(?:([+-]?)(\d+):(\d\d?)(?::(\d\d?(?:\.\d+)?))?|([+-]?)(\d+)-(\d+)|{_NUMBER}\s*([a-z]+))"
-    r"(?=\s|[+-]|\d|$)"
+    rf"\s*(?:([+-]?){_CLOCK}|([+-]?)(\d+)-(0?\d|1[01])(?!\d)|{_NUMBER}\s*([a-z]+))"
+    r"(?=\s|[+-]|\d|$)",
+    re.ASCII,
 )
-_DAY_AND_CLOCK: Final = re.compile(r"\s*([+-]?)(\d+)\s+(\d+:\d\d?(?::\d\d?(?:\.\d+)?)?)\s*")
+_DAY_AND_CLOCK: Final = re.compile(
+    rf"\s*([+-]?)(\d+)\s+(\d+:{_SIXTY}(?::{_SIXTY}(?:\.\d+)?)?)(?![\d:.])\s*", re.ASCII
+)
 _ISO: Final = re.compile(
     rf"([+-]?)p(?:{_NUMBER}y)?(?:{_NUMBER}m)?(?:{_NUMBER}w)?(?:{_NUMBER}d)?"
-    rf"(?:t(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?)?"
+    rf"(?:t(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?)?",
+    re.ASCII,
 )
+LONGEST: Final = 1000  # characters of an interval; its numbers are added up without rounding
+EXACT: Final = Context(prec=2 * LONGEST)
 _ISO_UNITS: Final = ("year", "mon", "week", "day", "hour", "minute", "second")
 _SPARK: Final = re.compile(r"interval\s+'([^']*)'\s+(day to second|year to month|[a-z]+)")
 
@@ -59,7 +67,7 @@ RIGHTS: Final[Mapping[str, int]] = MappingProxyType(
     {letter: 1 << bit for bit, letter in enumerate("arwdDxtXUCTc")}
 )
 _ACL: Final = re.compile(r"([A-Za-z0-9]*)=([arwdDxtXUCTc]*)/([A-Za-z0-9]+)")
-_ROLE: Final = re.compile(r"[sgu]\d+|p")
+_ROLE: Final = re.compile(r"[sgu]\d+|p", re.ASCII)
 
 
 def time_texts(texts: pa.Array) -> pa.Array:
@@ -86,13 +94,24 @@ def uuid_texts(texts: pa.Array) -> pa.Array:
 def distinct(texts: pa.Array, read: Callable[[str], Value | int], kind: pa.DataType) -> pa.Array:
     """Return the values that `read` finds, each distinct text read once; null where it fails."""
     encoded = texts.dictionary_encode()
-    values: list[Value | int | None] = []
-    for text in encoded.dictionary.to_pylist():
-        try:
-            values.append(None if text is None else read(text.strip()))
-        except (ValueError, InvalidOperation):
-            values.append(None)
+    values = [
+        pa.scalar(None if text is None else _read_or_none(text, read, kind), kind)
+        for text in encoded.dictionary.to_pylist()
+    ]
     return pa.array(values, kind).take(encoded.indices)
+
+
+def _read_or_none(
+    text: str, read: Callable[[str], Value | int], kind: pa.DataType
+) -> Value | int | None:
+    """Return what `read` finds; None where it fails, or where `kind` does not hold it."""
+    try:
+        with localcontext(EXACT):
+            found = read(text.strip())
+        pa.scalar(found, kind)
+    except (ValueError, InvalidOperation, OverflowError, pa.ArrowException):
+        return None
+    return found
 
 
 def parse_interval(text: str) -> Value:
@@ -105,6 +124,8 @@ def parse_interval(text: str) -> Value:
     >>> parse_interval("P1Y2M3DT4H") == parse_interval("1-2 3 4:00:00")
     True
     """
+    if len(text) > LONGEST:
+        raise ValueError("too long for an interval")
     body, sign = text.lower(), 1
     quoted = _SPARK.fullmatch(body)
     if quoted:

@@ -20,26 +20,14 @@ from strata.ingest.cast import from_objects, from_text
 from strata.model.schema import Column
 from strata.model.types import ColumnType, parse_type
 
-FLAT: Final = [
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float32",
-    "float64",
-    "char(3)",
-    "char(5)",
-    "varchar(3)",
-    "varchar(5)",
-    "varchar",
-    "string",
-    "numeric(4,2)",
+INSIDE: Final = (  # of lists and the like
+    "int16", "int32", "float32", "float64", "char(3)", "varchar(5)", "string", "numeric(4,2)",
     "numeric(10,2)",
+)  # fmt: skip
+FLAT: Final = (
+    *INSIDE, "int64", "uint8", "uint16", "uint32", "uint64", "char(5)", "varchar(3)", "varchar",
     "numeric(38,2)",
-]
+)  # fmt: skip
 NESTED: Final = (
     "list<{}>", "map<{}>", "array<{}>", "range<{}>", "record<a: {}>", "list<record<a: {}>>",
 )  # fmt: skip
@@ -62,7 +50,7 @@ def parsed(text: str) -> ColumnType | None:
 TYPES: Final = [
     kind
     for pattern in ("{}", *NESTED)
-    for flat in FLAT
+    for flat in (FLAT if pattern == "{}" else INSIDE)
     if (kind := parsed(pattern.format(flat))) is not None
 ] + [parse_type("record<a: int32, b: int32>"), parse_type("list<record<a: int32, b: string>>")]
 PAIRS: Final = [(a, b) for a, b in permutations(TYPES, 2) if widens(a, b)]
@@ -95,7 +83,7 @@ def readings(text: str) -> list[Callable[[ColumnType], Any]]:
 
 
 def test_the_pairs_are_those_that_are_meant() -> None:
-    assert len(EXACT) > 100
+    assert len(EXACT) > 40
     kinds = {(a.kind.value, b.kind.value) for a, b in OTHERWISE if not a.element and not a.fields}
     assert kinds == {
         ("float32", "float64"), ("char", "varchar"), ("char", "string"),

@@ -90,6 +90,43 @@ def _record_not_wider(old: ColumnType, new: ColumnType) -> str | None:
     return None
 
 
+def reads_otherwise(old: ColumnType, new: ColumnType) -> str | None:
+    """Return why one source text may be one value as `old` and another as `new`; None: it cannot.
+
+    `new` is wider than `old`. What is stored keeps its value when it is widened; this is about the
+    same text read before and after, which has to give equal values where rows are retracted by
+    value.
+
+    >>> from strata.model.types import parse_type
+    >>> reads_otherwise(parse_type("list<float32>"), parse_type("list<float64>"))
+    'the items: 12.8 as float32 is 12.800000190734863, as float64 it is 12.8'
+    >>> reads_otherwise(parse_type("int16"), parse_type("int64")) is None
+    True
+    """
+    if old.kind is Kind.RECORD:
+        if len(old.fields) != len(new.fields):
+            return "a field that a source had before the record did was left out"
+        pairs = [
+            (f"field {a.name}", a.type, b.type) for a, b in zip(old.fields, new.fields, strict=True)
+        ]
+    elif old.element is not None and new.element is not None:
+        pairs = [("the items", old.element, new.element)]
+    else:
+        return _text_reads_otherwise(old.kind, new.kind)
+    found = ((where, reads_otherwise(before, after)) for where, before, after in pairs)
+    return next((f"{where}: {reason}" for where, reason in found if reason), None)
+
+
+def _text_reads_otherwise(old: Kind, new: Kind) -> str | None:
+    if old is new:
+        return None
+    if old is Kind.FLOAT32:
+        return "12.8 as float32 is 12.800000190734863, as float64 it is 12.8"
+    if old is Kind.CHAR:
+        return f"a char has no blanks at its end, a {new} keeps them"
+    return None
+
+
 def check_widens(old: Column, new: Column) -> None:
     """Refuse a column whose stored type cannot be read as the wanted one.
 

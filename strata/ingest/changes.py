@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
@@ -35,21 +34,24 @@ from strata.ingest.change import (
     key_bytes,
     key_ids,
 )
+from strata.ingest.kept import keep_row
 from strata.ingest.lookup import rows_of_keys, rows_of_slice
 from strata.ingest.position import UNKNOWN, Course, Places, legs_of
 from strata.ingest.read import read_file
 from strata.ingest.rejects import Reject, details
 from strata.ingest.resolve import REASONS, resolve
 from strata.ingest.run import RUN_BYTES, put_aside, takes, with_verified, write_run
+from strata.ingest.shown import json_text
 from strata.ingest.source import RawFile, Wanted, rejects, typed_rows
 from strata.ingest.staging import slices_of, stage, staged_rows
 from strata.ingest.task import IngestTask, Staged, TaskResult, added_up
-from strata.ingest.updates import default_of, times_of
+from strata.ingest.updates import default_of, time_column, times_of
 from strata.ingest.verify import Verified, verify_rows
 from strata.model.types import ColumnType, Kind
 from strata.state.state import State
 from strata.store.interface import Blob
 from strata.store.open import Stores, open_stores
+from strata.updates.order import one_chunk
 from strata.updates.slices import Slice
 
 LETTERS: Final = {INSERT: "c", UPDATE: "u", DELETE: "d", UPSERT: "r"}
@@ -337,8 +339,9 @@ def _wrong(rows: pa.Table, task: IngestTask) -> list[Reject]:
         }
         number = at >> 32
         file = task.files[number].name if number < len(task.files) else f"rows/{number}"
-        raw = _dump(_as_event(op, row, time, task))
-        found.append(Reject(file, (at & 0xFFFFFFFF) + 1, None, None, REASONS[op], raw))
+        raw = json_text(_as_event(op, row, time, task))
+        kept = _kept(rows.slice(n, 1), task, [c.name for c in names.values() if c.name not in row])
+        found.append(Reject(file, (at & 0xFFFFFFFF) + 1, None, None, REASONS[op], raw, kept))
     return found
 
 
@@ -350,5 +353,9 @@ def _as_event(op: int, row: dict[str, Any], time: int, task: IngestTask) -> dict
     return {**sides, "op": LETTERS[op], "ts_ms": time}
 
 
-def _dump(value: object) -> str:
-    return orjson.dumps(value, default=str).decode()
+def _kept(row: pa.Table, task: IngestTask, same: Sequence[str]) -> str | None:
+    """Return a change as it can be read again, all values as they are."""
+    columns = {c.name: one_chunk(row[child(c.id)]) for c in task.relation.columns}
+    if task.spec.time.origin != "interval" and time_column(task.spec) not in columns:
+        columns[time_column(task.spec)] = one_chunk(row[T])
+    return keep_row(columns, 0, int(row[OP][0].as_py()), same)

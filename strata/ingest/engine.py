@@ -28,6 +28,7 @@ from strata.ingest.steps import again_token, files_token, interval_token, plan_s
 from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult, Work
 from strata.ingest.updates import check_spec
 from strata.ingest.verify import sampling
+from strata.ingest.widened import check_widened
 from strata.lease import Lease, held
 from strata.machine import Machine
 from strata.model.runner import Runner, serial
@@ -65,7 +66,10 @@ def ingest(  # noqa: PLR0913  the choices of one request
     Raises: InvalidRequest for bad arguments, a file of the wrong shape, too many rejected rows,
     and for an interval that is already written otherwise; then nothing is committed.
     """
-    files = None if paths is None else tuple(files_at(settings.store.landing, paths))
+    links = settings.ingest.follow_links
+    files = None
+    if paths is not None:
+        files = tuple(files_at(settings.store.landing, paths, follow_links=links))
     step = Step(lower, upper, token, files, again=again)
     if again and not files:
         raise InvalidRequest("only named files are taken in again", shard=name, cure="give files")
@@ -102,6 +106,7 @@ def ingest_steps(  # noqa: PLR0913  the same
     machine = Machine(stores)
     state = machine.load(name)
     check_spec(state.spec, state.relation)
+    check_widened(state)
     _check_layout(write_format)
     if not dry_run:
         catch_up(stores, state)

@@ -8,6 +8,7 @@ are folders called so.
 """
 
 import lzma
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -17,7 +18,8 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
-from strata.ingest.landing import check_unchanged, landing, open_file
+from strata.ingest.folder import Folder, shown_name
+from strata.ingest.landing import S3, check_unchanged, landing, local_root, open_file
 from strata.ingest.path_time import milliseconds, path_time, split_pattern
 from strata.ingest.source_file import Piece, SourceFile
 from strata.model.runner import Runner, serial
@@ -35,37 +37,49 @@ CHUNK_BYTES: Final = 1 << 20
 HASHED_TOGETHER: Final = 1000  # files that one task of a runner reads to tell what they are
 
 
-def files_at(root: str, paths: Sequence[str]) -> list[SourceFile]:
+def files_at(root: str, paths: Sequence[str], *, follow_links: bool = False) -> list[SourceFile]:
     """Return the files that `paths` name, folders searched, each once, sorted by path.
 
-    A relative path starts at the current folder if something is there, else at `root`.
-    Raises: InvalidRequest for a path with nothing behind it.
+    A relative path starts at the current folder if something is there, else at `root`. A path may
+    itself be a link; a link below it that leads out of it, and of `root`, is refused, unless
+    `follow_links`.
+    Raises: InvalidRequest for a path with nothing behind it, and for what is no file.
     """
     found: dict[str, SourceFile] = {}
     for path in paths:
         here = Path(path).expanduser()
-        place, below = landing(root, path)
-        if here.exists():
-            below = str(here.absolute())
-            place, _ = landing(root if "://" not in root or root.startswith("file:") else "/")
-        files = list(place.below(below) or ())
-        if not files and not here.exists():
+        there = os.path.lexists(here)
+        if there or not (root.startswith(S3) or path.startswith(S3)):
+            base = local_root("/" if root.startswith(S3) else root)
+            named = here.absolute() if there else base / path
+            files = list(Folder(base, follow_links=follow_links).named(str(named)) or ())
+        else:
+            place, below = landing(root, path)
+            files = list(place.below(below) or ())
+        if not files and not there:
             raise InvalidRequest(
-                "there is no such file or folder", path=path, root=root, cure="check --from"
+                "there is no such file or folder",
+                path=shown_name(path),
+                root=root,
+                cure="check --from",
             )
         found.update((file.path, file) for _, file in files)
     return [found[path] for path in sorted(found)]
 
 
-def files_by_time(root: str, paths: Sequence[str]) -> list[SourceFile]:
+def files_by_time(
+    root: str, paths: Sequence[str], *, follow_links: bool = False
+) -> list[SourceFile]:
     """Return the files of a shard's declared source paths with the times they are of, by time.
 
+    A file that links lead to as well is of the time that its own path carries.
     Raises: InvalidRequest for a folder that is missing, or a file whose path carries no time.
     Cost: lists the folders; opens nothing.
     """
     found: dict[str, SourceFile] = {}
     for declared in paths:
-        found.update((file.path, file) for file in _timed(root, declared))
+        for file in _timed(root, declared, follow_links=follow_links):
+            found.setdefault(file.path, file)
     return sorted(found.values(), key=lambda file: (file.time_ms or 0, file.path))
 
 
@@ -151,9 +165,9 @@ def _packing(file: SourceFile) -> str | None:
     return PACKINGS.get(file.suffix)
 
 
-def _timed(root: str, declared: str) -> Iterator[SourceFile]:
+def _timed(root: str, declared: str, *, follow_links: bool) -> Iterator[SourceFile]:
     """Yield the files of one declared path with their times."""
-    place, path = landing(root, declared)
+    place, path = landing(root, declared, follow_links=follow_links)
     plain, pattern = split_pattern(path)
     files = place.below(plain)
     if files is None:

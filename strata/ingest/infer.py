@@ -69,7 +69,7 @@ def infer(
     a key column is not in them.
     Cost: reads up to FILES files.
     """
-    files = files_at(settings.store.landing, [path])
+    files = files_at(settings.store.landing, [path], follow_links=settings.ingest.follow_links)
     if not files:
         raise InvalidRequest("there are no files to infer from", path=path)
     kind = format or _format(files[0])

@@ -1,10 +1,9 @@
 """Where source files lie: a folder, or a prefix of a bucket. What is there, and its bytes.
 
 Names that begin with `_` or `.` are markers of other tools and are passed over, and so are folders
-called so.
+called so. Local folders are walked by `strata.ingest.folder`.
 """
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Protocol
@@ -12,10 +11,10 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from strata.errors import InvalidRequest, Unavailable
+from strata.ingest.folder import HIDDEN, Folder, check_name, open_local, seen_local
 from strata.ingest.source_file import SourceFile
 from strata.store.s3_read import Bucket, Found, ObjectStream, by_url
 
-HIDDEN: Final = "._"
 S3: Final = "s3://"
 
 Below = Iterator[tuple[str, SourceFile]]  # the path below what was asked for, and the file
@@ -28,11 +27,12 @@ class Landing(Protocol):
         """Return the file at a path, or those below it; None: there is nothing."""
 
 
-def landing(root: str, path: str = "") -> tuple[Landing, str]:
+def landing(root: str, path: str = "", *, follow_links: bool = False) -> tuple[Landing, str]:
     """Return the place that a path starts from, and the path from there.
 
     `root`: `/folder`, `file:///folder` or `s3://bucket/prefix?endpoint=…&region=…`. A path may be
     an address on S3 itself (`s3://bucket/key`), on the root's server if that is on S3.
+    `follow_links`: links may lead out of a local root.
     Raises: InvalidRequest for any other address.
     """
     known = Bucket.parse(root) if root.startswith(S3) else None
@@ -44,10 +44,13 @@ def landing(root: str, path: str = "") -> tuple[Landing, str]:
                 return _Prefix(known), key.removeprefix(address.prefix)
             known = known.other(bucket)
         return _Prefix(known or Bucket.parse(f"{S3}{bucket}"), f"{S3}{bucket}/"), key
-    return (_Folder(_local(root)) if known is None else _Prefix(known)), path
+    if known is not None:
+        return _Prefix(known), path
+    return Folder(local_root(root), follow_links=follow_links), path
 
 
-def _local(root: str) -> Path:
+def local_root(root: str) -> Path:
+    """Return the folder that a root is, without links. Raises: InvalidRequest for an address."""
     scheme, has_scheme, rest = root.partition("://")
     if has_scheme and scheme != "file":
         raise InvalidRequest(
@@ -55,46 +58,6 @@ def _local(root: str) -> Path:
             root=root, cure="file:///folder, /folder or s3://bucket/prefix",
         )  # fmt: skip
     return Path(rest if has_scheme else root).expanduser().resolve()
-
-
-class _Folder:
-    """A local folder."""
-
-    def __init__(self, base: Path) -> None:
-        self._base = base
-        self._root = f"{base}{os.sep}"
-
-    def below(self, path: str) -> Below | None:
-        """See `Landing`."""
-        start = self._base / path
-        if start.is_file():
-            return iter([(start.name, self._linked(str(start)))])
-        return self._walk(os.path.realpath(start)) if start.is_dir() else None
-
-    def _walk(self, start: str) -> Below:
-        waiting = [(start, "")]
-        while waiting:
-            folder, relative = waiting.pop()
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.name[0] in HIDDEN:
-                        continue
-                    if entry.is_dir():
-                        if not entry.is_symlink():
-                            waiting.append((entry.path, f"{relative}{entry.name}/"))
-                    elif entry.is_symlink():
-                        yield f"{relative}{entry.name}", self._linked(entry.path)
-                    else:  # the folder's path is a true one, so the file's is
-                        file = self._file(entry.path, entry.stat(follow_symlinks=False))
-                        yield f"{relative}{entry.name}", file
-
-    def _linked(self, path: str) -> SourceFile:
-        absolute = os.path.realpath(path)
-        return self._file(absolute, os.stat(absolute))
-
-    def _file(self, path: str, seen: os.stat_result) -> SourceFile:
-        name = path.removeprefix(self._root)
-        return SourceFile(path, name, seen.st_size, changed_ns=seen.st_mtime_ns)
 
 
 class _Prefix:
@@ -118,6 +81,7 @@ class _Prefix:
             relative = found.key.removeprefix(prefix)
             names = relative.split("/")
             if all(names) and not any(name[0] in HIDDEN for name in names):
+                check_name(found.key)
                 yield relative, self._file(found)
 
     def _file(self, found: Found) -> SourceFile:
@@ -130,24 +94,20 @@ class _Prefix:
 def open_file(file: SourceFile) -> pa.NativeFile:
     """Return the file's stored bytes as a stream that can seek.
 
-    Raises: InvalidRequest when it cannot be opened; Unavailable, also while it is read, where a
-    server does not answer or has another object than was found.
+    Raises: InvalidRequest when it cannot be opened, or its path leads elsewhere than it did when
+    it was found; Unavailable, also while it is read, where a server does not answer or has
+    another object than was found.
     """
     if file.path.startswith(S3):
         stream = ObjectStream(file.path, file.size_bytes, file.version)
         return pa.PythonFile(stream, mode="r")
-    try:
-        return pa.OSFile(file.path, "rb")
-    except OSError as error:
-        raise InvalidRequest(
-            "the source file cannot be opened", file=file.name, reason=str(error)
-        ) from error
+    return open_local(file)
 
 
 def check_unchanged(file: SourceFile) -> None:
     """Refuse a file that is not what it was when it was found: somebody still writes it.
 
-    Raises: Unavailable, so that it is tried again.
+    Raises: Unavailable, so that it is tried again; InvalidRequest if its path leads elsewhere.
     """
     if not file.changed_ns:
         return
@@ -161,12 +121,10 @@ def check_unchanged(file: SourceFile) -> None:
 
 
 def _seen(file: SourceFile) -> tuple[int, int]:
-    if file.path.startswith(S3):
-        bucket, key = by_url(file.path)
-        found = bucket.at(key)
-        if found is not None:
-            return found.size_bytes, found.changed_ns
-    elif os.path.exists(file.path):
-        seen = os.stat(file.path)
-        return seen.st_size, seen.st_mtime_ns
-    raise InvalidRequest("the source file is gone", file=file.name)
+    if not file.path.startswith(S3):
+        return seen_local(file)
+    bucket, key = by_url(file.path)
+    found = bucket.at(key)
+    if found is None:
+        raise InvalidRequest("the source file is gone", file=file.name)
+    return found.size_bytes, found.changed_ns

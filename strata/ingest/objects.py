@@ -17,8 +17,10 @@ from strata.errors import InvalidRequest
 from strata.ingest.cast import Number, Rows
 from strata.ingest.files import SourceFile, read_text
 from strata.ingest.rejects import Reject, details
+from strata.ingest.shown import json_text
 from strata.ingest.source import WRONG_SHAPE_ROWS, Located
 
+TOO_DEEP: Final = "nested too deeply"
 LONG: Final = 16  # a number of fewer characters is held exactly by 64 bits
 
 
@@ -69,6 +71,9 @@ def read_lines(source: SourceFile, data: bytes | None = None) -> Objects:
             if line.strip():
                 malformed.append(_malformed(source, number, line, f"not JSON: {error.msg}"))
             continue
+        except RecursionError:
+            malformed.append(_malformed(source, number, line, TOO_DEEP))
+            continue
         if type(value) is dict or value is None:
             values.append(value)
             numbers.append(number)
@@ -98,11 +103,14 @@ def read_array(source: SourceFile) -> Objects:
     if found == [] and not source.is_whole:  # between two commas
         raise _no_json(source, 1, "an element is missing")
     if exact_lines(data):
-        found = _exact(data)
+        try:
+            found = _exact(data)
+        except RecursionError as error:
+            raise _no_json(source, 1, TOO_DEEP) from error
     items = found if isinstance(found, list) else [found]
     good = [n for n, item in enumerate(items) if isinstance(item, dict) or item is None]
     first = 1 + source.before
-    text: Callable[[int], str] = lambda place: _dump(items[place - first])  # noqa: E731
+    text: Callable[[int], str] = lambda place: json_text(items[place - first])  # noqa: E731
     bad = sorted(set(range(len(items))).difference(good))
     malformed = [
         Reject(source.name, n + first, None, None, "not a JSON object", text(n + first))
@@ -117,10 +125,6 @@ def _no_json(source: SourceFile, line: int, reason: str) -> InvalidRequest:
         "the file is no JSON", file=source.name, **where, line=line, reason=reason,
         cure="one array of objects; for one object a line: source.format: jsonl",
     )  # fmt: skip
-
-
-def _dump(value: object) -> str:
-    return orjson.dumps(value, default=str, option=orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
 
 
 def exact_lines(data: bytes) -> frozenset[int]:
@@ -171,4 +175,4 @@ def _malformed(source: SourceFile, number: int, line: bytes, reason: str) -> Rej
 
 
 def _show(line: bytes) -> str:
-    return line.rstrip(b"\r").decode(errors="backslashreplace")
+    return line.rstrip(b"\r").decode(errors="surrogateescape")

@@ -64,10 +64,11 @@ def plan_ingest(
 
     Raises: InvalidRequest when a path leads nowhere or a file carries no time.
     """
+    links = settings.ingest.follow_links
     if paths is not None:
-        files = files_at(settings.store.landing, paths)
+        files = files_at(settings.store.landing, paths, follow_links=links)
     else:
-        timed = files_by_time(settings.store.landing, state.spec.source.paths)
+        timed = files_by_time(settings.store.landing, state.spec.source.paths, follow_links=links)
         files = within(timed, lower, upper)
     return tasks(settings, state, Step(lower, upper, "plan", tuple(files)))
 

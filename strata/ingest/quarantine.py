@@ -8,6 +8,7 @@ made of the batch's. Whoever is killed in between leaves that to the next run (`
 rows: doing it twice takes them in once. Then those that were read are retracted here.
 """
 
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +20,7 @@ import pyarrow as pa
 from strata.errors import Corrupt, InvalidRequest
 from strata.format.columns import D, T, updates_schema
 from strata.format.part import Description
+from strata.ingest.kept import KEPT
 from strata.machine import Machine
 from strata.model.spec import ShardSpec, parse_spec
 from strata.model.time import MIN_TIME
@@ -43,7 +45,7 @@ COLUMNS: Final = {
     "value": "string",
     "reason": "string",
     "raw": "bytes",
-    "header": "string",  # of a CSV file: without it the row could not be read again
+    "header": "string",  # of CSV: without it the row could not be read again; else see `kept`
 }
 
 
@@ -117,7 +119,9 @@ def rejected(stores: Stores, name: str, token: str | None = None) -> list[Reject
         return []
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in _rows(stores, machine.load(rejected_shard(name))):
-        groups.setdefault((row["token"], row["header"] or ""), []).append(row)
+        header = row["header"] or ""
+        kind = KEPT if header.startswith(KEPT) else header
+        groups.setdefault((row["token"], kind), []).append(row)
     return [
         Rejected(found, tuple(sorted(rows, key=lambda row: int(row["number"]))))
         for (found, _), rows in sorted(groups.items())
@@ -146,7 +150,7 @@ def _row(commit: Commit, number: int, row: dict[str, Any]) -> dict[str, Any]:
         "column_name": row["column"],
         "value": row["value"],
         "reason": row["reason"],
-        "raw": row["raw"].encode("utf-8", "surrogatepass"),
+        "raw": b64decode(row["raw_base64"]) if "raw_base64" in row else row["raw"].encode(),
         "header": row.get("header"),
     }
 

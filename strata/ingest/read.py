@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from strata.ingest.files import SourceFile
+from strata.ingest.kept import read_kept
 from strata.ingest.pieces import read_parts
 from strata.ingest.read_avro import read_avro
 from strata.ingest.read_csv import read_csv
@@ -25,6 +26,7 @@ READERS: Final[dict[str, Reader]] = {
     "json": read_json,
     "jsonl": read_jsonl,
 }
+KEPT_FORMAT: Final = "kept"  # of rows of the quarantine that are no text
 BY_GROUPS: Final = {"orc": read_orc, "parquet": read_parquet}
 
 
@@ -40,6 +42,9 @@ def read_file(file: SourceFile, spec: ShardSpec, relation: Relation) -> Iterator
     optional = [column.name for column in relation.columns if column.default is not None]
     if source.envelope == "upsert" and source.deleted_column:
         optional.append(source.deleted_column)
+    if source.format == KEPT_FORMAT:
+        yield read_kept(file, names, optional)
+        return
     if source.format in BY_GROUPS:
         yield from BY_GROUPS[source.format](file, names, optional)
         return

@@ -1,19 +1,21 @@
 """Read Avro object container files: columns by name, values as their logical types say."""
 
 import io
+import zlib
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 import fastavro
-import orjson
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
-from strata.ingest.cast import Cast, Rows, from_arrow, from_objects
+from strata.ingest.cast import Rows
 from strata.ingest.files import SourceFile, read_bytes
+from strata.ingest.kept import convert, keep_row, shown_raw
+from strata.ingest.shown import FAILS, json_text
 from strata.ingest.source import Located, Raw, RawFile, check_columns
-from strata.model.types import ColumnType
 
+DAMAGED: Final = (*FAILS, EOFError, zlib.error)  # what a damaged file raises
 SYNC_BYTES: Final = 16  # behind each block
 _PLAIN: Final[dict[str, pa.DataType]] = {
     "null": pa.null(), "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(),
@@ -46,15 +48,16 @@ def read_avro(source: SourceFile, names: Sequence[str], optional: Collection[str
     }
 
     def locate(rows: Rows) -> list[Located]:
-        return [(int(row) + source.before + 1, _text(records[row])) for row in rows]
+        return [(int(row) + source.before + 1, json_text(records[row])) for row in rows]
 
     return RawFile(
         file=source.name,
         count=len(records),
         columns=columns,
-        convert=_convert,
-        shown=_shown,
+        convert=convert,
+        shown=shown_raw,
         locate=locate,
+        keep=keep_row,
     )
 
 
@@ -68,7 +71,7 @@ def avro_records(source: SourceFile) -> tuple[dict[str, Any], list[dict[str, Any
         reader = fastavro.reader(io.BytesIO(data))
         schema: Any = reader.writer_schema
         records: Any = list(reader)
-    except (ValueError, EOFError, OSError, KeyError, IndexError, TypeError) as error:
+    except DAMAGED as error:
         raise _unreadable(source, str(error)) from error
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise _unreadable(source, "its schema is no record")
@@ -100,7 +103,7 @@ def avro_layout(
                 raise EOFError("a block ends behind the file")
             blocks.append((at, behind, rows))
             at = behind
-    except (ValueError, EOFError, OSError, KeyError, IndexError, TypeError) as error:
+    except DAMAGED as error:
         raise _unreadable(source, str(error)) from error
     return header, blocks
 
@@ -160,9 +163,9 @@ def _column(values: list[Any], schema: Any) -> Raw:
     if kind is not None:
         try:
             return pa.array([_arrow_value(value, kind) for value in values], kind)
-        except (pa.ArrowException, TypeError, OverflowError):
+        except FAILS:
             pass
-    return [orjson.loads(_text(value)) for value in values]
+    return [_object(value) for value in values]
 
 
 def _arrow_value(value: Any, kind: pa.DataType) -> Any:
@@ -178,20 +181,16 @@ def _arrow_value(value: Any, kind: pa.DataType) -> Any:
     return str(value) if pa.types.is_string(kind) else value
 
 
-def _convert(values: Raw, target: ColumnType) -> Cast:
-    if isinstance(values, list):
-        return from_objects(values, target)
-    return from_arrow(values, target)
+def _object(value: Any) -> Any:
+    """Return a value as JSON would have it; bytes, and numbers that JSON lacks, stay what they are.
 
-
-def _text(value: Any) -> str:
-    return orjson.dumps(value, default=_plain).decode()
-
-
-def _plain(value: Any) -> str:
-    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
-
-
-def _shown(values: Raw, row: int) -> str | None:
-    value = values[row] if isinstance(values, list) else values[row].as_py()
-    return None if value is None else str(value)
+    A time becomes its text: of a union nobody says which of its types is meant.
+    """
+    if isinstance(value, dict):
+        return {key: _object(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_object(item) for item in value]
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return value
+    isoformat = getattr(value, "isoformat", None)
+    return str(value) if isoformat is None else isoformat()

@@ -9,6 +9,7 @@ Arrow parses; `line_starts` finds the line of a row again, and only when a row i
 """
 
 import csv
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
@@ -118,17 +119,22 @@ def line_starts(data: bytes) -> Starts:
 
 
 def slow_line_starts(data: bytes, delimiter: str = ",") -> Starts:
-    """Return the same as `line_starts`, for any file, a field at a time."""
-    lines = _Lines(data.decode("latin-1"))  # a character a byte
+    """Return the same as `line_starts`, for any file, a record at a time, as the parser reads it.
+
+    A quote opens only at the beginning of a field; what stands behind the closing one is text. A
+    lone carriage return ends a record, too.
+    """
+    other = b"[^\\r\\n" + re.escape(delimiter.encode()) + b"]*+"
+    field = b'(?:"[^"]*+(?:""[^"]*+)*+"?)?+' + other
+    record = re.compile(field + b"(?:" + re.escape(delimiter.encode()) + field + b")*+")
     starts: list[int] = []
     position = 0
-    try:
-        for record in csv.reader(lines, delimiter=delimiter):
-            if record:
-                starts.append(position)
-            position = lines.position
-    except csv.Error:  # a field too long for this reader: the lines stay unknown
-        pass
+    while position < len(data):
+        found = record.match(data, position)
+        assert found is not None
+        if found.end() > position:
+            starts.append(position)
+        position = found.end() + (2 if data.startswith(b"\r\n", found.end()) else 1)
     return np.array(starts, np.int64)
 
 
@@ -230,7 +236,8 @@ def _located(source: SourceFile, data: bytes, records: Sequence[int], total: int
         return []
     delimiter = source.dialect.delimiter
     slow = partial(slow_line_starts, delimiter=delimiter)
-    for find in (line_starts, slow) if plain_quotes(data, delimiter) else (slow,):
+    plain = plain_quotes(data, delimiter) and data.count(b"\r") == data.count(b"\r\n")
+    for find in (line_starts, slow) if plain else (slow,):
         starts = find(data)
         if len(starts) == total + 1:
             break
@@ -241,14 +248,14 @@ def _located(source: SourceFile, data: bytes, records: Sequence[int], total: int
     found: list[Located] = []
     for record in records:
         start, stop = int(starts[record + 1]), stops[record + 1]
-        text = data[start:stop].rstrip(b"\r\n").decode(errors="backslashreplace")
+        text = data[start:stop].rstrip(b"\r\n").decode(errors="surrogateescape")
         found.append((int(np.searchsorted(breaks, start)) + source.before + 1, text))
     return found
 
 
 def _malformed(source: SourceFile, row: pacsv.InvalidRow, where: Located) -> Reject:
     reason = f"{row.actual_columns} fields where the header has {row.expected_columns}"
-    return Reject(source.name, where[0], None, None, reason, where[1] or row.text)
+    return Reject(source.name, where[0], None, None, reason, where[1])
 
 
 def _shown(values: Raw, row: int) -> str | None:

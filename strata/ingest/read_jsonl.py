@@ -7,13 +7,14 @@ that finds the same (`json_table`).
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-import orjson
 import pyarrow as pa
 
 from strata.ingest.cast import from_arrow, from_objects
 from strata.ingest.files import SourceFile, read_text
 from strata.ingest.json_table import SMALL_BYTES, json_type, located, read_table
 from strata.ingest.objects import Objects, exact_lines, read_array, read_lines
+from strata.ingest.shown import shown as text_of
+from strata.ingest.shown import shown_scalar
 from strata.ingest.source import Raw, RawFile
 from strata.model.types import ColumnType
 
@@ -68,7 +69,7 @@ def read_objects(
 
 
 def _shown(values: pa.Array, row: int) -> str | None:
-    return shown([values[row].as_py()], 0)
+    return shown_scalar(values[row])
 
 
 def read_json(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
@@ -100,7 +101,4 @@ def one_by_one(
 
 def shown(values: Raw, row: int) -> str | None:
     """Return a value as people read it."""
-    value = values[row]
-    if value is None or isinstance(value, str):
-        return value
-    return orjson.dumps(value, default=str).decode()
+    return text_of(values[row])

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-import orjson
 import pyarrow as pa
 import pyarrow.orc as po
 import pyarrow.parquet as pq
@@ -12,9 +11,12 @@ import pyarrow.parquet as pq
 from strata.errors import InvalidRequest
 from strata.ingest.cast import Rows, from_arrow
 from strata.ingest.files import SourceFile, open_file
-from strata.ingest.source import Located, Raw, RawFile, check_columns
+from strata.ingest.kept import keep_row, shown_raw
+from strata.ingest.shown import json_text, plain_row
+from strata.ingest.source import Located, RawFile, check_columns
 from strata.updates.order import one_chunk
 
+DAMAGED: Final = (pa.ArrowException, OSError, MemoryError, ValueError)  # of a damaged file
 PART_BYTES: Final = 32 << 20  # of decoded rows that are read at once
 WHOLE_BYTES: Final = 256 << 20  # decoded: up to so many, a file that is no piece is read at once
 
@@ -74,7 +76,7 @@ def parquet_file(source: SourceFile) -> Iterator[Any]:
     try:
         with open_file(source) as stream, pq.ParquetFile(stream) as file:
             yield file
-    except (pa.ArrowInvalid, OSError) as error:
+    except DAMAGED as error:
         raise InvalidRequest(
             "not a readable Parquet file",
             file=source.name, reason=str(error), cure="check source.format",
@@ -87,7 +89,7 @@ def orc_file(source: SourceFile) -> Iterator[Any]:
     try:
         with open_file(source) as stream:
             yield po.ORCFile(stream)
-    except (pa.ArrowInvalid, OSError) as error:
+    except DAMAGED as error:
         raise InvalidRequest(
             "not a readable ORC file",
             file=source.name, reason=str(error), cure="check source.format",
@@ -105,8 +107,7 @@ def raw_table(
     """Return the rows of a table as those of a file, or as some of them."""
 
     def locate(rows: Rows) -> list[Located]:
-        taken = table.take(pa.array(rows)).to_pylist()
-        texts = [orjson.dumps(row, default=str).decode() for row in taken]
+        texts = [json_text(plain_row(table, row)) for row in rows.tolist()]
         return [(int(row) + before + 1, text) for row, text in zip(rows, texts, strict=True)]
 
     return RawFile(
@@ -116,14 +117,10 @@ def raw_table(
             name: one_chunk(table.column(name)) for name in names if name in table.column_names
         },
         convert=from_arrow,
-        shown=_shown,
+        shown=shown_raw,
         locate=locate,
         number=source.number,
+        keep=keep_row,
         before=before,
         whole=whole,
     )
-
-
-def _shown(values: Raw, row: int) -> str | None:
-    value = values[row].as_py()
-    return None if value is None else str(value)

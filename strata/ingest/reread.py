@@ -6,6 +6,7 @@ libraries give them, before any cast. Nothing here knows how ingest types a colu
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -13,12 +14,11 @@ import pyarrow as pa
 from strata.ingest import twin
 from strata.ingest.column import Rows
 from strata.ingest.source import RawFile
-from strata.ingest.twin import Undecided
+from strata.ingest.twin import Undecided, Unreadable
 from strata.model.spec import ORDERED, ShardSpec
 from strata.model.types import ColumnType
 
 BEFORE: Final = "before"
-ESCAPE: Final = "\\x"  # what stands for a byte that is no text: the row cannot be read again
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def reread(raw: RawFile, rows: Rows, spec: ShardSpec) -> list[Again]:
         if kind == "csv":
             value, names = _csv(raw, text, spec)
         elif kind in ("json", "jsonl"):
-            value, names = _json(text, spec)
+            value, names = _json(raw, text, spec)
         else:
             value, names = _columns(raw, row)
         same = {name for name, mask in raw.same.items() if mask[row]}
@@ -53,29 +53,31 @@ Value = Callable[[str, ColumnType], object]
 def _csv(raw: RawFile, text: str, spec: ShardSpec) -> tuple[Value, set[str]]:
     delimiter, nulls = spec.source.delimiter, spec.source.nulls
     header = [_text(name) for name in twin.csv_fields(raw.header or "", delimiter, ())]
-    fields = dict(zip(header, twin.csv_fields(text, delimiter, nulls), strict=False))
+    found = twin.csv_fields(text.encode(errors="surrogateescape"), delimiter, nulls)
+    fields = dict(zip(header, found, strict=False))
 
     def value(name: str, kind: ColumnType) -> object:
         field = fields[name]
         return None if field is None else twin.from_text(field, kind)
 
-    return (_undecided, set(fields)) if ESCAPE in text else (value, set(fields))
+    return value, set(fields)
 
 
 def _text(field: bytes | str | None) -> str:
     return field.decode() if isinstance(field, bytes) else field or ""
 
 
-def _json(text: str, spec: ShardSpec) -> tuple[Value, set[str]]:
-    if ESCAPE in text:
-        return _undecided, set()
-    message = twin.parse_json_line(text.encode(errors="surrogatepass"))
+def _json(raw: RawFile, text: str, spec: ShardSpec) -> tuple[Value, set[str]]:
+    try:
+        message = twin.parse_json_line(text.encode(errors="surrogateescape"))
+    except Unreadable as error:
+        return partial(_unreadable, str(error)), set(raw.columns)
     if spec.source.envelope in ORDERED:
         row, schema = _of_change(message)
     else:
         row, schema = message, None
     if not isinstance(row, Mapping):
-        return _undecided, set()
+        return partial(_unreadable, "no row in the message"), set(raw.columns)
 
     def value(name: str, kind: ColumnType) -> object:
         found = row.get(name)
@@ -138,5 +140,5 @@ def _plain(scalar: pa.Scalar) -> Any:
         raise Undecided(str(error)) from error
 
 
-def _undecided(name: str, kind: ColumnType) -> object:
-    raise Undecided(f"{name} as {kind}: the text of the row holds bytes that are no text")
+def _unreadable(reason: str, name: str, kind: ColumnType) -> object:
+    raise Unreadable(f"{name} as {kind}: {reason}")

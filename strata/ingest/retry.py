@@ -1,21 +1,27 @@
-"""Rows of the quarantine are read again: after a column was widened, or a policy was changed."""
+"""Rows of the quarantine are read again: after a column was widened, or a policy was changed.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+A retried row means what it meant in its file: it is read from its own bytes, or from the values
+that its file had. What was not kept so stays where it is.
+"""
+
+from dataclasses import dataclass, replace
 from hashlib import blake2b
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from itertools import count
+from typing import Any, Final
 
 from strata.errors import InvalidRequest
 from strata.ingest.engine import ingest_now
-from strata.ingest.files import SourceFile
+from strata.ingest.files import Piece, SourceFile
+from strata.ingest.kept import KEPT
 from strata.ingest.quarantine import RETRY, Rejected, rejected, release, rows_of_index
+from strata.ingest.read import KEPT_FORMAT
 from strata.ingest.task import Step
 from strata.machine import Machine
 from strata.model.settings import Settings
 from strata.state.state import Commit
 from strata.store.open import Stores
+
+NOT_KEPT: Final = "not kept as it was in its file: take the file in again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,47 +48,62 @@ def retry_rejected(
 
 def _retry(stores: Stores, settings: Settings, name: str, found: Rejected) -> Retried:
     machine = Machine(stores)
-    facts = "\0".join([found.token, *(str(row["number"]) for row in found.rows)])
+    rows = [row for row in found.rows if _can_be_read(row, machine.load(name).spec.source.format)]
+    if not rows:
+        return Retried(found.token, len(found.rows), 0, NOT_KEPT)
+    facts = "\0".join([found.token, *(str(row["number"]) for row in rows)])
     token = f"{RETRY}{blake2b(facts.encode(), digest_size=12).hexdigest()}"
-    try:
-        commit = machine.committed(name, token) or _ingest(stores, settings, name, found, token)
-    except InvalidRequest as error:
-        if error.message != "every row of the file is unreadable in one column":
-            raise
-        return Retried(found.token, len(found.rows), 0, str(error.details.get("reason", "")))
-    again = rows_of_index(stores.blob, commit.rejects) if commit.rejects else []
-    lines = {row["line"] for row in again}
-    taken = [
-        row
-        for row, line in zip(found.rows, _first_lines(found.rows), strict=True)
-        if line not in lines
-    ]
-    release(stores, name, token, taken)
-    reason = str(again[0]["reason"]) if again else ""
+    for attempt in count():
+        tried = f"{token}-{attempt}" if attempt else token
+        commit = machine.committed(name, tried)
+        done = commit is not None
+        try:
+            commit = commit or _ingest(
+                stores, settings, name, replace(found, rows=tuple(rows)), tried
+            )
+        except InvalidRequest as error:
+            return Retried(found.token, len(found.rows), 0, str(error))
+        again = rows_of_index(stores.blob, commit.rejects) if commit.rejects else []
+        left = {row["file"] for row in again}
+        taken = [row for row in rows if _name(found.token, row) not in left]
+        if taken or not done:  # else an earlier try took nothing: things may have changed since
+            break
+    release(stores, name, tried, taken)
+    reason = str(again[0]["reason"]) if again else "" if rows == list(found.rows) else NOT_KEPT
     return Retried(found.token, len(found.rows), len(taken), reason)
 
 
+def _can_be_read(row: dict[str, Any], format: str) -> bool:
+    """Return whether the quarantine has a row as its file had it.
+
+    A row of which the text was not found, or that is no text and was put aside by a Strata which
+    kept only the JSON for people, would be read as another one.
+    """
+    header = row["header"] or ""
+    if header.startswith(KEPT):
+        return True
+    return bool(row["raw"].strip()) and (bool(header) or format in ("json", "jsonl"))
+
+
 def _ingest(stores: Stores, settings: Settings, name: str, found: Rejected, token: str) -> Commit:
+    """Take rows in, each as a file of its own: no row says anything of another."""
     machine = Machine(stores)
-    first = found.rows[0]["header"]
-    header = [] if first is None else [str(first).encode()]
-    data = b"\n".join([*header, *(row["raw"] for row in found.rows)]) + b"\n"
-    with TemporaryDirectory() as folder:
-        path = Path(folder, "rows")
-        path.write_bytes(data)
-        file = SourceFile(str(path), f"quarantine/{found.token}", len(data))
-        step = Step(None, None, token, (file,), format="csv" if header else "jsonl", again=True)
-        ingest_now(stores, settings, name, step)
+    header = str(found.rows[0]["header"] or "")
+    format = KEPT_FORMAT if header.startswith(KEPT) else "csv" if header else "jsonl"
+    files = tuple(_file(found.token, row, format) for row in found.rows)
+    ingest_now(stores, settings, name, Step(None, None, token, files, format=format, again=True))
     commit = machine.committed(name, token)
     assert commit is not None
     return commit
 
 
-def _first_lines(rows: Sequence[dict[str, Any]]) -> list[int]:
-    """Return the line on which each row begins in the file of `_ingest`."""
-    lines = []
-    at = 2 if rows[0]["header"] is not None else 1
-    for row in rows:
-        lines.append(at)
-        at += row["raw"].count(b"\n") + 1
-    return lines
+def _file(token: str, row: dict[str, Any], format: str) -> SourceFile:
+    """Return a row as a part of a file: it is judged as a row, and a BOM in it is part of it."""
+    header = str(row["header"] or "").encode()
+    data = {"csv": header + b"\n" + row["raw"], "jsonl": row["raw"], KEPT_FORMAT: header}[format]
+    piece = Piece(1, len(data) + 1, len(data), data=data)
+    return SourceFile("", _name(token, row), 0, piece=piece)
+
+
+def _name(token: str, row: dict[str, Any]) -> str:
+    return f"quarantine/{token}/{row['number']}"

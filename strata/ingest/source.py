@@ -5,6 +5,7 @@ makes the wanted columns of it typed, and sorts out the rows in which that fails
 a column is unreadable in every row has the wrong shape: it is refused as a whole.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,9 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
+from strata.format.encodings import arrow_type
 from strata.ingest.cast import Cast, Rows
 from strata.ingest.position import Places
-from strata.ingest.rejects import Reject, details
+from strata.ingest.rejects import SHOWN, Reject, details
+from strata.ingest.shown import FAILS, clean
 from strata.model.types import ColumnType
 
 WRONG_SHAPE_ROWS: Final = 2  # a single row that is unreadable is a bad row, not a bad file
@@ -58,6 +61,7 @@ class RawFile:
     number: int = 0  # of the file in its batch
     before: int = 0  # rows of the file, or lines, that come before the first
     whole: bool = True  # these are all rows of the file
+    keep: Callable[[Mapping[str, Raw], int], str | None] | None = None  # a row that is no text
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +100,43 @@ def typed_rows(raw: RawFile, wanted: Sequence[Wanted], *, exempt: Rows | None = 
 def _converted(raw: RawFile, column: Wanted) -> Cast:
     """Return a column, its default where the source lacks it: in the file or in single rows."""
     if column.default is None:
-        return raw.convert(raw.columns[column.name], column.type)
+        return guarded(raw.convert, raw.columns[column.name], column.type)
     if column.name not in raw.columns:
         filled = column.default.take(pa.array(np.zeros(raw.count, np.int64)))
         return Cast(filled, np.array([], np.int64))
-    cast = raw.convert(raw.columns[column.name], column.type)
+    cast = guarded(raw.convert, raw.columns[column.name], column.type)
     lacking = np.asarray(raw.lacking.get(column.name, ()), bool)
     if not lacking.any():
         return cast
     where = np.where(lacking, raw.count, np.arange(raw.count))
     both = pa.concat_arrays([cast.values, column.default])
     return Cast(both.take(pa.array(where)), cast.bad)
+
+
+def guarded(convert: Callable[[Raw, ColumnType], Cast], values: Raw, target: ColumnType) -> Cast:
+    """Return a column typed, also where a value makes a library raise: that value is bad.
+
+    Whether a value is readable depends on it alone, so the halves of a column are what it is.
+    Cost: one conversion when all is well, else about log2(n) for each such value.
+    """
+    waiting = [(0, len(values))]
+    pieces: list[pa.Array] = []
+    bad: list[Rows] = []
+    while waiting:
+        start, length = waiting.pop()
+        try:
+            cast = convert(values[start : start + length], target)
+        except FAILS:
+            if length > 1:
+                half = length // 2
+                waiting += [(start + half, length - half), (start, half)]
+                continue
+            cast = Cast(pa.nulls(length, arrow_type(target)), np.arange(length))
+        pieces.append(cast.values)
+        bad.append(cast.bad + start)
+    if len(pieces) == 1:
+        return Cast(pieces[0], bad[0])
+    return Cast(pa.concat_arrays(pieces), np.concatenate(bad))
 
 
 def rejects(raw: RawFile, bad: Mapping[int, tuple[str, str]]) -> list[Reject]:
@@ -137,7 +167,8 @@ def _note(
 def _reject(raw: RawFile, row: int, column: str, reason: str, located: Located) -> Reject:
     line, text = located
     shown = raw.shown(raw.columns[column], row) if column in raw.columns else None
-    return Reject(raw.file, line, column, shown, reason, text, raw.header)
+    header = raw.header if raw.keep is None else raw.keep(raw.columns, row)
+    return Reject(raw.file, line, column, shown, reason, text, header)
 
 
 def check_columns(
@@ -155,22 +186,28 @@ def check_columns(
     Raises: InvalidRequest naming file and column.
     """
     where = {} if line is None else {"line": line}
-    twice = sorted({name for name in found if list(found).count(name) > 1})
+    twice = sorted(name for name, count in Counter(found).items() if count > 1)
+    known, present, all_names = set(wanted), set(found), ",".join(found[:SHOWN])
     for problem, names, cure in (
         ("the file has a column twice", twice, "give every column its own name"),
         (
             "the file lacks a declared column",
-            [name for name in wanted if name not in found and name not in optional],
+            [name for name in wanted if name not in present and name not in optional],
             "add the column to the file, or ingest into a shard that does not declare it, or that "
             "has a default for it",
         ),
         (
             "the file has a column that the shard does not declare",
-            [name for name in found if name not in wanted],
+            [name for name in found if name not in known],
             "declare the column, or leave it out of the file",
         ),
     ):
         if names:
             raise InvalidRequest(
-                problem, file=file, **where, column=names[0], value=",".join(found), cure=cure
+                problem,
+                file=file,
+                **where,
+                column=clean(names[0][:SHOWN]),
+                value=clean(all_names[: 10 * SHOWN]),
+                cure=cure,
             )

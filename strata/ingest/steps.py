@@ -151,7 +151,9 @@ def _by_time(
             "the shard declares no source",
             shard=state.name, setting="source.paths", cure="declare it, or name files with --from",
         )  # fmt: skip
-    timed = files_by_time(settings.store.landing, state.spec.source.paths)
+    timed = files_by_time(
+        settings.store.landing, state.spec.source.paths, follow_links=settings.ingest.follow_links
+    )
     times = np.array([UNKNOWN if f.time_ms is None else f.time_ms for f in timed], np.int64)
     owner = _owners(state, ledger, [works[n].asked for n in which], times)
     found = ledger.sort_out(

@@ -23,6 +23,7 @@ from strata.ingest.steps import interval_token
 from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult, Work
 from strata.ingest.updates import check_spec, file_updates, source_names
 from strata.ingest.verify import sampling
+from strata.ingest.widened import check_widened
 from strata.machine import Machine
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
@@ -69,6 +70,7 @@ def open_batch(stores: Stores, settings: Settings, name: str, rows: Rows) -> Ope
     catch_up(stores, state)
     state = replace(state, spec=_spec(state.spec, rows))
     check_spec(state.spec, state.relation)
+    check_widened(state)
     token = check_name(rows.token or interval_token(name, rows.lower, rows.upper))
     step = Step(rows.lower, rows.upper, token, ())
     task = whole_task(replace(settings, store=stores.settings), state, step)

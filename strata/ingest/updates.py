@@ -22,7 +22,7 @@ from strata.format.migrate import default_array
 from strata.ingest.cast import to_milliseconds
 from strata.ingest.change import SOURCE_TIME
 from strata.ingest.rejects import Reject, details
-from strata.ingest.source import RawFile, TypedRows, Wanted, rejects, typed_rows
+from strata.ingest.source import RawFile, TypedRows, Wanted, guarded, rejects, typed_rows
 from strata.ingest.task import IngestTask
 from strata.ingest.verify import NOTHING, Verified, verify_rows
 from strata.model.schema import Column, Relation
@@ -185,8 +185,8 @@ def _again(raw: RawFile, task: IngestTask) -> npt.NDArray[np.bool_]:
 
 def _undeclared(raw: RawFile, column: str) -> pa.Array:
     """Return a time column that is not stored: timestamps, or integers of milliseconds."""
-    numbers = raw.convert(raw.columns[column], INT64).values
-    moments = to_milliseconds(raw.convert(raw.columns[column], TIMESTAMPTZ).values)
+    numbers = guarded(raw.convert, raw.columns[column], INT64).values
+    moments = to_milliseconds(guarded(raw.convert, raw.columns[column], TIMESTAMPTZ).values)
     return pc.coalesce(numbers, moments)
 
 

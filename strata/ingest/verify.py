@@ -27,6 +27,7 @@ from strata.ingest import twin
 from strata.ingest.column import NONE_BAD, Rows
 from strata.ingest.rejects import SHOWN
 from strata.ingest.reread import Again, reread
+from strata.ingest.shown import FAILS
 from strata.ingest.source import RawFile, TypedRows
 from strata.ingest.twin import Undecided, Unreadable
 from strata.model.schema import Relation
@@ -138,7 +139,7 @@ def _different(
             continue
         try:
             meant = row.value(name, kind)
-        except Undecided:
+        except (Undecided, *FAILS):  # what the twin's own libraries cannot hold, it cannot judge
             continue
         except Unreadable as error:
             yield Difference(file, row.line, name, f"no {kind}: {error}"[:SHOWN], _shown(value))

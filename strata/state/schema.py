@@ -19,9 +19,9 @@ import orjson
 
 from strata.errors import Conflict, InvalidRequest
 from strata.format.encodings import encoding
-from strata.format.migrate import default_scalar, not_wider, widens
+from strata.format.migrate import default_scalar, not_wider, reads_otherwise, widens
 from strata.model.schema import Column, Relation
-from strata.model.spec import ColumnSpec, ShardSpec, check_column_names
+from strata.model.spec import ORDERED, ColumnSpec, ShardSpec, check_column_names
 from strata.model.types import ColumnType, Kind
 from strata.state.state import State
 from strata.state.step import step
@@ -284,9 +284,27 @@ def _widened(spec: ShardSpec, current: Relation, change: WidenColumn) -> list[Co
             reason=not_wider(column.type, kind),
             cure="add a column of the new type and drop this one",
         )  # fmt: skip
+    reason = reads_otherwise(column.type, kind)
+    if reason is not None and column.id in met_by_value(spec, current):
+        raise InvalidRequest(
+            "rows of this shard are retracted by value, and would not be met any more", **where,
+            type=str(column.type), to=str(kind), reason=reason,
+            cure=f"add a column of type {kind} beside it, or create a shard and ingest into it",
+        )  # fmt: skip
     wide = [_with(c, column, type=kind, nullable=nullable) for c in current.columns]
     check_defaults(spec.name, wide)
     return wide
+
+
+def met_by_value(spec: ShardSpec, relation: Relation) -> frozenset[int]:
+    """Return the ids of the columns by whose values what is ingested meets what is stored.
+
+    A row of a source with diffs is taken back by all its values, a row of a change stream is found
+    by its key; nothing that is only appended meets a row.
+    """
+    if spec.source.envelope == "diff":
+        return frozenset(relation.by_id)
+    return frozenset(relation.key) if spec.source.envelope in ORDERED else frozenset()
 
 
 def _sorted(spec: ShardSpec, current: Relation, change: SortBy) -> Relation:

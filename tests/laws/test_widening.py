@@ -1,0 +1,111 @@
+"""A row that was stored, then widened, equals the same source value read anew.
+
+That is demanded of every widening that is allowed where rows are retracted by value; those that
+`reads_otherwise` names are each shown a value for which it does not hold.
+"""
+
+from collections.abc import Callable
+from itertools import permutations
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strata.format.encodings import arrow_type
+from strata.format.migrate import reads_otherwise, widen, widens
+from strata.ingest.cast import from_objects, from_text
+from strata.model.schema import Column
+from strata.model.types import ColumnType, parse_type
+
+INSIDE: Final = (  # of lists and the like
+    "int16", "int32", "float32", "float64", "char(3)", "varchar(5)", "string", "numeric(4,2)",
+    "numeric(10,2)",
+)  # fmt: skip
+FLAT: Final = (
+    *INSIDE, "int64", "uint8", "uint16", "uint32", "uint64", "char(5)", "varchar(3)", "varchar",
+    "numeric(38,2)",
+)  # fmt: skip
+NESTED: Final = (
+    "list<{}>", "map<{}>", "array<{}>", "range<{}>", "record<a: {}>", "list<record<a: {}>>",
+)  # fmt: skip
+TEXTS: Final = (
+    "1", "-1", "0", "-0", "-0.0", "+1", "1.0", "1e2", "1E-2", " 1 ", "0x10", "0xFFFF", "1_0", "007",
+    "255", "256", "32767", "32768", "-32768", "65535", "2147483647", "2147483648", "4294967295",
+    "18446744073709551615", "12.8", "1.005", "0.1", "99.99", "99.995", "1e-60", "1e39", "1e400",
+    "16777217", "nan", "inf", "-Infinity", "a", "ab ", "a  ", "  a", "  ", "", "abc", "é",
+    "e\u0301", "a\u00a0", "a\t", "a\n", "\x00", "a\x00", "null", "true",
+)  # fmt: skip
+
+
+def parsed(text: str) -> ColumnType | None:
+    try:
+        return parse_type(text)
+    except Exception:
+        return None
+
+
+TYPES: Final = [
+    kind
+    for pattern in ("{}", *NESTED)
+    for flat in (FLAT if pattern == "{}" else INSIDE)
+    if (kind := parsed(pattern.format(flat))) is not None
+] + [parse_type("record<a: int32, b: int32>"), parse_type("list<record<a: int32, b: string>>")]
+PAIRS: Final = [(a, b) for a, b in permutations(TYPES, 2) if widens(a, b)]
+EXACT: Final = [pair for pair in PAIRS if reads_otherwise(*pair) is None]
+OTHERWISE: Final = [pair for pair in PAIRS if reads_otherwise(*pair) is not None]
+
+
+def same(kind: ColumnType, wide: ColumnType, read: Callable[[ColumnType], Any]) -> bool:
+    """Return whether a value that is readable as `kind` is the same value read as `wide`."""
+    old, new = read(kind), read(wide)
+    if len(old.bad):
+        return True
+    stored = widen(old.values, Column(1, "x", wide))
+    assert stored.type == arrow_type(wide)
+    return not len(new.bad) and repr(stored.to_pylist()) == repr(new.values.to_pylist())
+
+
+def readings(text: str) -> list[Callable[[ColumnType], Any]]:
+    """Return ways in which a text, a number or a nested value comes from a source."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        value = text
+    objects = [value, text, [value], [text], {"a": value}, {"a": text}, [{"a": value}]]
+    objects += [{"a": value, "b": value}, {"lower": value, "upper": None}]
+    found = [lambda kind, v=v: from_objects([v], kind) for v in objects]
+    texts = [text, orjson.dumps([text]).decode(), orjson.dumps({"a": text}).decode(), f"[{text},)"]
+    texts += [f"{{{text}}}", f'{{"a":{text}}}', f"[{text}]", f'[{{"a":{text},"b":1}}]']
+    return found + [lambda kind, t=t: from_text(pa.array([t]), kind) for t in texts]
+
+
+def test_the_pairs_are_those_that_are_meant() -> None:
+    assert len(EXACT) > 40
+    kinds = {(a.kind.value, b.kind.value) for a, b in OTHERWISE if not a.element and not a.fields}
+    assert kinds == {
+        ("float32", "float64"), ("char", "varchar"), ("char", "string"),
+    }  # fmt: skip
+    assert {"list", "map", "array", "range", "record"} <= {a.kind.value for a, _ in OTHERWISE}
+
+
+@pytest.mark.parametrize("pair", EXACT, ids=lambda pair: f"{pair[0]} to {pair[1]}")
+def test_a_hostile_text_widened_is_the_text_read_anew(pair: tuple[ColumnType, ColumnType]) -> None:
+    for text in TEXTS:
+        for read in readings(text):
+            assert same(*pair, read), text
+
+
+@given(st.sampled_from(EXACT), st.text(max_size=8) | st.floats().map(str) | st.integers().map(str))
+def test_any_text_widened_is_the_text_read_anew(
+    pair: tuple[ColumnType, ColumnType], text: str
+) -> None:
+    for read in readings(text):
+        assert same(*pair, read)
+
+
+@pytest.mark.parametrize("pair", OTHERWISE, ids=lambda pair: f"{pair[0]} to {pair[1]}")
+def test_what_reads_otherwise_does_so_for_some_text(pair: tuple[ColumnType, ColumnType]) -> None:
+    assert not all(same(*pair, read) for text in TEXTS for read in readings(text))

@@ -1,0 +1,240 @@
+"""Nothing that a row holds stops an ingest: it is rejected with its place, the others are in."""
+
+import io
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import orjson
+import pyarrow as pa
+import pytest
+
+from strata.errors import InvalidRequest, StrataError
+from strata.format.manifest import decode_manifest, part_refs
+from strata.ingest.quarantine import rejected
+from strata.ingest.rejects import Reject, encode_rejects
+from strata.ingest.retry import retry_rejected
+from strata.ingest.tables import Rows
+from strata.read import read_updates
+from tests.unit.ingest import hostile
+from tests.unit.ingest.test_engine import World
+from tests.unit.ingest.test_tables import write
+
+FAST = b"\n" * 140_000  # so much text that lines are read as a table where they can be
+
+
+def world_of(root: Path, kind: str, format: str, envelope: str = "append") -> World:
+    columns = [{"name": "id", "type": "int64", "nullable": False}, {"name": "v", "type": kind}]
+    source = {"format": format, "envelope": envelope, "max_rejected": 1.0}
+    if envelope == "debezium":
+        source["contradictions"] = "count"
+    return World(root, columns=columns, key=["id"], source=source)
+
+
+def put(world: World, name: str, data: bytes) -> str:
+    path = world.root / name
+    path.write_bytes(data)
+    return str(path)
+
+
+def judge(world: World, *files: str) -> set[int]:
+    """Ingest, show and retry; return the ids that are in. Whatever happens is said, not raised."""
+    try:
+        report = world.ingest(*files, lower=0, upper=10)
+    except InvalidRequest as error:
+        str(error).encode()
+        assert error.details["file"]
+        return set()
+    stored = ids(world)
+    seen = len(stored) + report["rejected"]
+    assert seen == 3, report
+    for group in rejected(world.stores, "s"):
+        for row in group.rows:
+            assert row["file"] and row["reason"] and row["line"], row
+    before = stored
+    for one in retry_rejected(world.stores, world.settings, "s"):
+        assert one.taken == 0 or one.reason == "", one
+        assert one.taken == 0, "what was refused was taken in by a retry"
+    assert ids(world) == before
+    return set(stored)
+
+
+def ids(world: World) -> list[int]:
+    """Return the ids of the rows that the shard holds."""
+    found: Counter[int] = Counter()
+    for batch in world.state.batches:
+        manifest = world.stores.blob.get(batch.manifest) if batch.manifest else None
+        for ref in part_refs(decode_manifest(manifest)) if manifest else []:
+            rows = read_updates(world.stores, world.state, ref)
+            for number, diff in zip(rows.column(0).to_pylist(), rows.columns[-1].to_pylist()):
+                found[number] += diff
+    return sorted(found.elements())
+
+
+def lines(value: bytes) -> bytes:
+    return b'{"id":0}\n{"id":1,"v":' + value + b'}\n{"id":2}\n'
+
+
+def fast_lines(value: bytes) -> bytes:
+    return lines(value) + FAST
+
+
+def array(value: bytes) -> bytes:
+    return b'[{"id":0},{"id":1,"v":' + value + b'},{"id":2}]'
+
+
+def events(value: bytes) -> bytes:
+    one = b'{"op":"c","before":null,"after":{"id":%d,"v":%s},"ts_ms":5}\n'
+    return b"".join(one % pair for pair in ((0, b"null"), (1, value), (2, b"null")))
+
+
+def schema_events(value: bytes) -> bytes:
+    fields = b'[{"field":"id","type":"int64"},{"field":"v","type":"string"}]'
+    schema = b'{"fields":[{"field":"after","fields":' + fields + b"}]}"
+    found = events(value).split(b"\n")[:-1]
+    return b"".join(b'{"schema":' + schema + b',"payload":' + e + b"}\n" for e in found)
+
+
+def records(value: bytes) -> bytes:
+    one = b'{"key":{"id":%d},"value":{"v":%s}}\n'
+    return b"".join(one % pair for pair in ((0, b"null"), (1, value), (2, b"null")))
+
+
+LARGE = (("string", "lines"), ("jsonb", "array"), ("list<int32>", "debezium"))
+WAYS: dict[str, tuple[str, str, Callable[[bytes], bytes]]] = {
+    "lines": ("jsonl", "append", lines),
+    "fast lines": ("jsonl", "append", fast_lines),
+    "array": ("json", "append", array),
+    "debezium": ("jsonl", "debezium", events),
+    "fast debezium": ("jsonl", "debezium", lambda value: events(value) + FAST),
+    "schema": ("jsonl", "debezium", schema_events),
+    "records": ("jsonl", "upsert", records),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ["string", "jsonb", "numeric(10,2)", "list<int32>"])
+def test_a_json_value_never_stops_an_ingest(tmp_path: Path, way: str, kind: str) -> None:
+    format, envelope, make = WAYS[way]
+    for number, (name, value) in enumerate(hostile.VALUES.items()):
+        if len(value) > 300_000 and (kind, way) not in LARGE:
+            continue
+        (tmp_path / str(number)).mkdir()
+        world = world_of(tmp_path / str(number), kind, format, envelope)
+
+        found = judge(world, put(world, "x", make(value)))
+
+        if format == "jsonl" and b"\n" not in value:
+            assert {0, 2} <= found, name
+
+
+@pytest.mark.parametrize("kind", hostile.KINDS)
+def test_no_type_is_stopped_by_a_json_value(tmp_path: Path, kind: str) -> None:
+    world = world_of(tmp_path, kind, "jsonl")
+    values = [v for v in hostile.VALUES.values() if len(v) < 300_000]
+    data = b"".join(b'{"id":%d,"v":%s}\n' % (n, v) for n, v in enumerate(values))
+
+    report = world.ingest(put(world, "x", data), lower=0, upper=10)
+
+    assert len(ids(world)) + report["rejected"] == len(values)
+    retry_rejected(world.stores, world.settings, "s")
+    assert len(ids(world)) + report["rejected"] == len(values)
+
+
+@pytest.mark.parametrize("kind", hostile.KINDS)
+@pytest.mark.parametrize("quoted", [True, False])
+def test_no_type_is_stopped_by_a_csv_field(tmp_path: Path, kind: str, quoted: bool) -> None:
+    world = world_of(tmp_path, kind, "csv")
+    texts = [v.strip(b'"') for v in hostile.VALUES.values() if len(v) < 300_000]
+    texts += [b"a\nb", b"a\r\nb", b"a\rb", b"\x00", b"\xff", b"a,b", b'a""b', b"\xef\xbb\xbf"]
+    fields = [b'"' + text.replace(b'"', b'""') + b'"' if quoted else text for text in texts]
+    data = b"id,v\n" + b"".join(b"%d,%s\n" % (n, field) for n, field in enumerate(fields))
+
+    report = world.ingest(put(world, "x", data), lower=0, upper=10)
+
+    if quoted:
+        assert len(ids(world)) + report["rejected"] == len(texts)
+    before = ids(world)
+    retry_rejected(world.stores, world.settings, "s")
+    assert ids(world) == before
+
+
+@pytest.mark.parametrize("name", hostile.arrow_columns())
+@pytest.mark.parametrize("how", ["table", "parquet", "orc"])
+def test_an_arrow_value_never_stops_an_ingest(tmp_path: Path, name: str, how: str) -> None:
+    column = hostile.arrow_columns()[name]
+    table = pa.table({"id": pa.array([0, 1, 2]), "v": column})
+    try:
+        data = b"" if how == "table" else getattr(hostile, how)(table)
+    except (pa.ArrowException, NotImplementedError, OverflowError):
+        pytest.skip("no such file can be written")
+    for number, kind in enumerate(hostile.KINDS):
+        (tmp_path / str(number)).mkdir()
+        world = world_of(tmp_path / str(number), kind, "parquet" if how == "table" else how)
+        if how == "table":
+            try:
+                report = write(world, Rows(0, 10), table)
+            except StrataError:
+                continue
+            assert len(ids(world)) + report.rejected == 3
+            retry_rejected(world.stores, world.settings, "s")
+            assert len(ids(world)) + report.rejected == 3
+        else:
+            judge(world, put(world, "x", data))
+
+
+AVRO: dict[str, tuple[Any, list[Any]]] = {
+    "far date": ({"type": "int", "logicalType": "date"}, [0, 2**31 - 1, 0]),
+    "early date": ({"type": "int", "logicalType": "date"}, [0, -(2**31), 0]),
+    "far time": ({"type": "long", "logicalType": "timestamp-micros"}, [0, 2**63 - 1, 0]),
+    "early time": ({"type": "long", "logicalType": "timestamp-millis"}, [0, -(2**63), 0]),
+    "time": ({"type": "long", "logicalType": "time-micros"}, [0, 2**63 - 1, 0]),
+    "union": (["null", "string", "long", "double", "bytes", {"type": "array", "items": "long"}],
+              ["a", b"\xff", [2**63 - 1]]),
+    "many": (["null", *({"type": "record", "name": f"r{n}", "fields": []} for n in range(500)),
+              "long"], [None, 5, None]),
+    "nan": (["double", "string"], [1.5, float("nan"), "a"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AVRO)
+def test_an_avro_value_never_stops_an_ingest(tmp_path: Path, name: str) -> None:
+    kind, values = AVRO[name]
+    data = hostile.avro(kind, values) if isinstance(kind, list) else _lengthened(kind, values)
+    for number, target in enumerate(hostile.KINDS):
+        (tmp_path / str(number)).mkdir()
+        world = world_of(tmp_path / str(number), target, "avro")
+        judge(world, put(world, "x", data))
+
+
+def _lengthened(kind: dict[str, Any], values: list[Any]) -> bytes:
+    """Return an Avro file whose values were written as plain numbers and are logical ones."""
+    fields = [{"name": "id", "type": "long"}, {"name": "v", "type": {"type": kind["type"]}}]
+    schema = fastavro.parse_schema({"type": "record", "name": "r", "fields": fields})
+    body = io.BytesIO()
+    for n, value in enumerate(values):
+        fastavro.schemaless_writer(body, schema, {"id": n, "v": value})
+    empty = hostile.avro(kind, [])
+    sync = empty[-16:]
+    return empty + bytes([len(values) * 2]) + _zigzag(len(body.getvalue())) + body.getvalue() + sync
+
+
+def _zigzag(number: int) -> bytes:
+    number <<= 1
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def test_a_rejected_row_is_written_whatever_is_in_it() -> None:
+    odd = "a\ud800b\udcff\x00\x1b\n"
+    data = encode_rejects([Reject(odd, 1, odd, odd, odd, odd, odd)])
+
+    [row] = [orjson.loads(line) for line in data.splitlines()]
+
+    assert row["raw"] == "a\\ud800b\\udcff\x00\x1b\n"
+    assert set(row) >= {"file", "line", "column", "value", "reason", "raw", "header"}

@@ -1,12 +1,15 @@
 """Read Avro object container files: columns by name, values as their logical types say."""
 
 import io
+import lzma
 import zlib
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 import fastavro
 import pyarrow as pa
+from fastavro.read import SchemaResolutionError
+from fastavro.schema import SchemaParseException
 
 from strata.errors import InvalidRequest
 from strata.ingest.cast import Rows
@@ -15,7 +18,9 @@ from strata.ingest.kept import convert, keep_row, shown_raw
 from strata.ingest.shown import FAILS, json_text
 from strata.ingest.source import Located, Raw, RawFile, check_columns
 
-DAMAGED: Final = (*FAILS, EOFError, zlib.error)  # what a damaged file raises
+DAMAGED: Final = (  # what a damaged file raises
+    *FAILS, EOFError, zlib.error, lzma.LZMAError, SchemaParseException, SchemaResolutionError,
+)  # fmt: skip
 SYNC_BYTES: Final = 16  # behind each block
 _PLAIN: Final[dict[str, pa.DataType]] = {
     "null": pa.null(), "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(),
@@ -159,13 +164,21 @@ def _record(fields: Sequence[dict[str, Any]]) -> pa.DataType | None:
 
 def _column(values: list[Any], schema: Any) -> Raw:
     """Return a column as an Arrow array, or as objects where Avro's type has no such array."""
-    kind = arrow_of(schema)
+    kind = _known(schema)
     if kind is not None:
         try:
             return pa.array([_arrow_value(value, kind) for value in values], kind)
         except FAILS:
             pass
     return [_object(value) for value in values]
+
+
+def _known(schema: Any) -> pa.DataType | None:
+    """Return the Arrow type of a schema; None also for one that says it wrongly."""
+    try:
+        return arrow_of(schema)
+    except FAILS:
+        return None
 
 
 def _arrow_value(value: Any, kind: pa.DataType) -> Any:

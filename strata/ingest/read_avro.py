@@ -21,6 +21,8 @@ from strata.ingest.source import Located, Raw, RawFile, check_columns
 DAMAGED: Final = (  # what a damaged file raises
     *FAILS, EOFError, zlib.error, lzma.LZMAError, SchemaParseException, SchemaResolutionError,
 )  # fmt: skip
+BLOCK_BYTES: Final = 256 << 20  # of a block, unpacked
+BLOCK_ROWS: Final = 10_000_000
 SYNC_BYTES: Final = 16  # behind each block
 _PLAIN: Final[dict[str, pa.DataType]] = {
     "null": pa.null(), "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(),
@@ -72,6 +74,7 @@ def avro_records(source: SourceFile) -> tuple[dict[str, Any], list[dict[str, Any
     Raises: InvalidRequest for a file that is no Avro, or not of records.
     """
     data = read_bytes(source)
+    _check_blocks(source, data)
     try:
         reader = fastavro.reader(io.BytesIO(data))
         schema: Any = reader.writer_schema
@@ -81,6 +84,31 @@ def avro_records(source: SourceFile) -> tuple[dict[str, Any], list[dict[str, Any
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise _unreadable(source, "its schema is no record")
     return schema, records
+
+
+def _check_blocks(source: SourceFile, data: bytes) -> None:
+    """Refuse blocks that hold more than a reader could: few bytes may unpack to any size.
+
+    Raises: InvalidRequest.
+    """
+    header, blocks = avro_layout(source, io.BytesIO(data), stop=len(data))
+    packed = b"avro.codec\x0edeflate" in header
+    for start, stop, rows in blocks:
+        size = stop - start
+        if packed:
+            stream = io.BytesIO(data[start:stop])
+            _long(stream), _long(stream)
+            unpacking = zlib.decompressobj(-zlib.MAX_WBITS)
+            try:
+                size = len(unpacking.decompress(stream.read(), BLOCK_BYTES + 1))
+            except zlib.error as error:
+                raise _unreadable(source, str(error)) from error
+        if size > BLOCK_BYTES or rows > BLOCK_ROWS:
+            raise InvalidRequest(
+                "a block of the file holds too much",
+                file=source.name, byte=start, rows=rows, most_rows=BLOCK_ROWS,
+                most_bytes=BLOCK_BYTES, cure="write it with smaller blocks",
+            )  # fmt: skip
 
 
 def avro_layout(

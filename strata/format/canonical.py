@@ -14,7 +14,7 @@ texts that are too long, times after midnight, keys that a map has twice.
 import json
 import math
 from collections.abc import Callable, Mapping
-from decimal import Context, Decimal, InvalidOperation
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, InvalidOperation
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -220,8 +220,13 @@ def _write(value: Any, pieces: list[bytes], depth: int) -> None:
 
 def _real(text: str) -> bytes:
     """Return the canonical text of a number with a point or an exponent."""
-    near, exact = float(text) + 0.0, Decimal(text)
+    near = float(text) + 0.0
+    try:
+        exact = Decimal(text)
+    except InvalidOperation as error:
+        raise ValueError("an exponent that nothing holds") from error
     if math.isfinite(near) and Decimal(repr(near)) == exact:
         return orjson.dumps(near)
-    digits = exact.normalize(Context(prec=len(text) + 1))
+    # Without its limits of exponents the context would make a zero of 1e-999999999.
+    digits = exact.normalize(Context(prec=len(text) + 1, Emin=MIN_EMIN, Emax=MAX_EMAX))
     return str(digits).lower().encode()

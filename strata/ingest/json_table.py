@@ -30,7 +30,7 @@ SMALL_BYTES: Final = 1 << 17  # of fewer, Arrow's ways cost more than the object
 LARGEST: Final = 256 << 20  # of a text that is read at once
 NULL_BEHIND: Final = re.compile(rb"\}[ \t]*null")
 BREAK, OPENS, CLOSES = b"\n{}"
-ZERO, PLUS = b"0+"
+ZERO = b"0"[0]
 LONG_FLOAT: Final = 300  # digits
 LOWER_E, UPPER_E = b"eE"
 IS_DIGIT, IS_IN_NUMBER, SIGNS, BEFORE, BEHIND = (
@@ -57,7 +57,7 @@ def read_table(data: bytes, schema: pa.Schema, *, others: bool) -> pa.Table | No
     if not data or len(data) > LARGEST or _null_behind(data):
         return None
     lines = _whole_lines(data)
-    if not lines or not _is_utf8(data) or _too_many_digits(data, schema):
+    if not lines or not is_utf8(data) or _too_many_digits(data, schema):
         return None
     try:
         table = pajson.read_json(
@@ -106,7 +106,8 @@ def _lines(data: bytes) -> tuple[Rows, Rows, npt.NDArray[np.uint8]]:
     return starts[full], stops[full], raw
 
 
-def _is_utf8(data: bytes) -> bool:
+def is_utf8(data: bytes) -> bool:
+    """Return whether bytes are a text."""
     if data.isascii():
         return True
     try:
@@ -168,10 +169,10 @@ def has_digits(raw: Bytes, count: int) -> bool:
 
 
 def _has_exponent(raw: Bytes) -> bool:
-    """Return whether some number has an exponent that makes it larger."""
+    """Return whether some number has an exponent; at a very small one Arrow's decimals crash."""
     marks = np.flatnonzero((raw[1:-1] == LOWER_E) | (raw[1:-1] == UPPER_E)) + 1
     marks = marks[IS_IN_NUMBER[raw[marks - 1]]]
-    behind = marks + 1 + (raw[marks + 1] == PLUS)
+    behind = marks + 1 + SIGNS[raw[marks + 1]]
     ends = _past(raw, behind, 1, IS_DIGIT)
     marks = marks[(ends > behind) & _is_one_of(raw, ends, BEHIND)]
     begins = _past(raw, marks - 1, -1, IS_IN_NUMBER)

@@ -100,9 +100,13 @@ def _column(table: pa.Table, name: str) -> Raw:
 
 
 def convert(values: Raw, target: ColumnType) -> Cast:
-    """Return a column of objects or of Arrow, typed."""
+    """Return a column of objects or of Arrow, typed.
+
+    Raises: ArrowInvalid for texts that are no UTF-8, which Arrow reads from files unseen.
+    """
     if isinstance(values, list):
         return from_objects(values, target)
+    values.validate(full=True)
     return from_arrow(values, target)
 
 

@@ -106,7 +106,7 @@ def _braced_list(text: str, target: ColumnType) -> list[Any]:
     assert target.element is not None
     inner = target.element
     items: list[Any] = []
-    for item, quoted in _items(_inside(text, "{", "}")):
+    for item, quoted in _plain_items(_inside(text, "{", "}")):
         if not quoted and item.upper() == "NULL":
             items.append(None)
         elif inner.kind is Kind.LIST and not quoted:
@@ -141,7 +141,7 @@ def _rows(text: str, element: ColumnType, items: list[Any], depth: int) -> list[
     """Add the items of nested braces to `items`, and return the lengths of the dimensions."""
     if depth > MAX_DEPTH:
         raise ValueError("nested too deeply")
-    found = list(_items(_inside(text, "{", "}")))
+    found = list(_plain_items(_inside(text, "{", "}")))
     if not found:
         return []
     if element.kind not in (Kind.LIST, Kind.MAP) and not found[0][1] and _braces(found[0][0]):
@@ -225,6 +225,18 @@ def _inside(text: str, opening: str, closing: str) -> str:
 def _items(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the items between commas, their quotes resolved, and whether they were quoted."""
     return (_unquoted(piece) for piece in _pieces(text))
+
+
+def _plain_items(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the items of a list or array, in which a brace is quoted, or encloses the whole item.
+
+    Raises: ValueError for others, as PostgreSQL does.
+    """
+    for piece in _pieces(text):
+        item = _QUOTED.sub("", piece.strip())
+        if item[:1] not in _OPENING and ("{" in item or "}" in item):
+            raise ValueError("a brace within an item")
+        yield _unquoted(piece)
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -1,12 +1,15 @@
 """Read Avro object container files: columns by name, values as their logical types say."""
 
 import io
+import lzma
 import zlib
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 import fastavro
 import pyarrow as pa
+from fastavro.read import SchemaResolutionError
+from fastavro.schema import SchemaParseException
 
 from strata.errors import InvalidRequest
 from strata.ingest.cast import Rows
@@ -15,7 +18,11 @@ from strata.ingest.kept import convert, keep_row, shown_raw
 from strata.ingest.shown import FAILS, json_text
 from strata.ingest.source import Located, Raw, RawFile, check_columns
 
-DAMAGED: Final = (*FAILS, EOFError, zlib.error)  # what a damaged file raises
+DAMAGED: Final = (  # what a damaged file raises
+    *FAILS, EOFError, zlib.error, lzma.LZMAError, SchemaParseException, SchemaResolutionError,
+)  # fmt: skip
+BLOCK_BYTES: Final = 256 << 20  # of a block, unpacked
+BLOCK_ROWS: Final = 10_000_000
 SYNC_BYTES: Final = 16  # behind each block
 _PLAIN: Final[dict[str, pa.DataType]] = {
     "null": pa.null(), "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(),
@@ -67,6 +74,7 @@ def avro_records(source: SourceFile) -> tuple[dict[str, Any], list[dict[str, Any
     Raises: InvalidRequest for a file that is no Avro, or not of records.
     """
     data = read_bytes(source)
+    _check_blocks(source, data)
     try:
         reader = fastavro.reader(io.BytesIO(data))
         schema: Any = reader.writer_schema
@@ -76,6 +84,31 @@ def avro_records(source: SourceFile) -> tuple[dict[str, Any], list[dict[str, Any
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise _unreadable(source, "its schema is no record")
     return schema, records
+
+
+def _check_blocks(source: SourceFile, data: bytes) -> None:
+    """Refuse blocks that hold more than a reader could: few bytes may unpack to any size.
+
+    Raises: InvalidRequest.
+    """
+    header, blocks = avro_layout(source, io.BytesIO(data), stop=len(data))
+    packed = b"avro.codec\x0edeflate" in header
+    for start, stop, rows in blocks:
+        size = stop - start
+        if packed:
+            stream = io.BytesIO(data[start:stop])
+            _long(stream), _long(stream)
+            unpacking = zlib.decompressobj(-zlib.MAX_WBITS)
+            try:
+                size = len(unpacking.decompress(stream.read(), BLOCK_BYTES + 1))
+            except zlib.error as error:
+                raise _unreadable(source, str(error)) from error
+        if size > BLOCK_BYTES or rows > BLOCK_ROWS:
+            raise InvalidRequest(
+                "a block of the file holds too much",
+                file=source.name, byte=start, rows=rows, most_rows=BLOCK_ROWS,
+                most_bytes=BLOCK_BYTES, cure="write it with smaller blocks",
+            )  # fmt: skip
 
 
 def avro_layout(
@@ -159,13 +192,21 @@ def _record(fields: Sequence[dict[str, Any]]) -> pa.DataType | None:
 
 def _column(values: list[Any], schema: Any) -> Raw:
     """Return a column as an Arrow array, or as objects where Avro's type has no such array."""
-    kind = arrow_of(schema)
+    kind = _known(schema)
     if kind is not None:
         try:
             return pa.array([_arrow_value(value, kind) for value in values], kind)
         except FAILS:
             pass
     return [_object(value) for value in values]
+
+
+def _known(schema: Any) -> pa.DataType | None:
+    """Return the Arrow type of a schema; None also for one that says it wrongly."""
+    try:
+        return arrow_of(schema)
+    except FAILS:
+        return None
 
 
 def _arrow_value(value: Any, kind: pa.DataType) -> Any:

@@ -24,6 +24,7 @@ import pyarrow.csv as pacsv
 from strata.errors import InvalidRequest
 from strata.ingest.cast import Rows, from_text
 from strata.ingest.files import SourceFile, read_text
+from strata.ingest.json_table import is_utf8
 from strata.ingest.records import CsvRecords, plain_quotes
 from strata.ingest.rejects import SHOWN, Reject, details
 from strata.ingest.source import WRONG_SHAPE_ROWS, Located, Raw, RawFile, check_columns
@@ -201,6 +202,8 @@ def _parse(
         invalid.append(row)
         return "skip"
 
+    if not is_utf8(body):  # Arrow forgets a row with too many fields if it is no UTF-8
+        return _parse_bytes(source, body, header)
     kinds = {name: pa.binary() for name in header}
     if not body.strip(b"\r\n"):
         return pa.table({name: pa.array([], kind) for name, kind in kinds.items()}), []
@@ -228,6 +231,23 @@ def _parse(
             "not readable as CSV", file=source.name, reason=str(error), cure="check source.format"
         ) from error
     return table, invalid
+
+
+def _parse_bytes(
+    source: SourceFile, body: bytes, header: Sequence[str]
+) -> tuple[pa.Table, list[pacsv.InvalidRow]]:
+    """Return the same of a text that is no UTF-8: each byte is parsed as a character.
+
+    Cost: the fields as Python objects.
+    """
+    nulls = tuple(word.encode().decode("latin-1") for word in source.dialect.nulls)
+    spelt = replace(source, dialect=replace(source.dialect, nulls=nulls))
+    table, invalid = _parse(spelt, body.decode("latin-1").encode(), header)
+    columns = [
+        pa.array([v and v.decode().encode("latin-1") for v in column.to_pylist()], pa.binary())
+        for column in table.columns
+    ]
+    return pa.Table.from_arrays(columns, table.column_names), invalid
 
 
 def _located(source: SourceFile, data: bytes, records: Sequence[int], total: int) -> list[Located]:

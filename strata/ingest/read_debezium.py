@@ -9,7 +9,7 @@ Of a delete only the key is asked for, which every replica identity gives. A val
 database did not send because it did not change stands as a placeholder; it stays as it was.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from strata.ingest.objects import Objects, read_array, read_lines
 from strata.ingest.position import UNKNOWN, Places
 from strata.ingest.read_jsonl import shown
 from strata.ingest.rejects import Reject
+from strata.ingest.shown import FAILS
 from strata.ingest.source import RawFile
 from strata.model.schema import Relation
 
@@ -77,7 +78,7 @@ def one_by_one(
     bad: list[Reject] = []
     passed = 0
     for row, value in enumerate(found.values):
-        event = _event(value, key)
+        event = _judged(_event, value, key)
         if event is None:
             passed += 1
         elif isinstance(event, str):
@@ -185,6 +186,14 @@ def _is_placeholder(value: object) -> bool:
     return isinstance(first, str) and first in PLACEHOLDERS
 
 
+def _judged(judge: Callable[..., Event | str | None], *facts: Any) -> Any:
+    """Return what a message says; one whose parts are of other types than they should is none."""
+    try:
+        return judge(*facts)
+    except FAILS:
+        return "not a change event, or not a record: its parts have other types"
+
+
 def _event(value: Any, key: Sequence[str]) -> Event | str | None:
     """Return what an event says; None: it is no change; text: what is wrong with it."""
     record_key = None
@@ -266,7 +275,7 @@ def read_records(
     kept: list[int] = []
     bad: list[Reject] = []
     for row, value in enumerate(found.values):
-        event = _record(value, key, deleted)
+        event = _judged(_record, value, key, deleted)
         if isinstance(event, str):
             bad.append(found.reject(source, row, event))
         else:

@@ -9,9 +9,9 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 
 from strata.errors import InvalidRequest
-from strata.ingest.cast import Rows, from_arrow
+from strata.ingest.cast import Rows
 from strata.ingest.files import SourceFile, open_file
-from strata.ingest.kept import keep_row, shown_raw
+from strata.ingest.kept import convert, keep_row, shown_raw
 from strata.ingest.shown import json_text, plain_row
 from strata.ingest.source import Located, RawFile, check_columns
 from strata.updates.order import one_chunk
@@ -116,7 +116,7 @@ def raw_table(
         columns={
             name: one_chunk(table.column(name)) for name in names if name in table.column_names
         },
-        convert=from_arrow,
+        convert=convert,
         shown=shown_raw,
         locate=locate,
         number=source.number,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import orjson
 
-from strata.ingest.shown import clean
+from strata.ingest.shown import clean, exact_bytes
 
 SHOWN: Final = 200  # characters of a value that a message repeats; the quarantine has all
 
@@ -29,7 +29,7 @@ class Reject:
         """Take a text with bytes in it (`surrogateescape`) apart: for people, and exactly."""
         shown = clean(self.raw)
         if shown != self.raw:
-            object.__setattr__(self, "data", self.raw.encode("utf-8", "surrogateescape"))
+            object.__setattr__(self, "data", exact_bytes(self.raw))
             object.__setattr__(self, "raw", shown)
 
 

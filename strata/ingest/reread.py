@@ -70,6 +70,8 @@ def _text(field: bytes | str | None) -> str:
 def _json(raw: RawFile, text: str, spec: ShardSpec) -> tuple[Value, set[str]]:
     try:
         message = twin.parse_json_line(text.encode(errors="surrogateescape"))
+    except Undecided:
+        return _columns(raw, 0)[0], set()
     except Unreadable as error:
         return partial(_unreadable, str(error)), set(raw.columns)
     if spec.source.envelope in ORDERED:

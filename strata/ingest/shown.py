@@ -70,6 +70,14 @@ def clean(text: str) -> str:
     return text
 
 
+def exact_bytes(text: str) -> bytes | None:
+    """Return the bytes of a text that may hold some as halves; None: it holds other halves."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return None
+
+
 def _is_bytes(text: str) -> bool:
     """Return whether the halves in a text are bytes that were no UTF-8."""
     return not any(0xD800 <= ord(c) < 0xDC80 or 0xDCFF < ord(c) < 0xE000 for c in text)

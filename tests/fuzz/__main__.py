@@ -15,7 +15,10 @@ from typing import Final
 
 import atheris  # type: ignore[import-not-found]
 
-TARGETS: Final = ("protobuf", "json", "parquet")
+MODULES: Final = ("protobuf", "json", "parquet")
+SOURCES: Final = (  # of `tests.fuzz.sources`
+    "csv", "jsonl", "array", "avro", "orc", "parquet_file", "debezium", "records",
+)  # fmt: skip
 MEMORY: Final = 6 << 30  # of addresses: whoever believes a wrong length gets a MemoryError
 INPUT_SECONDS: Final = 60  # for one input; more is a hang
 
@@ -23,13 +26,15 @@ INPUT_SECONDS: Final = 60  # for one input; more is a hang
 def main() -> None:
     """Fuzz one target."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("target", choices=TARGETS)
+    parser.add_argument("target", choices=(*MODULES, *SOURCES))
     parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--corpus", type=Path)
     asked = parser.parse_args()
     corpus = asked.corpus or Path(".strata/fuzz") / asked.target
     with atheris.instrument_imports(include=["strata"]):
-        target = importlib.import_module(f"tests.fuzz.{asked.target}")
+        name = asked.target if asked.target in MODULES else "sources"
+        module = importlib.import_module(f"tests.fuzz.{name}")
+    target = module if asked.target in MODULES else module.SOURCES[asked.target]
     corpus.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(target.seeds()):
         (corpus / f"seed-{number:04}").write_bytes(seed)

@@ -7,10 +7,14 @@ reached something new, a few hundred of each, and every one that once failed.
 import importlib
 import random
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from tests.fuzz import sources
+from tests.fuzz.mutate import run
 
 TARGETS = ("protobuf", "json", "parquet")
 CORPUS = Path(__file__).parent / "corpus"
@@ -55,3 +59,35 @@ def test_a_decoder_that_lies_is_found() -> None:
             protobuf.check(protobuf.seeds()[0])
     finally:
         protobuf.decode_rows = right
+
+
+@pytest.mark.parametrize("name", sorted(sources.SOURCES))
+def test_source_files_are_read_or_refused(name: str, monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = sources.SOURCES[name]
+    for data in source.seeds():
+        source.check(data)
+    assert run(source, 7, cases=15 if name in ("jsonl", "debezium") else 60) > 0
+
+
+def test_a_reader_that_loses_a_row_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = sources.file_updates
+
+    def loses(raw, task):
+        found = right(raw, task)
+        return replace(found, updates=found.updates.slice(1))
+
+    monkeypatch.setattr(sources, "file_updates", loses)
+    with pytest.raises(AssertionError):
+        sources.SOURCES["csv"].check(sources.csv()[0])
+
+
+def test_a_retry_that_takes_what_was_refused_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = sources._file
+
+    def cured(token, row, format):
+        return right(token, {**row, "raw": row["raw"].replace(b'"x"', b"5")}, format)
+
+    monkeypatch.setattr(sources, "_file", cured)
+    with pytest.raises(AssertionError, match="taken in"):
+        sources.SOURCES["jsonl"].check(b'{"id":"x"}\n{"id":1}')

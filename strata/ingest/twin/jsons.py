@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, Final, NoReturn
 
 from strata.ingest.twin.exact import Exact
-from strata.ingest.twin.unreadable import Unreadable
+from strata.ingest.twin.unreadable import Undecided, Unreadable
 
 MAX_DEPTH: Final = 200
 
@@ -60,7 +60,9 @@ def parse_json(text: str | bytes) -> Any:
             decoded, parse_int=Number, parse_float=Number, parse_constant=_refuse,
             object_pairs_hook=Pairs.of,
         )  # fmt: skip
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:  # a limit of this parser, not of JSON
+        raise Undecided("nested too deeply for the twin") from error
+    except ValueError as error:
         raise Unreadable(f"not JSON: {error}") from error
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from strata.ingest.twin.unreadable import Unreadable
+from strata.ingest.twin.unreadable import Undecided, Unreadable
 
 Item = str | None
 BOUNDS: Final = re.compile(r"((?:\[[+-]?[0-9]{1,25}(?::[+-]?[0-9]{1,25})?\])+)=(.*)", re.DOTALL)
@@ -59,6 +59,8 @@ def _end_of_quote(text: str, at: int) -> int:
 def _item(text: str) -> tuple[str, bool]:
     body = text.strip()
     if not body.startswith(QUOTE):
+        if "\\" in body and not body.startswith("{"):
+            raise Undecided("an escape outside of quotes")
         if QUOTE in body and not body.startswith("{"):
             raise Unreadable("a quote inside of an item")
         return body, False

@@ -38,6 +38,9 @@ VALUES: Final[Mapping[str, bytes]] = {
     "small exponent": b"1e-999999999",
     "long exponent": b"1.0000000000000000000000e999999999",
     "exponent text": b'"1e999999999"',
+    "small exponent text": b'"1e-999999999"',
+    "small exponents": b"1e-40",
+    "digits of small exponent": b'"1e-' + b"9" * 5000 + b'"',
     "digits of exponent": b'"1e' + b"9" * 5000 + b'"',
     "twice": b'{"a":1,"a":[2],"a":{}}',
     "no utf-8": b'"a\xff\xfeb"',
@@ -56,8 +59,9 @@ VALUES: Final[Mapping[str, bytes]] = {
 KINDS: Final = (
     "int16", "int64", "uint64", "float32", "float64", "numeric", "numeric(10,2)", "string",
     "char(3)", "varchar(5)", "bytes", "bool", "date", "time", "timestamp", "timestamptz",
-    "interval", "interval day to second", "interval year to month", "uuid", "jsonb",
-    "list<int32>", "array<string>", "map<string>", "record<a: int32>", "range<int32>", "list<jsonb>", "oid", "mz_timestamp",
+    "interval", "interval day to second", "interval year to month", "uuid", "jsonb", "list<int32>",
+    "array<string>",
+    "map<string>", "record<a: int32>", "range<int32>", "list<jsonb>", "oid", "mz_timestamp",
     "int2vector",
 )  # fmt: skip
 

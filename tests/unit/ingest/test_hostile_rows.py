@@ -44,21 +44,27 @@ def judge(world: World, *files: str) -> set[int]:
     try:
         report = world.ingest(*files, lower=0, upper=10)
     except InvalidRequest as error:
-        str(error).encode()
-        assert error.details["file"]
-        return set()
+        return _refused(error)
     stored = ids(world)
     seen = len(stored) + report["rejected"]
     assert seen == 3, report
     for group in rejected(world.stores, "s"):
         for row in group.rows:
-            assert row["file"] and row["reason"] and row["line"], row
+            assert row["file"], row
+            assert row["reason"], row
+            assert row["line"], row
     before = stored
     for one in retry_rejected(world.stores, world.settings, "s"):
         assert one.taken == 0 or one.reason == "", one
         assert one.taken == 0, "what was refused was taken in by a retry"
     assert ids(world) == before
     return set(stored)
+
+
+def _refused(error: InvalidRequest) -> set[int]:
+    str(error).encode()
+    assert error.details["file"]
+    return set()
 
 
 def ids(world: World) -> list[int]:
@@ -68,7 +74,9 @@ def ids(world: World) -> list[int]:
         manifest = world.stores.blob.get(batch.manifest) if batch.manifest else None
         for ref in part_refs(decode_manifest(manifest)) if manifest else []:
             rows = read_updates(world.stores, world.state, ref)
-            for number, diff in zip(rows.column(0).to_pylist(), rows.columns[-1].to_pylist()):
+            for number, diff in zip(
+                rows.columns[0].to_pylist(), rows.columns[-1].to_pylist(), strict=True
+            ):
                 found[number] += diff
     return sorted(found.elements())
 
@@ -102,6 +110,11 @@ def records(value: bytes) -> bytes:
     return b"".join(one % pair for pair in ((0, b"null"), (1, value), (2, b"null")))
 
 
+SOME_KINDS = ("string", "timestamptz", "jsonb", "list<int32>", "numeric(10,2)")
+SMALL_ONES = (
+    "deep-255", "deep-1024", "deep-100000", "deep-number-255", "half", "digits", "exponent",
+    "small exponent", "twice", "no utf-8", "nul", "object",
+)  # fmt: skip
 LARGE = (("string", "lines"), ("jsonb", "array"), ("list<int32>", "debezium"))
 WAYS: dict[str, tuple[str, str, Callable[[bytes], bytes]]] = {
     "lines": ("jsonl", "append", lines),
@@ -119,6 +132,8 @@ WAYS: dict[str, tuple[str, str, Callable[[bytes], bytes]]] = {
 def test_a_json_value_never_stops_an_ingest(tmp_path: Path, way: str, kind: str) -> None:
     format, envelope, make = WAYS[way]
     for number, (name, value) in enumerate(hostile.VALUES.items()):
+        if way.startswith("fast") and name not in SMALL_ONES:
+            continue
         if len(value) > 300_000 and (kind, way) not in LARGE:
             continue
         (tmp_path / str(number)).mkdir()
@@ -134,13 +149,14 @@ def test_a_json_value_never_stops_an_ingest(tmp_path: Path, way: str, kind: str)
 def test_no_type_is_stopped_by_a_json_value(tmp_path: Path, kind: str) -> None:
     world = world_of(tmp_path, kind, "jsonl")
     values = [v for v in hostile.VALUES.values() if len(v) < 300_000]
-    data = b"".join(b'{"id":%d,"v":%s}\n' % (n, v) for n, v in enumerate(values))
+    data = b'{"id":-1}\n' + b"".join(b'{"id":%d,"v":%s}\n' % pair for pair in enumerate(values))
 
     report = world.ingest(put(world, "x", data), lower=0, upper=10)
 
-    assert len(ids(world)) + report["rejected"] == len(values)
+    assert len(ids(world)) + report["rejected"] == len(values) + 1
+    before = ids(world)
     retry_rejected(world.stores, world.settings, "s")
-    assert len(ids(world)) + report["rejected"] == len(values)
+    assert ids(world) == before
 
 
 @pytest.mark.parametrize("kind", hostile.KINDS)
@@ -150,12 +166,12 @@ def test_no_type_is_stopped_by_a_csv_field(tmp_path: Path, kind: str, quoted: bo
     texts = [v.strip(b'"') for v in hostile.VALUES.values() if len(v) < 300_000]
     texts += [b"a\nb", b"a\r\nb", b"a\rb", b"\x00", b"\xff", b"a,b", b'a""b', b"\xef\xbb\xbf"]
     fields = [b'"' + text.replace(b'"', b'""') + b'"' if quoted else text for text in texts]
-    data = b"id,v\n" + b"".join(b"%d,%s\n" % (n, field) for n, field in enumerate(fields))
+    data = b"id,v\n-1,\n" + b"".join(b"%d,%s\n" % (n, field) for n, field in enumerate(fields))
 
     report = world.ingest(put(world, "x", data), lower=0, upper=10)
 
     if quoted:
-        assert len(ids(world)) + report["rejected"] == len(texts)
+        assert len(ids(world)) + report["rejected"] == len(texts) + 1
     before = ids(world)
     retry_rejected(world.stores, world.settings, "s")
     assert ids(world) == before
@@ -170,7 +186,7 @@ def test_an_arrow_value_never_stops_an_ingest(tmp_path: Path, name: str, how: st
         data = b"" if how == "table" else getattr(hostile, how)(table)
     except (pa.ArrowException, NotImplementedError, OverflowError):
         pytest.skip("no such file can be written")
-    for number, kind in enumerate(hostile.KINDS):
+    for number, kind in enumerate(SOME_KINDS):
         (tmp_path / str(number)).mkdir()
         world = world_of(tmp_path / str(number), kind, "parquet" if how == "table" else how)
         if how == "table":
@@ -203,7 +219,7 @@ AVRO: dict[str, tuple[Any, list[Any]]] = {
 def test_an_avro_value_never_stops_an_ingest(tmp_path: Path, name: str) -> None:
     kind, values = AVRO[name]
     data = hostile.avro(kind, values) if isinstance(kind, list) else _lengthened(kind, values)
-    for number, target in enumerate(hostile.KINDS):
+    for number, target in enumerate(SOME_KINDS):
         (tmp_path / str(number)).mkdir()
         world = world_of(tmp_path / str(number), target, "avro")
         judge(world, put(world, "x", data))

@@ -1,0 +1,252 @@
+"""Source files from nowhere, for each format: rows, rejected rows or a refusal, never a crash.
+
+An input is a file. It is read as an ingest reads it: typed, its bad rows rejected and encoded for
+the quarantine. All rows of it are counted, and a row that was rejected is rejected again when it is
+read by itself, as `strata quarantine retry` does.
+"""
+
+import io
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import fastavro
+import orjson
+import pyarrow as pa
+import pyarrow.orc as po
+import pyarrow.parquet as pq
+
+from strata.errors import StrataError
+from strata.ingest.changes import _read as changes_of
+from strata.ingest.files import SourceFile
+from strata.ingest.plan import whole_task
+from strata.ingest.quarantine import _row
+from strata.ingest.read import KEPT_FORMAT, read_file
+from strata.ingest.rejects import Reject, encode_rejects
+from strata.ingest.retry import _can_be_read, _file
+from strata.ingest.task import IngestTask, Step
+from strata.ingest.updates import file_updates
+from strata.machine import Machine
+from strata.model.settings import Settings, StoreSettings
+from strata.model.spec import parse_spec
+from strata.state.state import Commit
+from strata.store.open import open_stores
+
+FOLDER: Final = Path(tempfile.mkdtemp(prefix="strata-fuzz-"))
+TYPES: Final = {
+    "id": "int64", "v": "string", "n": "numeric(10,2)", "at": "timestamptz", "j": "jsonb",
+    "l": "list<int32>", "x": "float64", "b": "bytes", "r": "record<a: int16>", "day": "date",
+}  # fmt: skip
+ROW: Final[dict[str, Any]] = {
+    "id": 7, "v": "é", "n": "1.50", "at": "2026-01-02T03:04:05Z", "j": {"k": [1, 1.5e300]},
+    "l": [1, None], "x": -0.5, "b": "ab", "r": {"a": 1}, "day": "2026-01-02",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is fuzzed: a reader of files, and files that it reads."""
+
+    name: str
+    format: str
+    envelope: str
+    seeds: Callable[[], list[bytes]]
+
+    def check(self, data: bytes) -> None:
+        """Read a file. Raises: whatever is not a refusal."""
+        task = _task(self.format, self.envelope)
+        path = FOLDER / "input"
+        path.write_bytes(data)
+        file = SourceFile(str(path), "input", len(data))
+        try:
+            rejected = _rejected(file, task)
+        except StrataError as error:
+            str(error).encode()
+            return
+        lines = encode_rejects(rejected).splitlines()
+        assert len(lines) == len(rejected)
+        for line in lines:
+            self._again(line, task)
+
+    def _again(self, line: bytes, task: IngestTask) -> None:
+        row = _row(COMMIT, 0, orjson.loads(line))
+        if self.envelope != "append" or not _can_be_read(row, self.format):
+            return
+        header = str(row["header"] or "")
+        kept = header.startswith("\0")
+        format = KEPT_FORMAT if kept else "csv" if header else "jsonl"
+        spec = replace(task.spec, source=replace(task.spec.source, format=format))
+        file = _file("t", row, format)
+        try:
+            again = _rejected(file, replace(task, spec=spec))
+        except StrataError:
+            return
+        assert again, f"a rejected row was taken in when it was read again: {line!r}"
+
+
+COMMIT: Final = Commit.__new__(Commit)
+object.__setattr__(COMMIT, "token", "t")
+
+
+@cache
+def _task(format: str, envelope: str) -> IngestTask:
+    columns = [{"name": n, "type": k, "nullable": n != "id"} for n, k in TYPES.items()]
+    source = {"format": format, "envelope": envelope}
+    name = f"memory://fuzz-{format}-{envelope}"
+    store = StoreSettings(name, name, str(FOLDER))
+    machine = Machine(open_stores(store))
+    machine.create(parse_spec({"name": "s", "columns": columns, "key": ["id"], "source": source}))
+    step = Step(0, 10, "fuzz", ())
+    return whole_task(Settings(store=store), machine.load("s"), step)
+
+
+def _rejected(file: SourceFile, task: IngestTask) -> Sequence[Reject]:
+    """Read a file and return its rejected rows; all rows are counted."""
+    found: list[Reject] = []
+    for raw in read_file(file, task.spec, task.relation):
+        if task.spec.source.envelope == "append":
+            updates = file_updates(raw, task)
+            updates.updates.validate(full=True)
+            stored, rows, bad = updates.updates.num_rows, updates.rows, updates.rejected
+        else:
+            read = changes_of(raw, task)
+            read.found.changes.validate(full=True)
+            stored = read.found.changes.num_rows + len(read.found.truncations)
+            rows, bad = read.rows, read.bad
+        assert stored + len(bad) == rows, (stored, len(bad), rows)
+        found += bad
+    return found
+
+
+def _json(value: object) -> bytes:
+    return orjson.dumps(value)
+
+
+def csv() -> list[bytes]:
+    """Return CSV files."""
+    header = b",".join(name.encode() for name in TYPES)
+    row = b'7,"a ""b""\n c",1.50,2026-01-02T03:04:05Z,"{""k"":1}",[],NA,ab,"{""a"":1}",2026-01-02'
+    bad = b'x,,1e9,,{,[,"",\xff,,'
+    found = [b"\n".join([header, row, row]), b"\r\n".join([header, row, bad, b"1,2", row, b""])]
+    return [*found, b"\xef\xbb\xbf" + found[0], b"\r".join([header, row]), header + b"\n", b""]
+
+
+def jsonl() -> list[bytes]:
+    """Return files of JSON lines, small, and large enough to be read as a table."""
+    rows = [ROW, {"id": 1}, {"id": "x", "v": 5}, {"id": 2, "j": 10**18, "x": 1e-300}]
+    small = b"\n".join(map(_json, rows))
+    exact = b'{"id":1.0,"n":1.10000000000000000000,"j":[1e400,-0]}\nnull\n[]\n\n{"id":3}\r\n'
+    return [small, exact, small + b"\n" + b"\n" * 140_000, b'\xef\xbb\xbf{"id":1}']
+
+
+def array() -> list[bytes]:
+    """Return files that are one JSON document."""
+    return [
+        _json([ROW, {"id": 1}, 5, None]),
+        _json(ROW),
+        b"[]",
+        b"",
+        b'[{"id":1.00000000000000001}]',
+    ]
+
+
+def debezium() -> list[bytes]:
+    """Return change events, plain, with a schema, in records."""
+    source = {"ts_ms": 5, "lsn": 7, "sequence": '["3","7"]', "connector": "postgresql"}
+    events = [
+        {"op": op, "before": before, "after": after, "source": source, "ts_ms": 6}
+        for op, before, after in (
+            ("c", None, ROW), ("u", {"id": 7}, ROW), ("d", {"id": 7}, None), ("r", None, ROW),
+            ("t", None, None), ("x", None, ROW), ("c", None, {"id": "x"}),
+        )
+    ]  # fmt: skip
+    fields = [{"field": "id", "type": "int64"}, {"field": "n", "type": "bytes",
+        "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}},
+        {"field": "at", "type": "string", "name": "io.debezium.time.ZonedTimestamp"},
+        {"field": "day", "type": "int32", "name": "io.debezium.time.Date"}]  # fmt: skip
+    schema = {"fields": [{"field": side, "fields": fields} for side in ("before", "after")]}
+    row = {**ROW, "n": "AJY=", "day": 20000}
+    long = [{"schema": schema, "payload": {**e, "after": e["after"] and row}} for e in events]
+    keyed = [{"key": {"id": 7}, "value": e} for e in events]
+    found = [b"\n".join(map(_json, some)) for some in (events, long, keyed)]
+    return [*found, found[0] + b"\nnull\n" + b"\n" * 140_000]
+
+
+def records() -> list[bytes]:
+    """Return keyed records."""
+    rows = [{"key": {"id": 7}, "value": ROW}, {"key": 7, "value": None}, {"key": "x", "value": {}},
+            ROW, {"key": {"payload": {"id": 1}, "schema": {}}, "value": {"payload": ROW,
+            "schema": {"fields": [{"field": "v", "type": "string"}]}}}]  # fmt: skip
+    return [b"\n".join(map(_json, rows))]
+
+
+def _table() -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array([1, 2, None]), "v": ["a", None, "b\0"], "n": pa.array([1, 2, None]),
+            "at": pa.array([1, 2**40, 2**62], pa.timestamp("us", "UTC")), "j": ["1", "{", None],
+            "l": pa.array([[1], None, [None, 5]], pa.list_(pa.int32())), "x": [0.5, None, 1e300],
+            "b": [b"\xff", b"", None], "day": pa.array([0, 1, 2**31 - 1], pa.date32()),
+            "r": pa.array([{"a": 1}, None, {"a": 70000}], pa.struct([("a", pa.int32())])),
+        }
+    )  # fmt: skip
+
+
+def parquet() -> list[bytes]:
+    """Return Parquet files."""
+    found = []
+    for how in ({}, {"use_dictionary": False, "compression": "gzip"}, {"data_page_version": "2.0"}):
+        out = io.BytesIO()
+        pq.write_table(_table(), out, **how)  # type: ignore[arg-type]
+        found.append(out.getvalue())
+    return found
+
+
+def orc() -> list[bytes]:
+    """Return ORC files."""
+    found = []
+    for compression in ("uncompressed", "zlib"):
+        out = io.BytesIO()
+        po.write_table(_table(), out, compression=compression)
+        found.append(out.getvalue())
+    return found
+
+
+def avro() -> list[bytes]:
+    """Return Avro files."""
+    kinds: dict[str, Any] = {
+        "id": "long", "v": ["null", "string"], "n": ["null", {"type": "bytes",
+        "logicalType": "decimal", "precision": 10, "scale": 2}], "at": {"type": "long",
+        "logicalType": "timestamp-micros"}, "j": ["null", "string", "long"], "l": {"type": "array",
+        "items": ["null", "int"]}, "x": "double", "b": "bytes", "r": {"type": "record",
+        "name": "q", "fields": [{"name": "a", "type": "int"}]}, "day": {"type": "int",
+        "logicalType": "date"},
+    }  # fmt: skip
+    fields = [{"name": name, "type": kind} for name, kind in kinds.items()]
+    schema = {"type": "record", "name": "r", "fields": fields}
+    rows = [{"id": 1, "v": "a", "n": None, "at": 5, "j": "{", "l": [1, None], "x": 0.5,
+             "b": b"\xff", "r": {"a": 70000}, "day": 3}] * 3  # fmt: skip
+    found = []
+    for codec in ("null", "deflate"):
+        out = io.BytesIO()
+        fastavro.writer(out, schema, rows, codec=codec)
+        found.append(out.getvalue())
+    return found
+
+
+SOURCES: Final = {
+    source.name: source
+    for source in (
+        Source("csv", "csv", "append", csv),
+        Source("jsonl", "jsonl", "append", jsonl),
+        Source("array", "json", "append", array),
+        Source("avro", "avro", "append", avro),
+        Source("orc", "orc", "append", orc),
+        Source("parquet_file", "parquet", "append", parquet),
+        Source("debezium", "jsonl", "debezium", debezium),
+        Source("records", "jsonl", "upsert", records),
+    )
+}

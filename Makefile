@@ -105,6 +105,10 @@ test-long: .venv/.dev ## The laws with thousands of examples, and the long tests
 	$(PYTEST) -m long
 	$(MAKE) --no-print-directory fuzz
 
+.PHONY: explore
+explore: .venv/.dev ## Draw new cases for the laws, keep what fails: MINUTES=20, SEED=
+	.venv/bin/python -m tests.explore --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
 .PHONY: fuzz
 fuzz: .venv/.dev .venv-fuzz/.ready ## Fuzz what reads bytes from outside: FUZZ_SECONDS=600 each
 	for target in protobuf json parquet; do \

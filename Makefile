@@ -105,6 +105,10 @@ test-long: .venv/.dev ## The laws with thousands of examples, and the long tests
 	$(PYTEST) -m long
 	$(MAKE) --no-print-directory fuzz
 
+.PHONY: explore
+explore: .venv/.dev ## Draw new cases for the laws, keep what fails: MINUTES=20, SEED=
+	.venv/bin/python -m tests.explore --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
 # Readers of source files: coverage finds ways into them, plain damage is a hundred times as fast.
 FUZZ_SOURCES = csv jsonl array avro orc parquet_file debezium records
 

@@ -1,8 +1,10 @@
 """What every test run shares: Hypothesis profiles, and the stores' and Spark's surroundings.
 
-`HYPOTHESIS_PROFILE` names the profile; without it CI takes `ci` (the same few examples in every
-run), a person `dev`. `make test-long` takes `long`. The watchdog that shows where a stuck test
-hangs is pytest's own (`faulthandler_timeout` in pyproject.toml).
+`HYPOTHESIS_PROFILE` names the profile: `ci` (few examples) for CI and for a person, `long` in
+`make test-long`, `explore` in `make explore`. Every run draws the same cases, but for those of
+another `STRATA_SEED`, which `make explore` sets; what that finds is kept and replayed by all of
+them (`tests/kept.py`). The watchdog that shows where a stuck test hangs is pytest's own
+(`faulthandler_timeout` in pyproject.toml).
 """
 
 import faulthandler
@@ -12,21 +14,27 @@ import signal
 import sys
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+
+from tests.kept import Kept, note_failure, seeded
 
 # A busy machine is not a failure: no deadline, and no complaint about slow generation.
 CALM = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }
+KEPT = Kept()
 settings.register_profile(
-    "ci", max_examples=30, derandomize=True, database=None, print_blob=True, **CALM
+    "ci", max_examples=30, derandomize=False, database=KEPT, print_blob=True, **CALM
 )
-settings.register_profile("dev", max_examples=60, **CALM)
-settings.register_profile("long", max_examples=2000, print_blob=True, **CALM)
-settings.load_profile(
-    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev")
+settings.register_profile(
+    "long", max_examples=2000, derandomize=False, database=KEPT, print_blob=True, **CALM
 )
+settings.register_profile(
+    "explore", max_examples=200, derandomize=False, database=Kept(writable=True), **CALM
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "ci")
+SEED = os.environ.get("STRATA_SEED", "0")
 
 # Spark's workers run the interpreter of the tests, and nothing listens on the outside.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -53,3 +61,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: next(
         (i for i, start in enumerate(LONGEST) if item.nodeid.startswith(start)), len(LONGEST)
     ))  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Draw cases from the seed and the test's name."""
+    test = getattr(item, "obj", None)
+    if test is not None and is_hypothesis_test(test):
+        seeded(test, item.nodeid, SEED)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Tell `make explore` of what failed."""
+    if report.failed and "STRATA_FAILURES" in os.environ:
+        message = report.longreprtext.strip().splitlines() or [""]
+        said = [line[2:].strip() for line in message if line.startswith("E ")]
+        note_failure(os.environ["STRATA_FAILURES"], report.nodeid, (said or message[-1:])[0])

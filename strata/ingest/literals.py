@@ -54,6 +54,7 @@ MAX_DEPTH: Final = 200  # levels of brackets
 _BOUNDS: Final = re.compile(r"\s*((?:\[\s*[+-]?\d+\s*(?::\s*[+-]?\d+\s*)?\])+)\s*=\s*", re.ASCII)
 _MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\\.|[{}\[\](),"]', re.DOTALL)
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.|"")*)"|\\.', re.DOTALL)
+_WHOLLY: Final = re.compile(r'\s*"(?:[^"\\]|\\.)*"\s*', re.DOTALL)
 _ESCAPED: Final = re.compile(r'\\.|""', re.DOTALL)
 _OPENING: Final = ("{", "[", "(")
 _CLOSING: Final = ("}", "]", ")")
@@ -228,7 +229,7 @@ def _items(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _plain_items(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the items of a list or array, in which a brace is quoted, or encloses the whole item.
+    """Yield the items of a list or array, in which quotes and braces enclose the whole item.
 
     Raises: ValueError for others, as PostgreSQL does.
     """
@@ -236,6 +237,8 @@ def _plain_items(text: str) -> Iterator[tuple[str, bool]]:
         item = _QUOTED.sub("", piece.strip())
         if item[:1] not in _OPENING and ("{" in item or "}" in item):
             raise ValueError("a brace within an item")
+        if item[:1] not in _OPENING and '"' in piece and not _WHOLLY.fullmatch(piece):
+            raise ValueError("a quote within an item")
         yield _unquoted(piece)
 
 

@@ -32,6 +32,7 @@ TICKS: Final = {  # nanoseconds since midnight, or since 1970
     "org.apache.kafka.connect.data.Timestamp": 10**6,
 }
 DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
+JSON: Final = "io.debezium.data.Json"
 VARIABLE: Final = "io.debezium.data.VariableScaleDecimal"
 TEXTS: Final = (
     None, "io.debezium.time.ZonedTimestamp", "io.debezium.time.ZonedTime",
@@ -62,6 +63,8 @@ def from_connect(value: Any, schema: Schema | None, column_type: ColumnType) -> 
     if schema.get("type") == "bytes" and name is None:
         return _bytes(value, column_type)
     if name in TEXTS:
+        if column_type.kind is Kind.JSONB and name != JSON:  # a text that is no document
+            return from_json(value, column_type)
         return _named(value, column_type)
     raise Undecided(f"nothing is said of {name}")
 

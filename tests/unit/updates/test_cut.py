@@ -35,7 +35,7 @@ TEXT = Relation(0, (Column(1, "c", parse_type("string")),), (1,), ())
 def part(keys: list[bytes], group_rows: int, limit: int = 64) -> PartRef:
     """Return a part of 100 bytes a row."""
     found = ref_of(sorted(keys), list(range(0, len(keys), group_rows)), limit, TEXT)
-    return replace(found, key=str(hash(tuple(keys))), size_bytes=100 * len(keys))
+    return replace(found, key=repr(keys), size_bytes=100 * len(keys))
 
 
 def rows(keys: list[bytes], piece: Slice) -> int:

@@ -110,12 +110,12 @@ def records(value: bytes) -> bytes:
     return b"".join(one % pair for pair in ((0, b"null"), (1, value), (2, b"null")))
 
 
-SOME_KINDS = ("string", "timestamptz", "jsonb", "list<int32>", "numeric(10,2)")
+SOME_KINDS = ("string", "timestamptz", "jsonb")
 SMALL_ONES = (
     "deep-255", "deep-1024", "deep-100000", "deep-number-255", "half", "digits", "exponent",
     "small exponent", "twice", "no utf-8", "nul", "object",
 )  # fmt: skip
-LARGE = (("string", "lines"), ("jsonb", "array"), ("list<int32>", "debezium"))
+LARGE = (("string", "lines"), ("jsonb", "array"), ("string", "debezium"))
 WAYS: dict[str, tuple[str, str, Callable[[bytes], bytes]]] = {
     "lines": ("jsonl", "append", lines),
     "fast lines": ("jsonl", "append", fast_lines),
@@ -128,7 +128,7 @@ WAYS: dict[str, tuple[str, str, Callable[[bytes], bytes]]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", ["string", "jsonb", "numeric(10,2)", "list<int32>"])
+@pytest.mark.parametrize("kind", ["string", "jsonb", "numeric(10,2)"])
 def test_a_json_value_never_stops_an_ingest(tmp_path: Path, way: str, kind: str) -> None:
     format, envelope, make = WAYS[way]
     for number, (name, value) in enumerate(hostile.VALUES.items()):

@@ -21,6 +21,7 @@ from strata.fetch import load_manifest_of
 from strata.format.manifest import SCHEMA, encode_manifest, stats_columns, stats_rows, unify
 from strata.machine import Machine
 from strata.model.schema import Relation
+from strata.model.sums import wrapped
 from strata.state.state import Batch, State
 from strata.state.transitions import replace_manifests
 from strata.stats import STATS_VERSION, concat, encoded_sizes, row_stream, union
@@ -286,5 +287,6 @@ def _placed(column: pa.ChunkedArray, rows: Sequence[int], values: Sequence[int])
 
 def _fingerprint(batch: Batch) -> tuple[Any, ...]:
     return (
-        batch.updates, batch.parts, batch.size_bytes, batch.diffs_sum, batch.digest, batch.since
+        batch.updates, batch.parts, batch.size_bytes, wrapped(batch.diffs_sum), batch.digest,
+        batch.since,
     )  # fmt: skip

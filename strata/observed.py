@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 
 from strata.format.coded import alike
 from strata.format.columns import D, T
-from strata.format.digest import content_digest
+from strata.format.digest import content_digest, diffs_sum
 from strata.format.manifest import Split
 from strata.model.schema import Relation
+from strata.model.sums import wrapped
 from strata.stats import collect, concat, union
 from strata.updates.order import encode_keys, first_and_last, high_key, shared_bytes
 
@@ -38,7 +39,7 @@ class Known:
     rows: int
     t_low: int
     t_high: int
-    diffs_sum: int
+    diffs_sum: int  # modulo 2**64, signed: see `strata.model.sums`
     digest: int
     retractions: bool
     key_low: bytes
@@ -104,7 +105,7 @@ class Observed:
         self._waiting, self._waiting_bytes = [], 0
         times, diffs = pc.min_max(rows[T]).as_py(), rows[D]
         self._times += [times["min"], times["max"]]
-        self._diffs_sum += pc.sum(diffs).as_py()
+        self._diffs_sum = wrapped(self._diffs_sum + diffs_sum(rows))
         self._retractions |= pc.min(diffs).as_py() < 0
         self._digest = (self._digest + content_digest(rows, self._relation)) % 2**64
         if self._wants_stats:

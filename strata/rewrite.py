@@ -31,6 +31,7 @@ from strata.model.runner import cores
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec
+from strata.model.sums import MODULUS, wrapped
 from strata.state.spine import MergeRequest
 from strata.state.state import State
 from strata.store.interface import Blob
@@ -382,8 +383,8 @@ def check_inputs(request: MergeRequest, manifests: Mapping[str, Sequence[PartRef
         refs = manifests[batch.manifest]
         for name, listed, counted in (
             ("updates", sum(r.rows for r in refs), batch.updates),
-            ("diffs_sum", sum(r.diffs_sum for r in refs), batch.diffs_sum),
-            ("digest", sum(r.digest for r in refs) % 2**64, batch.digest),
+            ("diffs_sum", wrapped(sum(r.diffs_sum for r in refs)), wrapped(batch.diffs_sum)),
+            ("digest", sum(r.digest for r in refs) % MODULUS, batch.digest),
         ):
             if listed != counted:
                 raise Corrupt(

@@ -26,6 +26,7 @@ RANGES: Final[dict[str, tuple[int, int | None]]] = {
     "spark.driver_memory_mib": (256, None),
     "spark.shuffle_partitions": (1, None),
     "ingest.task_bytes": (1, None),
+    "ingest.verify_percent": (0, 100),
     "compact.memory_bytes": (1, None),
     "compact.chunk_bytes": (1, None),
     "read.fetchers": (1, None),

@@ -13,7 +13,7 @@ repeated do so no more, a new part begins.
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,7 +31,8 @@ from strata.format.words import Ints
 from strata.model.runner import Here, cores
 from strata.model.schema import Relation
 from strata.model.spec import StatsSpec
-from strata.observed import Observed
+from strata.model.sums import MODULUS, wrapped
+from strata.observed import KEY_BYTES, Known, Observed
 from strata.state.state import Batch, RunSummary
 from strata.stats import STATS_VERSION, concat, encoded_size, row_stream, trim, union
 from strata.store import keys
@@ -53,6 +54,7 @@ class WrittenPart:
     ref: PartRef
     stats: pa.RecordBatch | None  # None: unknown, the part is always read
     stats_seconds: float = field(default=0.0, compare=False)  # of a processor, to collect them
+    copy: int = field(default=0, compare=False)  # parts before it in its run, of its only row
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +159,12 @@ class _Part:
         ratio = (self.writer.size_bytes - before) / max(size, 1)
         return min(max(ratio, RATIOS[0]), RATIOS[1])
 
-    def store(self, beside: Executor) -> WrittenPart:
-        """Store the part and return its reference and statistics."""
+    def store(self, beside: Executor, before: WrittenPart | None) -> WrittenPart:
+        """Store the part, which follows another of its run; return its reference and statistics."""
         target, finished = self.target, beside.submit(self.seen.finish)
+        copy = _copy(before, finished)
         with self.draft.guarded():
-            self.writer.close()
+            self.writer.close(copy)
         digest, size_bytes = self.draft.finish()
         key = keys.part_key(target.prefix, digest)
         retry(partial(self.draft.keep, key))
@@ -190,7 +193,7 @@ class _Part:
             stats_version=None if stats is None else STATS_VERSION,
             stats_bytes=0 if stats is None else encoded_size(stats),
         )
-        return WrittenPart(ref, stats, seconds)
+        return WrittenPart(ref, stats, seconds, copy)
 
 
 def write_parts(  # noqa: PLR0913  what one run is and how it is cut
@@ -258,8 +261,8 @@ def write_batch(  # noqa: PLR0913, PLR0917  these are the fields of one batch
         stats_parts=sum(ref.stats_version is not None for ref in refs),
         stats_bytes=sum(ref.stats_bytes for ref in refs),
         stats_union=_stats_union(parts),
-        diffs_sum=sum(ref.diffs_sum for ref in refs),
-        digest=sum(ref.digest for ref in refs) % 2**64,
+        diffs_sum=wrapped(sum(ref.diffs_sum for ref in refs)),
+        digest=sum(ref.digest for ref in refs) % MODULUS,
         retractions=any(ref.retractions for ref in refs),
         versions=tuple(sorted({ref.relation_version for ref in refs})),
     )
@@ -269,6 +272,7 @@ def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart
     """Yield the parts of a run, each ended where its encoded bytes suffice."""
     waiting, ratio = _Waiting(updates), 1.0
     part: _Part | None = None
+    written: WrittenPart | None = None
     with ExitStack() as ends:
         beside = ends.enter_context(_beside())
         ends.callback(lambda: part.draft.drop() if part else None)  # what is stored stays
@@ -276,13 +280,13 @@ def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart
             size = 0 if part is None else part.writer.size_bytes
             tail = waiting.ended and waiting.size_bytes <= limit
             if part is not None and size >= _full(part) * target.part_bytes and not tail:
-                yield part.store(beside)
+                yield (written := part.store(beside, written))
                 part = None
                 continue
             group, weight = waiting.take(limit)
             grown = size + weight * ratio
             if part is not None and grown > OVERSHOOT * target.part_bytes:
-                yield part.store(beside)
+                yield (written := part.store(beside, written))
                 part = None
             if part is None:
                 more = waiting.fill(0)
@@ -290,7 +294,23 @@ def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart
             ratio = part.add(group, weight, beside)
             del group  # not held while the next is merged
         if part is not None:
-            yield part.store(beside)
+            yield (written := part.store(beside, written))
+
+
+def _copy(before: WrittenPart | None, finished: Future[Known]) -> int:
+    """Return how many parts come before one that, like it, hold nothing but updates of one row.
+
+    Where no int64 holds the sum of a row, so many updates may say it that they fill parts: equal
+    to the byte, and parts are named by their bytes. Errs: may count parts whose keys begin alike.
+    """
+    if before is None or before.ref.t_low != before.ref.t_high:
+        return 0
+    low, high = before.ref.key_low, before.ref.key_high
+    if high not in {low, None} and len(low) < KEY_BYTES:
+        return 0
+    mine, ref = finished.result(), before.ref
+    here = (mine.t_low, mine.t_high, mine.key_low, mine.key_high)
+    return before.copy + 1 if here == (ref.t_low, ref.t_high, low, high) else 0
 
 
 def _beside() -> Executor:

@@ -181,7 +181,7 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
     for name, shard in shard_results(result).items():
         for field, told in REMARKABLE.items():
             value = shard.get(field)
-            count = len(value) if isinstance(value, list) else value
+            count = len(value) if isinstance(value, list | dict) else value
             if count:
                 lines.append(f"{name}: {count:,} {told.format(shard=name)}")
         if shard.get("batches") and shard.get("files") == 0:
@@ -199,6 +199,8 @@ REMARKABLE: Final = {
     "changed": "files have changed since they were taken in; the change was not taken",
     "copies": "files not taken: their bytes are in under another name",
     "undeclared": "columns that are not declared",
+    "defaulted": "columns with values that are their DEFAULT and may have been null: set "
+    "value.converter.replace.null.with.default=false",
 }
 
 

@@ -24,6 +24,7 @@ from strata.audit.verdict import FORMAT_CHECK, Verdict
 from strata.errors import Corrupt
 from strata.fetch import StoredManifest
 from strata.format.manifest import PartRef, part_refs, stats_columns
+from strata.model.sums import MODULUS, wrapped
 from strata.model.time import MIN_TIME
 from strata.observed import KEY_BYTES
 from strata.plan import batch_stats
@@ -181,8 +182,8 @@ class _Sums:
             ("parts", batch.parts, numbers["parts"]),
             ("updates", batch.updates, numbers["updates"]),
             ("size_bytes", batch.size_bytes, numbers["size_bytes"]),
-            ("diffs_sum", batch.diffs_sum, numbers["diffs_sum"]),
-            ("digest", batch.digest, numbers["digest"] % 2**64),
+            ("diffs_sum", wrapped(batch.diffs_sum), wrapped(numbers["diffs_sum"])),
+            ("digest", batch.digest, numbers["digest"] % MODULUS),
             ("retractions", batch.retractions, self.retractions),
             ("layouts", batch.layouts, tuple(sorted(self.layouts.items()))),
             ("stats_parts", batch.stats_parts, numbers["stats_parts"]),

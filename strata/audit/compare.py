@@ -16,7 +16,7 @@ from strata.audit.blame import find_lies
 from strata.crossing import migrated
 from strata.errors import Corrupt
 from strata.format.columns import D, T
-from strata.format.digest import content_digest
+from strata.format.digest import content_digest, diffs_sum
 from strata.format.manifest import PartRef
 from strata.format.part import read_footer, read_part, validate_part
 from strata.model.schema import Relation
@@ -110,7 +110,7 @@ def _figures(
 ) -> Iterator[tuple[str, object, object]]:
     yield "size_bytes", ref.size_bytes, size
     yield "rows", ref.rows, updates.num_rows
-    yield "diffs_sum", ref.diffs_sum, pc.sum(updates[D]).as_py() or 0
+    yield "diffs_sum", ref.diffs_sum, diffs_sum(updates)
     yield "digest", ref.digest, content_digest(updates, relation)
     yield "retractions", ref.retractions, bool(pc.any(pc.less(updates[D], 0)).as_py())
     times = pc.min_max(updates[T]).as_py()

@@ -21,6 +21,7 @@ from strata.cli import (
     rollout,
     schema,
     shards,
+    source,
 )
 from strata.errors import StrataError
 
@@ -42,6 +43,7 @@ gc.register(app)
 holds.register(app)
 rollout.register(app)
 quarantine.register(app)
+source.register(app)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

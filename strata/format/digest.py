@@ -36,6 +36,7 @@ from strata.format.encodings import UNBOUNDED_NUMERIC
 from strata.format.nested import is_listed, items
 from strata.format.physical import numbers, offsets, valid_mask
 from strata.model.schema import Relation
+from strata.model.sums import wrapped
 
 Words = npt.NDArray[np.uint64]
 
@@ -54,6 +55,12 @@ def content_digest(updates: pa.Table, relation: Relation) -> int:
         diffs = numbers(batch.column(D), np.dtype("<u8"))
         total += int(np.sum(diffs * row_hashes(batch, relation), dtype=np.uint64))
     return total % 2**64
+
+
+def diffs_sum(updates: pa.Table) -> int:
+    """Return the sum of the diffs of updates, as it is recorded: see `strata.model.sums`."""
+    chunks = [numbers(chunk, np.dtype("<u8")) for chunk in updates.column(D).chunks]
+    return wrapped(sum(int(np.sum(diffs, dtype=np.uint64)) for diffs in chunks))
 
 
 def row_hashes(batch: pa.RecordBatch, relation: Relation) -> Words:

@@ -73,7 +73,7 @@ class PartRef:
     order: tuple[int, ...]  # column ids by which it is sorted, then t; () means unsorted
     t_low: int  # inclusive
     t_high: int  # inclusive
-    diffs_sum: int
+    diffs_sum: int  # modulo 2**64, signed: see `strata.model.sums`
     digest: int  # sum of d * hash(key, value), modulo 2**64
     retractions: bool  # some diff is negative
     key_low: bytes  # order-preserving bytes of the sort columns; at or before every row's

@@ -33,6 +33,7 @@ from strata.format.weigh import HUGE_ROW_BYTES, fitting, plain_bytes
 from strata.model.schema import Column, Relation
 
 ROWS_KEY: Final = b"strata.rows"
+COPY_KEY: Final = b"strata.copy"
 ARROW_SCHEMA: Final = b"ARROW:schema"  # where readers of Arrow look for it
 CHUNK_BYTES: Final = 150  # what a footer says of one column of one row group, about
 
@@ -114,9 +115,14 @@ class PartWriter:
             len(texts.dictionary) > DICTIONARY_SHARE * rows for texts in _coded(prepared)
         )
 
-    def close(self) -> list[int]:
-        """Write the footer, and return the rows of each row group; the part is whole."""
+    def close(self, copy: int = 0) -> list[int]:
+        """Write the footer, and return the rows of each row group; the part is whole.
+
+        `copy`: a number that tells it from parts with the same rows, which are named by bytes.
+        """
         known = {**self.schema.metadata, ROWS_KEY: str(sum(self._groups)).encode()}
+        if copy:
+            known[COPY_KEY] = str(copy).encode()
         schema = self.schema.with_metadata(known)
         # That of the rows as they are read, and not as codes, in which some were handed over.
         stored = base64.b64encode(schema.serialize())

@@ -6,7 +6,7 @@
    rows that the shard holds for their keys, and become one sorted run of the batch.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -40,12 +40,13 @@ from strata.ingest.position import UNKNOWN, Course, Places, legs_of
 from strata.ingest.read import read_file
 from strata.ingest.rejects import Reject, details
 from strata.ingest.resolve import REASONS, resolve
-from strata.ingest.run import RUN_BYTES, put_aside, takes, write_run
+from strata.ingest.run import RUN_BYTES, put_aside, takes, with_verified, write_run
 from strata.ingest.shown import json_text
 from strata.ingest.source import RawFile, Wanted, rejects, typed_rows
 from strata.ingest.staging import slices_of, stage, staged_rows
-from strata.ingest.task import IngestTask, Staged, TaskResult
+from strata.ingest.task import IngestTask, Staged, TaskResult, added_up
 from strata.ingest.updates import default_of, time_column, times_of
+from strata.ingest.verify import Verified, verify_rows
 from strata.model.types import ColumnType, Kind
 from strata.state.state import State
 from strata.store.interface import Blob
@@ -124,12 +125,16 @@ class _Read:
     moved: tuple[int, int]  # late and early
     passed: int
     undeclared: frozenset[str]
+    defaulted: Mapping[str, int]
+    verified: Verified
 
 
 def _read(raw: RawFile, task: IngestTask) -> _Read:
-    found, bad, moved = _file_changes(raw, task)
+    found, bad, moved, verified = _file_changes(raw, task)
     rows = raw.count + len(raw.malformed)
-    return _Read(rows, found, bad, moved, raw.passed, raw.undeclared)
+    return _Read(
+        rows, found, bad, moved, raw.passed, raw.undeclared, raw.defaulted, verified
+    )  # fmt: skip
 
 
 def _together(task: IngestTask, raws: Iterable[RawFile]) -> Iterator[list[_Read]]:
@@ -148,7 +153,7 @@ def _together(task: IngestTask, raws: Iterable[RawFile]) -> Iterator[list[_Read]
 
 def _counted(total: TaskResult, read: _Read) -> TaskResult:
     return replace(
-        total,
+        with_verified(total, read.verified),
         rows=total.rows + read.rows,
         rejected=total.rejected + len(read.bad),
         late=total.late + read.moved[0],
@@ -156,13 +161,17 @@ def _counted(total: TaskResult, read: _Read) -> TaskResult:
         first_reject=total.first_reject or (read.bad[0] if read.bad else None),
         passed=total.passed + read.passed,
         undeclared=tuple(sorted({*total.undeclared, *read.undeclared})),
+        defaulted=added_up([total.defaulted, tuple(read.defaulted.items())]),
     )
 
 
 def _file_changes(
     raw: RawFile, task: IngestTask
-) -> tuple[FileChanges, list[Reject], tuple[int, int]]:
-    """Return the changes of one file, the rows that are none, and how many times were moved."""
+) -> tuple[FileChanges, list[Reject], tuple[int, int], Verified]:
+    """Return the changes of one file, the rows that are none, and how many times were moved.
+
+    And what came of looking at some of them twice.
+    """
     relation = task.relation
     _check_columns(raw, task)
     wanted = [
@@ -174,6 +183,8 @@ def _file_changes(
         wanted += _mark(raw, task)
     truncates = np.flatnonzero(ops == TRUNCATE) if ops is not None else np.array([], np.int64)
     typed = typed_rows(raw, wanted, exempt=truncates)
+    types = {c.name: c.type for c in relation.columns}
+    verified = verify_rows(task.verify, task.spec, raw, typed, types, truncates)
     bad = dict(typed.bad)
     moments = times_of(raw, typed, task, bad)
     times = moments.times
@@ -208,7 +219,7 @@ def _file_changes(
     legs = legs_of(places, times, (raw.number << 32) + raw.before)
     found = rejects(raw, bad) if bad or raw.malformed else []
     file = FileChanges(changes, tuple(truncations), tuple(legs), _moves(ops, list(same.values())))
-    return file, found, (moments.late, moments.early)
+    return file, found, (moments.late, moments.early), verified
 
 
 def _no_places(count: int) -> Places:
@@ -294,10 +305,11 @@ def resolve_task(work: ResolveTask, stores: Stores | None = None) -> TaskResult:
             cure="correct the stream, or declare source.contradictions: quarantine or count",
         )  # fmt: skip
     aside = _wrong(found.wrong, task) if policy == "quarantine" else []
+    run = write_run(stores.blob, task, [found.updates])
     return TaskResult(
         batch=task.batch,
         number=task.number,
-        parts=tuple(write_run(stores.blob, task, [found.updates])),
+        parts=run.parts,
         rows=0,  # counted when they were staged
         rejected=len(aside),
         late=0,
@@ -305,6 +317,8 @@ def resolve_task(work: ResolveTask, stores: Stores | None = None) -> TaskResult:
         quarantine=(put_aside(stores.blob, task, aside),) if aside else (),
         contradictions=wrong - len(aside),
         repeated=found.repeated,
+        verified=run.verified.rows,
+        differences=run.verified.differences,
     )
 
 

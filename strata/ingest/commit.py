@@ -9,7 +9,7 @@ from strata.ingest.ledger import Ledger
 from strata.ingest.position import Progress
 from strata.ingest.quarantine import catch_up, write_index
 from strata.ingest.steps import bounds
-from strata.ingest.task import NAMES_MAX, IngestReport, TaskResult, Work
+from strata.ingest.task import NAMES_MAX, IngestReport, TaskResult, Work, added_up
 from strata.machine import Machine
 from strata.model.time import MIN_TIME
 from strata.state.state import Batch, Commit, State
@@ -168,6 +168,8 @@ def counted(report: IngestReport, work: Work, results: Sequence[TaskResult]) -> 
         contradictions=sum(result.contradictions for result in results),
         passed=sum(result.passed for result in results),
         repeated=sum(result.repeated for result in results),
+        verified=sum(result.verified for result in results),
+        defaulted=added_up(result.defaulted for result in results),
         undeclared=tuple(sorted({name for result in results for name in result.undeclared})),
         quarantine=tuple(key for result in results for key in result.quarantine),
         stats_bytes=sum(part.ref.stats_bytes for result in results for part in result.parts),

@@ -98,11 +98,11 @@ def _by_schema(field: dict[str, Any], fallback: Convert | None, kind: ColumnType
     if field.get("type") == "array" and kind.element is not None:
         element = kind.element
         return _each(_by_schema(field.get("items") or {}, _by_type(element), element))
-    if fallback is _json:  # text of a database's json is JSON, that of its text is not
-        return _json if name == "io.debezium.data.Json" else None
     if name == "org.apache.kafka.connect.data.Decimal":
         scale = int(_scale(field))
         return lambda value: _decimal(value, scale) if type(value) is str else value
+    if fallback is _json:  # text of a database's json is JSON, that of its text is not
+        return _json if name == "io.debezium.data.Json" else None
     if name in _BY_NAME:
         return _BY_NAME[name]
     if field.get("type") == "bytes":

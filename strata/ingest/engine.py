@@ -23,16 +23,18 @@ from strata.ingest.ledger import Ledger
 from strata.ingest.plan import split_large, tasks
 from strata.ingest.quarantine import catch_up
 from strata.ingest.run import check_task, run_task
-from strata.ingest.settle import Settler, check_rejected
+from strata.ingest.settle import Settler, check_rejected, check_verified
 from strata.ingest.steps import again_token, files_token, interval_token, plan_steps
 from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult, Work
 from strata.ingest.updates import check_spec
+from strata.ingest.verify import sampling
 from strata.ingest.widened import check_widened
 from strata.lease import Lease, held
 from strata.machine import Machine
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
 from strata.model.spec import LAYOUTS, ORDERED, ShardSpec, check_name
+from strata.state.source import check_source
 from strata.store.open import Stores
 
 __all__ = ["files_token", "ingest", "ingest_steps", "interval_token"]
@@ -111,6 +113,8 @@ def ingest_steps(  # noqa: PLR0913  the same
     ledger = Ledger(stores.blob, state, runner)
     works = plan_steps(machine, settings, state, ledger, steps)
     open_works = [work for work in works if work.commit is None and not work.nothing]
+    if open_works and not dry_run:
+        check_source(state)
     with held(lease, needed=bool(open_works) and not dry_run) as writer:
         if writer is not None:  # what is written must not be of a generation before the lease's
             state = machine.load(name)
@@ -121,8 +125,15 @@ def ingest_steps(  # noqa: PLR0913  the same
             for number, work in enumerate(open_works)
         ]
         worker = _worker(stores, runner, state.spec, dry_run)
-        progress = ledger.progress()
-        results = runner(worker, [replace(t, progress=progress) for some in groups for t in some])
+        progress, now_ms = ledger.progress(), stores.clock()
+        ready_tasks = [
+            replace(
+                task, progress=progress,
+                verify=sampling(settings.ingest, state, now_ms, task.token),
+            )
+            for some in groups for task in some
+        ]  # fmt: skip
+        results = runner(worker, ready_tasks)
         committer = Committer(machine, state, ledger, writer)
         finish: Callable[[Work, Sequence[TaskResult]], IngestReport]
         if dry_run:
@@ -138,6 +149,7 @@ def ingest_steps(  # noqa: PLR0913  the same
                     yield report_of_known(state, work)
                 else:
                     found = list(islice(results, len(next(ready))))
+                    check_verified(state, work.step, found, None if dry_run else machine)
                     check_rejected(state.spec, work.step, found)
                     yield finish(work, found)
 

@@ -141,7 +141,7 @@ class Ledger:
         """
         new = _table(list(files), token, progress)
         before = self.consumed
-        after = before or Consumed(state.upper, MAX_TIME)
+        after = before or Consumed(state.upper, MAX_TIME, began_ms=state.walltime_ms)
         if first is not None and after.first == MAX_TIME:
             after = replace(after, first=first)
         if not new.num_rows:

@@ -125,9 +125,30 @@ def _raw(
         same=same,
         passed=passed,
         undeclared=frozenset(seen - known),
+        defaulted=defaulted(events, names),
         gone=frozenset(name for row in whole for name in own.difference(row)),
         places=_places(events),
     )
+
+
+def defaulted(events: Sequence[Event], names: Sequence[str]) -> dict[str, int]:
+    """Return how many values of each nullable column are its default, where no event has a null.
+
+    Kafka's JsonConverter writes the default in place of a null unless it is configured otherwise
+    (`replace.null.with.default=false`). The schema in an event has the default; a value alone does
+    not say which it was, so this is a warning. Columns without such values are left out.
+    """
+    counts: dict[str, int] = {}
+    nulls: set[str] = set()
+    for event in events:
+        schema = event.schema or {}
+        for name in schema.keys() & event.row.keys() & set(names):
+            field, value = schema[name], event.row[name]
+            if value is None:
+                nulls.add(name)
+            elif isinstance(field, dict) and field.get("optional"):
+                counts[name] = counts.get(name, 0) + (field.get("default") == value)
+    return {name: n for name, n in sorted(counts.items()) if n and name not in nulls}
 
 
 def _places(events: Sequence[Event]) -> Places | None:

@@ -1,7 +1,7 @@
 """Run one ingest task: read its files, sort their updates, write them as a run, or as some."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -17,6 +17,7 @@ from strata.ingest.read import read_file
 from strata.ingest.rejects import Reject, encode_rejects
 from strata.ingest.task import IngestTask, TaskResult
 from strata.ingest.updates import FileUpdates, file_updates
+from strata.ingest.verify import Verified, verify_stored
 from strata.model.time import MIN_TIME
 from strata.store import keys
 from strata.store.interface import Blob
@@ -48,10 +49,10 @@ def run_rows(store: Blob, task: IngestTask, files: Iterable[FileUpdates]) -> Tas
     for number, some in enumerate(_together(files)):
         rejected = [reject for file in some for reject in file.rejected]
         aside = (put_aside(store, task, rejected),) if rejected else ()
-        written = write_run(store, task, [file.updates for file in some], number)
-        result = _counted(result, some)
+        run = write_run(store, task, [file.updates for file in some], number)
+        result = with_verified(_counted(result, some), run.verified)
         result = replace(
-            result, parts=(*result.parts, *written), quarantine=(*result.quarantine, *aside)
+            result, parts=(*result.parts, *run.parts), quarantine=(*result.quarantine, *aside)
         )
     return result
 
@@ -91,7 +92,8 @@ def _read_together(files: Sequence[SourceFile], task: IngestTask) -> list[FileUp
         found = list(_read_file(whole, task))
     except InvalidRequest:
         return None
-    return None if any(one.rejected for one in found) else found
+    odd = any(one.rejected or one.verified.differences for one in found)
+    return None if odd else found
 
 
 def _together(files: Iterable[FileUpdates]) -> Iterator[list[FileUpdates]]:
@@ -137,7 +139,7 @@ def _counted(result: TaskResult, files: Sequence[FileUpdates]) -> TaskResult:
     """Return a result with the rows of more files."""
     rejected = [reject for file in files for reject in file.rejected]
     return replace(
-        result,
+        with_verified(result, *(file.verified for file in files)),
         rows=result.rows + sum(file.rows for file in files),
         rejected=result.rejected + len(rejected),
         late=result.late + sum(file.late for file in files),
@@ -146,13 +148,27 @@ def _counted(result: TaskResult, files: Sequence[FileUpdates]) -> TaskResult:
     )
 
 
+def with_verified(result: TaskResult, *found: Verified) -> TaskResult:
+    """Return a result with what came of looking at rows twice."""
+    total = Verified(result.verified, result.differences).plus(found)
+    return replace(result, verified=total.rows, differences=total.differences)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRun:
+    """The parts of a run that is stored, and whether they hold what was to be stored."""
+
+    parts: tuple[WrittenPart, ...]
+    verified: Verified
+
+
 def write_run(
     store: Blob, task: IngestTask, tables: Sequence[pa.Table], number: int = 0
-) -> list[WrittenPart]:
+) -> WrittenRun:
     """Sort, consolidate and store updates as one run, which has a number within its task."""
     updates = pa.concat_tables(tables or [updates_schema(task.relation).empty_table()])
     run = consolidate(sort_updates(updates, task.relation), task.relation)
-    return write_parts(
+    parts = write_parts(
         store,
         keys.part_prefix(task.spec.name, task.generation),
         iter([run]),
@@ -164,6 +180,8 @@ def write_run(
         stats_spec=task.spec.stats,
         run=number,
     )
+    found = verify_stored(task.verify, store, task.relation, updates, parts)
+    return WrittenRun(tuple(parts), found)
 
 
 def put_aside(store: Blob, task: IngestTask, rejected: Sequence[Reject]) -> str:

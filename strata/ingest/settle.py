@@ -5,17 +5,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from strata.errors import Conflict, InvalidRequest
+from strata.errors import Conflict, Corrupt, InvalidRequest
 from strata.ingest.changes import resolve_task, resolve_tasks
 from strata.ingest.commit import Committer
 from strata.ingest.plan import whole_task
 from strata.ingest.position import Course, Progress, follow
 from strata.ingest.rejects import details
 from strata.ingest.task import IngestReport, Staged, Step, TaskResult, Work
+from strata.ingest.verify import sampling
+from strata.machine import Machine
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
 from strata.model.spec import ShardSpec
-from strata.state.state import State
+from strata.state.source import trip
+from strata.state.state import State, Trip
 from strata.store.open import Stores
 
 FEW: Final = 10  # so many rejected rows do not fail a run, if they are at most half of it
@@ -50,9 +53,12 @@ class Settler:
         if staged:
             course = self._course(state, work.step, staged)
             task = whole_task(self.settings, state, work.step, layout=self.write_format)
+            how = sampling(self.settings.ingest, state, self.stores.clock(), task.token)
+            task = replace(task, verify=how)
             pieces = resolve_tasks(task, state, staged, self.settings.ingest.task_bytes, course)
             opened = self.stores if self.runner is serial else None
             results += self.runner(partial(resolve_task, stores=opened), pieces)
+            check_verified(state, work.step, results, self.committer.machine)
             check_rejected(state.spec, work.step, results)
         return self.committer.commit(
             work, results, upper_of_basis=state.upper, progress=course.progress
@@ -73,6 +79,31 @@ class Settler:
             policy=state.spec.source.snapshots,
             empty=not any(batch.manifest for batch in state.batches),
         )
+
+
+def check_verified(
+    state: State, step: Step, results: Sequence[TaskResult], machine: Machine | None = None
+) -> None:
+    """Refuse a batch that would not hold what its source says; `machine` trips the source, too.
+
+    Raises: Corrupt, naming file, line, column and both values.
+    """
+    found = [one for result in results for one in result.differences]
+    if not found:
+        return
+    first = found[0]
+    stop = Trip(
+        0 if machine is None else machine.stores.clock(), step.token or "", first.file, first.line,
+        first.column, first.source, first.stored,
+    )  # fmt: skip
+    if machine is not None:
+        machine.apply(state.name, partial(trip, found=stop))
+    raise Corrupt(
+        "a value would have been stored as another one, nothing was committed",
+        shard=state.name, **stop.place(), differences=len(found),
+        cure="find out which value is right; nothing more is ingested until strata source release "
+        f"{state.name}",
+    )  # fmt: skip
 
 
 def check_rejected(spec: ShardSpec, step: Step, results: Sequence[TaskResult]) -> None:

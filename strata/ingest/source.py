@@ -55,6 +55,7 @@ class RawFile:
     same: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)  # value as it was
     passed: int = 0  # messages that are no changes: tombstones, transactions, schema changes
     undeclared: frozenset[str] = frozenset()  # columns in changes that the shard does not declare
+    defaulted: Mapping[str, int] = field(default_factory=dict)  # see `read_debezium.defaulted`
     gone: frozenset[str] = frozenset()  # declared columns that some change does not have
     places: Places | None = None  # of change streams: where in the database's log they stand
     number: int = 0  # of the file in its batch

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from strata.ingest.task import IngestReport
+from strata.ingest.task import IngestReport, added_up
 from strata.model.time import format_time
 
 
@@ -22,9 +22,11 @@ def summarise(shard: str, reports: Sequence[IngestReport], seconds: float) -> di
         "late_files": sum(report.late_files for report in new),
         "contradictions": sum(report.contradictions for report in new),
         "passed": sum(report.passed for report in new),
+        "verified": sum(report.verified for report in new),
         "changed": sorted({name for report in reports for name in report.changed}),
         "copies": sorted({name for report in reports for name, _ in report.copies}),
         "undeclared": sorted({name for report in new for name in report.undeclared}),
+        "defaulted": dict(added_up(report.defaulted for report in new)),
         "parts": sum(report.parts for report in new),
         "bytes": sum(report.size_bytes for report in new),
         "stats_bytes": sum(report.stats_bytes for report in new),
@@ -56,6 +58,11 @@ def _remarkable(report: IngestReport) -> list[str]:
         (report.late_files, "files late"),
         (report.contradictions, "contradictions"),
         (len(report.undeclared), "undeclared columns"),
+        (
+            sum(count for _, count in report.defaulted),
+            "values that are their column's DEFAULT and may have been null: set "
+            "value.converter.replace.null.with.default=false",
+        ),
     ]
     files = [
         (len(report.changed), "files have changed since they were taken in"),

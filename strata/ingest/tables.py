@@ -17,16 +17,18 @@ from strata.ingest.plan import whole_task
 from strata.ingest.quarantine import catch_up
 from strata.ingest.read_parquet import raw_table
 from strata.ingest.run import run_rows
-from strata.ingest.settle import Settler, check_rejected
+from strata.ingest.settle import Settler, check_rejected, check_verified
 from strata.ingest.source import check_columns
 from strata.ingest.steps import interval_token
 from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult, Work
 from strata.ingest.updates import check_spec, file_updates, source_names
+from strata.ingest.verify import sampling
 from strata.ingest.widened import check_widened
 from strata.machine import Machine
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
 from strata.model.spec import ORDERED, ShardSpec, TimeSpec, check_name
+from strata.state.source import check_source
 from strata.state.state import State
 from strata.store.interface import Blob
 from strata.store.open import Stores, open_stores
@@ -72,6 +74,7 @@ def open_batch(stores: Stores, settings: Settings, name: str, rows: Rows) -> Ope
     token = check_name(rows.token or interval_token(name, rows.lower, rows.upper))
     step = Step(rows.lower, rows.upper, token, ())
     task = whole_task(replace(settings, store=stores.settings), state, step)
+    task = replace(task, verify=sampling(settings.ingest, state, stores.clock(), token))
     work = Work(step, step)
     known = machine.committed(name, token, rows.upper)
     if known is not None and (known.lower, known.upper) != (rows.lower, rows.upper):
@@ -85,6 +88,8 @@ def open_batch(stores: Stores, settings: Settings, name: str, rows: Rows) -> Ope
             shard=name, lower=rows.lower, upper=rows.upper, shard_upper=state.upper,
             cure="start at the shard's upper, or repeat with the token of the first time",
         )  # fmt: skip
+    if known is None:
+        check_source(state)
     report = None if known is None else report_of(name, known, already_committed=True)
     return Opened(state, task, work, report)
 
@@ -163,6 +168,7 @@ def commit_tables(
     Raises: InvalidRequest for too many rejected rows; Conflict when the shard went on meanwhile.
     """
     machine, name = Machine(stores), opened.state.name
+    check_verified(opened.state, opened.work.step, results, machine)
     check_rejected(opened.state.spec, opened.work.step, results)
     committer = Committer(machine, opened.state, Ledger(stores.blob, machine.load(name)))
     if opened.state.spec.source.envelope in ORDERED:

@@ -1,5 +1,7 @@
 """What is handed to a worker, what it hands back, and what a caller is told in the end."""
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -8,6 +10,7 @@ from strata.ingest.files import SourceFile
 from strata.ingest.ledger import Sorted, Taken
 from strata.ingest.position import Leg, Progress
 from strata.ingest.rejects import Reject
+from strata.ingest.verify import Difference, Sampling
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec
@@ -33,6 +36,7 @@ class IngestTask:
     former: frozenset[str] = frozenset()  # names of columns that the shard had
     later: frozenset[str] = frozenset()  # names of columns that it got after its creation
     progress: Progress | None = None  # of the change stream, when the work began
+    verify: Sampling | None = None  # how many rows are looked at twice; None: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,11 @@ class TaskResult:
     contradictions: int = 0  # changes that the shard contradicted, and that count all the same
     passed: int = 0  # messages that are no changes
     undeclared: tuple[str, ...] = ()  # columns in changes that the shard does not declare
+    defaulted: tuple[tuple[str, int], ...] = ()  # column and values; see `read_debezium.defaulted`
     repeated: int = 0  # changes that were delivered again, and left out
     staged: tuple[Staged, ...] = ()
+    verified: int = 0  # rows that were looked at twice
+    differences: tuple[Difference, ...] = ()  # what was not the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,14 @@ class Work:
     by_time: bool = False  # the files were found by their time
     commit: Commit | None = None  # the step is in already
     nothing: bool = False  # everything of the step is in, and it needs no batch
+
+
+def added_up(counts: Iterable[Sequence[tuple[str, int]]]) -> tuple[tuple[str, int], ...]:
+    """Return counts by name, those of the same name added."""
+    total: Counter[str] = Counter()
+    for some in counts:
+        total.update(dict(some))
+    return tuple(sorted(total.items()))
 
 
 NAMES_MAX: Final = 50  # files that a report names
@@ -123,7 +138,9 @@ class IngestReport:
     contradictions: int = 0  # changes that the shard contradicted, and that count all the same
     passed: int = 0  # messages of a change stream that are no changes
     undeclared: tuple[str, ...] = ()  # columns in changes that the shard does not declare
+    defaulted: tuple[tuple[str, int], ...] = ()  # column and values that may have been null
     repeated: int = 0  # changes that were delivered again, and left out
+    verified: int = 0  # source rows that were read twice, and were the same
     stats_bytes: int = 0  # of statistics in the new parts
     stats_seconds: float = 0.0  # of processors, to collect them
 
@@ -151,7 +168,9 @@ class IngestReport:
             "contradictions": self.contradictions,
             "passed": self.passed,
             "undeclared": list(self.undeclared),
+            "defaulted": dict(self.defaulted),
             "repeated": self.repeated,
+            "verified": self.verified,
             "stats_bytes": self.stats_bytes,
             "stats_ms": round(self.stats_seconds * 1000),
         }

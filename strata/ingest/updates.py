@@ -24,6 +24,7 @@ from strata.ingest.change import SOURCE_TIME
 from strata.ingest.rejects import Reject, details
 from strata.ingest.source import RawFile, TypedRows, Wanted, guarded, rejects, typed_rows
 from strata.ingest.task import IngestTask
+from strata.ingest.verify import NOTHING, Verified, verify_rows
 from strata.model.schema import Column, Relation
 from strata.model.spec import ORDERED, ShardSpec
 from strata.model.types import ColumnType, Kind
@@ -42,6 +43,7 @@ class FileUpdates:
     late: int
     rejected: Sequence[Reject]
     early: int = 0
+    verified: Verified = NOTHING
 
 
 def check_spec(spec: ShardSpec, relation: Relation) -> None:
@@ -108,6 +110,8 @@ def file_updates(raw: RawFile, task: IngestTask) -> FileUpdates:
     if spec.source.envelope == "diff":
         wanted.append(Wanted(spec.source.diff_column, INT64, nullable=False))
     typed = typed_rows(raw, wanted)
+    types = {column.name: column.type for column in wanted}
+    verified = verify_rows(task.verify, spec, raw, typed, types)
     bad = dict(typed.bad)
     moments = times_of(raw, typed, task, bad)
     diffs = (
@@ -127,7 +131,7 @@ def file_updates(raw: RawFile, task: IngestTask) -> FileUpdates:
         table = table.filter(pa.array(kept))
     found = rejects(raw, bad) if bad or raw.malformed else []
     rows = raw.count + len(raw.malformed)
-    return FileUpdates(table.cast(schema), rows, moments.late, found, moments.early)
+    return FileUpdates(table.cast(schema), rows, moments.late, found, moments.early, verified)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,9 @@ class IngestSettings:
     """How the ingest job cuts its work."""
 
     task_bytes: int = 64 * 1024 * 1024  # source bytes a task reads at most, files kept whole
+    verify_days: int = 7  # of a new source: rows of every file are read twice and compared
+    verify_percent: int = 1  # later: of so many files in a hundred
+    verify_rows: int = 100  # of each of these files, or pieces of one, at most
     follow_links: bool = False  # True: links below a landing root may lead out of it
 
 

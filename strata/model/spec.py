@@ -59,6 +59,7 @@ class SourceSpec:
     schema_changes: str = "refuse"  # columns come or go in a change stream: refuse | report
     delimiter: str = DELIMITER  # of CSV: the character between two fields
     nulls: tuple[str, ...] = NULLS  # of CSV: what an unquoted field says that is null
+    verify: str = "sampled"  # rows are read twice and compared: sampled (settings) | always | never
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +203,7 @@ def _check(spec: ShardSpec) -> None:
         ),
         ("source.snapshots", spec.source.snapshots, ("refuse", "replace", "merge")),
         ("source.schema_changes", spec.source.schema_changes, ("refuse", "report")),
+        ("source.verify", spec.source.verify, ("sampled", "always", "never")),
         ("time.early", spec.time.early, ("", "refuse", "quarantine", "last")),
         ("time.from", spec.time.origin, ("interval", "source", "column")),
         ("time.late", spec.time.late, ("advance", "refuse", "quarantine")),

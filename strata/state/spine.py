@@ -22,12 +22,10 @@ Source: notes on persist, section 2.1.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from strata.errors import Corrupt, InvalidRequest
+from strata.model.sums import MODULUS, wrapped
 from strata.state.state import Batch, Spine, SpineBatch
-
-DIGEST_MODULUS: Final = 2**64
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +196,8 @@ def check_merge(inputs: Sequence[Batch], new: Batch, since: int, digest_shift: i
         )  # fmt: skip
     digest = sum(b.digest for b in inputs) + digest_shift
     for name, got, wanted in (
-        ("diffs_sum", new.diffs_sum, sum(b.diffs_sum for b in inputs)),
-        ("digest", new.digest, digest % DIGEST_MODULUS),
+        ("diffs_sum", wrapped(new.diffs_sum), wrapped(sum(b.diffs_sum for b in inputs))),
+        ("digest", new.digest, digest % MODULUS),
     ):
         if got != wanted:
             raise Corrupt(
@@ -241,7 +239,7 @@ def batch_problems(batch: Batch) -> list[str]:
             found.append(f"the runs of a batch do not add up to its {name}")
     if not batch.updates and (batch.diffs_sum or batch.digest):
         found.append("a batch without updates has a sum of diffs or a digest")
-    if not 0 <= batch.digest < DIGEST_MODULUS:
+    if not 0 <= batch.digest < MODULUS:
         found.append("a digest is not within 64 bits")
     return found
 

@@ -49,7 +49,7 @@ class Batch:
     stats_union: bytes | None = (
         None  # union of the parts' statistics: one row, Arrow IPC; None: unknown
     )
-    diffs_sum: int = 0
+    diffs_sum: int = 0  # modulo 2**64; states from before may have it beyond int64
     digest: int = 0  # sum of d * hash(key, value), modulo 2**64
     retractions: bool = False  # some diff is negative
     versions: tuple[int, ...] = (0,)  # relation versions of the parts, ascending; each once
@@ -109,6 +109,25 @@ class Consumed:
     since: int  # files of earlier times may have been taken before anybody kept a ledger
     first: int  # lower of the first interval under the ledger: late files begin here
     segments: tuple[Segment, ...] = ()  # oldest first; what a later one says of a file counts
+    began_ms: int = 0  # when the first of them came, by the clock; 0: nobody knows
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """A value that ingest was about to store as another one; see `strata.state.source`."""
+
+    at_ms: int
+    token: str  # of the batch, which was not committed
+    file: str
+    line: int | None
+    column: str
+    source: str  # what the source says, read the slow way
+    stored: str  # what would have been stored
+
+    def place(self) -> dict[str, object]:
+        """Return where it stands and both values, for messages."""
+        where = {"file": self.file, "line": self.line, "column": self.column}
+        return {**where, "source": self.source, "stored": self.stored}
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +309,7 @@ class State:
     merging: tuple[Progress, ...] = ()  # merges under way that have kept part of their result
     catalog: str | None = None  # blob key of the collections; None: the shard has none
     consumed: Consumed | None = None  # source files that are in; None: nobody counts them
+    tripped: Trip | None = None  # why nothing is ingested; None: ingest goes on
 
     @property
     def name(self) -> str:

@@ -37,7 +37,7 @@ def drop(
     stone = Tombstone(now_ms, by, reason)
     following = step(
         state, now_ms, dropped=stone, spine=Spine(), holds=(), writers=(), commits=(), ledger=(),
-        verdicts=(), merges=(), merging=(), catalog=None, consumed=None,
+        verdicts=(), merges=(), merging=(), catalog=None, consumed=None, tripped=None,
         generation=state.generation + 1, generation_ms=max(now_ms, 1), fence=state.generation + 1,
     )  # fmt: skip
     return following, stone

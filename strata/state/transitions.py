@@ -14,11 +14,13 @@ from typing import Any, Final
 from strata.errors import Conflict, Fenced, InvalidRequest
 from strata.model.schema import Relation
 from strata.model.spec import ShardSpec
+from strata.model.sums import wrapped
 from strata.model.time import MAX_TIME, MIN_TIME
 from strata.state import spine as spines
 from strata.state.generations import check_writer
 from strata.state.holds import live_holds
 from strata.state.rollout import begun
+from strata.state.source import check_source
 from strata.state.spine import Applied, MergeResult, NotApplied
 from strata.state.state import Batch, Commit, Consumed, State
 from strata.state.step import check_alive, step
@@ -116,9 +118,10 @@ def append(  # noqa: PLR0913  these are the fields of one request
 def _from_basis(state: State, basis: Basis) -> dict[str, Any]:
     """Return what else changes with an append.
 
-    Raises: Conflict when the shard is not what the append was worked out from; Fenced when a
-    blob of the ledger may have been collected.
+    Raises: Corrupt while the source is tripped; Conflict when the shard is not what the append was
+    worked out from; Fenced when a blob of the ledger may have been collected.
     """
+    check_source(state)
     if basis.upper is not None and basis.upper != state.upper:
         raise Conflict(
             "the shard went on while this was worked out",
@@ -278,8 +281,9 @@ def _exchange(old: Batch, replacements: Mapping[str, Batch]) -> Batch:
     if new is None:
         return old
     new = replace(new, lower=old.lower, upper=old.upper, since=old.since)
+    known, said = (replace(b, diffs_sum=wrapped(b.diffs_sum)) for b in (old, new))
     for name in ("updates", "size_bytes", "diffs_sum", "digest", "retractions", "versions"):
-        if getattr(new, name) != getattr(old, name):
+        if getattr(said, name) != getattr(known, name):
             raise InvalidRequest(
                 "a new manifest must describe the same updates",
                 manifest=old.manifest, field=name,

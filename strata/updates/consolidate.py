@@ -7,16 +7,15 @@ a snapshot at or after `since` does not see whether times were advanced.
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.errors import Corrupt
 from strata.format.columns import D, T
 from strata.model.schema import Relation
+from strata.model.sums import MOST, fewest
 from strata.updates.order import Ints, Mask, equal_adjacent, one_chunk, sort_names
 
-INT64: Final = np.iinfo(np.int64)
+FAR: Final = 2.0**62  # sums of fewer do not reach the ends of int64, however floats were rounded
 
 
 def advance(table: pa.Table, since: int) -> pa.Table:
@@ -35,8 +34,8 @@ def consolidate(table: pa.Table, relation: Relation, equal: Mask | None = None) 
     On rows in another order only neighbours are added up: less consolidated, never wrong.
     `equal`: for each row but the last, whether it equals the next one, where that is known.
 
-    Shape: as the input, sorted, no two rows equal but for d, no d of 0.
-    Raises: Corrupt when a sum of diffs leaves int64.
+    Shape: as the input, sorted, no d of 0, no two rows equal but for d; only where no int64 holds
+    the sum of a row are there more of it: the fewest that say it (`strata.model.sums.fewest`).
     """
     if not table.num_rows:
         return table
@@ -46,18 +45,17 @@ def consolidate(table: pa.Table, relation: Relation, equal: Mask | None = None) 
     starts = np.flatnonzero(np.r_[True, ~equal])
     if len(starts) == table.num_rows:
         return table if diffs.all() else table.filter(pa.array(diffs != 0))
-    sums = sums_of(diffs, starts)
-    keep = sums != 0
-    rows = table.take(pa.array(starts[keep]))
+    groups, sums = sums_of(diffs, starts)
+    rows = table.take(pa.array(starts[groups]))
     index = table.schema.get_field_index(D)
-    return rows.set_column(index, table.schema.field(D), pa.array(sums[keep], pa.int64()))
+    return rows.set_column(index, table.schema.field(D), pa.array(sums, pa.int64()))
 
 
 def consolidate_arranged(table: pa.Table, order: Ints, equal: Mask) -> pa.Table:
     """Return the rows of `table` in `order`, the diffs of equal ones added and zeros dropped.
 
     `equal`: for each row in order, whether it equals the one before it.
-    Raises: Corrupt when a sum of diffs leaves int64.
+    Shape: as that of `consolidate`.
     """
     from strata.kernels.merge_words import add_up  # loads the compiler
     from strata.updates.gather import take
@@ -67,9 +65,8 @@ def consolidate_arranged(table: pa.Table, order: Ints, equal: Mask) -> pa.Table:
     made = add_up(diffs, order, equal, rows, sums)
     if made < 0:  # some sum left int64, perhaps only on its way
         starts = np.flatnonzero(~equal)
-        found = sums_of(diffs[order], starts)
-        rows, sums = order[starts][found != 0], found[found != 0]
-        made = len(rows)
+        groups, sums = sums_of(diffs[order], starts)
+        rows, made = order[starts[groups]], len(groups)
     rows, sums = rows[:made], sums[:made]
     if made != table.num_rows or not np.array_equal(rows, np.arange(made)):
         table = take(table, rows)
@@ -77,17 +74,29 @@ def consolidate_arranged(table: pa.Table, order: Ints, equal: Mask) -> pa.Table:
     return table.set_column(index, table.schema.field(D), pa.array(sums))
 
 
-def sums_of(diffs: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the sum of each group that begins at `starts`, exactly."""
+def sums_of(diffs: Ints, starts: Ints) -> tuple[Ints, Ints]:
+    """Return the sums of the groups that begin at `starts`, as numbers of groups and diffs.
+
+    Shape: both of one length, the numbers ascending. A group whose sum is 0 is left out; one whose
+    sum leaves int64 is there as often as it takes.
+    """
+    sums = np.add.reduceat(diffs, starts)  # modulo 2^64
     longest = int(np.diff(starts, append=len(diffs)).max())
-    largest = max(int(diffs.max()), -int(diffs.min()))
-    if longest * largest <= INT64.max:
-        return np.add.reduceat(diffs, starts)
-    exact = np.add.reduceat(diffs.astype(object), starts)  # Python integers: slow, and rare
-    if max(exact) > INT64.max or min(exact) < INT64.min:
-        raise Corrupt(
-            "the diffs of one row add up to more than an int64 holds",
-            sum=max(exact, key=abs),
-            cure="the source repeats or inflates its diffs: check its diff column",
-        )
-    return exact.astype(np.int64)
+    if longest * max(int(diffs.max()), -int(diffs.min())) <= MOST:
+        groups = np.flatnonzero(sums)
+        return groups, sums[groups]
+    sizes = np.add.reduceat(np.abs(diffs.astype(np.float64)), starts)
+    counts = (sums != 0).astype(np.int64)
+    ends = np.append(starts[1:], len(diffs))
+    exact = {  # by Python's integers: slow, and rare
+        group: fewest(sum(diffs[starts[group] : ends[group]].tolist()))
+        for group in np.flatnonzero(sizes >= FAR).tolist()
+    }
+    for group, split in exact.items():
+        counts[group] = len(split)
+    groups = np.repeat(np.arange(len(starts)), counts)
+    found = sums[groups]
+    firsts = np.cumsum(counts) - counts
+    for group, split in exact.items():
+        found[firsts[group] : firsts[group] + len(split)] = split
+    return groups, found

@@ -137,7 +137,9 @@ def between(low: bytes, high: bytes, part: float) -> bytes:
     """
     shared = shared_bytes(low, high)
     first, last = (_number(key[shared:], DIGITS) for key in (low, high))
-    place = first + int((last - first) * min(max(part, 0.0), 1.0))
+    # As a fraction: a float would round the difference up, to a place behind `high`.
+    parts, whole = min(max(part, 0.0), 1.0).as_integer_ratio()
+    place = first + (last - first) * parts // whole
     key = low[:shared] + place.to_bytes(DIGITS, "big").rstrip(b"\0")
     return min(max(key, low), high)
 

@@ -33,7 +33,6 @@ def consolidate_rows(
     """Return the rows of sorted tables as one, sorted and consolidated, in chunks of a row each.
 
     None when a table is not sorted, or a row lies outside [floor, cut]; None is open.
-    Raises: Corrupt when a sum of diffs leaves int64.
     Twin: `strata.updates.merge.consolidate_sorted`, which joins and arranges.
     """
     names = sort_names(relation)
@@ -49,8 +48,8 @@ def consolidate_rows(
     new = [True, *(a.compare(b) != 0 for (a, _), (b, _) in pairwise(found))]
     diffs = np.array([one.column(D)[0].as_py() for _, one in found], np.int64)
     starts = np.flatnonzero(new)
-    sums = sums_of(diffs, starts)
-    kept = [found[i][1] for i in starts[sums != 0]]
+    groups, sums = sums_of(diffs, starts)
+    kept = [found[i][1] for i in starts[groups]]
     whole = pa.concat_tables([tables[0].schema.empty_table(), *kept])
     index = whole.schema.get_field_index(D)
-    return whole.set_column(index, whole.schema.field(D), pa.array(sums[sums != 0], pa.int64()))
+    return whole.set_column(index, whole.schema.field(D), pa.array(sums, pa.int64()))

@@ -4,7 +4,7 @@ From every run a *head* of a few ten thousand rows is held. The *cut* is the sma
 rows of those heads behind which more rows wait: no row still to come sorts before it. So
 everything up to the cut is taken out of the heads by binary search, sorted together by Arrow,
 consolidated and given out; rows that equal the cut may have company still to come and are
-carried into the next round as one row.
+carried into the next round as one row (`strata.updates.border`).
 
     run 1  a a b|c f        the heads end at f, d, e: the cut is d
     run 2  a c d|           taken: a a b c | a c d | b; the rest waits
@@ -28,6 +28,7 @@ from strata.errors import Corrupt
 from strata.format.coded import alike, decoded_bytes, is_coded
 from strata.format.columns import updates_schema
 from strata.model.schema import Relation
+from strata.updates.border import Beyond, hold_back
 from strata.updates.consolidate import advance, consolidate_arranged
 from strata.updates.huge import are_huge, consolidate_rows
 from strata.updates.order import Ints, sort_names
@@ -54,14 +55,16 @@ def merge(
     Times before `since` are moved up to it first. Batches should be small against
     `memory_bytes` divided by the number of runs: a batch is held until its last row is taken.
 
-    Shape: chunks of the updates schema; no chunk is empty; a row is in one chunk only. Texts that
-    all runs have coded (`strata.format.coded`) may come so.
-    Raises: Corrupt when a run is not sorted, or diffs leave int64.
+    Shape: chunks of the updates schema; no chunk is empty; a row is in one chunk only, unless no
+    int64 holds the sum of its diffs. Texts that all runs have coded (`strata.format.coded`) may
+    come so.
+    Raises: Corrupt when a run is not sorted.
     """
     share = max(memory_bytes // (COPIES * max(len(runs), 1)), 1)
     rows = batch_rows(len(runs))
     heads = [_Head(run, relation, since, rows, share) for run in runs]
-    carried = updates_schema(relation).empty_table()
+    carried: pa.Table | None = None  # equals the floor, as what is beyond does: never both
+    beyond: Beyond | None = None
     floor: Row | None = None
     while heads := [head for head in heads if head.fill()]:
         ends = [head.last() for head in heads if head.unfinished]
@@ -69,16 +72,24 @@ def merge(
         taken = [table for table in [head.take(cut) for head in heads] if table.num_rows]
         if not taken:  # the head that set the cut ends with it, and must give all its rows
             raise _disorder(relation)
-        if carried.num_rows:
+        if carried is not None:
             taken.append(carried)
         chunk = consolidate_sorted(taken, relation, floor, cut)
-        chunk, carried = _hold_back(chunk, relation, cut)
+        if beyond is not None:
+            chunk = beyond.taken_from(chunk)
+            if cut is None or beyond.row < cut:  # none can follow
+                yield from beyond.updates()
+                beyond = None
+        if beyond is None:
+            chunk, carried, beyond = hold_back(chunk, sort_names(relation), cut)
         floor = cut
         del taken
         if chunk.num_rows:
             yield chunk
         del chunk  # whoever took it may be done with it: not held while heads are filled
-    if carried.num_rows:
+    if beyond is not None:
+        yield from beyond.updates()
+    if carried is not None:
         yield carried
 
 
@@ -209,14 +220,6 @@ def consolidate_sorted(
 
 def _ascends(order: Ints) -> bool:
     return bool((order[1:] > order[:-1]).all())
-
-
-def _hold_back(chunk: pa.Table, relation: Relation, cut: Row | None) -> tuple[pa.Table, pa.Table]:
-    """Split off the last row if more rows equal to it may follow."""
-    count = chunk.num_rows
-    if cut is None or not count or row_at(chunk, count - 1, sort_names(relation)) < cut:
-        return chunk, chunk.schema.empty_table()
-    return chunk.slice(0, count - 1), chunk.slice(count - 1).combine_chunks()
 
 
 def _disorder(relation: Relation) -> Corrupt:

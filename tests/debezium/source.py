@@ -189,6 +189,8 @@ def engine_settings(database: Database, folder: Path, *, schema: bool) -> dict[s
         "binary.handling.mode": "bytes",
         "key.converter.schemas.enable": told,
         "value.converter.schemas.enable": told,
+        "converter.replace.null.with.default": "false",  # else a null becomes the column's DEFAULT
+        "value.converter.replace.null.with.default": "false",
         "max.batch.size": "500",
         "max.queue.size": "1000",
         "poll.interval.ms": "20",

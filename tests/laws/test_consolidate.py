@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.errors import Corrupt
-from strata.format.columns import D
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.updates.consolidate import advance, consolidate
@@ -191,12 +190,3 @@ def test_a_disordered_single_run_is_corrupt() -> None:
 
     with pytest.raises(Corrupt, match="not sorted"):
         list(merge([rows.to_batches()], TEXT))
-
-
-def test_diffs_beyond_int64_are_corrupt_and_the_last_that_fits_is_not() -> None:
-    top = 2**63 - 1
-    fits = table(TEXT, [("a", 1, top), ("a", 1, 1), ("a", 1, -1)])
-
-    assert consolidate(fits, TEXT)[D].to_pylist() == [top]
-    with pytest.raises(Corrupt, match="int64"):
-        consolidate(table(TEXT, [("a", 1, top), ("a", 1, 1)]), TEXT)

@@ -264,3 +264,26 @@ def test_tables_are_for_people(cli: Cli) -> None:
     assert code == 0
     assert "1970-01-01T00:00:01Z" in out
     assert "the beginning" in out
+
+
+def test_a_source_that_is_tripped_is_shown_and_released(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.create()
+    file = cli.file("x.jsonl", '{"id": 1, "kind": "a", "payload": 1}')
+    with monkeypatch.context() as patched:
+        patched.setattr("strata.ingest.twin.from_json", lambda value, kind: "another")
+        code, _, err = cli.run("ingest", "events", "--from", file, "--lower", "0", "--upper", "9")
+    assert (code, "would have been stored as another one" in err) == (1, True)
+
+    shown = cli.json("source", "show", "events")["tripped"]
+    assert (shown["file"], shown["line"], shown["column"]) == ("x.jsonl", 1, "id")
+    assert (shown["source"], shown["stored"]) == ("'another'", "1")
+    assert cli.run("ingest", "events", "--from", file)[0] == 1
+    assert cli.run("source", "release", "events", "--reason", " ")[0] == 2
+    assert cli.run("source", "release", "events", "--reason", "x", "--token", "other")[0] == 2
+
+    done = cli.json("source", "release", "events", "--reason", "mended", "--by", "anna")
+    assert (done["released"]["column"], done["by"]) == ("id", "anna")
+    assert cli.json("source", "show", "events")["tripped"] is None
+    assert cli.json("ingest", "events", "--from", file)["verified"] == 1

@@ -1,19 +1,33 @@
 """Slices cover the key space once and are about equally heavy, wherever row groups begin."""
 
 import random
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
+from fractions import Fraction
+from itertools import combinations_with_replacement, pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strata.compact import compact_shard
 from strata.format.manifest import PartRef
+from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
+from strata.plan import plan_read
+from strata.planned import ReadPlan
+from strata.read import scan, slices
+from strata.state.state import State
+from strata.store.open import Stores
+from strata.updates.consolidate import advance
 from strata.updates.cut import between, cut
+from strata.updates.order import encode_keys, shared_bytes
 from strata.updates.slices import WHOLE, Slice
+from tests.stored import append, create, memory_stores, settings
 from tests.unit.updates.test_slices import ref_of
+from tests.updates import POOLS, contents, plain_rows, table
 
 TEXT = Relation(0, (Column(1, "c", parse_type("string")),), (1,), ())
 
@@ -119,3 +133,126 @@ def test_a_key_between_lies_between(a: bytes, b: bytes, part: float) -> None:
     low, high = sorted([a, b])
 
     assert low <= between(low, high, part) <= high
+
+
+@given(st.binary(max_size=20), st.binary(max_size=20), st.fractions(0, 1))
+def test_a_key_between_lies_where_exact_arithmetic_puts_it(
+    a: bytes, b: bytes, part: Fraction
+) -> None:
+    """Of eight bytes behind what the keys share; both taken as numbers."""
+    low, high = sorted([a, b])
+    alike = shared_bytes(low, high)
+
+    found = between(low, high, float(part))
+
+    first, last, place = (number(key, alike) for key in (low, high, found))
+    assert found[:alike] == low[:alike]
+    assert first <= place <= last
+    assert abs(place - (first + (last - first) * Fraction(float(part)))) <= 1
+
+
+EDGES = [b"", b"\x00", b"\x00" * 9, b"\x00\xff" * 8, b"\x01", b"\x7f" + b"\xff" * 8, b"\x80",
+         b"\xff", b"\xff" * 7, b"\xff" * 8, b"\xff" * 20, b"\xff" * 64, b"\xff" * 80,
+         b"\x01" + b"\x00" * 8, b"\x01" + b"\xff" * 8, b"\xfe" + b"\xff" * 30]  # fmt: skip
+
+
+@pytest.mark.parametrize("part", [0.0, 5e-324, 2**-64, 1 / 3, 0.5, 1 - 2**-53, 1.0, -1.0, 2.0])
+@pytest.mark.parametrize("shared", [b"", b"s" * 70])
+def test_a_key_between_the_ends_of_the_key_space_lies_there(part: float, shared: bytes) -> None:
+    """The difference of two eight-byte numbers is more than a float tells apart."""
+    keys = [shared + edge for edge in sorted(EDGES)]
+    for low, high in combinations_with_replacement(keys, 2):
+        found = between(low, high, part)
+
+        assert low <= found <= high
+        if part >= 1:
+            assert number(found, len(shared)) == number(high, len(shared))
+
+
+def number(key: bytes, behind: int) -> int:
+    """Return the eight bytes behind some as a number."""
+    return int.from_bytes((key[behind:] + b"\0" * 8)[:8], "big")
+
+
+def extremes(kind: str) -> list[bytes]:
+    """Return the key bytes of a type's ends, and of null, sorted."""
+    relation = Relation(0, (Column(1, "c", parse_type(kind)),), (1,), ())
+    pool = [*POOLS[kind], *LONG.get(kind, []), None]
+    return sorted(encode_keys(table(relation, [(v, 0, 1) for v in pool]), relation).to_pylist())
+
+
+LONG = {
+    "string": ["\U0010ffff" * 40, "\0" * 70, "a" * 200],
+    "bytes": [b"\xff" * 8, b"\xff" * 9, b"\xff" * 64, b"\xff" * 300, b"\0" * 300],
+}
+
+
+@pytest.mark.parametrize("kind", sorted(POOLS))
+@pytest.mark.parametrize("limit", [1, 9, 64, 1024])
+def test_keys_at_the_ends_of_their_type_are_cut(kind: str, limit: int) -> None:
+    keys = extremes(kind)
+    runs = [keys * n for n in (1, 2, 3)]
+
+    for group_rows in (1, 2, 100):
+        for slice_bytes in (1, 100, 333, 1000, 10**6):
+            pieces = cut_of([part(run, group_rows, limit) for run in runs], slice_bytes)
+            assert sum(rows(keys, piece) for piece in pieces) == len(keys)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(EDGES), min_size=1, max_size=20), min_size=1, max_size=5),
+    st.integers(1, 6), st.integers(1, 5000), st.sampled_from([1, 8, 9, 64, 1024]),
+)  # fmt: skip
+def test_every_row_at_the_ends_of_the_key_space_lies_in_one_slice(
+    runs: list[list[bytes]], group_rows: int, slice_bytes: int, limit: int
+) -> None:
+    pieces = cut_of([part(keys, group_rows, limit) for keys in runs], slice_bytes)
+
+    for keys in runs:
+        assert sum(rows(keys, piece) for piece in pieces) == len(keys)
+
+
+@pytest.mark.parametrize("kind", ["int64", "float64", "string", "bytes", "timestamp"])
+def test_shards_with_keys_at_the_ends_are_compacted_and_read_in_slices(kind: str) -> None:
+    """Several runs and row groups, end to end."""
+    relation = Relation(
+        0, (Column(1, "c", parse_type(kind)), Column(2, "n", parse_type("int64"))), (1, 2), ()
+    )
+    stores = memory_stores()
+    create(stores, relation, row_group_bytes=400, part_bytes=2000)
+    pool = [*POOLS[kind], *LONG.get(kind, []), None]
+    wanted: Counter[object] = Counter()
+    for batch in range(3):
+        numbers = [*POOLS["int64"], batch + 2, 9]
+        plain = [(v, n, batch, 1 + (n == 9)) for v in pool for n in numbers]
+        updates = table(relation, plain)
+        wanted += contents([advance(updates, 2)], relation)
+        append(stores, "shard", batch, batch + 1, [updates])
+
+    def read() -> Counter[object]:
+        state = Machine(stores).load("shard")
+        found: Counter[object] = Counter()
+        for size in (4000, 10**6):
+            plan = plan_read(stores, state)
+            pieces = slices(state, plan, size)
+            read = Counter(dict(rows_in(stores, state, plan, pieces)))
+            assert not found or read == found
+            found = read
+            assert len(pieces) > 1 or size == 10**6
+        return found
+
+    assert read() == wanted
+    report = compact_shard(stores, "shard", settings(memory_bytes=20_000), full=True)
+    assert [r.outcome for r in report.requests] == ["applied"]
+    assert report.requests[0].tasks > 1
+    assert read() == wanted
+
+
+def rows_in(
+    stores: Stores, state: State, plan: ReadPlan, pieces: list[Slice]
+) -> Iterator[tuple[object, int]]:
+    names = [*(str(c.id) for c in state.relation.columns), "t", "d"]
+    for piece in pieces:
+        for batch in scan(stores, state, plan, consolidate=True, piece=piece, stored=True):
+            for *row, diff in plain_rows(batch.rename_columns(names), state.relation):
+                yield tuple(row), diff

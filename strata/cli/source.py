@@ -1,0 +1,79 @@
+"""Commands about what a shard is fed from: source show, source release."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from strata.cli.context import (
+    ConfigOption,
+    Context,
+    JsonOption,
+    ReasonOption,
+    ShardArgument,
+    WhoOption,
+    answer,
+    pairs,
+    who,
+)
+from strata.cli.noted import noted
+from strata.errors import InvalidRequest
+from strata.model.time import format_time
+from strata.state.source import release as released
+from strata.state.state import State
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the application."""
+    group = typer.Typer(help="Whether what comes in is believed.", no_args_is_help=True)
+    group.command("show")(show)
+    group.command("release")(noted("source release")(release))
+    app.add_typer(group, name="source")
+
+
+def show(shard: ShardArgument, config: ConfigOption = None, json: JsonOption = False) -> None:
+    """Show how rows are verified as they come in, and what has stopped ingest, if anything has."""
+    context = Context(config)
+    document = _document(context.machine.load(shard))
+    ingest = context.settings.ingest
+    document |= {
+        "days": ingest.verify_days, "percent": ingest.verify_percent, "rows": ingest.verify_rows
+    }  # fmt: skip
+    answer(document, json, pairs(shard, document))
+
+
+def release(
+    shard: ShardArgument,
+    reason: ReasonOption,
+    seen: Annotated[
+        str | None,
+        typer.Option("--token", help="Only what this batch has tripped, as `source show` says."),
+    ] = None,
+    by: WhoOption = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Let ingest go on after a value that would have been stored wrong; the reason is kept."""
+    if not reason.strip():
+        raise InvalidRequest("a reason is needed", cure="--reason, for whoever reads the history")
+    context = Context(config)
+    state = context.machine.load(shard)
+    if seen is not None and (state.tripped is None or state.tripped.token != seen):
+        raise InvalidRequest(
+            "another batch has tripped the source", shard=shard, token=seen,
+            tripped_by=None if state.tripped is None else state.tripped.token,
+            cure=f"look at it first: strata source show {shard}",
+        )  # fmt: skip
+    found = context.machine.apply(shard, released)
+    document = {"shard": shard, "released": asdict(found), "by": who(by), "reason": reason}
+    answer(document, json, pairs(shard, document))
+
+
+def _document(state: State) -> dict[str, Any]:
+    began = 0 if state.consumed is None else state.consumed.began_ms
+    return {
+        "shard": state.name,
+        "verify": state.spec.source.verify,
+        "began": format_time(began) if began else None,
+        "tripped": None if state.tripped is None else asdict(state.tripped),
+    }

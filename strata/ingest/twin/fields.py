@@ -1,0 +1,45 @@
+"""One record of CSV, letter by letter: which fields it has, and which of them are null."""
+
+from collections.abc import Collection
+from typing import Final
+
+from strata.ingest.twin.unreadable import Unreadable
+
+NULLS: Final = ("", "NA")
+QUOTE: Final = b'"'
+
+
+def csv_fields(
+    row_text: str | bytes, delimiter: str = ",", nulls: Collection[str] = NULLS
+) -> list[bytes | None]:
+    """Return the fields of one record, without its line break; what `nulls` lists is null.
+
+    A field in quotes is never null. A doubled quote inside of quotes is one. Raises: Unreadable
+    for a quote that never ends.
+    """
+    row = row_text.encode() if isinstance(row_text, str) else row_text
+    row = row.removesuffix(b"\n").removesuffix(b"\r")
+    empty = {text.encode() for text in nulls}
+    cut = delimiter.encode()
+    found: list[bytes | None] = []
+    field, at, inside, quoted = bytearray(), 0, False, False
+    while at < len(row):
+        letter = row[at : at + 1]
+        if inside and letter == QUOTE and row[at + 1 : at + 2] == QUOTE:
+            field += QUOTE
+            at += 1
+        elif letter == QUOTE and (inside or (not field and not quoted)):
+            inside, quoted = not inside, True
+        elif letter == cut and not inside:
+            found.append(_field(field, quoted, empty))
+            field, quoted = bytearray(), False
+        else:
+            field += letter
+        at += 1
+    if inside:
+        raise Unreadable("a quote never ends")
+    return [*found, _field(field, quoted, empty)]
+
+
+def _field(field: bytearray, quoted: bool, nulls: Collection[bytes]) -> bytes | None:
+    return None if not quoted and bytes(field) in nulls else bytes(field)

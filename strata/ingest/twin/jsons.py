@@ -1,0 +1,139 @@
+"""JSON with its numbers as they stand, its repeated keys, and its canonical text.
+
+Canonical text: keys sorted by code point, of repeated keys the last, no white space, characters
+as themselves. An integer is its digits. A number with a point or an exponent is Python's shortest
+text of its float64 where that says the same number, else Python's text of the exact decimal
+without zeros at its end: one spelling for each number, whatever a part's text spells.
+"""
+
+import json
+from decimal import Decimal
+from typing import Any, Final, NoReturn
+
+from strata.ingest.twin.exact import Exact
+from strata.ingest.twin.unreadable import Unreadable
+
+MAX_DEPTH: Final = 200
+
+
+class Number:
+    """A number as its text."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        """Return the text, to be read in messages."""
+        return f"Number({self.text})"
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether both are spelt alike."""
+        return isinstance(other, Number) and self.text == other.text
+
+    def __hash__(self) -> int:
+        """Hash the spelling."""
+        return hash(self.text)
+
+
+class Pairs(dict[str, Any]):
+    """An object: of repeated keys the last; `twice` are the keys that are repeated."""
+
+    twice: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, pairs: list[tuple[str, Any]]) -> "Pairs":
+        """Return an object that remembers which keys came more than once."""
+        made = cls(pairs)
+        if len(made) < len(pairs):
+            names = [name for name, _ in pairs]
+            made.twice = frozenset(name for name in made if names.count(name) > 1)
+        return made
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return a JSON value: None, bool, str, `Number`, list or `Pairs`. Raises: Unreadable."""
+    try:
+        decoded = text.decode("utf-8") if isinstance(text, bytes) else text
+        return json.loads(
+            decoded, parse_int=Number, parse_float=Number, parse_constant=_refuse,
+            object_pairs_hook=Pairs.of,
+        )  # fmt: skip
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"not JSON: {error}") from error
+
+
+def parse_json_line(line: bytes) -> Pairs:
+    """Return the object of one line. Raises: Unreadable if it is none."""
+    value = parse_json(line)
+    if not isinstance(value, Pairs):
+        raise Unreadable("not a JSON object")
+    return value
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def check_text(text: str) -> str:
+    """Return a text as it is. Raises: Unreadable if UTF-8 cannot spell it."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise Unreadable("half of a surrogate pair") from error
+    return text
+
+
+def canonical(value: Any, depth: int = 0) -> str:
+    """Return the canonical text of a parsed value. Raises: Unreadable if it has none."""
+    if depth > MAX_DEPTH or (depth == MAX_DEPTH and isinstance(value, dict | list)):
+        raise Unreadable(f"nested deeper than {MAX_DEPTH} levels")
+    if isinstance(value, dict):
+        names = sorted(value)
+        inner = [f"{_quoted(name)}:{canonical(value[name], depth + 1)}" for name in names]
+        return "{" + ",".join(inner) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(canonical(item, depth + 1) for item in value) + "]"
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, str):
+        return _quoted(value)
+    text = value.text if isinstance(value, Number) else repr(value)
+    return canonical_number(text)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(check_text(text), ensure_ascii=False)
+
+
+def canonical_number(text: str) -> str:
+    """Return the one spelling of a JSON number."""
+    if not any(letter in text for letter in ".eE"):
+        return "0" if text == "-0" else text
+    exact = Exact.of(text)
+    if not exact.digits:
+        return "0.0"
+    near = float(text)
+    if near not in (float("inf"), float("-inf")) and Exact.of(repr(near)) == exact:
+        return repr(near)
+    return f"{exact.decimal()}".lower()
+
+
+def same_spelling(text: str) -> bool:
+    """Tell whether a stored number is spelt as docs/format.md says, however its exponent is."""
+    wanted = canonical_number(text)
+    if wanted == text or _powers(wanted) == _powers(text):
+        return True
+    near = float(text)
+    shortest = Exact.of(repr(near)) == Exact.of(text) if abs(near) != float("inf") else False
+    return not shortest and Decimal(text) == Decimal(wanted)
+
+
+def _powers(text: str) -> tuple[str, int]:
+    head, _, power = text.lower().partition("e")
+    return head.removesuffix(".0"), int(power or "0")

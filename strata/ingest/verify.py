@@ -1,0 +1,203 @@
+"""Ingest looked at twice: rows of the source against what was made of them and what was stored.
+
+Some rows of a file are read again by the slow twin (`strata.ingest.twin`), which shares no code
+with the readers, and compared value by value with the typed rows. What was written of these is
+read back from the store, and its digest compared with that of the rows that went in. A difference
+ends the run before anything is committed, and trips the source (`strata.state.source`).
+
+Which files and rows are chosen is a hash of the batch's token and of the file, so that a run that
+is repeated looks at the same ones.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from strata.errors import Corrupt
+from strata.format.columns import D, T
+from strata.format.digest import content_digest
+from strata.format.part import read_part
+from strata.ingest import twin
+from strata.ingest.column import NONE_BAD, Rows
+from strata.ingest.rejects import SHOWN
+from strata.ingest.reread import Again, reread
+from strata.ingest.shown import FAILS
+from strata.ingest.source import RawFile, TypedRows
+from strata.ingest.twin import Undecided, Unreadable
+from strata.model.schema import Relation
+from strata.model.settings import IngestSettings
+from strata.model.spec import ShardSpec
+from strata.model.types import ColumnType
+from strata.state.state import State
+from strata.store.interface import Blob
+from strata.store.retry import retry
+from strata.write import WrittenPart
+
+DAY_MS: Final = 86_400_000
+MOST: Final = 20  # differences that one task tells of
+FRACTION: Final = 2.0**-64
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How much is looked at twice."""
+
+    token: str  # of the batch: the lot is drawn from it
+    share: float  # of the files, or pieces of one: 0 to 1
+    rows: int  # of each of these, at most
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One value that is not what its source says."""
+
+    file: str
+    line: int | None
+    column: str
+    source: str  # as the twin reads it
+    stored: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What came of looking twice; adds up."""
+
+    rows: int = 0
+    differences: tuple[Difference, ...] = ()
+
+    def plus(self, others: Iterable["Verified"]) -> "Verified":
+        """Return all together."""
+        every = [self, *others]
+        found = [one for each in every for one in each.differences]
+        return Verified(sum(each.rows for each in every), tuple(found[:MOST]))
+
+
+NOTHING: Final = Verified()
+
+
+def sampling(settings: IngestSettings, state: State, now_ms: int, token: str) -> Sampling | None:
+    """Return how much of a batch is looked at twice; None: nothing.
+
+    A source is new until `verify_days` after its first file; a shard from before anybody wrote
+    that down has an old one.
+    """
+    wish, rows = state.spec.source.verify, settings.verify_rows
+    if wish == "never" or not rows:
+        return None
+    began = state.walltime_ms if state.consumed is None else state.consumed.began_ms
+    new = now_ms < began + settings.verify_days * DAY_MS
+    share = 1.0 if wish == "always" or new else settings.verify_percent / 100
+    return Sampling(token, share, rows) if share else None
+
+
+def _chosen(how: Sampling | None, *facts: object) -> int | None:
+    """Return a seed where what `facts` name is looked at twice; None: it is not."""
+    if how is None:
+        return None
+    text = chr(1).join(map(str, (how.token, *facts))).encode(errors="surrogateescape")
+    drawn = int.from_bytes(blake2b(text, digest_size=16).digest(), "big")
+    return drawn >> 64 if (drawn % 2**64) * FRACTION < how.share else None
+
+
+def verify_rows(
+    how: Sampling | None, spec: ShardSpec, raw: RawFile, typed: TypedRows,
+    types: Mapping[str, ColumnType], without: Rows = NONE_BAD,
+) -> Verified:  # fmt: skip
+    """Compare some rows of a file with what was made of them, in the columns `types`.
+
+    A rejected row is not compared: it is not stored; nor are those of `without`, which have no
+    columns. What the twin knows nothing of is left out.
+    """
+    seed = _chosen(how, raw.file, raw.before)
+    bad = np.fromiter(typed.bad, np.int64, len(typed.bad))
+    good = np.setdiff1d(np.arange(raw.count), np.r_[bad, without])
+    if how is None or seed is None or not len(good):
+        return NOTHING
+    random = np.random.default_rng(seed)
+    rows: Rows = np.sort(random.choice(good, min(how.rows, len(good)), replace=False))
+    found: list[Difference] = []
+    again = reread(raw, rows, spec)
+    for name, kind in types.items():
+        if name in typed.columns:
+            made = twin.stored(typed.columns[name].take(pa.array(rows)), kind)
+            found += _different(raw.file, name, kind, again, made)
+    return Verified(len(rows), tuple(found[:MOST]))
+
+
+def _different(
+    file: str, name: str, kind: ColumnType, again: Sequence[Again], made: Sequence[object]
+) -> Iterator[Difference]:
+    for row, value in zip(again, made, strict=True):
+        if name not in row.told:
+            continue
+        try:
+            meant = row.value(name, kind)
+        except (Undecided, *FAILS):  # what the twin's own libraries cannot hold, it cannot judge
+            continue
+        except Unreadable as error:
+            yield Difference(file, row.line, name, f"no {kind}: {error}"[:SHOWN], _shown(value))
+        else:
+            if not _same(meant, value):
+                yield Difference(file, row.line, name, _shown(meant), _shown(value))
+
+
+def _same(one: object, other: object) -> bool:
+    return type(one) is type(other) and one == other
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def verify_stored(
+    how: Sampling | None, store: Blob, relation: Relation, rows: pa.Table,
+    written: Sequence[WrittenPart],
+) -> Verified:  # fmt: skip
+    """Compare what is stored of a run with the rows that went in: by digest, diffs and times.
+
+    Raises: Corrupt for a part whose bytes cannot be read, or whose halves differ.
+    """
+    if _chosen(how, *(part.ref.key for part in written)) is None:
+        return NOTHING
+    expected, found = _sums([rows], relation), np.zeros(3, np.uint64)
+    for part in written:
+        data = retry(partial(store.get, part.ref.key))
+        if data is None:
+            raise Corrupt("a part that was just written is missing", key=part.ref.key)
+        batches = read_part(data, relation, read_format="row_with_validate", threads=False)
+        tables = (pa.Table.from_batches([batch]) for batch in batches)
+        found = found + _sums(tables, relation)
+    if (expected == found).all():
+        return Verified()
+    first = written[0].ref.key if written else "no part"
+    names = ("digest", "diffs", "times")
+    at = int(np.argmax(expected != found))
+    what = Difference(first, None, names[at], str(expected[at]), str(found[at]))
+    return Verified(0, (what,))
+
+
+def _sums(tables: Iterable[pa.Table], relation: Relation) -> Words:
+    """Return digest, sum of the diffs, and sum of diffs times times; modulo 2**64.
+
+    None of them depends on order, on split or on consolidation.
+    """
+    total = np.zeros(3, np.uint64)
+    for table in tables:
+        diffs = _words(table[D])
+        digest = np.uint64(content_digest(table, relation))
+        moments = np.sum(diffs * _words(table[T]), dtype=np.uint64)
+        total += np.array([digest, np.sum(diffs, dtype=np.uint64), moments], np.uint64)
+    return total
+
+
+def _words(column: pa.ChunkedArray) -> Words:
+    found: Words = column.to_numpy().view(np.uint64)
+    return found

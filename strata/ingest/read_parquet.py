@@ -18,6 +18,7 @@ from strata.updates.order import one_chunk
 
 DAMAGED: Final = (pa.ArrowException, OSError, MemoryError, ValueError)  # of a damaged file
 PART_BYTES: Final = 32 << 20  # of decoded rows that are read at once
+WORD_BYTES: Final = 8
 WHOLE_BYTES: Final = 256 << 20  # decoded: up to so many, a file that is no piece is read at once
 
 
@@ -35,7 +36,9 @@ def read_parquet(
         check_columns(source.name, file.schema_arrow.names, names, optional=optional)
         groups = _groups(source, file.metadata.num_row_groups)
         sizes = [file.metadata.row_group(n) for n in groups]
-        decoded = sum(group.total_byte_size for group in sizes)
+        # What repeats takes no room in the file: a value is at least a word in memory.
+        cells = sum(group.num_rows for group in sizes) * len(file.schema_arrow.names)
+        decoded = max(sum(group.total_byte_size for group in sizes), cells * WORD_BYTES)
         if source.is_whole and decoded <= WHOLE_BYTES:
             yield raw_table(source, file.read(), names)
             return

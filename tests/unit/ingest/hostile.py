@@ -59,9 +59,9 @@ VALUES: Final[Mapping[str, bytes]] = {
 KINDS: Final = (
     "int16", "int64", "uint64", "float32", "float64", "numeric", "numeric(10,2)", "string",
     "char(3)", "varchar(5)", "bytes", "bool", "date", "time", "timestamp", "timestamptz",
-    "interval", "interval day to second", "interval year to month", "uuid", "jsonb", "list<int32>",
-    "array<string>",
-    "map<string>", "record<a: int32>", "range<int32>", "list<jsonb>", "oid", "mz_timestamp",
+    "interval", "interval day to second", "interval year to month", "uuid", "jsonb",
+    "list<int32>", "array<string>", "map<string>", "record<a: int32>", "range<int32>",
+    "list<jsonb>", "oid", "mz_timestamp",
     "int2vector",
 )  # fmt: skip
 

@@ -34,7 +34,8 @@ from strata.ingest.column import (
     valid,
     without,
 )
-from strata.ingest.literals import Broken, Number, Text
+from strata.ingest.exact_json import Number, Twice
+from strata.ingest.literals import Broken, Text
 from strata.ingest.nested import nested_objects
 from strata.ingest.nested_arrow import nested_arrow
 from strata.ingest.numbers import (
@@ -287,9 +288,11 @@ def _jsonb_of(values: Sequence[object]) -> Cast:
     exact: set[int] = set()  # rows with numbers kept as text, or with many brackets
     deep: list[int] = []  # rows that are nested too deeply to be written, or broken
 
-    def number(value: object) -> orjson.Fragment:
+    def number(value: object) -> object:
         if isinstance(value, Broken):
             raise TypeError(value)
+        if isinstance(value, Twice):
+            return dict(value)
         exact.add(len(texts))
         return orjson.Fragment(str(value))
 
@@ -324,6 +327,7 @@ _NATIVE: Final[dict[Kind, frozenset[type]]] = {
 # JSON types whose text may be read as the kind; the rest is bad.
 _READABLE: Final[dict[Kind, frozenset[type]]] = {
     Kind.BOOL: frozenset({bool, str}),
+    Kind.BYTES: frozenset({bytes, str}),
     **dict.fromkeys((*INTEGERS, *FLOATS, Kind.NUMERIC), frozenset({int, float, str, Number})),
 }
 
@@ -341,7 +345,7 @@ def _text(value: Any, kind: Kind) -> bytes:
     if kind in INTEGERS and type(value) in (float, Number):
         found = exact_decimal(str(value), MAX_DIGITS, 0)
         return str(value if found is None else found).encode()
-    return str(value).encode()
+    return value if type(value) is bytes else str(value).encode()
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, Final
 
-from strata.ingest.literals import Broken, Number, Text
+from strata.ingest.exact_json import Number
+from strata.ingest.literals import Broken, Text
 from strata.model.schema import Column
 from strata.model.types import ColumnType, Kind
 

@@ -16,6 +16,7 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 
 from strata.errors import InvalidRequest
+from strata.ingest.avro_values import arrow_of
 from strata.ingest.cast import Number
 from strata.ingest.files import PACKINGS, SourceFile, files_at, open_file
 from strata.ingest.infer_csv import (
@@ -26,7 +27,7 @@ from strata.ingest.infer_csv import (
     without,
 )
 from strata.ingest.objects import Objects, read_array, read_lines
-from strata.ingest.read_avro import arrow_of, avro_records
+from strata.ingest.read_avro import avro_records
 from strata.ingest.source_file import Dialect
 from strata.model.settings import Settings
 from strata.model.spec import DELIMITER

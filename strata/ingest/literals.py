@@ -5,21 +5,13 @@ and arrays (`[0:1]={1,2}` with its lower bounds), `{a=>1}` for maps, `(1,"x y",)
 `[1,5)`, `(,7]` and `empty` for ranges, `1 2 3` for int2vector.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
-
+from strata.ingest.exact_json import read_value
 from strata.model.types import ColumnType, Kind
-
-
-class Number(str):
-    """The text of a JSON number that Python's own numbers might not hold exactly."""
-
-    __slots__ = ()
 
 
 class Text(str):
@@ -95,8 +87,7 @@ def parse_json(text: str) -> Any:
 
     Raises: ValueError.
     """
-    orjson.loads(text)  # refuses what the other parser takes: NaN, lone surrogates, great depth
-    return json.loads(text, parse_int=Number, parse_float=Number)
+    return read_value(text.encode(), exact=True)
 
 
 def _braces(text: str) -> bool:
@@ -163,6 +154,8 @@ def _braced_map(text: str, target: ColumnType) -> dict[str, Any]:
         pair = _split_arrow(piece)
         (key, _), (value, quoted) = (_unquoted(side) for side in pair)
         null = not quoted and value.upper() == "NULL"
+        if key in found:
+            raise ValueError("a key stands twice")
         found[key] = None if null else _item(value, target.element)
     return found
 
@@ -181,7 +174,7 @@ def _split_arrow(raw: str) -> tuple[str, str]:
 
 def _record(text: str, target: ColumnType) -> dict[str, Any]:
     body = _inside(text, "(", ")")
-    items = list(_items(body))
+    items = list(_items(body, blanks=True))
     if not items and len(target.fields) == 1:
         items = [("", False)]
     if len(items) != len(target.fields):
@@ -197,7 +190,7 @@ def _range(text: str) -> dict[str, Any]:
         return {"empty": True}
     if text[:1] not in "[(" or text[-1:] not in "])" or len(text) < 3:
         raise ValueError("not a range")
-    ends = list(_items(text[1:-1]))
+    ends = list(_items(text[1:-1], blanks=True))
     if len(ends) != 2:
         raise ValueError("a range has two ends")
     lower, upper = (None if not item and not quoted else Text(item) for item, quoted in ends)
@@ -223,9 +216,12 @@ def _inside(text: str, opening: str, closing: str) -> str:
     return body[1:-1]
 
 
-def _items(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the items between commas, their quotes resolved, and whether they were quoted."""
-    return (_unquoted(piece) for piece in _pieces(text))
+def _items(text: str, *, blanks: bool = False) -> Iterator[tuple[str, bool]]:
+    """Yield the items between commas, their quotes resolved, and whether they were quoted.
+
+    `blanks` around an item are part of it, as in rows and ranges.
+    """
+    return (_unquoted(piece, blanks=blanks) for piece in _pieces(text))
 
 
 def _plain_items(text: str) -> Iterator[tuple[str, bool]]:
@@ -264,10 +260,11 @@ def _pieces(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _unquoted(piece: str) -> tuple[str, bool]:
+def _unquoted(piece: str, *, blanks: bool = False) -> tuple[str, bool]:
     text = piece.strip()
     if text[:1] in _OPENING:  # a value with items of its own: its quotes are resolved with them
         return text, False
+    text = piece if blanks else text
     return _QUOTED.sub(_resolved, text), '"' in text
 
 

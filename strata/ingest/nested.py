@@ -130,6 +130,8 @@ def _range_of(value: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("a range's flags are booleans")
     lower, upper = value.get("lower"), value.get("upper")
     if empty:
+        if lower is not None or upper is not None:
+            raise ValueError("an empty range has no ends")
         return {"lower": None, "upper": None, **dict.fromkeys(FLAGS, False), "empty": True}
     return {**found, "lower": lower, "upper": upper}
 

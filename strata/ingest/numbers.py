@@ -8,9 +8,11 @@ Text of a float is rounded once, to the nearest value of the column's own width.
 ever rounded.
 """
 
+import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -118,8 +120,7 @@ def exact_decimal(text: str, precision: int, scale: int) -> Decimal | None:
 def as_decimals(values: pa.Array, goal: pa.Decimal128Type) -> Cast:
     """Return a column of numbers of any Arrow type as decimals of the same value.
 
-    A float is the number that its shortest text says, so that 0.1 is 0.10 and 0.125 has three
-    places.
+    A float is itself where it fits; see `float_texts`.
     """
     kind = values.type
     if pa.types.is_decimal(kind):
@@ -127,7 +128,26 @@ def as_decimals(values: pa.Array, goal: pa.Decimal128Type) -> Cast:
         fits = kind.precision - kind.scale + places <= MOST_DIGITS and kind.scale >= 0
         if fits and pa.types.is_decimal128(kind):
             return all_or_halves(values, goal, lambda some: pc.cast(some, goal))
+    if pa.types.is_floating(kind):
+        fits = partial(exact_decimal, precision=goal.precision, scale=goal.scale)
+        return decimals(float_texts(values, lambda text: fits(text) is not None), goal)
     return decimals(as_texts(values), goal)
+
+
+def float_texts(values: pa.Array, fits: Callable[[str], bool]) -> pa.Array:
+    """Return floats as the texts of the decimals that they become.
+
+    That is a float's own value where it `fits`, such as 9007199254740993536. It is the number that
+    the float's shortest text says otherwise, so that 0.1 is 0.1 and not 55 digits.
+    """
+    encoded = as_texts(values).dictionary_encode()
+    first = pc.index_in(pa.array(np.arange(len(encoded.dictionary))), encoded.indices)
+    some = values.take(first).to_pylist()
+    found = []
+    for short, value in zip(encoded.dictionary.to_pylist(), some, strict=True):
+        exact = str(Decimal(value))
+        found.append(exact if math.isfinite(value) and fits(exact) else short)
+    return pa.array(found, pa.string()).take(encoded.indices)
 
 
 def as_texts(values: pa.Array) -> pa.Array:

@@ -4,17 +4,17 @@ Numbers keep their exact value: what holds one which 64 bits might not hold is r
 numbers as text. Blank lines are skipped; what is no object is malformed.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
 from strata.errors import InvalidRequest
-from strata.ingest.cast import Number, Rows
+from strata.ingest.cast import Rows
+from strata.ingest.exact_json import read_value
 from strata.ingest.files import SourceFile, read_text
 from strata.ingest.rejects import Reject, details
 from strata.ingest.shown import json_text
@@ -64,9 +64,7 @@ def read_lines(source: SourceFile, data: bytes | None = None) -> Objects:
     exact = exact_lines(data)
     for number, line in enumerate(lines, 1 + source.before):
         try:
-            value = orjson.loads(line)
-            if number - source.before in exact:
-                value = _exact(line)
+            value = read_value(line, exact=number - source.before in exact)
         except orjson.JSONDecodeError as error:
             if line.strip():
                 malformed.append(_malformed(source, number, line, f"not JSON: {error.msg}"))
@@ -74,7 +72,7 @@ def read_lines(source: SourceFile, data: bytes | None = None) -> Objects:
         except RecursionError:
             malformed.append(_malformed(source, number, line, TOO_DEEP))
             continue
-        if type(value) is dict or value is None:
+        if isinstance(value, dict) or value is None:
             values.append(value)
             numbers.append(number)
         else:
@@ -97,16 +95,13 @@ def read_array(source: SourceFile) -> Objects:
     """
     data = read_text(source)
     try:
-        found = orjson.loads(data) if data.strip() else []
+        found = read_value(data, exact=bool(exact_lines(data))) if data.strip() else []
     except orjson.JSONDecodeError as error:
         raise _no_json(source, error.lineno, error.msg) from error
+    except RecursionError as error:
+        raise _no_json(source, 1, TOO_DEEP) from error
     if found == [] and not source.is_whole:  # between two commas
         raise _no_json(source, 1, "an element is missing")
-    if exact_lines(data):
-        try:
-            found = _exact(data)
-        except RecursionError as error:
-            raise _no_json(source, 1, TOO_DEEP) from error
     items = found if isinstance(found, list) else [found]
     good = [n for n, item in enumerate(items) if isinstance(item, dict) or item is None]
     first = 1 + source.before
@@ -159,15 +154,6 @@ def _inside(raw: npt.NDArray[np.uint8], mask: npt.NDArray[np.bool_]) -> Rows:
     """Return where `mask` is true, both ends of the file left out."""
     found: Rows = np.flatnonzero(mask[1:-1]) + 1
     return found
-
-
-def _exact(line: bytes) -> object:
-    """Return a line, known to be JSON, with its numbers as text."""
-    return json.loads(line, parse_int=Number, parse_float=Number, parse_constant=_refuse)
-
-
-def _refuse(name: str) -> NoReturn:
-    raise AssertionError(f"{name} is no JSON, and was accepted before")
 
 
 def _malformed(source: SourceFile, number: int, line: bytes, reason: str) -> Reject:

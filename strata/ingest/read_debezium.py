@@ -19,6 +19,7 @@ from strata.ingest.cast import from_objects
 from strata.ingest.change import DELETE, INSERT, SOURCE_TIME, TRUNCATE, UPDATE, UPSERT
 from strata.ingest.connect import plain_values, whole
 from strata.ingest.debezium_table import read_events
+from strata.ingest.exact_json import Twice
 from strata.ingest.files import SourceFile, read_text
 from strata.ingest.json_table import SMALL_BYTES
 from strata.ingest.objects import Objects, read_array, read_lines
@@ -29,6 +30,9 @@ from strata.ingest.shown import FAILS
 from strata.ingest.source import RawFile
 from strata.model.schema import Relation
 
+GONE: Final = (True, "true", "True", "t", "1", 1)
+KEPT: Final = (None, False, "false", "False", "f", "0", 0, "")
+TWICE: Final = "a key stands twice"
 OPS: Final = {"c": INSERT, "r": UPSERT, "u": UPDATE, "d": DELETE, "t": TRUNCATE}
 WHOLE: Final = (INSERT, UPDATE, UPSERT)  # operations that tell a whole row
 PLACEHOLDERS: Final = frozenset(
@@ -196,11 +200,13 @@ def _judged(judge: Callable[..., Event | str | None], *facts: Any) -> Any:
 
 def _event(value: Any, key: Sequence[str]) -> Event | str | None:
     """Return what an event says; None: it is no change; text: what is wrong with it."""
-    record_key = None
+    record_key, whole = None, value
     if isinstance(value, dict) and value.keys() >= {"key", "value"} and "op" not in value:
         record_key, _ = _payload(value["key"])
         value = value["value"]
     body, schema = _payload(value)
+    if any(isinstance(part, Twice) for part in (whole, value, body, record_key)):
+        return TWICE
     if body is None:
         return None
     if not isinstance(body, dict):
@@ -229,6 +235,8 @@ def _change(
     row = before if op == DELETE else after
     if op == DELETE and not isinstance(row, dict):
         row = record_key
+    if isinstance(row, Twice):
+        return TWICE
     if not isinstance(row, dict):
         return "an event without its row" if op != DELETE else "a delete without its key"
     if op == UPDATE and isinstance(before, dict):
@@ -293,10 +301,16 @@ def _record(value: Any, key: set[str], deleted: str) -> Event | str:
         time = value.get("timestamp")
         if not isinstance(told, dict):
             told = {next(iter(key)): told} if len(key) == 1 else {}
+        if any(isinstance(part, Twice) for part in (value, told, value["value"], row)):
+            return TWICE
         if row is None:
             return Event(DELETE, told, time)
         fields = schema.get("fields") if isinstance(schema, dict) else None
         known = {f.get("field"): f for f in fields} if fields else None
         return Event(UPSERT, {**told, **row}, time, known)
-    gone = deleted and value.get(deleted) in (True, "true", "True", "t", "1", 1)
-    return Event(DELETE if gone else UPSERT, value, None)
+    if isinstance(value, Twice):
+        return TWICE
+    mark = value.get(deleted) if deleted else None
+    if mark not in (*GONE, *KEPT):
+        return f"the column {deleted} is no boolean"
+    return Event(DELETE if mark in GONE else UPSERT, value, None)

@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from strata.ingest.cast import from_arrow, from_objects
+from strata.ingest.exact_json import Twice
 from strata.ingest.files import SourceFile, read_text
 from strata.ingest.json_table import SMALL_BYTES, json_type, located, read_table
 from strata.ingest.objects import Objects, exact_lines, read_array, read_lines
@@ -81,10 +82,10 @@ def one_by_one(
     source: SourceFile, found: Objects, names: Sequence[str], optional: Collection[str]
 ) -> RawFile:
     """Return the values of the keys `names`, each object looked at by itself."""
-    nulls = [row for row, value in enumerate(found.values) if value is None]
-    if nulls:
-        kept = [row for row, value in enumerate(found.values) if value is not None]
-        bad = [found.reject(source, row, "not a JSON object") for row in nulls]
+    reasons = [_none(value, names) for value in found.values]
+    if any(reasons):
+        kept = [row for row, reason in enumerate(reasons) if reason is None]
+        bad = [found.reject(source, row, reason) for row, reason in enumerate(reasons) if reason]
         found = found.only(kept, [found.values[row] for row in kept], bad)
     objects = found.values
     return RawFile(
@@ -97,6 +98,19 @@ def one_by_one(
         malformed=found.malformed,
         lacking={name: [name not in o for o in objects] for name in optional},
     )
+
+
+def _none(value: object, names: Sequence[str]) -> str | None:
+    """Return why a value is no object of these columns; None: it is one."""
+    if value is None:
+        return "not a JSON object"
+    return twice(value, names)
+
+
+def twice(value: object, names: Sequence[str]) -> str | None:
+    """Return that an object has one of the keys `names` twice; None: it has not."""
+    name = value.repeated(names) if isinstance(value, Twice) else None
+    return None if name is None else f"the key {name} stands twice"
 
 
 def shown(values: Raw, row: int) -> str | None:

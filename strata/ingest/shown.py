@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 import pyarrow as pa
 
-from strata.ingest.literals import Number
+from strata.ingest.exact_json import Number, Twice
 
 FAILS: Final = (  # what a value of a stranger raises in a library: never a bug of ours alone
     pa.ArrowException, ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError,
@@ -99,6 +99,9 @@ def json_text(value: object) -> str:
 def _other(value: object) -> object:
     if isinstance(value, Number):
         return orjson.Fragment(str(value))
+    if isinstance(value, Twice):
+        pairs = (f"{json_text(key)}:{json_text(item)}" for key, item in value.pairs)
+        return orjson.Fragment(f"{{{','.join(pairs)}}}")
     if isinstance(value, bytes):
         return bytes_text(value)
     if isinstance(value, str | int | float | list | dict | tuple):

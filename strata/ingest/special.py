@@ -5,6 +5,7 @@ Each source value is brought into the form in which readers see the type, and st
 """
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -13,13 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.format.encodings import arrow_type
+from strata.format.packed import MAX_DIGITS, numeric
 from strata.format.packed import from_text as packed_text
-from strata.format.packed import numeric
 from strata.format.view import from_view, view_type
 from strata.ingest.column import Cast, Rows, all_or_halves, either, lost, valid, without
 from strata.ingest.literals import Text, parse_json
 from strata.ingest.nested import Objects, nested_objects
 from strata.ingest.nested_arrow import Arrays, nested_arrow
+from strata.ingest.numbers import float_texts
 from strata.ingest.texts import (
     DAY,
     Value,
@@ -172,7 +174,13 @@ def _numeric_arrow(values: pa.Array) -> Cast:
         return _numeric(texts.cast(pa.string())).also(lost(values, texts))
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise TypeError(kind)
+    if pa.types.is_floating(kind):
+        return _numeric(float_texts(values, _has_few_digits))
     return _numeric(pc.cast(values, pa.string()))
+
+
+def _has_few_digits(text: str) -> bool:
+    return len(Decimal(text).as_tuple().digits) <= MAX_DIGITS
 
 
 def _calendar_intervals(values: pa.Array, target: ColumnType) -> Cast:

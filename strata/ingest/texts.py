@@ -18,9 +18,11 @@ Value = Mapping[str, Any]
 
 TIME: Final = r"^(?P<h>[01]?\d|2[0-3]):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d|60)(?:[.](?P<f>\d{1,9}))?)?$"
 UUID: Final = (
-    r"(?i)^(?:urn:uuid:)?\{?(?P<a>[0-9a-f]{8})-?(?P<b>[0-9a-f]{4})-?(?P<c>[0-9a-f]{4})"
-    r"-?(?P<d>[0-9a-f]{4})-?(?P<e>[0-9a-f]{12})\}?$"
+    r"(?i)^(?:urn:uuid:)?(?P<a>[0-9a-f]{8})-?(?P<b>[0-9a-f]{4})-?(?P<c>[0-9a-f]{4})"
+    r"-?(?P<d>[0-9a-f]{4})-?(?P<e>[0-9a-f]{12})$"
 )
+
+BRACED: Final = r"^((?i:urn:uuid:)?)\{([^{}]*)\}$"
 
 MONTHS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -86,7 +88,9 @@ def time_texts(texts: pa.Array) -> pa.Array:
 
 def uuid_texts(texts: pa.Array) -> pa.Array:
     """Return uuids in lower case with hyphens; they come in any case, with or without hyphens."""
-    found = pc.extract_regex(pc.utf8_trim_whitespace(texts), UUID)
+    plain = pc.utf8_trim_whitespace(texts)
+    braced = pc.replace_substring_regex(plain, BRACED, r"\1\2")
+    found = pc.extract_regex(braced, UUID)
     groups = [pc.struct_field(found, i) for i in range(5)]
     return pc.utf8_lower(pc.binary_join_element_wise(*groups, "-"))
 

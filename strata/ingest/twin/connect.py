@@ -63,9 +63,8 @@ def from_connect(value: Any, schema: Schema | None, column_type: ColumnType) -> 
     if schema.get("type") == "bytes" and name is None:
         return _bytes(value, column_type)
     if name in TEXTS:
-        if column_type.kind is Kind.JSONB and name != JSON:  # a text that is no document
-            return from_json(value, column_type)
-        return _named(value, column_type)
+        is_text = column_type.kind is Kind.JSONB and name != JSON  # and no document
+        return from_json(value, column_type) if is_text else _named(value, column_type)
     raise Undecided(f"nothing is said of {name}")
 
 

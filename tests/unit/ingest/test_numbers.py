@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from strata.ingest.cast import from_arrow, from_objects, from_text
+from strata.ingest.exact_json import Number
 from strata.ingest.json_table import has_digits, read_table
-from strata.ingest.literals import Number
 from strata.ingest.numbers import exact_decimal
 from strata.model.types import parse_type
 

@@ -19,8 +19,8 @@ from strata.errors import Corrupt, InvalidRequest
 from strata.ingest import cast, connect, run
 from strata.ingest.column import NONE_BAD, Cast
 from strata.ingest.engine import ingest, ingest_steps
+from strata.ingest.exact_json import Number
 from strata.ingest.ledger import Ledger
-from strata.ingest.literals import Number
 from strata.ingest.settle import check_verified
 from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
 from strata.ingest.task import Step, TaskResult

@@ -67,7 +67,7 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
         )
 
     def locate(rows: Rows) -> list[Located]:
-        records = np.setdiff1d(np.arange(total), np.array(skipped, np.int64))
+        records = np.delete(np.arange(total), skipped)
         return _located(source, data, records[rows].tolist(), total)
 
     return RawFile(

@@ -116,8 +116,10 @@ def verify_rows(
     columns. What the twin knows nothing of is left out.
     """
     seed = _chosen(how, raw.file, raw.before)
-    bad = np.fromiter(typed.bad, np.int64, len(typed.bad))
-    good = np.setdiff1d(np.arange(raw.count), np.r_[bad, without])
+    compared = np.ones(raw.count, np.bool_)
+    compared[without] = False
+    compared[np.fromiter(typed.bad, np.int64, len(typed.bad))] = False
+    good = np.flatnonzero(compared)
     if how is None or seed is None or not len(good):
         return NOTHING
     random = np.random.default_rng(seed)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from strata.ingest.twin.unreadable import Unreadable
+from strata.ingest.twin.unreadable import Undecided, Unreadable
 
 Item = str | None
 BOUNDS: Final = re.compile(r"((?:\[[+-]?[0-9]{1,25}(?::[+-]?[0-9]{1,25})?\])+)=(.*)", re.DOTALL)
@@ -60,10 +60,11 @@ def _item(text: str) -> tuple[str, bool]:
     body = text.strip()
     if not body.startswith(QUOTE):
         if QUOTE in body and not body.startswith("{"):
-            raise Unreadable("a quote inside of an item")
-        return body, False
+            raise Undecided("a quote inside of an item")
+        plain = body if body.startswith("{") else _unescaped(body)
+        return plain, plain != body  # an escaped NULL is a text
     if _end_of_quote(body, 0) != len(body) - 1:
-        raise Unreadable("something behind a quote")
+        raise Undecided("something behind a quote")
     return _unescaped(body[1:-1]), True
 
 

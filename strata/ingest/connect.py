@@ -32,14 +32,20 @@ MICRO, MILLI = 1_000, 1_000_000
 
 
 def plain_values(
-    values: list[Any], column: Column, schemas: Sequence[dict[str, Any] | None]
+    values: list[Any],
+    column: Column,
+    schemas: Sequence[dict[str, Any] | None],
+    *,
+    encoded: bool = True,
 ) -> list[Any]:
     """Return the values of one column as JSON would have them, each with the schema of its row.
 
+    `encoded`: without a schema Debezium's default encodings count; else values are plain JSON.
     Errs: what does not fit its encoding is `Broken`; what is not encoded at all (a text in a date
     column) stays as it is, and is judged as any other value.
     """
-    fallback = _by_type(column.type)
+    by_type = _by_type(column.type)
+    fallback = by_type if encoded else None
     if fallback is None and all(schema is None for schema in schemas):
         return values
     made: dict[str, Convert | None] = {}
@@ -53,7 +59,7 @@ def plain_values(
             field = schema[column.name]
             known = repr(field)
             if known not in made:
-                made[known] = _of_field(field, fallback, column.type)
+                made[known] = _of_field(field, by_type, column.type)
             convert = made[known]
         result.append(value if convert is None else _tried(convert, value))
     return result

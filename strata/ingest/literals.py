@@ -98,7 +98,7 @@ def _braced_list(text: str, target: ColumnType) -> list[Any]:
     assert target.element is not None
     inner = target.element
     items: list[Any] = []
-    for item, quoted in _plain_items(_inside(text, "{", "}")):
+    for item, quoted in _plain_items(_inside(text, "{", "}"), inner):
         if not quoted and item.upper() == "NULL":
             items.append(None)
         elif inner.kind is Kind.LIST and not quoted:
@@ -133,7 +133,7 @@ def _rows(text: str, element: ColumnType, items: list[Any], depth: int) -> list[
     """Add the items of nested braces to `items`, and return the lengths of the dimensions."""
     if depth > MAX_DEPTH:
         raise ValueError("nested too deeply")
-    found = list(_plain_items(_inside(text, "{", "}")))
+    found = list(_items(_inside(text, "{", "}")))
     if not found:
         return []
     if element.kind not in (Kind.LIST, Kind.MAP) and not found[0][1] and _braces(found[0][0]):
@@ -141,7 +141,7 @@ def _rows(text: str, element: ColumnType, items: list[Any], depth: int) -> list[
         if any(shape != shapes[0] for shape in shapes) or not shapes[0]:
             raise ValueError("the rows of an array differ in length")
         return [len(found), *shapes[0]]
-    for item, quoted in found:
+    for item, quoted in _plain_items(_inside(text, "{", "}"), element):
         null = not quoted and item.upper() == "NULL"
         items.append(None if null else _item(item, element))
     return [len(found)]
@@ -179,6 +179,8 @@ def _record(text: str, target: ColumnType) -> dict[str, Any]:
         items = [("", False)]
     if len(items) != len(target.fields):
         raise ValueError("another number of fields")
+    if any("," in item and not quoted for item, quoted in items):
+        raise ValueError("a comma that is not quoted")
     return {
         field.name: None if not item and not quoted else _item(item, field.type)
         for field, (item, quoted) in zip(target.fields, items, strict=True)
@@ -224,16 +226,19 @@ def _items(text: str, *, blanks: bool = False) -> Iterator[tuple[str, bool]]:
     return (_unquoted(piece, blanks=blanks) for piece in _pieces(text))
 
 
-def _plain_items(text: str) -> Iterator[tuple[str, bool]]:
+def _plain_items(text: str, element: ColumnType) -> Iterator[tuple[str, bool]]:
     """Yield the items of a list or array, in which quotes and braces enclose the whole item.
 
-    Raises: ValueError for others, as PostgreSQL does.
+    Raises: ValueError for others, as PostgreSQL does, and for braces around no list and no map.
     """
     for piece in _pieces(text):
         item = _QUOTED.sub("", piece.strip())
-        if item[:1] not in _OPENING and ("{" in item or "}" in item):
-            raise ValueError("a brace within an item")
-        if item[:1] not in _OPENING and '"' in piece and not _WHOLLY.fullmatch(piece):
+        if element.kind in (Kind.LIST, Kind.MAP) and _braces(item):
+            yield _unquoted(piece)
+            continue
+        if any(mark in item for mark in "{},"):
+            raise ValueError("a brace or a comma within an item")
+        if '"' in piece and not _WHOLLY.fullmatch(piece):
             raise ValueError("a quote within an item")
         yield _unquoted(piece)
 

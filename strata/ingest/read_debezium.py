@@ -95,8 +95,13 @@ def one_by_one(
 
 
 def _raw(
-    source: SourceFile, found: Objects, relation: Relation, names: Sequence[str], passed: int
+    source: SourceFile,
+    found: Objects,
+    relation: Relation,
+    names: Sequence[str],
+    passed: int | None,
 ) -> RawFile:
+    """Return the rows of events; `passed` None: they are records, whose values are plain JSON."""
     events: list[Event] = found.values
     columns: dict[str, list[Any]] = {}
     same = {}
@@ -110,7 +115,8 @@ def _raw(
         if any(mask):
             same[name] = np.array(mask)
             values = [None if m else v for v, m in zip(values, mask, strict=True)]
-        columns[name] = plain_values(values, column, [event.schema for event in events])
+        schemas = [event.schema for event in events]
+        columns[name] = plain_values(values, column, schemas, encoded=passed is not None)
     known = set(names)
     whole = {tuple(event.row) for event in events if event.op in WHOLE}
     seen = {name for row in whole for name in row}
@@ -127,7 +133,7 @@ def _raw(
         lacking={name: [name not in event.row for event in events] for name in defaults},
         ops=np.array([event.op for event in events], np.uint8),
         same=same,
-        passed=passed,
+        passed=passed or 0,
         undeclared=frozenset(seen - known),
         defaulted=defaulted(events, names),
         gone=frozenset(name for row in whole for name in own.difference(row)),
@@ -289,7 +295,7 @@ def read_records(
         else:
             kept.append(row)
             events.append(event)
-    return _raw(source, found.only(kept, events, bad), relation, names, 0)
+    return _raw(source, found.only(kept, events, bad), relation, names, None)
 
 
 def _record(value: Any, key: set[str], deleted: str) -> Event | str:

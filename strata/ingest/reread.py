@@ -85,7 +85,7 @@ def _json(raw: RawFile, text: str, spec: ShardSpec) -> tuple[Value, set[str]]:
         found = row.get(name)
         if found is None:
             return None
-        if spec.source.envelope in ORDERED:
+        if spec.source.envelope == "debezium" or schema is not None:
             return twin.from_connect(found, (schema or {}).get(name), kind)
         return twin.from_json(found, kind)
 

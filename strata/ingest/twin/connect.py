@@ -62,10 +62,10 @@ def from_connect(value: Any, schema: Schema | None, column_type: ColumnType) -> 
         return _items(value, schema.get("items"), column_type)
     if schema.get("type") == "bytes" and name is None:
         return _bytes(value, column_type)
-    if name in TEXTS:
-        is_text = column_type.kind is Kind.JSONB and name != JSON  # and no document
-        return from_json(value, column_type) if is_text else _named(value, column_type)
-    raise Undecided(f"nothing is said of {name}")
+    if name not in TEXTS or (schema.get("type") == "string" and not isinstance(value, str)):
+        raise Undecided(f"nothing is said of {name}, or the schema does not allow the value")
+    is_text = column_type.kind is Kind.JSONB and name != JSON  # and no document
+    return from_json(value, column_type) if is_text else _named(value, column_type)
 
 
 def integer(value: Any) -> int:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
-from strata.ingest.twin.unreadable import Unreadable
+from strata.ingest.twin.unreadable import Undecided, Unreadable
 from strata.model.types import ColumnType, Kind
 
 NAN: Final = "NaN"  # a text, as NaN is not equal to itself
@@ -162,15 +162,33 @@ def number_of(number: Exact, column_type: ColumnType) -> object:
     return as_float(number, column_type)
 
 
+def _numeric_of_float(value: float, column_type: ColumnType) -> Decimal:
+    """Return a float whose shortest text and exact value are one.
+
+    Raises: Unreadable if neither fits, Undecided if they differ.
+    """
+    readings = []
+    for number in (Exact.of(repr(value)), Exact.of_decimal(Decimal(value))):
+        try:
+            readings.append(as_numeric(number, column_type))
+        except Unreadable:
+            continue
+    if not readings:
+        raise Unreadable(f"does not fit into {column_type}")
+    if len(readings) < 2 or readings[0] != readings[1]:
+        raise Undecided("a float as a numeric: its shortest text, or its exact value")
+    return readings[0]
+
+
 def number_of_float(value: float, column_type: ColumnType) -> object:
     """Return a float's value in the form of any numeric type. Raises: Unreadable.
 
-    As a numeric it is its shortest text: a float of 0.1 means 0.1.
+    Undecided is a numeric of a float whose shortest text (0.1) is not its exact value.
     """
     if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124  NaN
         if column_type.kind in INTEGERS:
             raise Unreadable("not an integer")
         return number_from_text(str(value), column_type)
     if column_type.kind is Kind.NUMERIC:
-        return as_numeric(Exact.of(repr(value)), column_type)
+        return _numeric_of_float(value, column_type)
     return number_of(Exact.of_decimal(Decimal(value)), column_type)

@@ -62,10 +62,11 @@ def _item(text: str) -> tuple[str, bool]:
         if "\\" in body and not body.startswith("{"):
             raise Undecided("an escape outside of quotes")
         if QUOTE in body and not body.startswith("{"):
-            raise Unreadable("a quote inside of an item")
-        return body, False
+            raise Undecided("a quote inside of an item")
+        plain = body if body.startswith("{") else _unescaped(body)
+        return plain, plain != body  # an escaped NULL is a text
     if _end_of_quote(body, 0) != len(body) - 1:
-        raise Unreadable("something behind a quote")
+        raise Undecided("something behind a quote")
     return _unescaped(body[1:-1]), True
 
 

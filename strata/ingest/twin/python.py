@@ -6,7 +6,6 @@ integers that are stored (days, or ticks of the type's unit), as Python's own ty
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, time, timedelta
-from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
@@ -126,11 +125,10 @@ def _decimal(value: Any, _: pa.DataType, column_type: ColumnType) -> object:
 def _float(value: Any, arrow_type: pa.DataType, column_type: ColumnType) -> object:
     if column_type.kind not in {*INTEGERS, Kind.FLOAT32, Kind.FLOAT64, Kind.NUMERIC}:
         raise Unreadable("a float is no value of the type")
-    if column_type.kind is Kind.NUMERIC and arrow_type != pa.float64() and value == value:  # noqa: PLR0124
-        try:  # a shorter float has a shorter text, too: nothing says which one counts
-            number_of(Exact.of_decimal(Decimal(value)), column_type)
-        except (Unreadable, ValueError) as error:
-            raise Undecided("the decimal digits of a short float") from error
+    if column_type.kind is Kind.NUMERIC and arrow_type != pa.float64():
+        if abs(value) < 2**24 and value % 1 == 0:
+            return number_of_float(float(value), column_type)
+        raise Undecided("a short float has a shorter text, too")
     return number_of_float(float(value), column_type)
 
 
@@ -295,10 +293,10 @@ def _plain(value: Any, arrow_type: pa.DataType) -> Any:
     if pa.types.is_struct(arrow_type):
         return {field.name: _plain(value[field.name], field.type) for field in arrow_type}
     if pa.types.is_map(arrow_type) and _is_text(arrow_type.key_type):
-        keys = [key for key, _ in value]
-        if len(set(keys)) < len(keys):
+        pairs = list(value.items()) if isinstance(value, Mapping) else list(value)
+        if len({key for key, _ in pairs}) < len(pairs):
             raise Undecided("a map that has a key twice as JSON")
-        return {key: _plain(item, arrow_type.item_type) for key, item in value}
+        return {key: _plain(item, arrow_type.item_type) for key, item in pairs}
     raise Undecided(f"{arrow_type} as JSON")
 
 

@@ -103,24 +103,23 @@ def range_of(parts: Mapping[str, Any], column_type: ColumnType, read: Read) -> d
         for name, default in zip(FLAGS, (True, False, False), strict=True)
     )
     element = element_of(column_type)
+    if empty:
+        if parts.get("lower") is not None or parts.get("upper") is not None:
+            raise Undecided("an empty range with ends")
+        return dict(EMPTY)
     low, high = (
         None if parts.get(end) is None else read(parts[end], element) for end in ("lower", "upper")
     )
-    if empty:
-        if low is not None or high is not None:
-            raise Undecided("an empty range with ends")
-        return dict(EMPTY)
     low_in, high_in = low_in and low is not None, high_in and high is not None
-    _check_order(low, high, element)
+    if _is_empty(low, high, element, both=low_in and high_in):
+        return dict(EMPTY)
     if element.kind in INTEGERS or element.kind is Kind.DATE:
         low, high = (
             _next(low, element) if low is not None and not low_in else low,
             _next(high, element) if high_in else high,
         )
         low_in, high_in = low is not None, False
-    if low is not None and high is not None:
-        one, other = order(low, element), order(high, element)
-        if one > other or (one == other and not (low_in and high_in)):
+        if low is not None and high is not None and low >= high:
             return dict(EMPTY)
     return {
         "lower": low, "upper": high, "lower_inclusive": low_in, "upper_inclusive": high_in,
@@ -128,9 +127,14 @@ def range_of(parts: Mapping[str, Any], column_type: ColumnType, read: Read) -> d
     }  # fmt: skip
 
 
-def _check_order(low: Any, high: Any, element: ColumnType) -> None:
-    if low is not None and high is not None and order(low, element) > order(high, element):
+def _is_empty(low: Any, high: Any, element: ColumnType, *, both: bool) -> bool:
+    """Tell whether nothing is between two ends. Raises: Unreadable if they are the wrong way."""
+    if low is None or high is None:
+        return False
+    one, other = order(low, element), order(high, element)
+    if one > other:
         raise Unreadable("the lower end is above the upper")
+    return bool(one == other) and not both
 
 
 def _next(value: Any, element: ColumnType) -> Any:

@@ -6,6 +6,7 @@ A span is months, days and microseconds. Only hours and what is smaller may have
 import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from fractions import Fraction
 from typing import Final
 
 from strata.ingest.twin.times import fraction
@@ -13,6 +14,8 @@ from strata.ingest.twin.unreadable import Undecided, Unreadable
 from strata.model.types import ColumnType, Kind
 
 Span = tuple[int, int, int]
+Parts = tuple[Fraction | int, Fraction | int, Fraction | int]
+ZERO: Final = Fraction(0)
 INT32: Final = 2**31
 INT64: Final = 2**63
 MICROS: Final = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000,
@@ -26,7 +29,7 @@ SHORT: Final = {
     "millennia": "millennium", "mils": "millennium", "c": "century", "cent": "century",
     "dec": "decade",
 }  # fmt: skip
-PART: Final = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]*))? *([a-z]+)")
+PART: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]+)|\.)? *([a-z]+)")
 CLOCK: Final = re.compile(r"([+-]?)([0-9]+):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?")
 YEARS: Final = re.compile(r"([+-]?)([0-9]+)-([0-9]{1,2})")
 ISO: Final = re.compile(r"([+-]?)([0-9]+)(?:[.,]([0-9]*))?([YMWDHS])")
@@ -50,13 +53,15 @@ def span_from_text(text: str) -> Span:
 
 def _spark(sign: str, body: str, unit: str, to: str | None) -> Span:
     body, unit = body.strip(), unit.lower()
+    span: Parts
     if to is None:
         span = _words(f"{body} {unit}")
     elif unit == "year":
         span = _years(body)
     else:
         span = _clock_of_units(body, unit, to.lower())
-    return _checked(tuple(-n for n in span) if sign else span)
+    months, days, micros = span
+    return _checked((-months, -days, -micros) if sign else span)
 
 
 def _clock_of_units(body: str, unit: str, to: str) -> Span:
@@ -74,12 +79,12 @@ def _clock_of_units(body: str, unit: str, to: str) -> Span:
     return 0, sign * found.get("day", 0), sign * micros
 
 
-def _words(text: str) -> Span:
+def _words(text: str) -> Parts:
     """Return the span of PostgreSQL's own words and of SQL's standard form."""
     body = text.strip().removeprefix("@").strip()
     ago = body.endswith("ago")
     body = body.removesuffix("ago").strip() if ago else body
-    total = [0, 0, 0]
+    total: list[Fraction | int] = [0, 0, 0]
     rest = body
     if not rest:
         raise Unreadable("not an interval")
@@ -92,7 +97,7 @@ def _words(text: str) -> Span:
     return total[0], total[1], total[2]
 
 
-def _next(rest: str) -> tuple[Span, str]:
+def _next(rest: str) -> tuple[Parts, str]:
     for form, read in ((CLOCK, _clock), (YEARS, _year_month), (PART, _part)):
         found = form.match(rest)
         if found is not None and rest[found.end() :][:1] in ("", " ", "+", "-", *"0123456789"):
@@ -100,6 +105,8 @@ def _next(rest: str) -> tuple[Span, str]:
     bare = re.match(r"([+-]?)([0-9]+)(?= +[+-]?[0-9]+:)", rest)  # days in front of a time of day
     if bare is None:
         raise Unreadable("not an interval")
+    if bare[1] == "-" and rest[bare.end() :].lstrip()[:1] not in ("+", "-"):
+        raise Undecided("whether the sign of the days is that of the clock, too")
     return (0, _whole(bare[1], bare[2]), 0), rest[bare.end() :]
 
 
@@ -125,17 +132,19 @@ def _year_month(sign: str, years: str, months: str) -> Span:
     return -total if sign == "-" else total, 0, 0
 
 
-def _part(sign: str, whole: str, behind: str | None, word: str) -> Span:
+def _part(sign: str, whole: str, behind: str | None, word: str) -> Parts:
     unit = SHORT.get(word) or SHORT.get(word.removesuffix("s"), word.removesuffix("s"))
+    if not whole + (behind or ""):
+        raise Unreadable("not an interval")
+    if len(whole) > 30 or len(behind or "") > 30:
+        raise Unreadable("out of range")
+    number = Fraction(f"{sign}{whole or '0'}.{behind or '0'}")
     if unit in MICROS:
-        return 0, 0, _micros(sign, whole, behind or "", MICROS[unit])
-    if (behind or "").strip("0"):
-        raise Unreadable(f"a fraction of a {unit}")
-    number = _whole(sign, whole)
+        return ZERO, ZERO, number * MICROS[unit]
     if unit in MONTHS:
-        return number * MONTHS[unit], 0, 0
+        return number * MONTHS[unit], ZERO, ZERO
     if unit in DAYS:
-        return 0, number * DAYS[unit], 0
+        return ZERO, number * DAYS[unit], ZERO
     raise Unreadable("no unit of an interval")
 
 
@@ -145,24 +154,13 @@ def _whole(sign: str, digits: str) -> int:
     return -int(digits) if sign == "-" else int(digits)
 
 
-def _micros(sign: str, whole: str, behind: str, unit: int) -> int:
-    kept = behind.rstrip("0")
-    if len(whole) > 30 or len(kept) > 30:
-        raise Unreadable("out of range")
-    scale: int = 10 ** len(kept)
-    total, rest = divmod(int(whole + kept) * unit, scale)
-    if rest:
-        raise Unreadable("parts of a microsecond")
-    return -total if sign == "-" else total
-
-
 def _iso(text: str) -> Span:
     body = text.upper()
     turned = body.startswith("-")
     day_part, _, clock_part = body.lstrip("+-")[1:].partition("T")
     if not day_part + clock_part or body.endswith("T"):
         raise Unreadable("not an interval")
-    total = [0, 0, 0]
+    total: list[Fraction | int] = [0, 0, 0]
     units = {"Y": "year", "M": "month", "W": "week", "D": "day"}
     clock_units = {"H": "hour", "M": "minute", "S": "second"}
     for part, names in ((day_part, units), (clock_part, clock_units)):
@@ -186,8 +184,13 @@ def _iso_parts(part: str) -> Iterator[tuple[str, str, str | None, str]]:
         at = found.end()
 
 
-def _checked(span: tuple[int, ...]) -> Span:
-    months, days, micros = span
+def _checked(span: Parts) -> Span:
+    """Return a span of whole parts within their limits. Raises: Unreadable."""
+    if span[0] % 1 or span[2] % 1:
+        raise Unreadable("parts of a month, or of a microsecond")
+    if span[1] % 1:  # PostgreSQL makes hours of them
+        raise Undecided("parts of a day")
+    months, days, micros = map(int, span)
     if not (-INT32 <= months < INT32 and -INT32 <= days < INT32 and -INT64 <= micros < INT64):
         raise Unreadable("out of range")
     return months, days, micros

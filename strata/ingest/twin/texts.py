@@ -88,12 +88,12 @@ def _nested(text: str, column_type: ColumnType) -> Any:
         value = parse_json(text)
     except Unreadable:
         return _literal(text, column_type)
-    braces = isinstance(value, Pairs) and not value
-    if braces and column_type.kind in (Kind.LIST, Kind.ARRAY, Kind.INT2VECTOR):
-        return _literal(text, column_type)
-    if not isinstance(value, list | dict):
-        return _literal(text, column_type)
-    return from_json(value, column_type)
+    lists = column_type.kind in (Kind.LIST, Kind.ARRAY, Kind.INT2VECTOR)
+    if isinstance(value, list) and lists:
+        return from_json(value, column_type)
+    if isinstance(value, Pairs) and (value or not lists):
+        return from_json(value, column_type)
+    return _literal(text, column_type)
 
 
 def _literal(text: str, column_type: ColumnType) -> Any:

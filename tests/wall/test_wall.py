@@ -1,0 +1,47 @@
+"""Hostile values of every type through every source are stored equal, or rejected with their place.
+
+The oracle is the twin, which shares no code with the cast. More values: `make explore`, or
+`python -m tests.wall --seed S --values N`.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.wall.cells import SOURCES, TYPES, run
+from tests.wall.kept import Fault, faults, replay, unexcused
+
+SEED = 21
+VALUES = 1000
+OPEN = "a fault that is open: see the file"
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("name", TYPES)
+def test_a_hostile_value_is_stored_equal_or_rejected(
+    name: str, source: str, tmp_path: Path
+) -> None:
+    verdict = run(name, SOURCES[source], SEED, VALUES, tmp_path)
+
+    assert unexcused(verdict.failures)[:10] == []
+    if SOURCES[source].holds is None:
+        assert verdict.values > VALUES / 2
+
+
+VALUES_FOUND = [
+    pytest.param(
+        fault, value, id=f"{fault.name}-{n}",
+        marks=[pytest.mark.xfail(strict=True, reason=OPEN)] if fault.open else [],
+    )
+    for fault in faults()
+    for n, value in enumerate(fault.values)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fault", "value"), VALUES_FOUND)
+def test_what_was_found_once_is_mended(
+    fault: Fault, value: dict[str, object], tmp_path: Path
+) -> None:
+    verdict = replay(value, tmp_path)
+
+    assert verdict.failures == [], fault.fault

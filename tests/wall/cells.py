@@ -30,6 +30,7 @@ NESTED: Final = (
     "list<record<d: date, n: numeric>>",
 )  # fmt: skip
 TYPES: Final = (*SIMPLE, *NESTED)
+TRIES: Final = 20
 NUMERIC: Final = frozenset({Kind.NUMERIC, Kind.FLOAT32, Kind.FLOAT64})
 BUILD = Callable[[Sequence[Row]], list[File]]
 
@@ -207,10 +208,14 @@ def run(name: str, source: Source, seed: int, values: int, root: Path) -> Verdic
 
 
 def judged(name: str, source: Source, rows: list[Row], root: Path) -> Verdict:
-    """Take rows in and judge each; of a run that fails as a whole, by halves."""
+    """Take rows in and judge each.
+
+    Of a run that fails as a whole first the rows that are readable are taken in, then halves of
+    the others, until TRIES runs have shown enough of what ends them.
+    """
     verdict = Verdict(values=len(rows), must=sum(row.must and row.readable for row in rows))
     pending, tries = [rows], 0
-    while pending and tries < 60:
+    while pending and tries < TRIES:
         some, tries = pending.pop(), tries + 1
         try:
             world = _taken(name, source, some, root)
@@ -221,12 +226,20 @@ def judged(name: str, source: Source, rows: list[Row], root: Path) -> Verdict:
             elif not some:
                 raise
             else:
-                middle = len(some) // 2
-                pending += [some[middle:], some[:middle]]
+                pending += _parted(some)
             continue
         judge = _judge_keys if source.key == "v" else _judge_rows
         judge(name, source, some, world, verdict)
     return verdict
+
+
+def _parted(rows: list[Row]) -> list[list[Row]]:
+    """Return the unreadable and the readable rows, or halves if they are all one or the other."""
+    readable = [row for row in rows if row.readable]
+    if 0 < len(readable) < len(rows):
+        return [[row for row in rows if not row.readable], readable]
+    middle = len(rows) // 2
+    return [rows[middle:], rows[:middle]]
 
 
 def _taken(name: str, source: Source, rows: list[Row], root: Path) -> World:

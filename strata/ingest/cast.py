@@ -279,6 +279,8 @@ def _sized(strings: pa.Array, target: ColumnType) -> Cast:
 def _jsonb(texts: pa.Array) -> Cast:
     """Return JSON text in its one canonical form."""
     values, bad = canonical_json(texts)
+    if bad.any():  # JSON knows of four kinds of white space, columns of more
+        values, bad = canonical_json(pc.utf8_trim_whitespace(texts))
     return Cast(values, np.flatnonzero(bad))
 
 

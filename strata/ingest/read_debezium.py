@@ -104,6 +104,7 @@ def _raw(
     """Return the rows of events; `passed` None: they are records, whose values are plain JSON."""
     events: list[Event] = found.values
     columns: dict[str, list[Any]] = {}
+    original: dict[str, list[Any]] = {}
     same = {}
     for name in names:
         column = relation.by_name.get(name)
@@ -115,6 +116,7 @@ def _raw(
         if any(mask):
             same[name] = np.array(mask)
             values = [None if m else v for v, m in zip(values, mask, strict=True)]
+        original[name] = values
         schemas = [event.schema for event in events]
         columns[name] = plain_values(values, column, schemas, encoded=passed is not None)
     known = set(names)
@@ -126,6 +128,7 @@ def _raw(
         file=source.name,
         count=len(events),
         columns=columns,
+        original=original,
         convert=from_objects,
         shown=shown,
         locate=found.locate,

@@ -136,6 +136,20 @@ def _columns(raw: RawFile, row: int) -> tuple[Value, set[str]]:
 
 
 def _plain(scalar: pa.Scalar) -> Any:
+    """Return a value as Python has it, and times as the integers that are stored."""
+    kind = scalar.type
+    if isinstance(scalar, pa.ExtensionScalar | pa.DictionaryScalar):
+        return _plain(scalar.value)
+    if not scalar.is_valid:
+        return None
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        return scalar.value
+    if pa.types.is_map(kind):
+        return [(_plain(entry["key"]), _plain(entry["value"])) for entry in scalar.values]
+    if isinstance(scalar, pa.ListScalar | pa.LargeListScalar | pa.FixedSizeListScalar):
+        return [_plain(item) for item in scalar.values]
+    if isinstance(scalar, pa.StructScalar):
+        return {name: _plain(item) for name, item in scalar.items()}
     try:
         return scalar.as_py()
     except (ValueError, OverflowError) as error:

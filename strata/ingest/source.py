@@ -49,6 +49,7 @@ class RawFile:
     shown: Callable[[Raw, int], str | None]  # the value of one row as text, for people
     locate: Callable[[Rows], list[Located]]  # of rows by number, ascending
     malformed: Sequence[Reject] = ()  # rows that are no rows
+    original: Mapping[str, Raw] = field(default_factory=dict)  # columns as people know them
     lacking: Mapping[str, Sequence[bool]] = field(default_factory=dict)  # rows without a column
     header: str | None = None  # of a CSV file, in one line
     ops: npt.NDArray[np.uint8] | None = None  # of change streams: see `strata.ingest.change`
@@ -166,7 +167,8 @@ def _note(
 
 def _reject(raw: RawFile, row: int, column: str, reason: str, located: Located) -> Reject:
     line, text = located
-    shown = raw.shown(raw.columns[column], row) if column in raw.columns else None
+    columns = raw.original if column in raw.original else raw.columns
+    shown = raw.shown(columns[column], row) if column in columns else None
     header = raw.header if raw.keep is None else raw.keep(raw.columns, row)
     return Reject(raw.file, line, column, shown, reason, text, header)
 

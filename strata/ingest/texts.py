@@ -22,7 +22,7 @@ UUID: Final = (
     r"-?(?P<d>[0-9a-f]{4})-?(?P<e>[0-9a-f]{12})$"
 )
 
-BRACED: Final = r"^((?i:urn:uuid:)?)\{([^{}]*)\}$"
+BRACED: Final = r"^\{([0-9a-fA-F-]*)\}$"
 
 MONTHS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -68,7 +68,12 @@ _SPARK: Final = re.compile(r"interval\s+'([^']*)'\s+(day to second|year to month
 RIGHTS: Final[Mapping[str, int]] = MappingProxyType(
     {letter: 1 << bit for bit, letter in enumerate("arwdDxtXUCTc")}
 )
-_ACL: Final = re.compile(r"([A-Za-z0-9]*)=([arwdDxtXUCTc]*)/([A-Za-z0-9]+)")
+# Those of Materialize: for objects as in PostgreSQL, for the whole system R, B, N and P.
+MZ_RIGHTS: Final[Mapping[str, int]] = MappingProxyType(
+    {letter: RIGHTS[letter] for letter in "arwdUC"}
+    | {letter: 1 << bit for bit, letter in enumerate("RBNP", 29)}
+)
+_ACL: Final = re.compile(r"([A-Za-z0-9]*)=([A-Za-z]*)/([A-Za-z0-9]+)")
 _ROLE: Final = re.compile(r"[sgu]\d+|p", re.ASCII)
 
 
@@ -89,7 +94,7 @@ def time_texts(texts: pa.Array) -> pa.Array:
 def uuid_texts(texts: pa.Array) -> pa.Array:
     """Return uuids in lower case with hyphens; they come in any case, with or without hyphens."""
     plain = pc.utf8_trim_whitespace(texts)
-    braced = pc.replace_substring_regex(plain, BRACED, r"\1\2")
+    braced = pc.replace_substring_regex(plain, BRACED, r"\1")
     found = pc.extract_regex(braced, UUID)
     groups = [pc.struct_field(found, i) for i in range(5)]
     return pc.utf8_lower(pc.binary_join_element_wise(*groups, "-"))
@@ -201,20 +206,20 @@ def parse_aclitem(text: str) -> Value:
     >>> parse_aclitem("1=ar/2")
     {'grantee': 1, 'grantor': 2, 'mode': Decimal('3')}
     """
-    grantee, grantor, mode = _acl(text)
+    grantee, grantor, mode = _acl(text, RIGHTS)
     return {"grantee": int(grantee or "0"), "grantor": int(grantor), "mode": mode}
 
 
 def parse_mz_aclitem(text: str) -> Value:
     """Return an ACL item with roles such as s1, g1, u1 and p, or nothing, for public."""
-    grantee, grantor, mode = _acl(text)
+    grantee, grantor, mode = _acl(text, MZ_RIGHTS)
     if not (_ROLE.fullmatch(grantee or "p") and _ROLE.fullmatch(grantor)):
         raise ValueError(text)
     return {"grantee": grantee or "p", "grantor": grantor, "mode": mode}
 
 
-def _acl(text: str) -> tuple[str, str, Decimal]:
+def _acl(text: str, rights: Mapping[str, int]) -> tuple[str, str, Decimal]:
     found = _ACL.fullmatch(text)
-    if not found:
+    if not found or not rights.keys() >= set(found[2]):
         raise ValueError(text)
-    return found[1], found[3], Decimal(sum(RIGHTS[letter] for letter in set(found[2])))
+    return found[1], found[3], Decimal(sum(rights[letter] for letter in set(found[2])))

@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
+from strata.errors import InvalidRequest
 from strata.ingest.twin import Unreadable
 from strata.model.types import ColumnType, Kind, parse_type
 from tests.wall import duck, events, packed, sources, typed
@@ -31,7 +32,9 @@ NESTED: Final = (
 )  # fmt: skip
 TYPES: Final = (*SIMPLE, *NESTED)
 TRIES: Final = 20
+NONE_FITS: Final = "every row of the file is unreadable in one column"
 NUMERIC: Final = frozenset({Kind.NUMERIC, Kind.FLOAT32, Kind.FLOAT64})
+MAKE = Callable[[Random, ColumnType, int, Ids], list[Row]]
 BUILD = Callable[[Sequence[Row]], list[File]]
 
 
@@ -128,6 +131,10 @@ def _typed(
     return make
 
 
+def _only(make: MAKE, wanted: Callable[[Row], bool]) -> MAKE:
+    return lambda *facts: [row for row in make(*facts) if wanted(row)]
+
+
 def _in_arrays(draw: Random, column_type: ColumnType, count: int, ids: Ids) -> list[Row]:
     return [r for r in sources.json_rows(draw, column_type, count, ids) if sources.fits_an_array(r)]
 
@@ -154,7 +161,9 @@ SOURCES: Final = {
         Source("json", {"format": "json"}, _in_arrays, _array),
         Source("parquet", {"format": "parquet"}, _typed(_any), PARQUET),
         Source(
-            "orc", {"format": "orc"}, _typed(packed.orc_holds), _by_type("orc", packed.orc_file)
+            "orc", {"format": "orc"},
+            _only(_typed(packed.orc_holds), lambda row: packed.is_near(row.cell[1], row.cell[0])),
+            _by_type("orc", packed.orc_file),
         ),
         Source(
             "avro", {"format": "avro"}, _typed(packed.avro_holds, packed.as_avro),
@@ -220,7 +229,14 @@ def judged(name: str, source: Source, rows: list[Row], root: Path) -> Verdict:
         try:
             world = _taken(name, source, some, root)
         except Exception as error:
-            if len(some) == 1:
+            refused = _refused(error, some)
+            if refused:
+                tries -= 1
+                verdict.rejected += len(refused)
+                pending.append([row for row in some if row not in refused])
+                promised = [row for row in refused if row.must and row.readable]
+                verdict.failures += [_failure(name, source, r, str(error)) for r in promised]
+            elif len(some) == 1:
                 told = f"the run fails: {type(error).__name__}: {str(error)[:200]}"
                 verdict.failures.append(_failure(name, source, some[0], told))
             elif not some:
@@ -231,6 +247,13 @@ def judged(name: str, source: Source, rows: list[Row], root: Path) -> Verdict:
         judge = _judge_keys if source.key == "v" else _judge_rows
         judge(name, source, some, world, verdict)
     return verdict
+
+
+def _refused(error: Exception, rows: list[Row]) -> list[Row]:
+    """Return the rows of a file that is refused as a whole, as documented: none of them fits."""
+    if not isinstance(error, InvalidRequest) or error.message != NONE_FITS:
+        return []
+    return [row for row in rows if row.file == error.details["file"]]
 
 
 def _parted(rows: list[Row]) -> list[list[Row]]:

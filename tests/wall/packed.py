@@ -95,3 +95,20 @@ def as_avro(value: Any, arrow_type: pa.DataType) -> Any:
     if pa.types.is_struct(arrow_type):
         return {field.name: as_avro(value[field.name], field.type) for field in arrow_type}
     return value
+
+
+def is_near(value: Any, arrow_type: pa.DataType) -> bool:
+    """Tell whether the timestamps in a value are nanoseconds of int64: Arrow reads no other ORC."""
+    if value is None:
+        return True
+    if pa.types.is_timestamp(arrow_type):
+        ticks = value if isinstance(value, int) else None
+        unit = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[arrow_type.unit]
+        return ticks is None or abs(ticks * unit) < 2**63
+    if pa.types.is_map(arrow_type):
+        return all(is_near(item, arrow_type.item_type) for _, item in value)
+    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
+        return all(is_near(item, arrow_type.value_type) for item in value)
+    if pa.types.is_struct(arrow_type):
+        return all(is_near(value.get(f.name), f.type) for f in arrow_type)
+    return True

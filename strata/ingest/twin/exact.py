@@ -90,16 +90,19 @@ def as_integer(number: Exact, column_type: ColumnType) -> int:
 def as_float(number: Exact, column_type: ColumnType) -> float:
     """Return the nearest float of the type, rounded once, ties to even.
 
-    Raises: Unreadable where that is infinite.
+    Raises: Unreadable where that is infinite, or nothing.
     """
     if not number.digits:
         return 0.0
     if column_type.kind is Kind.FLOAT32:
-        return _float32(number)
-    value = float(f"{'-' if number.negative else ''}{number.digits}e{number.exponent}")
+        value = _float32(number)
+    else:
+        value = float(f"{'-' if number.negative else ''}{number.digits}e{number.exponent}")
     if value in (float("inf"), float("-inf")):
         raise Unreadable("out of range")
-    return value + 0.0  # no minus zero
+    if not value:
+        raise Unreadable("so small that it would be zero")
+    return value
 
 
 def _float32(number: Exact) -> float:

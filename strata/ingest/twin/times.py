@@ -4,7 +4,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-from strata.ingest.twin.unreadable import Unreadable
+from strata.ingest.twin.unreadable import Undecided, Unreadable
 from strata.model.types import Kind
 
 EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  a naive time
@@ -27,6 +27,8 @@ def date_from_text(text: str) -> date:
     found = DATE.fullmatch(text)
     if found is None:
         raise Unreadable("not a date")
+    if found[1] == "0000":  # Python has no such year; with an offset the moment may be in the next
+        raise Undecided("the year 0")
     try:
         return date(*map(int, found.groups()))
     except ValueError as error:

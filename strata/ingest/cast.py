@@ -96,6 +96,8 @@ def from_objects(values: Sequence[object], target: ColumnType) -> Cast:
         return _two_ways(values, target)
     if target.kind is Kind.JSONB:
         return _jsonb_of(values)
+    if target.kind is Kind.BYTES and bytes in kinds:
+        return _bytes_of(values)
     if kinds <= _NATIVE.get(target.kind, frozenset()):
         try:
             return _checked(pa.array(values, arrow_type(target)), target)
@@ -107,6 +109,22 @@ def from_objects(values: Sequence[object], target: ColumnType) -> Cast:
         return special_objects(values, target, from_objects)
     texts, refused = _as_texts(values, target.kind)
     return from_text(texts, target).also(refused)
+
+
+def _bytes_of(values: Sequence[object]) -> Cast:
+    """Return bytes, of sources that are not JSON, and perhaps texts beside them."""
+    found = [_bytes_or_none(value) for value in values]
+    bad = [row for row, value in enumerate(values) if value is not None and found[row] is None]
+    return Cast(pa.array(found, pa.binary()), np.array(bad, np.int64))
+
+
+def _bytes_or_none(value: object) -> bytes | None:
+    if type(value) is bytes:
+        return value
+    try:
+        return value.encode() if isinstance(value, str) else None
+    except UnicodeEncodeError:
+        return None
 
 
 def _two_ways(values: Sequence[object], target: ColumnType) -> Cast:
@@ -322,14 +340,12 @@ def _jsonb_of(values: Sequence[object]) -> Cast:
 _NATIVE: Final[dict[Kind, frozenset[type]]] = {
     Kind.BOOL: frozenset({bool}),
     Kind.STRING: frozenset({str}),
-    Kind.BYTES: frozenset({bytes}),  # of sources that are not JSON
     **dict.fromkeys(INTEGERS, frozenset({int})),
     Kind.FLOAT64: frozenset({int, float}),  # the text of a float32 is rounded once, not twice
 }
 # JSON types whose text may be read as the kind; the rest is bad.
 _READABLE: Final[dict[Kind, frozenset[type]]] = {
     Kind.BOOL: frozenset({bool, str}),
-    Kind.BYTES: frozenset({bytes, str}),
     **dict.fromkeys((*INTEGERS, *FLOATS, Kind.NUMERIC), frozenset({int, float, str, Number})),
 }
 
@@ -347,7 +363,7 @@ def _text(value: Any, kind: Kind) -> bytes:
     if kind in INTEGERS and type(value) in (float, Number):
         found = exact_decimal(str(value), MAX_DIGITS, 0)
         return str(value if found is None else found).encode()
-    return value if type(value) is bytes else str(value).encode()
+    return str(value).encode()
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -12,7 +12,8 @@ from typing import Any, Final, NoReturn
 import orjson
 
 INFINITE: Final = "number is infinity"  # how orjson says it
-TOO_LARGE: Final = re.compile(rb"[0-9]{300,}|[eE]\+?[0-9]+")
+# A text, or what makes a number too large for a float.
+TOO_LARGE: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[0-9]{300,}|[eE]\+?[0-9]+', re.DOTALL)
 SPACED: Final = re.compile(rb'"[ \t\r\n]+:')
 
 
@@ -50,7 +51,7 @@ def read_value(text: bytes, *, exact: bool = False) -> Any:
     except orjson.JSONDecodeError as error:
         if INFINITE not in error.msg:
             raise
-        orjson.loads(TOO_LARGE.sub(b"0", text))  # is it JSON but for that?
+        orjson.loads(TOO_LARGE.sub(_smaller, text))  # is it JSON but for that?
         return _slowly(text)
     if exact:
         return _slowly(text)
@@ -59,12 +60,23 @@ def read_value(text: bytes, *, exact: bool = False) -> Any:
     return value
 
 
+def _smaller(found: re.Match[bytes]) -> bytes:
+    """Return a text as it is, many digits as one, a large exponent as a small one."""
+    first = found[0][:1]
+    if first == b'"':
+        return found[0]
+    return b"1" if first.isdigit() else b"e0"
+
+
 def _slowly(text: bytes) -> Any:
     """Return a text, known to be JSON but for large numbers, with its numbers as text."""
-    return json.loads(
-        text, parse_int=Number, parse_float=Number, parse_constant=_refuse,
-        object_pairs_hook=_object,
-    )  # fmt: skip
+    try:
+        return json.loads(
+            text, parse_int=Number, parse_float=Number, parse_constant=_refuse,
+            object_pairs_hook=_object,
+        )  # fmt: skip
+    except json.JSONDecodeError as error:
+        raise orjson.JSONDecodeError(error.msg, error.doc, error.pos) from error
 
 
 def _refuse(name: str) -> NoReturn:

@@ -39,6 +39,8 @@ SPARK: Final = re.compile(
     re.IGNORECASE,
 )
 
+BLANKS: Final = " \t\n\r\f\v"
+
 
 def span_from_text(text: str) -> Span:
     """Return the span that a text says. Raises: Unreadable."""
@@ -91,7 +93,7 @@ def _words(text: str) -> Parts:
     while rest:
         span, rest = _next(rest)
         total = [a + b for a, b in zip(total, span, strict=True)]
-        rest = rest.lstrip(" ")
+        rest = rest.lstrip(BLANKS)
     if ago:
         total = [-n for n in total]
     return total[0], total[1], total[2]
@@ -100,7 +102,7 @@ def _words(text: str) -> Parts:
 def _next(rest: str) -> tuple[Parts, str]:
     for form, read in ((CLOCK, _clock), (YEARS, _year_month), (PART, _part)):
         found = form.match(rest)
-        if found is not None and rest[found.end() :][:1] in ("", " ", "+", "-", *"0123456789"):
+        if found is not None and rest[found.end() :][:1] in ("", *BLANKS, "+", "-", *"0123456789"):
             return read(*found.groups()), rest[found.end() :]
     bare = re.match(r"([+-]?)([0-9]+)(?= +[+-]?[0-9]+:)", rest)  # days in front of a time of day
     if bare is None:

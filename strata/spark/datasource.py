@@ -83,7 +83,7 @@ def where_option(
     """
     settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
     state = Machine(open_stores(settings.store)).load(shard)
-    return dump_filter(analyse(spark, state.relation, where, now=now))
+    return dump_filter(analyse(spark, state.relation, where, now=now, ordered=False))
 
 
 @dataclass(frozen=True)

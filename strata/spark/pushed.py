@@ -5,7 +5,7 @@ the column's type. Whatever is not known here is left out, which keeps more part
 left out, too: Spark evaluates it behind conditions that are not handed over, and that may fail.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from strata.format.encodings import spark_type
 from strata.format.view import view_type
 from strata.model.schema import Relation
 from strata.spark.constants import YEAR_MONTH, is_plain
+from strata.spark.option import without
 from strata.spark.tree import column_id
 
 _COMPARISONS: Final[Mapping[type[ds.Filter], str]] = MappingProxyType(
@@ -43,12 +44,16 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO: Final = timedelta(microseconds=1)
 
 
-def pushed_filter(filters: Iterable[ds.Filter], relation: Relation) -> Filter | None:
+def pushed_filter(
+    filters: Iterable[ds.Filter], relation: Relation, unknown: Collection[int] = ()
+) -> Filter | None:
     """Return the conjunction of what is understood; None if that is nothing.
 
+    `unknown`: ids of columns that are read in another type than their own.
     The clock has no part in it: Spark has folded it by now.
     """
-    conjuncts = tuple(e for f in filters if (e := _expr(f, relation)) is not None)
+    known = (e for f in filters if (e := _expr(f, relation)) is not None)
+    conjuncts = tuple(e for e in known if without(e, unknown) == e)
     if not conjuncts:
         return None
     expr = conjuncts[0] if len(conjuncts) == 1 else Call("and", conjuncts, "boolean")

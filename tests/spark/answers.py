@@ -111,6 +111,8 @@ def read(spark: SparkSession, shard: Shard, where: str, pushdown: str, way: str)
             consolidate=way == "consolidated",
         )  # fmt: skip
     options = {"shard": shard.name, "config": shard.config, "pushdown": pushdown}
+    if way == "source":
+        options["pushed"] = "true"
     if way == "option":
         options["where"] = where_option(spark, shard.name, where, config=shard.config)
     return spark.read.format("strata").options(**options).load().where(where)

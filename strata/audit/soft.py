@@ -34,6 +34,7 @@ from strata.stats.wire import column_name
 from strata.store.open import Stores
 
 NO_GROUPS: Final[Mapping[str, tuple[int, ...]]] = {}
+CONFIRMED: Final = 8  # mismatches that are looked at once more, if they come again
 INSTANTS: Final = 4  # steps in which the span of a clock is judged; each reads the parts again
 
 
@@ -74,6 +75,37 @@ def instants(filter: Filter) -> list[int]:
     apart = max(last - first, 0) // INSTANTS + 1
     days = {day * DAY_US for day in range(first, last + 1, apart)}
     return sorted(even | days | {day - 1 for day in days if day - 1 >= low})
+
+
+def confirmed(
+    evaluate: Evaluator,
+    filter: Filter,
+    came: Mapping[str, Evaluated],
+    skips: Mapping[str, Skipped],
+) -> dict[str, Evaluated]:
+    """Return the results, each mismatch looked at once more: its part alone, nothing left out.
+
+    What does not come again is a check that failed: neither a pass nor a mismatch. Of thousands
+    the first that come again speak for the others.
+    """
+    found, again = dict(came), 0
+    for key, result in came.items():
+        if result.failed or not (result.accepted or result.error) or key not in skips:
+            continue
+        one = skips[key]
+        looked = (
+            evaluate(filter, [one.ref], {key: one.groups})
+            if one.groups
+            else evaluate(filter, [one.ref])
+        )
+        if any(r.accepted or r.error or r.failed for r in looked):
+            found[key], again = looked[0], again + 1
+        else:
+            seen = result.error or f"{result.accepted} accepted rows"
+            found[key] = Evaluated(key, 0, 0, failed=f"not seen a second time: {seen}")
+        if again == CONFIRMED:
+            break
+    return found
 
 
 def judge(

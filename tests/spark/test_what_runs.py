@@ -5,17 +5,24 @@ evaluates null tests late, takes common factors out, derives conditions and puts
 and calls Python functions below the filter.
 """
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import IntegerType
 
+from strata.audit.run import Scope
+from strata.filters import RegisteredFilter
+from strata.format.manifest import part_refs
+from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.plan import plan_read
+from strata.plan import load_manifest, plan_read
 from strata.spark import snapshot
 from strata.spark.catalyst import analyse
+from strata.spark.evaluate import spark_evaluator, validate
+from strata.state.rollout import set_rollout
 from tests.spark.answers import SESSIONS, WAYS, Shard, answer, both, newest, session, store
 
 pytestmark = pytest.mark.spark
@@ -196,3 +203,38 @@ def test_what_spark_evaluates_first_still_hides_what_is_behind(
     filter = analyse(spark, RELATION, where)
 
     assert plan_read(shard.stores, newest(shard), filter=filter, mode="on").parts_fetched == 1
+
+
+def test_filters_that_hide_errors_trip_no_healthy_shard(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    shard = store(tmp_path, RELATION, [LOW, HIGH])
+    Machine(shard.stores).apply(
+        shard.name,
+        lambda s, now: set_rollout(s, now, mode="on", percent=0, who="test", reason="test"),
+    )
+    registered = [RegisteredFilter(shard.name, f"f{n}", where) for n, where in enumerate(HIDING)]
+
+    report = validate(spark, shard.stores, shard.name, registered, Scope("run", 100))
+
+    assert report.mismatches == ()
+    assert (report.mode_after, newest(shard).rollout.quarantine) == ("on", ())
+    assert sum(summary.audited_parts for summary in report.summaries) > 4
+
+
+def test_an_error_without_any_row_is_no_verdict(spark: SparkSession, shard: Shard) -> None:
+    state = newest(shard)
+    refs = [ref for b in state.batches for ref in part_refs(load_manifest(shard.stores, state, b))]
+    evaluate = spark_evaluator(spark, shard.stores.settings, state.relations)
+
+    [low, high] = evaluate(analyse(spark, RELATION, "a = cast('x' as int)"), refs)
+    assert "no rows at all" in low.failed
+    assert "CAST_INVALID_INPUT" in high.failed
+    assert not low.error
+
+    [low, high] = sorted(
+        evaluate(analyse(spark, RELATION, "1 / dv > 0"), refs), key=lambda e: e.rows
+    )
+    assert low.error.count("[DIVIDE_BY_ZERO]") == 1
+    assert "calling o" not in low.error, "Java's own words, not py4j's"
+    assert high.accepted == len(HIGH)

@@ -32,6 +32,7 @@ from strata.spark.forms import (
     may_fail,
     null_tests_last,
     unbranched,
+    with_extracted,
     with_repeated,
 )
 from strata.spark.optimised import with_propagated
@@ -143,7 +144,8 @@ class _Judge:
 
     def _in_any_order(self, condition: JavaObject) -> Expr:
         """Return a condition that Spark takes apart, as it is written and as it is optimised."""
-        expr = with_repeated(with_propagated(self._written(condition)), whole=True)
+        written = with_propagated(self._written(condition))
+        expr = with_extracted(with_repeated(written, whole=True))
         if not may_fail(expr):
             return expr
         forms = [null_tests_last(expr)]

@@ -17,6 +17,7 @@ from strata.expr.nodes import Call, Expr, Literal
 from strata.prune.static import Favourable
 
 _LOGIC: Final = frozenset({"and", "or", "not"})
+_TAKING: Final = frozenset({"get_array_item", "element_at"})
 _LAZY: Final = frozenset({"and", "or", "if", "case_when", "coalesce"})
 
 
@@ -67,6 +68,18 @@ def with_repeated(expr: Expr, *, whole: bool) -> Expr:
     if not repeated:
         return expr
     return Call("and", (*map(fails_only, repeated), *flat("and", expr)), "boolean")
+
+
+def with_extracted(expr: Expr) -> Expr:
+    """Return the condition that fails as well where an element is taken that is not there.
+
+    Above a sample or a limit, Spark takes elements of columns out before it filters.
+    """
+    taken = [n for n in _walk(expr) if _is_call(n, _TAKING) and may_fail(n)]
+    if not taken:
+        return expr
+    probes = (fails_only(node) for node in dict.fromkeys(taken))
+    return Call("and", (*probes, *flat("and", expr)), "boolean")
 
 
 def _is_call(node: Expr, functions: frozenset[str]) -> bool:

@@ -157,7 +157,8 @@ def _soft(
         came |= {r.part: r for r in evaluate(filter, [s.ref for s in tightened], groups)}
     came = confirmed(evaluate, filter, came, {s.ref.key: s for s in (*chosen, *tightened)})
     pairs = [(one, came.get(one.ref.key)) for one in (*chosen, *tightened)]
-    verdicts = judge(stores, state, filter, pairs, run=scope.run, check=check.name)
+    witness = getattr(evaluate, "witness", None)
+    verdicts = judge(stores, state, filter, pairs, run=scope.run, check=check.name, witness=witness)
     summary = _soft_summary(state, check, decisions, scope, verdicts, started)
     cost = costs(
         decisions, filter, run=scope.run, least=_least(scope), seconds=summary.seconds,

@@ -12,8 +12,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from strata.audit.escape import Seen
 from strata.audit.run import Check, Scope, ValidationReport, validate_shard
-from strata.audit.soft import NO_GROUPS, Evaluated, Evaluator, Groups, instants
+from strata.audit.soft import NO_GROUPS, Evaluated, Groups, instants
 from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.expr.filter import Filter
 from strata.filters import RegisteredFilter
@@ -30,6 +31,7 @@ from strata.spark.rowfilter import row_filter
 from strata.spark.rows import part_rows
 from strata.spark.runner import spark_runner
 from strata.spark.tree import empty_frame
+from strata.spark.witness import witnessed
 from strata.state.state import State
 from strata.store.open import Stores
 
@@ -41,15 +43,32 @@ _PYTHON = ("PYTHON_EXCEPTION", "Python worker exited", "PythonException")
 
 def spark_evaluator(
     spark: SparkSession, store: StoreSettings, relations: Sequence[Relation]
-) -> Evaluator:
+) -> "SparkEvaluator":
     """Return the evaluator that runs filters in this session."""
+    return SparkEvaluator(spark, store, tuple(relations))
 
-    def evaluate(
-        filter: Filter, refs: Sequence[PartRef], groups: Groups = NO_GROUPS, /
+
+@dataclass(frozen=True)
+class SparkEvaluator:
+    """Runs filters on the rows of parts, and tells what is inside of them."""
+
+    spark: SparkSession
+    store: StoreSettings
+    relations: tuple[Relation, ...]
+
+    def __call__(
+        self, filter: Filter, refs: Sequence[PartRef], groups: Groups = NO_GROUPS, /
     ) -> list[Evaluated]:
-        return _evaluate(_Judge(spark, store, tuple(relations), filter, groups), list(refs))
+        """Return what each part gave."""
+        judge = _Judge(self.spark, self.store, self.relations, filter, groups)
+        return _evaluate(judge, list(refs))
 
-    return evaluate
+    def witness(self, filter: Filter, ref: PartRef, /) -> list[Seen]:
+        """Return what the sub-expressions of a filter give on the rows of a part."""
+        spark, relation = self.spark, self.relations[-1]
+        names = [relation.by_id[i].name for i in referenced(spark, relation, filter.sql)]
+        rows = part_rows(spark, self.store, self.relations, [ref], names).localCheckpoint()
+        return list(witnessed(spark, rows, relation, filter))
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,12 @@ def row_filter(spark: SparkSession, df: DataFrame, where: str | Column, now: int
     plan = analysed_filter(frame)
     if plan is None:
         return frame
-    stopped = with_clocks(spark, plan.condition(), lambda node: _literal(spark, node, now))
-    return run_in_order(spark, plan, stopped)
+    return run_in_order(spark, plan, stopped(spark, plan.condition(), now))
+
+
+def stopped(spark: SparkSession, condition: JavaObject, now: int) -> JavaObject:
+    """Return the condition with its clock standing at `now`, in microseconds since 1970."""
+    return with_clocks(spark, condition, lambda node: _literal(spark, node, now))
 
 
 def with_clocks(

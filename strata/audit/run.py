@@ -22,7 +22,7 @@ from strata.audit.cost import AuditCost, costs
 from strata.audit.cost import total as total_cost
 from strata.audit.format import check_parts, forget
 from strata.audit.skips import Decisions, Skipped, Skips, decide_all
-from strata.audit.soft import Evaluator, judge, quarantine_of
+from strata.audit.soft import Evaluator, confirmed, judge, quarantine_of
 from strata.audit.verdict import FORMAT_CHECK, Summary, Verdict, count, verdict_table
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
@@ -155,8 +155,10 @@ def _soft(
     if tightened:
         groups = {s.ref.key: s.groups for s in tightened}
         came |= {r.part: r for r in evaluate(filter, [s.ref for s in tightened], groups)}
+    came = confirmed(evaluate, filter, came, {s.ref.key: s for s in (*chosen, *tightened)})
     pairs = [(one, came.get(one.ref.key)) for one in (*chosen, *tightened)]
-    verdicts = judge(stores, state, filter, pairs, run=scope.run, check=check.name)
+    witness = getattr(evaluate, "witness", None)
+    verdicts = judge(stores, state, filter, pairs, run=scope.run, check=check.name, witness=witness)
     summary = _soft_summary(state, check, decisions, scope, verdicts, started)
     cost = costs(
         decisions, filter, run=scope.run, least=_least(scope), seconds=summary.seconds,

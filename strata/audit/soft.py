@@ -16,12 +16,14 @@ import pyarrow as pa
 from strata import __version__
 from strata.audit.blame import Lie, find_lies
 from strata.audit.compare import Recorded, compare_part
+from strata.audit.escape import Witness, escaping
 from strata.audit.skips import Skipped
 from strata.audit.verdict import Verdict
 from strata.errors import Corrupt, Unavailable
 from strata.expr.calendar import DAY_US
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr
+from strata.expr.render import render
 from strata.fetch import part_bytes, source_of
 from strata.format.manifest import PartRef
 from strata.plan import batch_stats
@@ -34,6 +36,11 @@ from strata.stats.wire import column_name
 from strata.store.open import Stores
 
 NO_GROUPS: Final[Mapping[str, tuple[int, ...]]] = {}
+NO_RULE: Final = (
+    "every statistic and every rule holds on these rows: the filter ran in another order, or as "
+    "another question, than it was judged"
+)
+CONFIRMED: Final = 8  # mismatches that are looked at once more, if they come again
 INSTANTS: Final = 4  # steps in which the span of a clock is judged; each reads the parts again
 
 
@@ -76,7 +83,38 @@ def instants(filter: Filter) -> list[int]:
     return sorted(even | days | {day - 1 for day in days if day - 1 >= low})
 
 
-def judge(
+def confirmed(
+    evaluate: Evaluator,
+    filter: Filter,
+    came: Mapping[str, Evaluated],
+    skips: Mapping[str, Skipped],
+) -> dict[str, Evaluated]:
+    """Return the results, each mismatch looked at once more: its part alone, nothing left out.
+
+    What does not come again is a check that failed: neither a pass nor a mismatch. Of thousands
+    the first that come again speak for the others.
+    """
+    found, again = dict(came), 0
+    for key, result in came.items():
+        if result.failed or not (result.accepted or result.error) or key not in skips:
+            continue
+        one = skips[key]
+        looked = (
+            evaluate(filter, [one.ref], {key: one.groups})
+            if one.groups
+            else evaluate(filter, [one.ref])
+        )
+        if any(r.accepted or r.error or r.failed for r in looked):
+            found[key], again = looked[0], again + 1
+        else:
+            seen = result.error or f"{result.accepted} accepted rows"
+            found[key] = Evaluated(key, 0, 0, failed=f"not seen a second time: {seen}")
+        if again == CONFIRMED:
+            break
+    return found
+
+
+def judge(  # noqa: PLR0913 - what came back, and how it is told
     stores: Stores,
     state: State,
     filter: Filter,
@@ -84,15 +122,20 @@ def judge(
     *,
     run: str,
     check: str,
+    witness: Witness | None = None,
 ) -> list[Verdict]:
     """Return one verdict for each would-be-skipped part and what came back of it.
 
+    `witness` tells which rule is at fault; without it all of a conjunct's are suspects.
     Cost: reads a part again, all columns, only where there is a mismatch to explain.
     """
     return [
-        _verdict(stores, state, filter, skipped, result, _blank(state, filter, skipped, run, check))
+        _verdict(
+            stores, state, filter, skipped, result, _blank(state, filter, skipped, run, check),
+            witness=witness,
+        )
         for skipped, result in pairs
-    ]
+    ]  # fmt: skip
 
 
 def _blank(state: State, filter: Filter, skipped: Skipped, run: str, check: str) -> Verdict:
@@ -107,13 +150,15 @@ def _blank(state: State, filter: Filter, skipped: Skipped, run: str, check: str)
     )  # fmt: skip
 
 
-def _verdict(
+def _verdict(  # noqa: PLR0913 - what is known of one part
     stores: Stores,
     state: State,
     filter: Filter,
     skipped: Skipped,
     result: Evaluated | None,
     blank: Verdict,
+    *,
+    witness: Witness | None,
 ) -> Verdict:
     if result is None:
         return blank
@@ -140,10 +185,25 @@ def _verdict(
         return replace(
             read, outcome="mismatch", column="splits", suspects=skipped.ref.key, bound=bound
         )
+    if witness is not None and not skipped.groups:
+        return _rule(state, filter, skipped, witness, replace(read, outcome="mismatch"))
     guilty = proving(state, filter, skipped)
     column, bound = blame_rule(guilty)
     suspects = " ".join(sorted(functions_of(guilty)))
     return replace(read, outcome="mismatch", column=column, bound=bound, suspects=suspects)
+
+
+def _rule(
+    state: State, filter: Filter, skipped: Skipped, witness: Witness, read: Verdict
+) -> Verdict:
+    """Return the verdict with the rule whose range misses what the engine computed, if one does."""
+    seen = witness(filter, skipped.ref)
+    guilty = escaping(seen, filter, skipped.stats, state.relation, state.rollout.quarantine)
+    if guilty is None:
+        return replace(read, bound=NO_RULE)
+    columns = ", ".join(sorted(columns_of(guilty).values()))
+    bound = f"every statistic holds; the rule of {guilty.function} is wrong: {render(guilty)}"
+    return replace(read, column=columns, bound=bound, suspects=guilty.function)
 
 
 def explain_mismatch(stores: Stores, state: State, filter: Filter, skipped: Skipped) -> list[Lie]:

@@ -9,67 +9,81 @@ evaluated by Spark, and arrives as an exact literal.
 Errs: towards `Opaque`. A filter that Spark refuses is the only error.
 """
 
+import re
 import time
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Final
 
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 
 from strata.expr.filter import Filter
-from strata.expr.nodes import Call, Column, Expr, Literal, Opaque
+from strata.expr.nodes import Call, Expr, Opaque
 from strata.model.schema import Relation
-from strata.spark.constants import (
-    DATETIME,
-    DAY_TIME,
-    SPECIAL,
-    SPECIAL_IN_SQL,
-    YEAR_MONTH,
-    fold,
-    json_type,
-    literal,
-    plain_type,
-)
+from strata.spark.constants import SPECIAL, SPECIAL_IN_SQL
 from strata.spark.derived import with_derived
-from strata.spark.lambdas import LAMBDAS
-from strata.spark.optimised import also_failing, fails_only, flat, with_propagated
-from strata.spark.rewrites import REWRITES, opaque, options
+from strata.spark.forms import (
+    also_failing,
+    fails_always,
+    fails_only,
+    flat,
+    may_fail,
+    null_tests_last,
+    unbranched,
+    with_extracted,
+    with_repeated,
+)
+from strata.spark.optimised import with_propagated
+from strata.spark.ordered import frame_of, stages
+from strata.spark.rowfilter import with_clocks
+from strata.spark.translate import CLOCK_BASE, Translator
 from strata.spark.tree import (
     Condition,
     Node,
     analysed_filter,
+    chain,
     column_id,
     empty_frame,
     filtered,
+    named,
     normalised,
+    read_tree,
     referenced_names,
 )
-from strata.spark.vocabulary import BOOLEAN, FUNCTIONS, SHELLS, UNARY
 
 Now = int | tuple[int, int] | None
+_TYPED: Final = re.compile(r"\b(date|time|timestamp\w*)(\s|--.*\n|/\*[\s\S]*?\*/)*r?['\"]", re.I)
 
 
 def analyse(
-    spark: SparkSession, relation: Relation, where: str | SparkColumn, *, now: Now = None
+    spark: SparkSession,
+    relation: Relation,
+    where: str | SparkColumn,
+    *,
+    now: Now = None,
+    ordered: bool = True,
 ) -> Filter:
     """Return the filter that `where` means for rows of `relation`.
 
+    `ordered`: rows are filtered by `strata.spark.rowfilter`, which has Spark evaluate conditions
+    in the order in which they stand. Else by a `.where` of the user's, in any order of Spark's.
     Units: `now` in microseconds since 1970, or the range that it lies in; None takes the clock.
     Raises: InvalidRequest when Spark does not accept `where` as a condition on these columns.
-    Cost: about 20 ms, 0.3 s the first time in a JVM; no Spark job.
+    Cost: about 30 ms, 0.3 s the first time in a JVM; no Spark job.
     """
     if now is None:
         now = time.time_ns() // 1000
     low, high = now if isinstance(now, tuple) else (now, now)
     frame = filtered(empty_frame(spark, relation), where)
     try:
-        condition = normalised(spark, frame)
-        if condition is None:
+        plan = analysed_filter(frame)
+        if plan is None:
             expr: Expr = Opaque("a plan of unexpected shape", "boolean")
         else:
-            expr = translate(condition, relation, where if isinstance(where, str) else "")
-            expr = with_derived(spark, expr)
+            judge = _Judge(spark, relation, plan, where if isinstance(where, str) else "")
+            expr = judge.expression(ordered=ordered)
         sql = where if isinstance(where, str) else _column_sql(frame)
     except Exception as error:
         # Whatever surprises must cost speed, never correctness or the read itself.
@@ -90,151 +104,140 @@ def referenced(
     return everything if None in ids else tuple(i for i in everything if i in ids)
 
 
-def translate(condition: Condition, relation: Relation, sql: str = "") -> Expr:
-    """Return the typed expression of an analysed condition."""
-    if _reads_spark_clock(condition, sql):
-        return Opaque("a date or time literal such as timestamp'now'; use now()", "boolean")
-    translator = _Translator(relation, condition)
-    expr = with_propagated(translator.expr(condition.node))
-    # Spark evaluates a common expression before the filter, for every row: its errors come first.
-    shared = [e for e in translator.shared if not isinstance(e, Column | Literal)]
-    if not shared:
-        return expr
-    moved = sorted(_conjuncts(condition.node), key=condition.uses_alias)
-    parts = (part for node in moved for part in flat("and", translator.expr(node)))
-    expr = also_failing(expr, with_propagated(Call("and", tuple(parts), "boolean")))
-    return Call("and", (*map(fails_only, shared), *flat("and", expr)), "boolean")
+class _Judge:
+    """Reads every form in which Spark may evaluate one filter over the empty relation."""
 
+    def __init__(self, spark: SparkSession, relation: Relation, plan: JavaObject, sql: str) -> None:
+        self._spark, self._relation, self._plan, self._sql = spark, relation, plan, sql
+        self._lists: dict[Expr, Call] = {}
 
-def _conjuncts(node: Node) -> list[Node]:
-    if node.name != "And":
-        return [node]
-    return [part for child in node.children for part in _conjuncts(child)]
+    def expression(self, *, ordered: bool) -> Expr:
+        """Return what is judged: true where the filter is, failing where any form of it is."""
+        if self._reads_spark_clock():
+            return Opaque("a date or time literal such as timestamp'now'; use now()", "boolean")
+        written = self._plan.condition()
+        found = stages(self._spark, written)
+        conjuncts: tuple[Expr, ...] = ()
+        if found.first is not None:
+            form = self._in_order if ordered else self._in_any_order
+            first = found.first if ordered else found.written
+            conjuncts = flat("and", form(first))
+        if found.late is not None:
+            late = self._written(found.late)
+            # Spark evaluates them outside of the filter, for all rows that come that far.
+            if not fails_always(flat("and", late)[0]):
+                outside = "a Python function, or a subquery that reads the row"
+                conjuncts = (*conjuncts, Opaque(outside, "boolean"))
+            conjuncts = (*conjuncts, *flat("and", late))
+        expr = conjuncts[0] if len(conjuncts) == 1 else Call("and", conjuncts, "boolean")
+        return expr if ordered else with_derived(expr)
 
-
-def _reads_spark_clock(condition: Condition, sql: str) -> bool:
-    """Tell whether the text has a typed literal like timestamp'now', resolved while parsing."""
-    written = len(SPECIAL_IN_SQL.findall(sql))
-    if not written:
-        return False
-    trees = (condition.node, *condition.aliases.values())
-    strings = (
-        n.fields["value"]
-        for tree in trees
-        for n in tree.walk()
-        if n.name == "Literal" and n.fields["dataType"] == "string" and n.fields["value"]
-    )
-    # Strings among them are plain texts; any more of them were typed literals.
-    return sum(1 for s in strings if SPECIAL.match(s)) < written
-
-
-class _Translator:
-    """Translate one condition; remembers which common expressions it used."""
-
-    def __init__(self, relation: Relation, condition: Condition) -> None:
-        self.relation = relation
-        self.spark = condition.spark
-        self.aliases = condition.aliases
-        self.shared: list[Expr] = []
-        self.bound: dict[object, Expr] = {}
-
-    def expr(self, node: Node) -> Expr:
-        """Return the expression of a node."""
-        rule = _RULES.get(node.name)
-        if rule is not None:
-            return rule(self, node)
-        constant = fold(node)
-        if constant is not None:
-            return constant
-        if node.name in _REWRITES:
-            return _REWRITES[node.name](self, node)
-        if node.name in BOOLEAN:
-            return self.call(node, BOOLEAN[node.name], "boolean")
-        if node.name in FUNCTIONS:
-            return self.call(node, FUNCTIONS[node.name], plain_type(node.type))
-        return opaque(node)
-
-    def shell(self, node: Node) -> Expr:
-        """Return what stands inside a node that changes no value."""
-        return self.expr(node.children[0])
-
-    def literal(self, node: Node) -> Expr:
-        """Return a constant."""
-        return literal(node) or opaque(node)
-
-    def args(self, node: Node) -> tuple[Expr, ...]:
-        """Return the expressions of a node's children."""
-        return tuple(self.expr(child) for child in node.children)
-
-    def call(self, node: Node, function: str, result: str) -> Expr:
-        """Return a call, or Opaque where the node means more than the registry's function."""
-        if node.name in UNARY and len(node.children) != 1:
-            return opaque(node)
-        if node.fields.get("legacyInterval") or result == "interval":
-            return opaque(node)
-        args = self.args(node)
-        if any("collate" in a.type or a.type == "interval" for a in args) or "collate" in result:
-            return opaque(node)
-        return Call(function, args, result, options(node))
-
-    def attribute(self, node: Node) -> Expr:
-        """Return a column, or the common expression that an invented name stands for."""
-        name = node.fields["name"]
-        if name in self.aliases:
-            expr = self.expr(self.aliases[name])
-            if expr not in self.shared:
-                self.shared.append(expr)
+    def _in_order(self, condition: JavaObject) -> Expr:
+        """Return a condition that Spark evaluates as it is written, but for what it simplifies."""
+        expr = with_repeated(unbranched(self._written(condition)), whole=False)
+        if not may_fail(expr):
             return expr
-        number = column_id(self.relation, name)
-        if number is None:
-            return opaque(node)
-        column = self.relation.by_id[number]
-        return Column(number, column.name, plain_type(json_type(node)), column.nullable)
+        made = self._optimised(condition)
+        if made is None:
+            return expr
+        return also_failing(expr, with_repeated(unbranched(made), whole=False))
 
-    def logic(self, node: Node) -> Expr:
-        """Return and/or with nested ones of the same kind laid flat, in order of evaluation."""
-        function = node.name.lower()
-        args = tuple(a for child in node.children for a in flat(function, self.expr(child)))
-        return Call(function, args, "boolean")
+    def _in_any_order(self, condition: JavaObject) -> Expr:
+        """Return a condition that Spark takes apart, as it is written and as it is optimised."""
+        written = with_propagated(self._written(condition))
+        expr = with_extracted(with_repeated(written, whole=True))
+        if not may_fail(expr):
+            return expr
+        forms = [null_tests_last(expr)]
+        made = self._optimised(condition)
+        if made is not None:
+            made = with_repeated(made, whole=True)
+            forms += [made, null_tests_last(made)]
+        for form in forms:
+            expr = also_failing(expr, form)
+        return expr
 
-    def cast(self, node: Node) -> Expr:
-        """Return a cast; a constant one folded, one that changes nothing left out."""
-        constant = fold(node)
-        if constant is not None:
-            return constant
-        target = json_type(node)
-        arg = self.expr(node.children[0])
-        if arg.type == target:
-            return arg
-        if "collate" in arg.type or "collate" in target:
-            return opaque(node)
-        if target in DATETIME and arg.type == "string" and isinstance(arg, Literal):
-            return opaque(node)  # a constant that Spark could not evaluate: 'now', or an error
-        if target.startswith("interval") and (
-            target not in (DAY_TIME, YEAR_MONTH) or plain_type(arg.type) != target
-        ):
-            return opaque(node)
-        return Call("cast", (arg,), plain_type(target), options(node))
+    def _written(self, condition: JavaObject) -> Expr:
+        """Return a condition as it is written, what Spark evaluates before it in front."""
+        found = normalised(self._spark, self._over_nothing(condition))
+        if found is None:
+            return Opaque("a plan of unexpected shape", "boolean")
+        translator = Translator(self._relation, found)
+        expr = translator.condition()
+        self._lists |= translator.lists
+        return expr
 
-    def struct_field(self, node: Node) -> Expr:
-        """Return the access to a field of a struct, by its ordinal."""
-        ordinal = Literal(int(node.fields["ordinal"]), "integer")
-        return Call("get_struct_field", (*self.args(node), ordinal), plain_type(node.type))
+    def _optimised(self, condition: JavaObject) -> Expr | None:
+        """Return what Spark's optimiser makes of a condition; None if nothing is evaluated.
 
+        The clock stands for itself, whatever it reads now. A condition that Spark cannot optimise
+        fails so in every read, whatever parts it fetches.
+        """
+        clocks: list[Node] = []
+        stopped = with_clocks(self._spark, condition, lambda node: self._reference(node, clocks))
+        frame = frame_of(self._spark, self._over_nothing(stopped))
+        try:
+            plan = frame._jdf.queryExecution().optimizedPlan()
+        except (Py4JJavaError, PySparkException):
+            return None
+        steps = chain(plan)
+        if steps is None:
+            return Opaque("an optimised plan of unexpected shape", "boolean")
+        return self._of_steps(steps, clocks)
 
-_Rule = Callable[[_Translator, Node], Expr]
-_REWRITES: Final = {**REWRITES, **LAMBDAS}
-_RULES: Final[Mapping[str, _Rule]] = MappingProxyType(
-    {
-        **dict.fromkeys(SHELLS, _Translator.shell),
-        "AttributeReference": _Translator.attribute,
-        "Literal": _Translator.literal,
-        "And": _Translator.logic,
-        "Or": _Translator.logic,
-        "Cast": _Translator.cast,
-        "GetStructField": _Translator.struct_field,
-    }
-)
+    def _of_steps(self, steps: list[JavaObject], clocks: list[Node]) -> Expr | None:
+        """Return what filters and projections evaluate one after the other."""
+        conjuncts: list[Expr] = []
+        aliases: dict[str, Node] = {}
+        for step in steps:
+            if step.nodeName() == "Project":
+                new = named(step)
+                trees = list(new.values())
+            else:
+                new, trees = {}, [read_tree(step.condition())]
+            for tree in trees:
+                translator = Translator(
+                    self._relation, Condition(tree, aliases, self._spark), clocks
+                )
+                translator.lists = self._lists
+                expr = translator.expr(tree)
+                conjuncts += (fails_only(expr),) if new else flat("and", expr)
+            aliases |= new
+        if not conjuncts:
+            return None
+        return conjuncts[0] if len(conjuncts) == 1 else Call("and", tuple(conjuncts), "boolean")
+
+    def _over_nothing(self, condition: JavaObject) -> JavaObject:
+        return self._plan.copy(condition, self._plan.child())
+
+    def _reference(self, clock: JavaObject, clocks: list[Node]) -> JavaObject:
+        """Return what stands for a reading of the clock while Spark optimises."""
+        clocks.append(read_tree(clock))
+        expressions = self._spark._jvm.org.apache.spark.sql.catalyst.expressions  # type: ignore[union-attr]
+        number = CLOCK_BASE + len(clocks) - 1
+        return expressions.BoundReference(number, clock.dataType(), False)
+
+    def _reads_spark_clock(self) -> bool:
+        """Tell whether the text has a typed literal like timestamp'now', resolved while parsing."""
+        written = len(SPECIAL_IN_SQL.findall(self._sql))
+        if not written:
+            return False
+        if _TYPED.search(self._sql):
+            texts = (self._sql[m.end() - 1 :] for m in _TYPED.finditer(self._sql))
+            if any(SPECIAL_IN_SQL.match(text) for text in texts):
+                return True
+        condition = normalised(self._spark, self._plan)
+        if condition is None:
+            return True
+        trees = (condition.node, *condition.aliases.values())
+        strings = (
+            n.fields["value"]
+            for tree in trees
+            for n in tree.walk()
+            if n.name == "Literal" and n.fields["dataType"] == "string" and n.fields["value"]
+        )
+        # Strings among them are plain texts; any more of them were typed literals.
+        return sum(1 for s in strings if SPECIAL.match(s)) < written
 
 
 def _column_sql(frame: DataFrame) -> str:

@@ -3,18 +3,22 @@
 A constant sub-expression is evaluated by Spark itself, once, while the filter is analysed. Not
 constant are readings of the clock, texts that Spark would read by the clock (`'now'` cast to a
 timestamp), and what fails: that must fail, or not, where the filter is executed.
+
+A value is taken exactly, or not at all: a text that is not UTF-8 has no plain value here, and
+neither has -0.0, which Spark compares like 0.0 in one place and tells from it in another.
 """
 
+import math
 import re
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
-from py4j.java_gateway import get_field
+from py4j.java_gateway import JavaObject, get_field
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from strata.expr.nodes import Literal
+from strata.expr.nodes import Literal, Opaque
 from strata.spark.tree import Node
 
 INTEGRAL: Final = ("byte", "short", "integer", "long")  # each fits in the next
@@ -27,21 +31,50 @@ DATETIME: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
 # Texts that Spark reads as a date or timestamp by the clock of the moment, not by ours.
 SPECIAL: Final = re.compile(r"\s*(epoch|now|yesterday|today|tomorrow)\b", re.IGNORECASE)
 SPECIAL_IN_SQL: Final = re.compile(r"['\"]\s*(now|yesterday|today|tomorrow)\b", re.IGNORECASE)
+Constant: TypeAlias = Literal | Opaque
+NO_TEXT: Final = "a constant text that is no UTF-8"
+REPLACEMENT: Final = "\ufffd"  # what stands in a text for bytes that are no UTF-8
 CLOCK: Final = re.compile(r"(Current\w*|Now|LocalTimestamp)")
 
 
-def literal(node: Node) -> Literal | None:
-    """Return the exact value of a literal node; None for types without a plain value."""
+def literal(node: Node) -> Constant | None:
+    """Return the value of a literal node; None for types without a plain value."""
     kind, text = json_type(node), node.fields["value"]
     if text is None:
         return Literal(None, plain_type(kind))
-    if kind in EXACT_IN_JSON:
-        return Literal(_from_json(kind, text), kind)
+    if kind in EXACT_IN_JSON and not (kind == "string" and REPLACEMENT in text):
+        return _exact(_from_json(kind, text), kind)
     return _value(kind, node.jvm.value())
 
 
-def fold(node: Node) -> Literal | None:
+def text_of(value: JavaObject) -> str | None:
+    """Return the text of a UTF8String of the JVM; None if its bytes are no UTF-8."""
+    try:
+        return bytes(value.getBytes()).decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def is_plain(value: object) -> bool:
+    """Tell whether a Python value is the very constant that it was made of.
+
+    A text with a replacement character may have been made of other bytes.
+    """
+    if isinstance(value, str):
+        return REPLACEMENT not in value and not any("\ud800" <= c <= "\udfff" for c in value)
+    return not (isinstance(value, float) and value == 0 and math.copysign(1, value) < 0)
+
+
+def _exact(value: int | float | str | bool, kind: str) -> Constant:
+    if isinstance(value, str) or is_plain(value):
+        return Literal(value, kind)
+    return Opaque("the constant -0.0", kind)
+
+
+def fold(node: Node) -> Constant | None:
     """Return the value of a constant sub-expression, computed by Spark; None if it has none.
+
+    Opaque: it has one that cannot be taken exactly; what it is made of says no more.
 
     What reads the clock is no constant here, and neither is what fails.
     """
@@ -81,7 +114,9 @@ def is_special(cast: Node) -> bool:
     known = child if child.name == "Literal" else None
     if known is None:
         value = fold(child)
-        return value is None or (value.type == "string" and bool(SPECIAL.match(str(value.value))))
+        if not isinstance(value, Literal):
+            return True
+        return value.type == "string" and bool(SPECIAL.match(str(value.value)))
     return known.fields["dataType"] == "string" and bool(SPECIAL.match(known.fields["value"] or ""))
 
 
@@ -96,19 +131,22 @@ def _widened(cast: Node) -> Literal | None:
     return Literal(int(child.fields["value"]), target)
 
 
-def _value(kind: str, value: Any) -> Literal | None:
-    """Return a JVM value of Spark's internal kind as a literal; None for kinds without one."""
+def _value(kind: str, value: Any) -> Constant | None:
+    """Return a JVM value of Spark's internal kind as a literal; None if there is no plain one."""
     plain = plain_type(kind)
     if value is None:
         return Literal(None, plain)
     if kind.startswith("decimal"):
         return Literal(Decimal(value.toJavaBigDecimal()), kind)
     if kind == "string":
-        return Literal(str(value.toString()), kind)
+        text = text_of(value)
+        return Opaque(NO_TEXT, kind) if text is None else Literal(text, kind)
     if kind == "float":
         # It crosses from the JVM as the shortest text; its exact value is the float's.
-        return Literal(float(np.float32(value)), kind)
-    if kind in EXACT_IN_JSON or kind in BY_VALUE or plain in (DAY_TIME, YEAR_MONTH):
+        return _exact(float(np.float32(value)), kind)
+    if kind in EXACT_IN_JSON:
+        return _exact(value, kind)
+    if kind in BY_VALUE or plain in (DAY_TIME, YEAR_MONTH):
         return Literal(value, plain)
     return None
 

@@ -3,25 +3,31 @@
     spark.read.format("strata").option("shard", "flights").load().where("carrier = 'UA'")
 
 Options: `shard`; `config`, a settings file; `as_of`, milliseconds or ISO 8601; `pushdown`, "on" or
-"off" against the shard's rollout mode; `consolidate`, "true" for each row once; `where`, see below;
-`collection`, one of a shard that holds many. A schema given by the user names the columns to
-decode, `t` and `d` among them or not.
+"off" against the shard's rollout mode; `consolidate`, "true" for each row once; `where` and
+`pushed`, see below; `collection`, one of a shard that holds many. A schema given by the user names
+the columns to decode, `t` and `d` among them or not.
 
-Spark runs a Python data source in processes without a JVM, so it cannot analyse SQL there. The
-simple comparisons of a `.where(...)` reach it as objects when the session says
-`spark.sql.python.filterPushdown.enabled=true`. Any other filter can be analysed beforehand, by
-`where_option`, and given as the option `where`. Either way the filter only chooses parts: rows
-are filtered by the `.where(...)` of the query, which must be there. `strata.spark.snapshot` does
-all of this in one call.
+Spark runs a Python data source in processes without a JVM, so it cannot analyse SQL there. A
+filter is analysed beforehand, by `where_option`, and given as the option `where`: it chooses
+parts, and rows are filtered by the `.where(...)` of the query, which must be there. In a session
+with other settings than those it was analysed with, it chooses nothing; see `strata.spark.option`.
+`strata.spark.snapshot` does all of this in one call.
+
+The simple comparisons of a `.where(...)` reach the source as objects when the session says
+`spark.sql.python.filterPushdown.enabled=true`. But Spark 4.3 uses the partitions that were planned
+for one filter for all queries of the same `load()`, whatever they filter: so these comparisons
+choose parts only with the option `pushed`, "true", by which the reader says that the DataFrame is
+filtered in one place only.
 
 A column of type `interval year to month` comes as int, in months: PySpark has no way to give
 such an interval to a data source (4.3.0). `cast(c as interval year to month)` makes it one;
 `strata.spark.snapshot` does so by itself.
 """
 
+import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -34,19 +40,19 @@ from pyspark.sql.types import StructType
 from strata import usage
 from strata.collections import column_of, narrowed
 from strata.errors import InvalidRequest
-from strata.expr.exprjson import dump_filter, load_filter
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call
 from strata.format.columns import D, T
 from strata.format.manifest import PartRef
 from strata.hold import held_state
 from strata.machine import Machine
-from strata.model.settings import Settings
+from strata.model.settings import ReadSettings, Settings, StoreSettings
 from strata.model.time import parse_time
 from strata.plan import ReadPlan, plan_read
 from strata.rollout.kill import is_killed
 from strata.settings import load_settings
 from strata.spark.catalyst import Now, analyse
+from strata.spark.option import CURE, Question, is_session, question, retyped, without
 from strata.spark.pushed import pushed_filter
 from strata.spark.rows import (
     PartReader,
@@ -61,9 +67,11 @@ from strata.spark.stream import StrataStreamReader
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
 
+_log: Final = logging.getLogger(__name__)
 NAME: Final = "strata"
 OPTIONS: Final = (
-    "shard", "config", "as_of", "where", "pushdown", "consolidate", "collection", "start", "path",
+    "shard", "config", "as_of", "where", "pushdown", "pushed", "consolidate", "collection", "start",
+    "path",
 )  # fmt: skip
 OF_STREAMS: Final = ("shard", "config", "start", "path")
 TASKS: Final = 16  # partitions of a small read; the reader is not told how many cores there are
@@ -77,13 +85,16 @@ def where_option(
     config: str | Settings | None = None,
     now: Now = None,
 ) -> str:
-    """Return the text for the option `where`: the filter, analysed by Spark.
+    """Return the text for the option `where`: the filter, as this session analyses it.
 
+    The query's `.where` must be the same text, in a session of the same settings. `now` is the
+    earliest that the clock of a query may show; None is this moment.
     Raises: InvalidRequest for an unknown shard or a filter that Spark refuses.
     """
     settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
     state = Machine(open_stores(settings.store)).load(shard)
-    return dump_filter(analyse(spark, state.relation, where, now=now))
+    filter = analyse(spark, state.relation, where, now=now, ordered=False)
+    return Question.of(spark, shard, state.relation, filter).text()
 
 
 @dataclass(frozen=True)
@@ -93,11 +104,12 @@ class Request:
     shard: str
     config: str | None
     as_of: int | None
-    filter: Filter | None
+    question: Question | None
     pushdown: str | None
     consolidate: bool
     start: int | None  # only of streams
     collection: str | None = None
+    pushed: bool = False  # whether filters that Spark pushes choose parts
 
     def settings(self) -> Settings:
         """Return the settings of this process, under the option `config`."""
@@ -128,6 +140,20 @@ class Merged(InputPartition):
     """What one task merges: a slice of the key space."""
 
     reader: SliceReader
+
+
+@dataclass
+class Guarded(InputPartition):
+    """What one of `of` tasks reads if the plan was made for its session; else its share of all."""
+
+    planned: Slice | Merged
+    session: Mapping[str, str]
+    store: StoreSettings
+    read: ReadSettings
+    state: State
+    as_of: int
+    number: int
+    of: int
 
 
 class StrataSource(DataSource):
@@ -197,20 +223,37 @@ class StrataReader(DataSourceReader):
         Raises: InvalidRequest for an `as_of` that cannot be read or a column that there is not.
         """
         stores, state = self.asked.hold()
-        columns = wanted_columns(state.relation, self._names())
+        wanted_columns(state.relation, self._names())
         filter, settings = self._filter(state), self.asked.settings()
         plan = plan_read(
             stores, state, as_of=self.asked.as_of, filter=filter,
             mode=self.asked.pushdown, kill=settings.rollout.kill,
         )  # fmt: skip
-        plan, only = self._collection(stores, state, plan, kill=settings.rollout.kill)
+        plan = self._collection(stores, state, plan, kill=settings.rollout.kill)
         usage.record(stores, state, plan, filter, settings.usage)
+        tasks = self._tasks(stores, state, plan, settings.read)
+        asked = self.asked.question
+        if asked is None or filter is None or plan.mode in ("off", "soft"):
+            return tasks
+        return [
+            Guarded(
+                task, asked.session, stores.settings, settings.read, state, plan.as_of,
+                number, len(tasks),
+            )
+            for number, task in enumerate(tasks)
+        ]  # fmt: skip
+
+    def _tasks(
+        self, stores: Stores, state: State, plan: ReadPlan, read: ReadSettings
+    ) -> list[Slice | Merged]:
+        """Return what each task reads of a plan."""
+        columns, only = wanted_columns(state.relation, self._names()), self._only(stores, state)
         if self.asked.consolidate:
-            return list(map(Merged, slice_readers(stores, state, plan, columns, TASKS, only)))
+            return [Merged(r) for r in slice_readers(stores, state, plan, columns, TASKS, only)]
         reader = PartReader(
             stores.settings, state.relations, columns,
             as_of=plan.as_of, read_format=state.spec.read_format, groups=plan.groups,
-            settings=settings.read, only=only,
+            settings=read, only=only,
         )  # fmt: skip
         # An empty list would become one partition of None.
         tasks = worthwhile_tasks(plan.fetched, TASKS)
@@ -220,14 +263,23 @@ class StrataReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the partition's rows in exactly the schema that Spark checks them against."""
         schema = to_arrow_schema(self.schema, timezone="UTC")
-        if isinstance(partition, Merged):
-            batches = partition.reader.read()
-        else:
-            assert isinstance(partition, Slice)
-            batches = partition.reader.read(partition.parts)
+        batches = (b for task in self._rightly(partition) for b in _batches(task))
         for batch in self._told(batches):
             arrays = [batch.column(field.name).cast(field.type) for field in schema]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _rightly(self, partition: InputPartition) -> Sequence[Slice | Merged]:
+        """Return what this task reads: without the filter in another session than the filter's."""
+        if not isinstance(partition, Guarded):
+            assert isinstance(partition, Slice | Merged)
+            return [partition]
+        if is_session(partition.session):
+            return [partition.planned]
+        warn("the option `where` was made by a session of other settings")
+        stores, state = open_stores(partition.store), partition.state
+        plan = plan_read(stores, state, as_of=partition.as_of, mode="off")
+        tasks = self._tasks(stores, state, plan, partition.read)
+        return tasks[partition.number :: partition.of]
 
     def _told(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Pass on the rows of a task, and tell monitoring of them if the settings are here, too."""
@@ -237,27 +289,56 @@ class StrataReader(DataSourceReader):
             return batches
         return usage.emitted(batches, settings, self.asked.shard)
 
-    def _collection(
-        self, stores: Stores, state: State, plan: ReadPlan, *, kill: bool
-    ) -> tuple[ReadPlan, tuple[int, str] | None]:
-        """Return what is left of a plan for the collection, and whose rows to show."""
+    def _collection(self, stores: Stores, state: State, plan: ReadPlan, *, kill: bool) -> ReadPlan:
+        """Return what is left of a plan for the collection."""
+        name = self.asked.collection
+        if name is None or kill or is_killed(stores):
+            return plan
+        return narrowed(state, plan, column_of(stores, state, name), name)
+
+    def _only(self, stores: Stores, state: State) -> tuple[int, str] | None:
+        """Return the column of a collection's name, and the name: only its rows are shown."""
         name = self.asked.collection
         if name is None:
-            return plan, None
-        column = column_of(stores, state, name)
-        narrow = plan if kill or is_killed(stores) else narrowed(state, plan, column, name)
-        return narrow, (state.relation.column(column).id, name)
+            return None
+        return state.relation.column(column_of(stores, state, name)).id, name
 
     def _names(self) -> list[str]:
         return [name for name in self.schema.fieldNames() if name not in (T, D)]
 
     def _filter(self, state: State) -> Filter | None:
         """Return the option's filter and the pushed ones together."""
-        given, pushed = self.asked.filter, pushed_filter(self.pushed, state.relation)
+        other = retyped(state.relation, self.schema)
+        given = self._given(state, other)
+        pushed = None
+        if self.asked.pushed:
+            pushed = pushed_filter(self.pushed, state.relation, other)
         if given is None or pushed is None:
             return given or pushed
         both = Call("and", (given.expr, pushed.expr), "boolean")
-        return Filter(both, given.sql, given.now_low, given.now_high)
+        return replace(given, expr=both)
+
+    def _given(self, state: State, other: frozenset[int]) -> Filter | None:
+        """Return the option's filter, if it asks what this read asks."""
+        asked = self.asked.question
+        if asked is None:
+            return None
+        if differs := asked.differs(self.asked.shard, state.relation):
+            warn(f"the option `where` is another question: {differs}")
+            return None
+        later = asked.later()
+        return replace(later, expr=without(later.expr, other))
+
+
+def warn(why: str) -> None:
+    """Say that the filter of an option chooses no parts."""
+    _log.warning("%s: it is ignored, and all parts are read; %s", why, CURE)
+
+
+def _batches(task: Slice | Merged) -> Iterator[pa.RecordBatch]:
+    if isinstance(task, Merged):
+        return task.reader.read()
+    return task.reader.read(task.parts)
 
 
 def request(options: dict[str, str]) -> Request:
@@ -274,25 +355,27 @@ def request(options: dict[str, str]) -> Request:
     shard = given.get("shard") or given.get("path")
     if not shard:
         raise InvalidRequest("the shard is missing", cure='.option("shard", NAME) or .load(NAME)')
-    consolidate = given.get("consolidate", "false").lower()
-    if consolidate not in ("true", "false"):
-        raise InvalidRequest("not a yes or no", option="consolidate", value=consolidate)
+    flags = {name: given.get(name, "false").lower() for name in ("consolidate", "pushed")}
+    for name, value in flags.items():
+        if value not in ("true", "false"):
+            raise InvalidRequest("not a yes or no", option=name, value=value, cure="true or false")
     return Request(
         shard,
         given.get("config"),
         parse_time(given["as_of"]) if "as_of" in given else None,
         _where(given["where"]) if "where" in given else None,
         check_pushdown(given.get("pushdown")),
-        consolidate == "true",
+        flags["consolidate"] == "true",
         parse_time(given["start"]) if "start" in given else None,
         given.get("collection"),
+        flags["pushed"] == "true",
     )
 
 
-def _where(text: str) -> Filter:
+def _where(text: str) -> Question:
     if not text.lstrip().startswith("{"):
         raise InvalidRequest(
             "the option `where` takes an analysed filter, not SQL", value=text[:80],
             cure="strata.spark.where_option(spark, shard, sql), or strata.spark.snapshot",
         )  # fmt: skip
-    return load_filter(text)
+    return question(text)

@@ -1,48 +1,40 @@
 """Conditions that Spark derives from a filter, and evaluates before the filter itself.
 
 From `a = b AND CAST(a AS INT) > 5` Spark's optimiser derives `CAST(b AS INT) > 5` and puts it in
-front, so that it fails on rows on which `a = b` is false. Strata's own sessions forbid that (see
-`strata.spark.session`); in a session that allows it, no error of such a filter is hidden.
+front, so that it fails on rows on which `a = b` is false. A session may forbid that, at any time
+(`spark.sql.constraintPropagation.enabled`). Where Spark runs a filter as the user wrote it, no
+error of such a filter is hidden; the filters of `strata.spark.rowfilter` Spark cannot take apart.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
-import numpy as np
-from pyspark.sql import SparkSession
-
-from strata.expr.entry import Context
-from strata.expr.interpret import Interpreter, Unknown
 from strata.expr.nodes import Call, Column, Expr, Opaque
 from strata.prune.decide import split
+from strata.spark.forms import may_fail
 
 SETTING: Final = "spark.sql.constraintPropagation.enabled"
+_EQUATING: Final = frozenset({"equal_to", "equal_null_safe", "in"})
 
 
-def with_derived(spark: SparkSession, expr: Expr) -> Expr:
-    """Return the condition as this session evaluates it: what is derived of it in front."""
-    if spark.conf.get(SETTING, "true") != "true":
-        return expr
-    conjuncts = split(expr)
-    if not any(map(_equates, conjuncts)) or not any(map(_may_fail, conjuncts)):
+def with_derived(expr: Expr) -> Expr:
+    """Return the condition as any session evaluates it: what is derived of it in front."""
+    if not any(map(_equates, _walk(expr))) or not may_fail(expr):
         return expr
     reason = f"conditions that Spark derives from an equality of columns; see {SETTING}"
-    return Call("and", (Opaque(reason, "boolean"), *conjuncts), "boolean")
+    return Call("and", (Opaque(reason, "boolean"), *split(expr)), "boolean")
 
 
-def _equates(conjunct: Expr) -> bool:
-    """Return whether a conjunct says that two columns, cast or not, are equal."""
-    if not isinstance(conjunct, Call) or conjunct.function != "equal_to":
+def _equates(node: Expr) -> bool:
+    """Return whether a comparison may say that two columns are equal, however it is meant."""
+    if not isinstance(node, Call) or node.function not in _EQUATING:
         return False
-    return all(_is_column(arg) for arg in conjunct.args)
+    reading = [arg for arg in node.args if any(isinstance(n, Column) for n in _walk(arg))]
+    return len(reading) > 1
 
 
-def _is_column(expr: Expr) -> bool:
-    while isinstance(expr, Call) and expr.function == "cast":
-        expr = expr.args[0]
-    return isinstance(expr, Column)
-
-
-def _may_fail(conjunct: Expr) -> bool:
-    """Return whether a conjunct may fail on some row of whatever is stored."""
-    spec = Interpreter(Context(0, 0)).evaluate(conjunct, Unknown())
-    return bool(np.any(spec.fail))
+def _walk(expr: Expr) -> Iterator[Expr]:
+    yield expr
+    if isinstance(expr, Call):
+        for arg in expr.args:
+            yield from _walk(arg)

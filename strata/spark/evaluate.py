@@ -12,8 +12,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from strata.audit.escape import Seen
 from strata.audit.run import Check, Scope, ValidationReport, validate_shard
-from strata.audit.soft import NO_GROUPS, Evaluated, Evaluator, Groups, instants
+from strata.audit.soft import NO_GROUPS, Evaluated, Groups, instants
 from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.expr.filter import Filter
 from strata.filters import RegisteredFilter
@@ -24,11 +25,13 @@ from strata.model.settings import ReadSettings, StoreSettings
 from strata.read import DEFAULTS
 from strata.receipts import keep_receipt
 from strata.spark.catalyst import referenced
-from strata.spark.failures import engine_error
+from strata.spark.failures import cause, engine_error
 from strata.spark.registered import analysed
 from strata.spark.rowfilter import row_filter
 from strata.spark.rows import part_rows
 from strata.spark.runner import spark_runner
+from strata.spark.tree import empty_frame
+from strata.spark.witness import witnessed
 from strata.state.state import State
 from strata.store.open import Stores
 
@@ -40,15 +43,32 @@ _PYTHON = ("PYTHON_EXCEPTION", "Python worker exited", "PythonException")
 
 def spark_evaluator(
     spark: SparkSession, store: StoreSettings, relations: Sequence[Relation]
-) -> Evaluator:
+) -> "SparkEvaluator":
     """Return the evaluator that runs filters in this session."""
+    return SparkEvaluator(spark, store, tuple(relations))
 
-    def evaluate(
-        filter: Filter, refs: Sequence[PartRef], groups: Groups = NO_GROUPS, /
+
+@dataclass(frozen=True)
+class SparkEvaluator:
+    """Runs filters on the rows of parts, and tells what is inside of them."""
+
+    spark: SparkSession
+    store: StoreSettings
+    relations: tuple[Relation, ...]
+
+    def __call__(
+        self, filter: Filter, refs: Sequence[PartRef], groups: Groups = NO_GROUPS, /
     ) -> list[Evaluated]:
-        return _evaluate(_Judge(spark, store, tuple(relations), filter, groups), list(refs))
+        """Return what each part gave."""
+        judge = _Judge(self.spark, self.store, self.relations, filter, groups)
+        return _evaluate(judge, list(refs))
 
-    return evaluate
+    def witness(self, filter: Filter, ref: PartRef, /) -> list[Seen]:
+        """Return what the sub-expressions of a filter give on the rows of a part."""
+        spark, relation = self.spark, self.relations[-1]
+        names = [relation.by_id[i].name for i in referenced(spark, relation, filter.sql)]
+        rows = part_rows(spark, self.store, self.relations, [ref], names).localCheckpoint()
+        return list(witnessed(spark, rows, relation, filter))
 
 
 @dataclass(frozen=True)
@@ -69,7 +89,7 @@ def _evaluate(judge: _Judge, refs: list[PartRef]) -> list[Evaluated]:
         if len(refs) > 1:
             half = len(refs) // 2
             return _evaluate(judge, refs[:half]) + _evaluate(judge, refs[half:])
-        return [_failure(refs[0], error)]
+        return [_failure(judge, refs[0], error)]
     rows = {row[PART]: row for row in found}
     return [
         Evaluated(ref.key, rows[ref.key]["rows"], rows[ref.key]["accepted"])
@@ -99,14 +119,29 @@ def _count(judge: _Judge, refs: Sequence[PartRef]) -> list[Mapping[str, Any]]:
     return [row.asDict() for row in total.collect()]
 
 
-def _failure(ref: PartRef, error: Exception) -> Evaluated:
+def _failure(judge: _Judge, ref: PartRef, error: Exception) -> Evaluated:
     """Return what an error of a single part means."""
     found = error if isinstance(error, StrataError) else engine_error(str(error))
     if found is not None:
         return Evaluated(ref.key, 0, 0, failed=str(found), corrupt=isinstance(found, Corrupt))
+    said = cause(error)[:ERROR_CHARS]
     if any(sign in str(error) for sign in _PYTHON):
-        return Evaluated(ref.key, 0, 0, failed=str(error).strip().split("\n")[0][:ERROR_CHARS])
-    return Evaluated(ref.key, 0, 0, error=str(error).strip().split("\n")[0][:ERROR_CHARS])
+        return Evaluated(ref.key, 0, 0, failed=said)
+    if _fails_on_nothing(judge):
+        return Evaluated(ref.key, 0, 0, failed=f"the filter fails on no rows at all: {said}")
+    return Evaluated(ref.key, 0, 0, error=said)
+
+
+def _fails_on_nothing(judge: _Judge) -> bool:
+    """Return whether a filter fails without any row: then it says nothing of a part."""
+    spark, filter = judge.spark, judge.filter
+    rows = empty_frame(spark, judge.relations[-1])
+    try:
+        for now in instants(filter):
+            row_filter(spark, rows, filter.sql, now).count()
+    except Exception:
+        return True
+    return False
 
 
 def validate(  # noqa: PLR0913 - options, by name

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, StrataError, Unavailable
@@ -16,6 +17,7 @@ from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, StrataError
 _LAST_LINE: Final = re.compile(
     r"^strata\.errors\.(InvalidRequest|Conflict|Unavailable|Corrupt|Fenced): (.*)$", re.MULTILINE
 )
+_DEEPEST: Final = 30  # causes of causes; Java forbids no circle
 _KINDS: Final[dict[str, type[StrataError]]] = {
     kind.__name__: kind for kind in (InvalidRequest, Conflict, Corrupt, Fenced)
 }
@@ -34,6 +36,23 @@ def engine_errors() -> Iterator[None]:
         if found is None:
             raise
         raise found from None
+
+
+def cause(error: Exception) -> str:
+    """Return what went wrong, on one line: of an error of Java's, its innermost cause."""
+    if not isinstance(error, Py4JJavaError):
+        return _line(str(error))
+    found = error.java_exception
+    for _ in range(_DEEPEST):
+        below = found.getCause()
+        if below is None:
+            break
+        found = below
+    return _line(str(found.toString()))
+
+
+def _line(text: str) -> str:
+    return text.strip().split("\n")[0]
 
 
 def engine_error(text: str) -> StrataError | None:

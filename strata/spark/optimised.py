@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from strata.expr.nodes import Call, Column, Expr, Literal
+from strata.spark.forms import also_failing, shape
 
 _EQUALITIES: Final = frozenset({"equal_to", "equal_null_safe", "in"})
 _COMPARISONS: Final = _EQUALITIES | {
@@ -45,82 +46,12 @@ def with_propagated(expr: Expr) -> Expr:
     return expr
 
 
-def also_failing(expr: Expr, other: Expr) -> Expr:
-    """Return a filter that fails where another way to write it fails, too."""
-    written, made = flat("and", expr), flat("and", other)
-    same = 0
-    while same < min(len(written), len(made)) and written[same] == made[same]:
-        same += 1  # what is certainly false in front of both hides the errors of both
-    if same == len(made):
-        return expr
-    probe = fails_only(_joined("and", made[same:]))
-    return Call("and", (*written[:same], probe, *written[same:]), "boolean")
-
-
 def _may_fail(expr: Expr) -> bool:
     """Return whether anything but comparisons and logic is in an expression."""
     if isinstance(expr, Call):
         inner = () if expr.function == "try_eval" else expr.args
         return expr.function not in _NEVER_FAIL or any(_may_fail(arg) for arg in inner)
     return not isinstance(expr, Column | Literal)
-
-
-def fails_only(expr: Expr) -> Expr:
-    """Return a condition that is true, but fails where `expr` fails."""
-    nulls = (Call("is_null", (expr,), "boolean"), Call("is_not_null", (expr,), "boolean"))
-    return Call("or", nulls, "boolean")
-
-
-def flat(function: str, expr: Expr) -> tuple[Expr, ...]:
-    """Return the arguments of an and/or, or the expression alone."""
-    if isinstance(expr, Call) and expr.function == function:
-        return expr.args
-    return (expr,)
-
-
-def shape(expr: Expr, negated: bool = False) -> Expr:
-    """Return a condition in which AND and OR stand wherever Spark's optimiser finds them."""
-    if isinstance(expr, Call) and expr.function == "not":
-        return shape(expr.args[0], not negated)
-    if isinstance(expr, Call) and expr.function in ("and", "or"):
-        function = {"and": "or", "or": "and"}[expr.function] if negated else expr.function
-        parts = (flat(function, shape(arg, negated)) for arg in expr.args)
-        return _joined(function, tuple(part for found in parts for part in found))
-    branches = _branches(expr, null_is_false=not negated)
-    if branches is not None:
-        return shape(branches, negated)
-    return Call("not", (expr,), "boolean") if negated else expr
-
-
-def _branches(expr: Expr, null_is_false: bool) -> Expr | None:
-    """Return an IF or CASE with a constant branch as AND or OR; None for anything else."""
-    if not isinstance(expr, Call) or expr.type != "boolean":
-        return None
-    if expr.function not in ("if", "case_when") or len(expr.args) not in (2, 3):
-        return None
-    condition, then = expr.args[:2]
-    otherwise = expr.args[2] if len(expr.args) == 3 else Literal(None, "boolean")
-    inverse = Call("not", (condition,), "boolean")
-    match _truth(then, null_is_false), _truth(otherwise, null_is_false):
-        case _, False:
-            return Call("and", (condition, then), "boolean")
-        case _, True:
-            return Call("or", (inverse, then), "boolean")
-        case True, _:
-            return Call("or", (condition, otherwise), "boolean")
-        case False, _:
-            return Call("and", (inverse, otherwise), "boolean")
-    return None
-
-
-def _truth(branch: Expr, null_is_false: bool) -> bool | None:
-    if not isinstance(branch, Literal) or (branch.value is None and not null_is_false):
-        return None
-    return bool(branch.value)
-
-
-def _joined(function: str, parts: tuple[Expr, ...]) -> Expr:
-    return parts[0] if len(parts) == 1 else Call(function, parts, "boolean")
 
 
 def _propagated(expr: Expr, null_is_false: bool) -> Expr:

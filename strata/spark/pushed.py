@@ -1,10 +1,11 @@
 """The filters that Spark pushes into a data source, as typed expressions.
 
 Spark hands them over as Python objects, without a JVM: comparisons of a column and a value of
-the column's type. Whatever is not known here is left out, which keeps more parts.
+the column's type. Whatever is not known here is left out, which keeps more parts. IS NOT NULL is
+left out, too: Spark evaluates it behind conditions that are not handed over, and that may fail.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from types import MappingProxyType
@@ -19,7 +20,8 @@ from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.format.encodings import spark_type
 from strata.format.view import view_type
 from strata.model.schema import Relation
-from strata.spark.constants import YEAR_MONTH
+from strata.spark.constants import YEAR_MONTH, is_plain
+from strata.spark.option import without
 from strata.spark.tree import column_id
 
 _COMPARISONS: Final[Mapping[type[ds.Filter], str]] = MappingProxyType(
@@ -42,12 +44,16 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO: Final = timedelta(microseconds=1)
 
 
-def pushed_filter(filters: Iterable[ds.Filter], relation: Relation) -> Filter | None:
+def pushed_filter(
+    filters: Iterable[ds.Filter], relation: Relation, unknown: Collection[int] = ()
+) -> Filter | None:
     """Return the conjunction of what is understood; None if that is nothing.
 
+    `unknown`: ids of columns that are read in another type than their own.
     The clock has no part in it: Spark has folded it by now.
     """
-    conjuncts = tuple(e for f in filters if (e := _expr(f, relation)) is not None)
+    known = (e for f in filters if (e := _expr(f, relation)) is not None)
+    conjuncts = tuple(e for e in known if without(e, unknown) == e)
     if not conjuncts:
         return None
     expr = conjuncts[0] if len(conjuncts) == 1 else Call("and", conjuncts, "boolean")
@@ -55,15 +61,16 @@ def pushed_filter(filters: Iterable[ds.Filter], relation: Relation) -> Filter | 
 
 
 def _expr(filter: ds.Filter, relation: Relation) -> Expr | None:
+    if _tests_for_null(filter):
+        return None
     if isinstance(filter, ds.Not):
         inner = _expr(filter.child, relation)
         return None if inner is None else Call("not", (inner,), "boolean")
     column = _column(getattr(filter, "attribute", ()), relation)
     if column is None:
         return None
-    if isinstance(filter, ds.IsNull | ds.IsNotNull):
-        name = "is_null" if isinstance(filter, ds.IsNull) else "is_not_null"
-        return Call(name, (column,), "boolean")
+    if isinstance(filter, ds.IsNull):
+        return Call("is_null", (column,), "boolean")
     if isinstance(filter, ds.In):
         items = tuple(_literal(value, column.type) for value in filter.value)
         known = tuple(item for item in items if item is not None)
@@ -73,6 +80,12 @@ def _expr(filter: ds.Filter, relation: Relation) -> Expr | None:
     if function is None or value is None:
         return None
     return Call(function, (column, value), "boolean")
+
+
+def _tests_for_null(filter: ds.Filter) -> bool:
+    """Return whether a filter is IS NOT NULL, which Spark evaluates after what it does not push."""
+    negated = isinstance(filter, ds.Not) and isinstance(filter.child, ds.IsNull)
+    return negated or isinstance(filter, ds.IsNotNull)
 
 
 def _column(path: tuple[str, ...], relation: Relation) -> Column | Call | None:
@@ -105,12 +118,12 @@ def _type_name(kind: DataType) -> str:
 
 
 def _literal(value: Any, kind: str) -> Literal | None:
-    """Return a value of the column's type; None when it is not of that type."""
+    """Return a value of the column's type; None when it is not of that type, or not exact."""
     if value is None:
         return Literal(None, kind)
     convert = _VALUES.get(kind.split("(", maxsplit=1)[0])
     plain = convert(value) if convert is not None else None
-    return None if plain is None else Literal(plain, kind)
+    return Literal(plain, kind) if plain is not None and is_plain(plain) else None
 
 
 def _days(value: Any) -> int | None:

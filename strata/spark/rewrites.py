@@ -16,7 +16,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from strata.expr.nodes import Call, Expr, Literal, Opaque
-from strata.spark.constants import DAY_TIME, YEAR_MONTH, interval_parts, json_type, plain_type
+from strata.spark.constants import (
+    DAY_TIME,
+    YEAR_MONTH,
+    interval_parts,
+    json_type,
+    plain_type,
+    text_of,
+)
 from strata.spark.tree import Node
 from strata.spark.vocabulary import ARITHMETIC, FUNCTIONS
 
@@ -66,12 +73,11 @@ def options(node: Node) -> tuple[tuple[str, str], ...]:
 def _several_patterns(translator: Translator, node: Node) -> Expr:
     """Return `like any (...)` and its kin as the likes that they are short for."""
     text, items = translator.expr(node.children[0]), node.jvm.patterns()
-    found = [items.apply(i) for i in range(items.size())]
+    given = [items.apply(i) for i in range(items.size())]
+    found = [None if item is None else text_of(item) for item in given]
     if text.type != "string" or not found or any(item is None for item in found):
         return opaque(node)
-    likes: list[Expr] = [
-        Call("like", (text, Literal(str(item.toString()), "string")), "boolean") for item in found
-    ]
+    likes: list[Expr] = [Call("like", (text, Literal(item, "string")), "boolean") for item in found]
     if node.name.startswith("Not"):
         likes = [Call("not", (like,), "boolean") for like in likes]
     if len(likes) == 1:

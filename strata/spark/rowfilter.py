@@ -1,12 +1,15 @@
-"""The filter on rows, with the clock stopped where the planner's clock stood.
+"""The filter on rows, run in the order in which it is written, its clock stopped.
 
 A part is skipped because no row of it satisfies the filter *at a given now*. Spark would read
 the clock again when it executes the filter; here every reading is replaced by that same now.
 """
 
+from collections.abc import Callable
+
 from py4j.java_gateway import JavaObject
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from strata.spark.ordered import run_in_order
 from strata.spark.tree import analysed_filter, filtered
 
 MICROS_PER_SECOND = 1_000_000
@@ -15,6 +18,7 @@ MICROS_PER_SECOND = 1_000_000
 def row_filter(spark: SparkSession, df: DataFrame, where: str | Column, now: int) -> DataFrame:
     """Return the rows of `df` that satisfy `where`, its clock standing at `now`.
 
+    Conditions are evaluated as `strata.spark.ordered` says, whatever the session is set to.
     Units: `now` in microseconds since 1970.
     Raises: InvalidRequest when Spark does not accept `where` as a condition on `df`.
     """
@@ -22,26 +26,24 @@ def row_filter(spark: SparkSession, df: DataFrame, where: str | Column, now: int
     plan = analysed_filter(frame)
     if plan is None:
         return frame
-    condition = plan.condition()
-    fixed = _stop_clock(spark, condition, now)
-    if fixed is condition:
-        return frame
-    jvm = spark._jvm
-    assert jvm is not None  # set as long as the session lives
-    stopped = plan.copy(fixed, plan.child())
-    jdf = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, stopped)
-    return DataFrame(jdf, spark)
+    return run_in_order(spark, plan, stopped(spark, plan.condition(), now))
 
 
-def _stop_clock(spark: SparkSession, node: JavaObject, now: int) -> JavaObject:
-    """Return the expression with every reading of the clock replaced; itself if there is none."""
+def stopped(spark: SparkSession, condition: JavaObject, now: int) -> JavaObject:
+    """Return the condition with its clock standing at `now`, in microseconds since 1970."""
+    return with_clocks(spark, condition, lambda node: _literal(spark, node, now))
+
+
+def with_clocks(
+    spark: SparkSession, node: JavaObject, instead: Callable[[JavaObject], JavaObject]
+) -> JavaObject:
+    """Return the expression with each reading of the clock replaced; itself if there is none."""
     if not _reads_clock(node):
         return node
-    stopped = _literal(spark, node, now)
-    if stopped is not None:
-        return stopped
+    if node.getClass().getSimpleName() in CLOCKS:
+        return instead(node)
     children = node.children()
-    fixed = [_stop_clock(spark, children.apply(i), now) for i in range(children.size())]
+    fixed = [with_clocks(spark, children.apply(i), instead) for i in range(children.size())]
     return node.withNewChildren(spark._jvm.PythonUtils.toSeq(fixed))  # type: ignore[union-attr]
 
 
@@ -54,11 +56,9 @@ def _reads_clock(node: JavaObject) -> bool:
     return any(f'expressions.{name}"' in text for name in CLOCKS)
 
 
-def _literal(spark: SparkSession, node: JavaObject, now: int) -> JavaObject | None:
-    """Return the literal that stands for a clock node; None if the node is none."""
+def _literal(spark: SparkSession, node: JavaObject, now: int) -> JavaObject:
+    """Return the literal that stands for a clock node."""
     name = node.getClass().getSimpleName()
-    if name not in CLOCKS:
-        return None
     jvm = spark._jvm
     assert jvm is not None  # set as long as the session lives
     seconds, micros = divmod(now, MICROS_PER_SECOND)

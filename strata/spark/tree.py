@@ -111,13 +111,13 @@ def analysed_filter(frame: DataFrame) -> JavaObject | None:
     return plan if plan.nodeName() == "Filter" else None
 
 
-def normalised(spark: SparkSession, frame: DataFrame) -> Condition | None:
-    """Return the condition of a filtered DataFrame, shells and `With` rewritten.
+def normalised(spark: SparkSession, analysed: JavaObject) -> Condition | None:
+    """Return the condition of an analysed filter, shells and `With` rewritten.
 
     None: the plan has a shape that is not expected here.
     """
     rules = spark._jvm.org.apache.spark.sql.catalyst.optimizer  # type: ignore[union-attr]
-    plan = rules.RewriteWithExpression.apply(rules.ReplaceExpressions.apply(analysed(frame)))
+    plan = rules.RewriteWithExpression.apply(rules.ReplaceExpressions.apply(analysed))
     if plan.nodeName() == "Project":  # restores the columns after common expressions were added
         plan = plan.child()
     if plan.nodeName() != "Filter":
@@ -125,15 +125,29 @@ def normalised(spark: SparkSession, frame: DataFrame) -> Condition | None:
     aliases: dict[str, Node] = {}
     below = plan.child()
     while below.nodeName() == "Project":
-        _collect_aliases(below, aliases)
+        aliases |= named(below)
         below = below.child()
     return Condition(read_tree(plan.condition()), aliases, spark)
 
 
-def _collect_aliases(project: JavaObject, aliases: dict[str, Node]) -> None:
-    for named in _sequence(project.projectList()):
-        if named.nodeName() == "Alias":
-            aliases[named.name()] = read_tree(named.child())
+def chain(plan: JavaObject) -> list[JavaObject] | None:
+    """Return the filters and projections of a plan over a scan, as a row goes, from the scan up.
+
+    None: there is something else in it, of which nothing is known here.
+    """
+    found = []
+    while plan.nodeName() in ("Filter", "Project"):
+        found.append(plan)
+        plan = plan.child()
+    if plan.nodeName() == "LocalRelation":  # the filter was found to be false: nothing is evaluated
+        return []
+    return found[::-1] if plan.nodeName() == "LogicalRDD" else None
+
+
+def named(project: JavaObject) -> dict[str, Node]:
+    """Return the expressions that a projection gives a name to."""
+    chosen = _sequence(project.projectList())
+    return {n.name(): read_tree(n.child()) for n in chosen if n.nodeName() == "Alias"}
 
 
 def _sequence(seq: JavaObject) -> Iterator[JavaObject]:

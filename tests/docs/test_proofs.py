@@ -9,11 +9,17 @@ PROJECT = Path(__file__).resolve().parents[2]
 NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(test_\w+))?`")
 
 
-@pytest.mark.parametrize(("document", "rows"), [("docs/laws.md", 11), ("docs/peers.md", 25)])
-def test_every_proof_that_is_named_exists(document: str, rows: int) -> None:
+NOT_YET = {15, 17}  # laws that docs/laws.md says nobody holds yet
+
+
+@pytest.mark.parametrize(
+    ("document", "rows"),
+    [("docs/laws.md", sorted({*range(1, 18)} - NOT_YET)), ("docs/peers.md", [*range(1, 26)])],
+)
+def test_every_proof_that_is_named_exists(document: str, rows: list[int]) -> None:
     text = (PROJECT / document).read_text("utf-8")
     lines = [line for line in text.splitlines() if re.match(r"\| \d+", line)]
-    assert [int(re.findall(r"\d+", line)[0]) for line in lines] == list(range(1, rows + 1))
+    assert [int(re.findall(r"\d+", line)[0]) for line in lines] == rows
     for line in lines:
         assert NAMED.search(line), line
     for path, name in NAMED.findall(text):

@@ -17,8 +17,8 @@ from strata.expr.nodes import Call, Expr
 from strata.expr.sparktype import spark_type
 from strata.expr.spec import Bools, Flags, Json, Numbers, Spec, Texts, as_texts, occupied
 from strata.prune.specs import PartSpecs
-from strata.spark.catalyst import translate
-from strata.spark.tree import empty_frame, filtered, normalised
+from strata.spark.translate import translate
+from strata.spark.tree import analysed, empty_frame, filtered, normalised
 from tests.spark.ranges import DDL, RELATION, ROWS_A_PART, Parts, unscaled
 
 NOW_US = 1_710_054_000_123_456
@@ -68,9 +68,9 @@ def _frame(spark: SparkSession) -> DataFrame:
 def translated(spark: SparkSession, text: str) -> Expr:
     """Return the expression that the front end makes of SQL text of any type."""
     sql = f"({text}) IS NULL"
-    condition = normalised(spark, filtered(_frame(spark), sql))
+    condition = normalised(spark, analysed(filtered(_frame(spark), sql)))
     assert condition is not None, text
-    expr = translate(condition, RELATION, sql)
+    expr = translate(condition, RELATION)
     assert isinstance(expr, Call), text
     if expr.function == "is_null":
         return expr.args[0]

@@ -84,11 +84,18 @@ def text(expr: Expr) -> str:
             "case when i > 1 then 'a' else s end = 'x'",
             "equal_to(case_when(greater_than(i, 1), 'a', s), 'x')",
         ),
-        # Spark evaluates the shared operand before the whole filter, so its errors come first.
+        # In a branch the shared operand is evaluated where it stands ...
         (
             "s = 'a' and cast(s as int) + 1 between 1 and 5",
-            "and(or(is_null(X), is_not_null(X)), equal_to(s, 'a'), "
-            "greater_than_or_equal(X, 1), less_than_or_equal(X, 5))".replace(
+            "and(equal_to(s, 'a'), greater_than_or_equal(X, 1), less_than_or_equal(X, 5))".replace(
+                "X", "add{ansi=ansi}(cast{ansi=ansi, zone=UTC}(s), 1)"
+            ),
+        ),
+        # ... and before the whole filter where it is always needed.
+        (
+            "cast(s as int) + 1 between 1 and 5 and s = 'a'",
+            "and(or(is_null(X), is_not_null(X)), greater_than_or_equal(X, 1), "
+            "less_than_or_equal(X, 5), equal_to(s, 'a'))".replace(
                 "X", "add{ansi=ansi}(cast{ansi=ansi, zone=UTC}(s), 1)"
             ),
         ),

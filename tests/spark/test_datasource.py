@@ -107,14 +107,14 @@ def test_consolidated_rows_come_once(spark: SparkSession, events: Events, config
 def test_pushed_filters_change_no_result(
     spark: SparkSession, events: Events, config: str, pushing: None, sql: str
 ) -> None:
-    pruned = reader(spark, config, pushdown="on").load().where(sql)
+    pruned = reader(spark, config, pushdown="on", pushed="true").load().where(sql)
     plain = reader(spark, config, pushdown="off").load().where(sql)
 
     assert contents(pruned) == contents(plain)
 
 
 def test_pushed_filters_skip_parts(events: Events, config: str) -> None:
-    asked = request({"shard": NAME, "config": config, "pushdown": "on"})
+    asked = request({"shard": NAME, "config": config, "pushdown": "on", "pushed": "true"})
 
     def parts(filters: list[ds.Filter]) -> int:
         one = StrataReader(asked, StructType())

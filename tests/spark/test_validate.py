@@ -1,5 +1,6 @@
 """Spark judges what pruning would skip: right, wrong, failing and unreadable parts."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strata.audit.run import Scope, ValidationReport
+from strata.expr import interpret
+from strata.expr.entry import Context, Entry
+from strata.expr.nodes import Call
+from strata.expr.spec import Spec, exactly
 from strata.filters import RegisteredFilter
 from strata.format.manifest import encode_manifest, part_refs
 from strata.machine import Machine
@@ -108,3 +113,37 @@ def _ids(events: Events, ref: Any) -> list[int]:
     from strata.read import read_updates
 
     return list(read_updates(events.stores, events.state, ref)["1"].to_pylist())
+
+
+def test_the_rule_that_lied_is_named_and_no_other(
+    spark: SparkSession, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of `abs(number % 7) + id > 250` only the rule of the remainder is false."""
+    wrong = Entry("remainder", "left, right", (2, 2), _always_zero, "a lie")
+    monkeypatch.setattr(interpret, "REGISTRY", {**interpret.REGISTRY, "remainder": wrong})
+
+    report = check(spark, events, "abs(small % 70) + 1 > 60")
+
+    assert report.mismatches
+    assert {v.suspects for v in report.mismatches} == {"remainder"}
+    assert "the rule of remainder is wrong" in report.mismatches[0].bound
+    assert (report.mode_after, events.state.rollout.quarantine) == ("off", ("remainder",))
+
+
+def test_where_every_rule_holds_none_is_blamed(
+    spark: SparkSession, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A filter that is judged as another than the one that runs: no function is to blame."""
+    filter = analyse(spark, events.state.relation, "id > 250")
+    monkeypatch.setattr("strata.spark.evaluate.analysed", lambda *_: replace(filter, sql="id >= 0"))
+
+    report = check(spark, events, "id > 250")
+
+    assert report.mismatches
+    assert {v.suspects for v in report.mismatches} == {""}
+    assert "another question" in report.mismatches[0].bound
+    assert (report.mode_after, events.state.rollout.quarantine) == ("off", ())
+
+
+def _always_zero(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    return exactly(0, call.type)

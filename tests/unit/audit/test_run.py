@@ -96,6 +96,22 @@ def test_an_error_on_a_skipped_row_is_a_mismatch(world: World) -> None:
     assert report.mode_after == "off"
 
 
+def test_a_mismatch_that_does_not_come_again_trips_nothing(world: World) -> None:
+    seen: set[str] = set()
+
+    def judge(filter: Filter, refs: Sequence[PartRef]) -> list[Evaluated]:
+        found = [Evaluated(ref.key, ref.rows, int(ref.key not in seen)) for ref in refs]
+        seen.update(ref.key for ref in refs)
+        return found
+
+    report = world.validate(judge, check_format=False)
+
+    assert report.mismatches == ()
+    assert report.totals()["errors"] == report.summaries[0].parts_skipped > 0
+    assert "a second time: 1 accepted rows" in report.verdicts[0].error
+    assert report.mode_after == report.mode_before
+
+
 @pytest.mark.parametrize(
     ("answer", "counted"),
     [

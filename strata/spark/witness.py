@@ -1,0 +1,91 @@
+"""What Spark computes for each sub-expression of a filter on the rows of one part."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import pyarrow as pa
+from py4j.java_gateway import JavaObject
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from strata.audit.escape import Seen
+from strata.expr.filter import Filter
+from strata.expr.nodes import Call
+from strata.model.schema import Relation
+from strata.spark.rowfilter import stopped
+from strata.spark.translate import Translator
+from strata.spark.tree import Node, analysed_filter, filtered, normalised
+
+AT_ONCE: Final = 40  # sub-expressions of a query
+# Types whose values cross to Arrow as bounds are compared.
+_COMPARED: Final = frozenset({
+    "boolean", "byte", "short", "integer", "long", "float", "double", "string", "binary", "date",
+    "timestamp", "timestamp_ntz",
+})  # fmt: skip
+
+
+def witnessed(
+    spark: SparkSession, rows: DataFrame, relation: Relation, filter: Filter
+) -> Iterator[Seen]:
+    """Yield what sub-expressions give on rows, the innermost first; an error stays with its row.
+
+    The clock stands at the beginning of the filter's span. What is inside of a lambda, and what
+    has no plain value, is left out.
+    """
+    plan = analysed_filter(filtered(rows, filter.sql))
+    if plan is None:
+        return
+    fixed = plan.copy(stopped(spark, plan.condition(), filter.now_low), plan.child())
+    condition = normalised(spark, fixed)
+    if condition is None:
+        return
+    translator = Translator(relation, condition)
+    found: list[tuple[Call, JavaObject]] = []
+    for tree in (*condition.aliases.values(), condition.node):
+        for node in _inside_out(tree):
+            expr = translator.expr(node)
+            plain = expr.type in _COMPARED or expr.type.startswith("decimal")
+            if isinstance(expr, Call) and plain and expr not in [e for e, _ in found]:
+                found.append((expr, _spelt(spark, node.jvm, condition.aliases)))
+    for start in range(0, len(found), AT_ONCE):
+        yield from _evaluated(spark, rows, found[start : start + AT_ONCE])
+
+
+def _evaluated(
+    spark: SparkSession, rows: DataFrame, found: list[tuple[Call, JavaObject]]
+) -> Iterator[Seen]:
+    guarded = [_guarded(spark, node) for _, node in found]
+    failed = [g.isNull().alias(f"f{n}") for n, g in enumerate(guarded)]
+    values = [g.getField("v").alias(f"v{n}") for n, g in enumerate(guarded)]
+    table: pa.Table = rows.select(*failed, *values).toArrow()
+    for n, (expr, _) in enumerate(found):
+        value, fails = (table[f"{letter}{n}"].combine_chunks() for letter in "vf")
+        yield Seen(expr, value, fails)
+
+
+def _inside_out(node: Node) -> Iterator[Node]:
+    """Yield a node behind all that is below it; lambdas are passed over."""
+    if node.name == "LambdaFunction":
+        return
+    for child in node.children:
+        yield from _inside_out(child)
+    yield node
+
+
+def _spelt(spark: SparkSession, node: JavaObject, aliases: Mapping[str, Node]) -> JavaObject:
+    """Return an expression with common expressions in place of the names invented for them."""
+    if not aliases:
+        return node
+    if node.getClass().getSimpleName() == "AttributeReference" and node.name() in aliases:
+        return _spelt(spark, aliases[node.name()].jvm, aliases)
+    children = node.children()
+    spelt = [_spelt(spark, children.apply(i), aliases) for i in range(children.size())]
+    return node.withNewChildren(spark._jvm.PythonUtils.toSeq(spelt))  # type: ignore[union-attr]
+
+
+def _guarded(spark: SparkSession, node: JavaObject) -> Column:
+    """Return a column that is null where the expression fails, else a struct around its value."""
+    jvm = spark._jvm.org.apache.spark.sql  # type: ignore[union-attr]
+    boxed = F.struct(Column(jvm.classic.ExpressionUtils.column(node)).alias("v"))
+    inner = jvm.classic.ExpressionUtils.expression(boxed._jc)
+    return Column(jvm.classic.ExpressionUtils.column(jvm.catalyst.expressions.TryEval(inner)))

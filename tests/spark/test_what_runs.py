@@ -1,0 +1,240 @@
+"""The filter that is judged is the filter that Spark runs, in whatever order Spark likes.
+
+Each filter hides an error, or loses a row, for a planner that takes the text at its word: Spark
+evaluates null tests late, takes common factors out, derives conditions and puts them in front,
+and calls Python functions below the filter.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import IntegerType
+
+from strata.audit.run import Scope
+from strata.filters import RegisteredFilter
+from strata.format.manifest import part_refs
+from strata.machine import Machine
+from strata.model.schema import Column, Relation
+from strata.model.types import parse_type
+from strata.plan import load_manifest, plan_read
+from strata.spark import snapshot
+from strata.spark.catalyst import analyse
+from strata.spark.evaluate import spark_evaluator, validate
+from strata.state.rollout import set_rollout
+from tests.spark.answers import SESSIONS, WAYS, Shard, answer, both, newest, session, store
+
+pytestmark = pytest.mark.spark
+TYPES = {"a": "int32", "dv": "int32", "z": "int32", "s": "string", "code": "string", "y": "int32"}
+RELATION = Relation(
+    0, tuple(Column(i, n, parse_type(t)) for i, (n, t) in enumerate(TYPES.items(), 1)), (1,), ()
+)
+LOW = [(1, 0, None, "😀", "x", 1), (2, 0, None, "😁", "x", 2), (3, 0, None, "😂", "x", 3)]
+HIGH = [(101, 1, 1, "a", "7", 1), (102, 1, 2, "b", "8", 2), (103, 2, 3, "c", "9", 3)]
+DIVIDED = "DIVIDE_BY_ZERO"
+# They fail on the first part in some order of evaluation, and accept rows of the second.
+HIDING = [
+    "z is not null and 1/dv > 0.7",
+    "not (z is null) and 1/dv > 0.7",
+    "isnotnull(z) and isnotnull(s) and 1/dv > 0.7",
+    "z is not null and case when 1/dv > 0.7 then true else false end",
+    "z is not null and rand() < 2 and 1/dv > 0.7",
+    "z is not null and cast(code as int) > 5",
+    "(a > 100 and 1/dv > 0.7) or (a > 200 and 1/dv > 0.7)",
+    "(a > 100 and 1/dv > 0.7) or (y > 200 and 1/dv > 0.7)",
+    "(a > 100 and y < 9 and 1/dv > 0.7) or (a > 200 and y < 8 and 1/dv > 0.7)",
+    "(s = 'a' and cast(code as int) > 5) or (s = 'a' and cast(code as int) > 5)",
+    "(not coalesce(a > 100, false) or 1/dv > 0.7) and coalesce(a > 100, false)",
+    "not (a <> dv) and 1/a > 0.2",
+    "(a = dv) = true and 1/a > 0.2",
+    "(a = dv or a = dv) and 1/a > 0.2",
+    "a = dv and 1/a > 0.2",
+    "a > 100 and (1/dv > 0.7 or 1/dv < 0.1)",
+    "a > 100 and 1/dv between 0.2 and 5",
+    "a > 100 and coalesce(y > 5 and (1/dv > 0.7 or 1/dv < 0.1), 1/dv > 3)",
+    "a > 100 and nullif(1/dv, 2) > 0.1",
+    "a in (101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112) and 1/dv > 0.7",
+]
+CALLING = [
+    "(case when a < 50 then y else boom(a) end) = 2",
+    "if(a < 50, y, boom(a)) > 1",
+    "coalesce(a, boom(a)) = 102",
+    "a > 100 and boom(a) = 102",
+    "boom(a) = 102 and a > 100",
+    "a > 100 and boom(cast(1 / dv as int)) = 1",
+]
+LOST = [
+    "s < cast(X'ff' as string)",
+    "s <= cast(X'ff' as string)",
+    "s between 'a' and cast(X'ff' as string)",
+    "startswith(s, cast(X'f09f' as string))",
+    "s like concat(cast(X'f09f' as string), '%')",
+    "s like any (cast(X'f09f9880' as string), cast(X'f09f' as string))",
+    "s > cast(X'eda080' as string)",
+    "not (s > cast(X'fe' as string))",
+    "cast(a as double) not in (-0.0D, 1D, 2D, 3D, 4D, 5D, 6D, 7D, 8D, 9D, 10D, 11D)",
+    "atan2(cast(dv as double), -0.0D) > 1",
+]
+
+
+@pytest.fixture(scope="module")
+def shard(tmp_path_factory: pytest.TempPathFactory) -> Shard:
+    return store(tmp_path_factory.mktemp("runs"), RELATION, [LOW, HIGH])
+
+
+@pytest.fixture(scope="module")
+def calling(spark: SparkSession) -> None:
+    """Register a function that fails on the rows of the first part."""
+
+    def boom(a: int) -> int:
+        if a < 10:
+            raise ValueError("boom")
+        return a
+
+    spark.udf.register("boom", boom, IntegerType())
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+@pytest.mark.parametrize("way", ["snapshot", "option"])
+def test_no_error_is_hidden_whatever_spark_evaluates_first(
+    spark: SparkSession, shard: Shard, way: str, name: str
+) -> None:
+    with session(spark, **SESSIONS[name]):
+        found = {where: both(spark, shard, where, way) for where in HIDING}
+
+    wrong = {where: answers for where, answers in found.items() if answers[0] != answers[1]}
+    assert not wrong
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_null_test_in_front_hides_nothing_on_any_way(
+    spark: SparkSession, shard: Shard, way: str
+) -> None:
+    off, on = both(spark, shard, "z is not null and 1/dv > 0.7", way)
+
+    assert off == on
+    assert off == DIVIDED or way in ("snapshot", "consolidated")
+
+
+@pytest.mark.parametrize("way", ["snapshot", "option"])
+def test_python_functions_are_called_on_rows_that_a_branch_leaves_out(
+    spark: SparkSession, shard: Shard, calling: None, way: str
+) -> None:
+    found = {where: both(spark, shard, where, way) for where in CALLING}
+
+    assert not {where: answers for where, answers in found.items() if answers[0] != answers[1]}
+    assert "PYTHON" in [off for off, _ in found.values()]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_constant_is_taken_exactly_or_not_at_all(
+    spark: SparkSession, shard: Shard, way: str
+) -> None:
+    found = {where: both(spark, shard, where, way) for where in LOST}
+
+    assert not {where: answers for where, answers in found.items() if answers[0] != answers[1]}
+    assert all(isinstance(off, list) for off, _ in found.values())
+    assert sum(len(off) > 0 for off, _ in found.values()) > 6, "they accept rows"
+
+
+LATER = [
+    ("z is not null", "1/dv > 0.7"),
+    ("a > 100", "1/dv > 0.7"),
+    ("a > 100", "a = dv and 1/a > 0.2"),
+    ("a > 100", "dv = y and 1/y > 0.2"),
+    ("a > 100", "boom(a) > 0"),
+]
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+@pytest.mark.parametrize(("where", "then"), LATER)
+def test_a_filter_that_is_added_sees_only_rows_that_are_left(
+    spark: SparkSession, shard: Shard, calling: None, name: str, where: str, then: str
+) -> None:
+    def asked(pushdown: str) -> Any:
+        def ask() -> Any:
+            return snapshot(
+                spark, shard.name, where=where, pushdown=pushdown, config=shard.settings
+            ).where(then)
+
+        return answer(ask)
+
+    with session(spark, **SESSIONS[name]):
+        off, on = asked("off"), asked("on")
+
+    assert isinstance(off, list)
+    assert off == on
+
+
+def test_settings_that_change_before_the_action_change_nothing(
+    spark: SparkSession, shard: Shard
+) -> None:
+    found = []
+    for pushdown in ("off", "on"):
+        frame = snapshot(
+            spark, shard.name, where="a = dv and 1/a > 0.2", pushdown=pushdown,
+            config=shard.settings,
+        )  # fmt: skip
+        with session(spark, **SESSIONS["stock"], **{"spark.sql.ansi.enabled": "false"}):
+            found.append(answer(lambda frame=frame: frame))
+
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "z is not null and y > 0",
+        "z is not null",
+        "a > 100 and cast(code as int) > 5",
+        "a > 100 and cast(code as int) between 1 and 9",
+        "not (a <= 100 or 1/dv > 5)",
+        "if(a > 100, 1/dv > 0.2, false)",
+        "a > 100 and boom(a) = 102",
+        "boom(a) = 102 and a > 100",
+        "a in (101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112) and 1/dv > 0.7",
+        "a > 100 and y < z + 9 and y = z and 1/y > 0.1",
+    ],
+)
+def test_what_spark_evaluates_first_still_hides_what_is_behind(
+    spark: SparkSession, shard: Shard, calling: None, where: str
+) -> None:
+    filter = analyse(spark, RELATION, where)
+
+    assert plan_read(shard.stores, newest(shard), filter=filter, mode="on").parts_fetched == 1
+
+
+def test_filters_that_hide_errors_trip_no_healthy_shard(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    shard = store(tmp_path, RELATION, [LOW, HIGH])
+    Machine(shard.stores).apply(
+        shard.name,
+        lambda s, now: set_rollout(s, now, mode="on", percent=0, who="test", reason="test"),
+    )
+    registered = [RegisteredFilter(shard.name, f"f{n}", where) for n, where in enumerate(HIDING)]
+
+    report = validate(spark, shard.stores, shard.name, registered, Scope("run", 100))
+
+    assert report.mismatches == ()
+    assert (report.mode_after, newest(shard).rollout.quarantine) == ("on", ())
+    assert sum(summary.audited_parts for summary in report.summaries) > 4
+
+
+def test_an_error_without_any_row_is_no_verdict(spark: SparkSession, shard: Shard) -> None:
+    state = newest(shard)
+    refs = [ref for b in state.batches for ref in part_refs(load_manifest(shard.stores, state, b))]
+    evaluate = spark_evaluator(spark, shard.stores.settings, state.relations)
+
+    [low, high] = evaluate(analyse(spark, RELATION, "a = cast('x' as int)"), refs)
+    assert "no rows at all" in low.failed
+    assert "CAST_INVALID_INPUT" in high.failed
+    assert not low.error
+
+    [low, high] = sorted(
+        evaluate(analyse(spark, RELATION, "1 / dv > 0"), refs), key=lambda e: e.rows
+    )
+    assert low.error.count("[DIVIDE_BY_ZERO]") == 1
+    assert "calling o" not in low.error, "Java's own words, not py4j's"
+    assert high.accepted == len(HIGH)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from strata.ingest import twin
 from strata.ingest.column import Rows
+from strata.ingest.shown import FAILS
 from strata.ingest.source import RawFile
 from strata.ingest.twin import Undecided, Unreadable
 from strata.model.spec import ORDERED, ShardSpec
@@ -36,12 +37,17 @@ def reread(raw: RawFile, rows: Rows, spec: ShardSpec) -> list[Again]:
     kind = spec.source.format
     found = []
     for row, (line, text) in zip(rows.tolist(), located, strict=True):
-        if kind == "csv":
-            value, names = _csv(raw, text, spec)
-        elif kind in ("json", "jsonl"):
-            value, names = _json(raw, text, spec)
-        else:
-            value, names = _columns(raw, row)
+        try:
+            if kind == "csv":
+                value, names = _csv(raw, text, spec)
+            elif kind in ("json", "jsonl"):
+                value, names = _json(raw, text, spec)
+            else:
+                value, names = _columns(raw, row)
+        except (Unreadable, *FAILS):  # a row of which not even the fields are found says nothing
+            value, names = _columns(raw, row)[0], set()
+        if line is None:  # its text was not found
+            names = set()
         same = {name for name, mask in raw.same.items() if mask[row]}
         found.append(Again(line, value, frozenset(names - same)))
     return found

@@ -70,6 +70,7 @@ class Tempting:
         self._names = [quoted(c.name) for c in columns]
         leaves = self._plain.leaves
         self._whole = leaves["int"] + leaves["long"]
+        self._columns = [text for text in self._whole if text in self._names]
         self._texts = leaves["text"] or ["cast(id as string)"]
         shapes = (
             self._null_first, self._factor, self._absorbed, self._equated, self._repeated,
@@ -122,7 +123,7 @@ class Tempting:
         return f"(not {test} or {self._failing()}) and {test}"
 
     def _equated(self) -> str:
-        one, other = self._pick(self._whole), self._pick(self._whole)
+        one, other = self._pick(self._columns), self._pick(self._columns)
         equal = self._pick((
             f"{one} = {other}", f"not ({one} <> {other})", f"({one} = {other}) = true",
             f"({one} = {other} or {one} = {other})", f"{one} <=> {other}",

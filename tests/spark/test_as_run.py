@@ -82,7 +82,7 @@ FAULTS: dict[str, tuple[str, str, list[tuple[str, str, Callable[..., Any]]]]] = 
         "own", "null_first", [("strata.spark.catalyst", "null_tests_last", _as_it_is)]
     ),
     "the optimised form is not judged": (
-        "own", "factor", [("strata.spark.catalyst._Judge", "_optimised", _nothing)]
+        "own", "absorbed", [("strata.spark.catalyst._Judge", "_optimised", _nothing)]
     ),
     "what is derived is not judged": (
         "stock", "equated",
@@ -93,7 +93,9 @@ FAULTS: dict[str, tuple[str, str, list[tuple[str, str, Callable[..., Any]]]]] = 
         "uncompiled", "repeated", [("strata.spark.catalyst", "with_repeated", _as_it_is)]
     ),
     "Python functions are taken for evaluated where they stand": (
-        "own", "called", [("strata.spark.ordered", "_is_outside", lambda node: False)]
+        "own", "called",
+        [("strata.spark.ordered", "_is_outside", lambda node: False),
+         ("strata.spark.catalyst._Judge", "_optimised", _nothing)],
     ),
 }  # fmt: skip
 

@@ -54,7 +54,7 @@ USUAL: Final[dict[str, list[Any]]] = {
     "timestamptz": [DAY * DAY_US + n for n in (-1, 0, 1, DAY_US // 2, DAY_US, 31 * DAY_US, 10**15)],
     "timestamp": [DAY * DAY_US + n for n in (-1, 0, 1, DAY_US // 2, DAY_US, 31 * DAY_US, 10**15)],
     "string": ["", "0", "10", "12", "2013-01-05", "2013-01-05 12:00:00", "9", "AA", "a", "aa", "ab",
-               "b", "k1", "k2", "nan", "true", "z"],
+               "b", "k1", "k2", "nan", "true", "z", "😀", "😁", "😂", "🤖"],
     "bool": [False, True],
     "numeric": ["-101", "-1", "0", "0.5", "12"],
 }  # fmt: skip

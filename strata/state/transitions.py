@@ -95,6 +95,7 @@ def append(  # noqa: PLR0913  these are the fields of one request
     if known is not None:
         return state, recognise(known, lower, upper)
     check_fence(state, now_ms, batch, writer)
+    _check_new(state, batch)
     changes = {} if basis is None else _from_basis(state, basis)
     if lower < state.upper:
         raise InvalidRequest(
@@ -113,6 +114,22 @@ def append(  # noqa: PLR0913  these are the fields of one request
     commits = (*state.commits, commit)
     following = step(state, now_ms, spine=spine, upper=upper, commits=commits, **changes)
     return following, Appended(commit, already_committed=False)
+
+
+def _check_new(state: State, batch: Batch | None) -> None:
+    """Refuse a batch of which the updates are in already, as another one.
+
+    Equal rows of another interval have another manifest: their parts say when they are from.
+    Raises: InvalidRequest.
+    """
+    manifest = None if batch is None else batch.manifest
+    for other in state.batches if manifest is not None else ():
+        if other.manifest == manifest:
+            raise InvalidRequest(
+                "another batch has this manifest, its updates would count twice",
+                shard=state.name, manifest=manifest, lower=other.lower, upper=other.upper,
+                cure="write the parts for the new interval, or repeat with the first token",
+            )  # fmt: skip
 
 
 def _from_basis(state: State, basis: Basis) -> dict[str, Any]:

@@ -84,10 +84,10 @@ def append(  # noqa: PLR0913  these are the fields of one request
     A gap between the shard's upper and `lower` becomes part of the batch: nothing happened in
     it. A token that was committed before gives the commit of then, whatever else is wrong by now.
 
-    Raises: InvalidRequest for bad bounds, for a token that was used for another interval, and
-    for an interval that is already written by somebody else; Conflict when the shard is not what
-    `basis` says; Fenced when the lease of `writer` has expired, or the blobs may have been
-    collected.
+    Raises: InvalidRequest for bad bounds, for a token that was used for another interval, for an
+    interval that is already written by somebody else, and for a manifest that a batch has; Conflict
+    when the shard is not what `basis` says; Fenced when the lease of `writer` has expired, or the
+    blobs may have been collected.
     """
     check_alive(state)
     _check_append(state, token, lower, upper, batch)
@@ -95,7 +95,6 @@ def append(  # noqa: PLR0913  these are the fields of one request
     if known is not None:
         return state, recognise(known, lower, upper)
     check_fence(state, now_ms, batch, writer)
-    _check_new(state, batch)
     changes = {} if basis is None else _from_basis(state, basis)
     if lower < state.upper:
         raise InvalidRequest(
@@ -103,6 +102,7 @@ def append(  # noqa: PLR0913  these are the fields of one request
             shard=state.name, token=token, lower=lower, upper=upper, shard_upper=state.upper,
             cure="append from the shard's upper on, or repeat with the token of the first time",
         )  # fmt: skip
+    _check_new(state, batch)
     new = batch or Batch(lower, upper, MIN_TIME)
     commit = Commit(
         token, state.seqno + 1, lower, upper, new.updates, new.parts, new.size_bytes, rejected,

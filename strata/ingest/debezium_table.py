@@ -46,7 +46,7 @@ EVENT: Final = {
 NUMBERS: Final = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64(), Kind.TIME: pa.int64()}
 SINGLY: Final = (Kind.TIME, Kind.INTERVAL, Kind.JSONB, Kind.BYTES, Kind.NUMERIC)
 OUTER: Final = frozenset({"key", "value", "before", "after", "source", "transaction"})
-SEQUENCE: Final = r'^\[(?:null|"(?P<commit>\d{1,18})"),'
+SEQUENCE: Final = r'^\[(?:null|"(?P<commit>\d{1,18})"),(?:null|"\d{1,18}")\]$'  # all of it
 BEGINS: Final = b'{"key":'  # of a record; else the line is the event
 
 

@@ -179,6 +179,9 @@ def test_events_are_read_alike(data: bytes) -> None:
         ({"op": "t"}, False),
         ({"op": "u", "before": {"id": 2, "name": "x"}}, False),  # the key changes
         ({"source": {"lsn": None}}, False),
+        ({"source": {**PLACED, "sequence": '[null,"9"]'}}, True),
+        ({"source": {**PLACED, "sequence": '["1","9",]'}}, False),  # no JSON: it has no place
+        ({"source": {**PLACED, "sequence": '["1","9"'}}, False),
         ({"more": 1}, False),
     ],
 )

@@ -111,8 +111,14 @@ def _outcome(file: SourceFile, task: IngestTask) -> object:
         found = [_read_raw(raw, task) for raw in read_file(file, task.spec, task.relation)]
     except StrataError as error:
         return str(error)
-    return repr([(table.to_pylist(), stored, rows, list(encode_rejects(bad).splitlines()))
+    return repr([(table.to_pylist(), stored, rows, [_shown(one) for one in bad])
                  for table, stored, rows, bad in found])  # fmt: skip
+
+
+def _shown(reject: Reject) -> object:
+    """Return a rejected row; the text of a value is its JSON, or what it was made of that."""
+    value = reject.value and reject.value.strip('"')
+    return orjson.loads(encode_rejects([replace(reject, value=value)]))
 
 
 COMMIT: Final = Commit.__new__(Commit)

@@ -185,9 +185,14 @@ def exchange(
 
 
 def live(state: State, batch: Batch) -> Batch | None:
-    """Return the batch of the state that has the same parts as `batch`; None if it is gone."""
-    same = [b for b in state.batches if b.manifest and b.manifest == batch.manifest]
-    alike = [b for b in state.batches if b.manifest and _fingerprint(b) == _fingerprint(batch)]
+    """Return the batch of the state that has the same parts as `batch`; None if it is gone.
+
+    Its bounds may have moved, over empty time. Batches of other times may hold the same rows: their
+    digests, which know no times, are then the same.
+    """
+    here = [b for b in state.batches if b.lower < batch.upper and batch.lower < b.upper]
+    same = [b for b in here if b.manifest and b.manifest == batch.manifest]
+    alike = [b for b in here if b.manifest and _fingerprint(b) == _fingerprint(batch)]
     return next(iter(same or alike), None)
 
 

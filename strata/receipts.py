@@ -234,7 +234,7 @@ class _Work:
     def again(self, batch: Mapping[str, Any]) -> None:
         """Decide the parts of one batch again and compare."""
         recorded = {key: name for name in ("fetched", "audited", "skipped") for key in batch[name]}
-        self.parts += len(recorded)
+        self.parts += sum(len(batch[name]) for name in ("fetched", "audited", "skipped"))
         lower, upper, since, parts = (batch[n] for n in ("lower", "upper", "since", "parts"))
         stored = Batch(lower, upper, since, parts=parts, manifest=batch["manifest"])
         try:
@@ -245,8 +245,10 @@ class _Work:
         if _digest(manifest, self.filter) != batch["statistics"]:
             self.differences.append(f"{batch['manifest']}: other statistics than the receipt says")
         manifest = manifest.filter(pc.less_equal(manifest["t_low"], self.as_of))
+        gone = set(recorded)
         for ref, keep in zip(part_refs(manifest), self._keep(manifest), strict=True):
-            was = recorded.pop(ref.key, "not there")
+            was = recorded.get(ref.key, "not there")  # two runs may name one part
+            gone.discard(ref.key)
             # A whole batch may have been kept for want of a union that skips: never the reverse.
             now = "fetched" if keep or not self.skipping else "skipped"
             if (was == "fetched") != (now == "fetched") or was == "not there":
@@ -254,7 +256,7 @@ class _Work:
             if was in ("audited", "skipped"):
                 self.skipped.append(ref)
         self.differences += [
-            f"{key}: {was} then, not in its manifest" for key, was in recorded.items()
+            f"{key}: {recorded[key]} then, not in its manifest" for key in sorted(gone)
         ]
 
     def _keep(self, manifest: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:

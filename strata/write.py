@@ -5,8 +5,9 @@ and what is encoded already, whatever the part would be in memory. What a manife
 found out beside that (`strata.observed`).
 
 A part's key is its prefix and the hash of its bytes, so the same work done twice writes the
-same blobs and nothing else. Where a run is cut depends on its rows alone, never on how the
-caller chunked them. The settings of a part are chosen by its first rows; where texts that
+same blobs and nothing else. Runs of one batch may hold the same rows: a footer names its run, so
+that their parts are two all the same. Where a run is cut depends on its rows alone, never on how
+the caller chunked them. The settings of a part are chosen by its first rows; where texts that
 repeated do so no more, a new part begins.
 """
 
@@ -164,7 +165,7 @@ class _Part:
         target, finished = self.target, beside.submit(self.seen.finish)
         copy = _copy(before, finished)
         with self.draft.guarded():
-            self.writer.close(copy)
+            self.writer.close(copy, target.run)
         digest, size_bytes = self.draft.finish()
         key = keys.part_key(target.prefix, digest)
         retry(partial(self.draft.keep, key))
@@ -213,7 +214,8 @@ def write_parts(  # noqa: PLR0913  what one run is and how it is cut
 
     Shape: `updates` are tables of `updates_schema(relation)`, together sorted by
     `relation.sort_ids` then t and consolidated; empty ones are allowed. Texts may be coded
-    (`strata.format.coded`): what is written is the same.
+    (`strata.format.coded`): what is written is the same. `run` is another one for each run of a
+    batch, and the same when the work is done again; parts of two runs never have one key.
     Cost: one blob a part; holds the encoded part, and of rows a few row groups and one chunk.
     """
     target = _Target(

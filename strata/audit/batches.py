@@ -47,6 +47,7 @@ class Looked:
     findings: tuple[Finding, ...]
     size_bytes: int = 0  # of the parts
     without_stats: int = 0  # parts
+    again: frozenset[str] = frozenset()  # parts that one run names more than once
 
     @property
     def parts(self) -> int:
@@ -122,12 +123,14 @@ def _verdict(state: State, one: Looked, run: str) -> Verdict:
 def _look(stores: Stores, state: State, batch: Batch, listed: pa.Array) -> Looked:
     sums, parts = _Sums(), list[Finding]()
     names: list[pa.Array] = []
+    runs: list[pa.Array] = []
     unions: list[pa.RecordBatch | None] = []
     try:
         manifest = StoredManifest(stores.blob, state.name, batch)
         for some, refs in slices(manifest):
             parts += [*_times(batch, refs), *sums.add(refs)]
             names.append(pc.cast(some["key"].combine_chunks(), pa.string()))
+            runs.append(some["run"].combine_chunks())
             unions.append(union(stats_columns(some)))
         manifest.check_parts(sum(map(len, names)))
     except (Corrupt, pa.ArrowException) as error:
@@ -140,7 +143,7 @@ def _look(stores: Stores, state: State, batch: Batch, listed: pa.Array) -> Looke
     ]  # fmt: skip
     return Looked(
         batch, manifest, every, tuple(findings), sums.numbers["size_bytes"],
-        len(every) - sums.numbers["stats_parts"],
+        len(every) - sums.numbers["stats_parts"], _again(every, pa.chunked_array(runs, pa.int32())),
     )  # fmt: skip
 
 
@@ -245,16 +248,32 @@ def _union(
         yield Finding(lie.column, f"union of the batch: {lie}", str(lie.column_id))
 
 
+def _again(parts: pa.ChunkedArray, runs: pa.ChunkedArray) -> frozenset[str]:
+    """Return the parts that one run names more than once.
+
+    Two runs may name one: ingest of before gave runs with the same rows the same part, and its rows
+    count once for each.
+    """
+    if pc.count_distinct(parts).as_py() == len(parts):
+        return frozenset()
+    named = Counter(zip(parts.to_pylist(), runs.to_pylist(), strict=True))
+    return frozenset(key for (key, _), times in named.items() if times > 1)
+
+
 def _told_apart(found: Sequence[Looked]) -> list[Looked]:
-    """Return the same with a finding for each part that more than one place names."""
-    every = pa.chunked_array([c for one in found for c in one.keys.chunks], pa.string())
-    if pc.count_distinct(every).as_py() == len(every):
+    """Return the same with a finding for each part that two batches name, or one run twice."""
+    own = [one.keys.unique() for one in found]
+    unique = pa.chunked_array(own, pa.string())
+    shared = frozenset[str]().union(*(one.again for one in found))
+    if pc.count_distinct(unique).as_py() < len(unique):
+        shared |= {key for key, times in Counter(unique.to_pylist()).items() if times > 1}
+    if not shared:
         return list(found)
-    times = {key: n for key, n in Counter(every.to_pylist()).items() if n > 1}
+    times = Counter(key for one in found for key in one.keys.to_pylist() if key in shared)
     return [
         replace(one, findings=(*one.findings, *(
             Finding("part", f"{key} is named {times[key]} times", key)
-            for key in one.keys.to_pylist() if key in times
+            for key in some.to_pylist() if key in shared
         )))
-        for one in found
+        for one, some in zip(found, own, strict=True)
     ]  # fmt: skip

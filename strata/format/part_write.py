@@ -34,6 +34,7 @@ from strata.model.schema import Column, Relation
 
 ROWS_KEY: Final = b"strata.rows"
 COPY_KEY: Final = b"strata.copy"
+RUN_KEY: Final = b"strata.run"
 ARROW_SCHEMA: Final = b"ARROW:schema"  # where readers of Arrow look for it
 CHUNK_BYTES: Final = 150  # what a footer says of one column of one row group, about
 
@@ -115,14 +116,15 @@ class PartWriter:
             len(texts.dictionary) > DICTIONARY_SHARE * rows for texts in _coded(prepared)
         )
 
-    def close(self, copy: int = 0) -> list[int]:
+    def close(self, copy: int = 0, run: int = 0) -> list[int]:
         """Write the footer, and return the rows of each row group; the part is whole.
 
-        `copy`: a number that tells it from parts with the same rows, which are named by bytes.
+        `run` and `copy`: numbers that tell it from parts with the same rows, as parts are named by
+        their bytes: those of other runs of its batch, and those before it in its run.
         """
         known = {**self.schema.metadata, ROWS_KEY: str(sum(self._groups)).encode()}
-        if copy:
-            known[COPY_KEY] = str(copy).encode()
+        numbers = {COPY_KEY: copy, RUN_KEY: run}
+        known |= {key: str(number).encode() for key, number in numbers.items() if number}
         schema = self.schema.with_metadata(known)
         # That of the rows as they are read, and not as codes, in which some were handed over.
         stored = base64.b64encode(schema.serialize())

@@ -46,7 +46,7 @@ EVENT: Final = {
 NUMBERS: Final = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64(), Kind.TIME: pa.int64()}
 SINGLY: Final = (Kind.TIME, Kind.INTERVAL, Kind.JSONB, Kind.BYTES, Kind.NUMERIC)
 OUTER: Final = frozenset({"key", "value", "before", "after", "source", "transaction"})
-SEQUENCE: Final = r'^\[(?:null|"(?P<commit>\d{1,18})"),'
+SEQUENCE: Final = r'^\[(?:null|"(?P<commit>\d{1,18})"),(?:null|"\d{1,18}")\]$'  # all of it
 BEGINS: Final = b'{"key":'  # of a record; else the line is the event
 
 
@@ -154,6 +154,8 @@ def _events(data: bytes, relation: Relation, fields: dict[str, Any]) -> _Events 
         return None
     events = _struct(table["value"]) if recorded else _struct(table.to_struct_array())
     kept = np.flatnonzero(events.is_valid().to_numpy(zero_copy_only=False))
+    if recorded and any(told_nulls(data, n) != table[n].null_count for n in ("key", "value")):
+        return None  # a record that lacks its value is no tombstone, and is to be reported
     events = events.take(pa.array(kept))
     ops = _ops(events.field("op"))
     if ops is None or not _tells_columns(data, events, relation, key):
@@ -253,6 +255,8 @@ def _places(
     lsn, mark = _child(source, "lsn"), _child(source, "snapshot")
     connector, sequence = _child(source, "connector"), _child(source, "sequence")
     if lsn.null_count or not pc.all(pc.equal(connector, "postgresql")).as_py():
+        return None
+    if pc.any(pc.less(lsn, 0)).as_py():
         return None
     if connector.null_count or mark.null_count:
         return None

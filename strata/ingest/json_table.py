@@ -72,6 +72,8 @@ def read_table(data: bytes, schema: pa.Schema, *, others: bool) -> pa.Table | No
         return None
     if table.num_rows != lines or not all(_finite(column) for column in table.columns):
         return None
+    if not all(_fits(column) for column in table.columns):
+        return None
     if (b"e-" in data or b"E-" in data) and any(_has_zero(column) for column in table.columns):
         return None  # 1e-400 is no zero
     return table.combine_chunks()
@@ -123,6 +125,20 @@ def _finite(column: pa.ChunkedArray) -> bool:
         return pc.all(pc.is_finite(column)).as_py() is not False
     if pa.types.is_struct(column.type):
         return all(_finite(field) for field in column.flatten())
+    return True
+
+
+def _fits(column: pa.ChunkedArray) -> bool:
+    """Return whether no decimal has more digits than its type: Arrow counts them as told.
+
+    As numeric(4,2), 1234 has four digits, and six when it is 1234.00.
+    """
+    if pa.types.is_decimal(column.type):
+        ends = pc.min_max(column).as_py().values()
+        limit = 10 ** (column.type.precision - column.type.scale)
+        return all(end is None or -limit < end < limit for end in ends)
+    if pa.types.is_struct(column.type):
+        return all(_fits(field) for field in column.flatten())
     return True
 
 

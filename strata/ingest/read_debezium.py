@@ -42,6 +42,7 @@ PLACEHOLDERS: Final = frozenset(
         "b68a35a7-17ad-35b3-af2a-ae46edb4545a",  # as a uuid: the hash of it
     }
 )
+MAX_PLACE: Final = 2**63 - 1  # what PostgreSQL's own positions never reach
 NUMBERS: Final = [*b"__debezium_unavailable_value"]  # of an array of integers or dates
 
 
@@ -183,13 +184,15 @@ def _place(origin: Any, op: str) -> tuple[int, int, int, bool] | None:
     if origin.get("connector", "postgresql") != "postgresql":
         return None
     mark = str(origin.get("snapshot", "false"))
-    if op == "r" and mark not in ("false", "incremental"):
-        return 0, 0, lsn, mark.startswith("last")
     try:
-        commit = loads(origin.get("sequence") or "[null]")[0]
-        return int(commit or 0), lsn, 0, False
-    except (ValueError, TypeError, IndexError, KeyError):
+        if op == "r" and mark not in ("false", "incremental"):
+            found = (0, 0, lsn, mark.startswith("last"))
+        else:
+            commit = loads(origin.get("sequence") or "[null]")[0]
+            found = (int(commit or 0), lsn, 0, False)
+    except (ValueError, TypeError, IndexError, KeyError, OverflowError):
         return None
+    return found if min(found[:3]) >= 0 and max(found[:3]) <= MAX_PLACE else None
 
 
 def _is_placeholder(value: object) -> bool:

@@ -28,6 +28,7 @@ from strata.updates.order import sort_updates
 from strata.write import WrittenPart, write_parts
 
 RUN_BYTES: Final = 256 << 20  # of Arrow memory that are sorted together
+RUNS: Final = 1 << 20  # of one task; the number of a run tells its task
 
 
 def run_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
@@ -165,7 +166,11 @@ class WrittenRun:
 def write_run(
     store: Blob, task: IngestTask, tables: Sequence[pa.Table], number: int = 0
 ) -> WrittenRun:
-    """Sort, consolidate and store updates as one run, which has a number within its task."""
+    """Sort, consolidate and store updates as one run, which has a number within its task.
+
+    Tasks do not see each other, and two may hold the same rows: the run's number in the batch comes
+    from both numbers, so that a batch never names a part twice.
+    """
     updates = pa.concat_tables(tables or [updates_schema(task.relation).empty_table()])
     run = consolidate(sort_updates(updates, task.relation), task.relation)
     parts = write_parts(
@@ -178,7 +183,7 @@ def write_run(
         part_bytes=task.spec.part_bytes,
         row_group_bytes=task.spec.row_group_bytes,
         stats_spec=task.spec.stats,
-        run=number,
+        run=task.number * RUNS + number,
     )
     found = verify_stored(task.verify, store, task.relation, updates, parts)
     return WrittenRun(tuple(parts), found)

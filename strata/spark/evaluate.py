@@ -84,7 +84,7 @@ class _Judge:
 
 def _evaluate(judge: _Judge, refs: list[PartRef]) -> list[Evaluated]:
     try:
-        found = _count(judge, refs)
+        found = _count(judge, list({ref.key: ref for ref in refs}.values()))
     except Exception as error:
         if len(refs) > 1:
             half = len(refs) // 2

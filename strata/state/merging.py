@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from strata.state.spine import Applied, MergeRequest, MergeResult, NotApplied
+from strata.state.spine import Applied, MergeRequest, MergeResult, NotApplied, placed
 from strata.state.state import Batch, Merge, Progress, State
 from strata.state.step import step
 from strata.state.transitions import apply_merge, check_fence
@@ -96,7 +96,7 @@ def continued(state: State, requests: Sequence[MergeRequest]) -> list[MergeReque
 
 
 def _request(state: State, progress: Progress) -> MergeRequest:
-    batches = _inputs(state, progress.inputs)
+    batches = _inputs(state, progress)
     slots = [s for s in state.spine.slots if any(b in s.batches for b in batches)]
     return MergeRequest(
         slots[0].id_lower, slots[-1].id_upper, progress.lower, progress.upper, progress.since,
@@ -106,16 +106,15 @@ def _request(state: State, progress: Progress) -> MergeRequest:
 
 def _is_live(state: State, progress: Progress) -> bool:
     """Return whether the result of a merge could still take the place of its inputs."""
-    batches = _inputs(state, progress.inputs)
+    batches = _inputs(state, progress)
     return bool(batches) and all(b.since <= progress.since for b in batches)
 
 
-def _inputs(state: State, manifests: Sequence[str]) -> tuple[Batch, ...]:
-    """Return the batches of these manifests with what lies between; () if they are not there."""
-    batches = state.batches
-    there = [b.manifest for b in batches]
-    if not manifests or not {*manifests} <= {*there}:
+def _inputs(state: State, progress: Progress) -> tuple[Batch, ...]:
+    """Return the inputs of a merge with what lies between; () if they are not there."""
+    filled = [at for at, batch in enumerate(state.batches) if batch.manifest is not None]
+    batches = [state.batches[at] for at in filled]
+    first = placed(batches, progress.inputs, progress.lower, progress.upper)
+    if first is None:
         return ()
-    found = batches[there.index(manifests[0]) : there.index(manifests[-1]) + 1]
-    same = tuple(b.manifest for b in found if b.manifest is not None) == tuple(manifests)
-    return found if same else ()
+    return state.batches[filled[first] : filled[first + len(progress.inputs) - 1] + 1]

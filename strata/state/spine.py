@@ -140,13 +140,13 @@ def apply(spine: Spine, result: MergeResult, since: int) -> Spine | NotApplied:
     inputs; Corrupt for one whose diffs or digest are not those of its inputs.
     """
     filled = [b for slot in spine.slots for b in slot.batches if b.manifest is not None]
-    there = [b.manifest for b in filled]
-    found = _find(there, result.replaced)
+    found = placed(filled, result.replaced, result.batch.lower, result.batch.upper)
     after = 0 if found is None else found + len(result.replaced)
     inputs = filled[found:after]
     reason = _overtaken(inputs, result.batch)
     if found is None or reason:
-        return spine if result.batch.manifest in there else NotApplied(reason)
+        there = result.batch.manifest in (b.manifest for b in filled)
+        return spine if there else NotApplied(reason)
     check_merge(inputs, result.batch, since, result.digest_shift)
     room_low = filled[found - 1].upper if found else spine.slots[0].batches[0].lower
     room_high = filled[after].lower if after < len(filled) else spine.slots[-1].batches[-1].upper
@@ -287,12 +287,16 @@ def _settle(slots: Iterable[SpineBatch]) -> tuple[SpineBatch, ...]:
     return tuple(settled)
 
 
-def _find(manifests: Sequence[str | None], wanted: Sequence[str]) -> int | None:
-    """Return where `wanted` stands in `manifests`, contiguous; None if it does not."""
-    if not wanted or wanted[0] not in manifests:
-        return None
-    start = manifests.index(wanted[0])  # manifests are content-addressed: each occurs once
-    return start if list(manifests[start : start + len(wanted)]) == list(wanted) else None
+def placed(filled: Sequence[Batch], wanted: Sequence[str], lower: int, upper: int) -> int | None:
+    """Return where the batches of some manifests stand side by side; None if they do not.
+
+    Shape: `filled` are all batches with updates. `append` lets no manifest in twice, but a shard
+    may have one from before: then those batches are meant that lie in [lower, upper), if any do.
+    """
+    there, count = [b.manifest for b in filled], len(wanted)
+    found = [i for i in range(len(there)) if wanted and there[i : i + count] == [*wanted]]
+    within = (i for i in found if lower <= filled[i].lower and filled[i + count - 1].upper <= upper)
+    return next(within, found[0] if found else None)
 
 
 def _substitute(spine: Spine, new: Batch) -> Spine:

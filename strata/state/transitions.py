@@ -84,10 +84,10 @@ def append(  # noqa: PLR0913  these are the fields of one request
     A gap between the shard's upper and `lower` becomes part of the batch: nothing happened in
     it. A token that was committed before gives the commit of then, whatever else is wrong by now.
 
-    Raises: InvalidRequest for bad bounds, for a token that was used for another interval, and
-    for an interval that is already written by somebody else; Conflict when the shard is not what
-    `basis` says; Fenced when the lease of `writer` has expired, or the blobs may have been
-    collected.
+    Raises: InvalidRequest for bad bounds, for a token that was used for another interval, for an
+    interval that is already written by somebody else, and for a manifest that a batch has; Conflict
+    when the shard is not what `basis` says; Fenced when the lease of `writer` has expired, or the
+    blobs may have been collected.
     """
     check_alive(state)
     _check_append(state, token, lower, upper, batch)
@@ -102,6 +102,7 @@ def append(  # noqa: PLR0913  these are the fields of one request
             shard=state.name, token=token, lower=lower, upper=upper, shard_upper=state.upper,
             cure="append from the shard's upper on, or repeat with the token of the first time",
         )  # fmt: skip
+    _check_new(state, batch)
     new = batch or Batch(lower, upper, MIN_TIME)
     commit = Commit(
         token, state.seqno + 1, lower, upper, new.updates, new.parts, new.size_bytes, rejected,
@@ -113,6 +114,22 @@ def append(  # noqa: PLR0913  these are the fields of one request
     commits = (*state.commits, commit)
     following = step(state, now_ms, spine=spine, upper=upper, commits=commits, **changes)
     return following, Appended(commit, already_committed=False)
+
+
+def _check_new(state: State, batch: Batch | None) -> None:
+    """Refuse a batch of which the updates are in already, as another one.
+
+    Equal rows of another interval have another manifest: their parts say when they are from.
+    Raises: InvalidRequest.
+    """
+    manifest = None if batch is None else batch.manifest
+    for other in state.batches if manifest is not None else ():
+        if other.manifest == manifest:
+            raise InvalidRequest(
+                "another batch has this manifest, its updates would count twice",
+                shard=state.name, manifest=manifest, lower=other.lower, upper=other.upper,
+                cure="write the parts for the new interval, or repeat with the first token",
+            )  # fmt: skip
 
 
 def _from_basis(state: State, basis: Basis) -> dict[str, Any]:

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strata.spark.runner import spark_runner
-from tests.debezium.record import record
+from tests.debezium.record import record, record_nulls
 from tests.debezium.replay import Replay
-from tests.debezium.source import PYTHON
+from tests.debezium.source import NULL_SETTINGS, PYTHON
 
 
 @pytest.mark.timeout(3000)
@@ -30,3 +30,18 @@ def test_shards_are_the_source_tables(tmp_path: Path, *, schema: bool) -> None:
         spark = SparkSession.builder.master("local[2]").getOrCreate()
         Replay(folder, store=tmp_path / "store", runner=spark_runner(spark)).run()
         spark.stop()
+
+
+@pytest.mark.timeout(1000)
+@pytest.mark.parametrize("schema", [False, True], ids=["plain", "schema"])
+def test_nulls_stay_nulls_by_the_settings_alone(tmp_path: Path, *, schema: bool) -> None:
+    assert PYTHON.exists(), "make test-debezium makes it"
+
+    replay = Replay(record_nulls(tmp_path / "with", schema=schema))
+    replay.run()
+    last = {row["id"]: row for row in replay.rounds[-1]["content"]["preset"]}
+    assert last[11] == {"id": 11, "z": None, "s": None, "b": None}
+
+    other = Replay(record_nulls(tmp_path / "without", schema=schema, without=NULL_SETTINGS))
+    with pytest.raises(AssertionError, match="preset after snapshot"):
+        other.run()

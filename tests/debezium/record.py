@@ -4,7 +4,8 @@
 time of the silence, how many files of each table were there, what the tables held, and how the
 declared columns are changed before the round's files are taken in.
 
-    python -m tests.debezium.record FILE.zip    a short run as the frozen recording
+    python -m tests.debezium.record FILE.zip            a short run as the frozen recording
+    python -m tests.debezium.record --nulls FILE.zip    of nulls alone
 """
 
 import signal
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -59,6 +61,8 @@ class Recorder:
         self.database.run(
             f"INSERT INTO notes SELECT g, 'n' || g FROM generate_series(1, {self.size}) g",
             "INSERT INTO grown SELECT g, 'v' || g FROM generate_series(1, 20) g",
+            "INSERT INTO preset SELECT g, NULL, NULL, NULL FROM generate_series(1, 5) g",
+            "INSERT INTO preset (id) SELECT g FROM generate_series(6, 10) g",
         )
         self.capture.start()
         self.database.silence()
@@ -82,6 +86,19 @@ class Recorder:
             "INSERT INTO things (id, n, r, dp) VALUES (-1, 'NaN', 'NaN', '-Infinity')",
         )
         self.silence("types")
+
+    def nulls(self) -> None:
+        """Nulls in columns that have a DEFAULT: put in, set, taken away, set again."""
+        self.database.run(
+            "INSERT INTO preset VALUES (11, NULL, NULL, NULL), (12, NULL, 'x', NULL)",
+            "INSERT INTO preset (id) VALUES (13)",
+            "UPDATE preset SET z = NULL, b = NULL WHERE id IN (6, 7, 13)",
+            "UPDATE preset SET s = NULL WHERE id = 7",
+            "UPDATE preset SET z = DEFAULT WHERE id IN (1, 6)",
+            "UPDATE preset SET s = '' WHERE id = 2",
+            "DELETE FROM preset WHERE id = 3",
+        )
+        self.silence("nulls")
 
     def keys(self) -> None:
         """Replica identity full, a key of two columns, keys that change and come back."""
@@ -195,6 +212,7 @@ def record(folder: Path, *, schema: bool, size: int = BIG, kills: int = 3) -> Pa
         recorder.begin()
         recorder.pgbench()
         recorder.types()
+        recorder.nulls()
         recorder.keys()
         recorder.interleaved()
         recorder.truncation()
@@ -206,11 +224,26 @@ def record(folder: Path, *, schema: bool, size: int = BIG, kills: int = 3) -> Pa
     return folder
 
 
+def record_nulls(folder: Path, *, schema: bool, without: Sequence[str] = ()) -> Path:
+    """Record nulls alone, some settings of the connector left at their defaults."""
+    with captured(folder, schema=schema, accounts=5, without=without) as (database, capture):
+        recorder = Recorder(database, capture, 20)
+        recorder.begin()
+        recorder.nulls()
+        capture.end()
+    (folder / "rounds.json").write_bytes(orjson.dumps(recorder.rounds))
+    return folder
+
+
 def main() -> None:
     """Write a short run as the frozen recording."""
     with tempfile.TemporaryDirectory() as temporary:
-        folder = record(Path(temporary, "run"), schema=False, size=40, kills=1)
-        with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_LZMA) as kept:
+        run = Path(temporary, "run")
+        if sys.argv[1] == "--nulls":
+            folder = record_nulls(run, schema=False)
+        else:
+            folder = record(run, schema=False, size=40, kills=1)
+        with zipfile.ZipFile(sys.argv[-1], "w", zipfile.ZIP_LZMA) as kept:
             files = [folder / "rounds.json", *folder.glob("landing/source.public.*/[0-9]*.jsonl")]
             for path in sorted(files):
                 kept.writestr(str(path.relative_to(folder)), path.read_bytes())

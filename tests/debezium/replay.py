@@ -26,7 +26,8 @@ class Replay:
     def __post_init__(self) -> None:
         """Read the recording and create the shards."""
         self.rounds: list[dict[str, Any]] = orjson.loads((self.folder / "rounds.json").read_bytes())
-        self.shards = Shards(self.folder / "landing", self.store)
+        tables = tuple(self.rounds[0]["files"])  # an older recording has fewer
+        self.shards = Shards(self.folder / "landing", self.store, tables)
 
     def run(self) -> None:
         """Take all rounds in and compare, each time and at the end."""

@@ -35,6 +35,7 @@ TABLES: Final[dict[str, tuple[dict[str, str], list[str]]]] = {
     "pairs": ({"a": "int32", "b": "string", "v": "string", "n": "numeric(12,3)"}, ["a", "b"]),
     "notes": ({"id": "int64", "note": "string"}, ["id"]),
     "grown": ({"id": "int32", "v": "string"}, ["id"]),
+    "preset": ({"id": "int32", "z": "int32", "s": "string", "b": "bool"}, ["id"]),
     "pgbench_accounts": (
         {"aid": "int32", "bid": "int32", "abalance": "int32", "filler": "char(84)"}, ["aid"],
     ),

@@ -5,7 +5,7 @@ import os
 import random
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
@@ -27,6 +27,9 @@ OPTIONS: Final = (
 )  # fmt: skip
 SEED: Final = 41
 WAIT_S: Final = 400  # machines are busy
+NULL_SETTINGS: Final = (  # unless both are false, a null becomes the column's DEFAULT
+    "converter.replace.null.with.default", "value.converter.replace.null.with.default",
+)  # fmt: skip
 THINGS: Final = """
 id int PRIMARY KEY, v text, n numeric, m numeric(10,2), ts timestamp, ts3 timestamp(3),
 tz timestamptz, dt date, j jsonb, ai int[], al bigint[], at text[], b bytea, f bool, u uuid,
@@ -37,6 +40,8 @@ CREATE TABLE pairs (a int, b text, v text, n numeric(12,3), PRIMARY KEY (a, b));
 ALTER TABLE pairs REPLICA IDENTITY FULL;
 CREATE TABLE notes (id bigint PRIMARY KEY, note text);
 CREATE TABLE grown (id int PRIMARY KEY, v text);
+CREATE TABLE preset (
+  id int PRIMARY KEY, z int DEFAULT 7, s text DEFAULT 'new', b bool DEFAULT true);
 CREATE TABLE marks (id int PRIMARY KEY);
 """
 # How a column is selected, by its type, to be compared; the rest as it is.
@@ -189,8 +194,7 @@ def engine_settings(database: Database, folder: Path, *, schema: bool) -> dict[s
         "binary.handling.mode": "bytes",
         "key.converter.schemas.enable": told,
         "value.converter.schemas.enable": told,
-        "converter.replace.null.with.default": "false",  # else a null becomes the column's DEFAULT
-        "value.converter.replace.null.with.default": "false",
+        **dict.fromkeys(NULL_SETTINGS, "false"),
         "max.batch.size": "500",
         "max.queue.size": "1000",
         "poll.interval.ms": "20",
@@ -202,14 +206,16 @@ def engine_settings(database: Database, folder: Path, *, schema: bool) -> dict[s
 class Capture:
     """Debezium's engine in a process of its own, that can be ended and killed."""
 
-    def __init__(self, database: Database, folder: Path, *, schema: bool) -> None:
-        """Prepare; `start` starts."""
+    def __init__(
+        self, database: Database, folder: Path, *, schema: bool, without: Sequence[str] = ()
+    ) -> None:
+        """Prepare, some settings left at their defaults; `start` starts."""
         self.folder, self.landing = folder, folder / "landing"
         self.landing.mkdir(parents=True)
-        settings = {
-            "engine": engine_settings(database, folder, schema=schema),
-            "landing": str(self.landing),
-        }
+        engine = engine_settings(database, folder, schema=schema)
+        for name in without:
+            del engine[name]
+        settings = {"engine": engine, "landing": str(self.landing)}
         (folder / "settings.json").write_bytes(orjson.dumps(settings))
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -261,10 +267,12 @@ class Capture:
 
 
 @contextmanager
-def captured(folder: Path, *, schema: bool, accounts: int) -> Iterator[tuple[Database, Capture]]:
+def captured(
+    folder: Path, *, schema: bool, accounts: int, without: Sequence[str] = ()
+) -> Iterator[tuple[Database, Capture]]:
     """Give a database and its capture, not yet started, and end both."""
     database = Database(SEED, accounts)
-    capture = Capture(database, folder, schema=schema)
+    capture = Capture(database, folder, schema=schema, without=without)
     try:
         yield database, capture
     finally:

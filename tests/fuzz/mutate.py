@@ -1,18 +1,20 @@
 """`python -m tests.fuzz.mutate TARGET [--seconds N] [--seed S]`: damage small files at random.
 
 A plain fuzzer, always the same for a seed: bytes are flipped, cut out, doubled, exchanged between
-files, or replaced by words that readers stumble over. It needs no compiler and no coverage. What
-is being read is written to `.strata/fuzz/TARGET-crash-SEED` first, so that even a crash of the
-process leaves its input.
+files, or replaced by words that readers stumble over; JSON gets other values, too. It needs no
+compiler and no coverage. What is being read is written to `.strata/fuzz/TARGET-crash-SEED` first,
+so that even a crash of the process leaves its input.
 """
 
 import argparse
 import random
 import resource
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import orjson
 
 from tests.fuzz.sources import SOURCES, Source
 
@@ -28,13 +30,23 @@ WORDS: Final = (
 )  # fmt: skip
 
 
+VALUES: Final[tuple[Any, ...]] = (
+    None, True, 0, -1, 5.0, 0.1, -0.0, 1e300, 1e-7, 2**31, 2**53 + 1, 2**63, 20_000, -800_000,
+    10**15, "", "x", "é", "\0", " 1", "7", "1.50", "1.505", "1e2", "-0", "NaN", "Infinity",
+    "false", "last", "2026-02-30", "2026-01-02", "2026-01-02T03:04:05.1234567Z", "24:00:00",
+    "2026-01-02 03:04:05+01", "0000-01-01", "9999-12-31T23:59:59.999999Z", "mysql",
+    "__debezium_unavailable_value", '["9","8"]', '[null,"8"]', [], {}, [None], {"id": 1}, ["7"],
+)  # fmt: skip
+
+
 def mutated(chance: random.Random, seeds: Sequence[bytes]) -> bytes:
-    """Return a file of these with some damage."""
-    data = bytearray(chance.choice(seeds))
+    """Return a file of these with some damage, or, of JSON lines, with other values."""
+    seed = chance.choice(seeds)
+    if seed[:1] == b"{" and chance.random() < 0.5:
+        return revalued(chance, seed)
+    data = bytearray(seed)
     for _ in range(chance.choice((1, 1, 2, 4, 8))):
         at = chance.randrange(len(data) + 1)
-        if len(data) > 100_000:  # mostly padding: the beginning is what is read
-            at = chance.randrange(2000)
         to = at + chance.choice((0, 1, 2, 8, 64))
         match chance.randrange(7):
             case 0:
@@ -54,6 +66,38 @@ def mutated(chance: random.Random, seeds: Sequence[bytes]) -> bytes:
             case _:
                 data[at : chance.choice((at, to))] = chance.choice(WORDS)
     return bytes(data)
+
+
+def revalued(chance: random.Random, data: bytes) -> bytes:
+    """Return JSON lines of which some have another value, lack a key or have one more."""
+    lines = data.split(b"\n")
+    for _ in range(chance.choice((1, 1, 1, 2, 3))):
+        number = chance.randrange(len(lines))
+        try:
+            value = orjson.loads(lines[number])
+        except orjson.JSONDecodeError:
+            continue
+        places = list(_places(value))
+        if not places:
+            continue
+        holder, key = chance.choice(places)
+        match chance.randrange(8):
+            case 0:
+                del holder[key]
+            case 1 if isinstance(holder, dict):
+                holder[chance.choice(("id", "v", "x", "new"))] = chance.choice(VALUES)
+            case _:
+                holder[key] = chance.choice(VALUES)
+        lines[number] = orjson.dumps(value)
+    return b"\n".join(lines)
+
+
+def _places(value: object) -> Iterator[tuple[Any, Any]]:
+    """Yield every object or array inside a value with each key that it has."""
+    if isinstance(value, dict | list):
+        for key in [*value] if isinstance(value, dict) else range(len(value)):
+            yield value, key
+            yield from _places(value[key])
 
 
 def run(source: Source, seed: int, *, cases: int | None = None, seconds: float = 0) -> int:

@@ -2,7 +2,8 @@
 
 An input is a file. It is read as an ingest reads it: typed, its bad rows rejected and encoded for
 the quarantine. All rows of it are counted, and a row that was rejected is rejected again when it is
-read by itself, as `strata quarantine retry` does.
+read by itself, as `strata quarantine retry` does. What Arrow may read as a table is read so, and
+one by one, whatever its size: with the same result.
 """
 
 import io
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 import fastavro
 import orjson
@@ -20,13 +22,15 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 
 from strata.errors import StrataError
+from strata.ingest import read_debezium, read_jsonl
 from strata.ingest.changes import _read as changes_of
-from strata.ingest.files import SourceFile
+from strata.ingest.files import Piece, SourceFile
 from strata.ingest.plan import whole_task
 from strata.ingest.quarantine import _row
 from strata.ingest.read import KEPT_FORMAT, read_file
 from strata.ingest.rejects import Reject, encode_rejects
 from strata.ingest.retry import _can_be_read, _file
+from strata.ingest.source import RawFile
 from strata.ingest.task import IngestTask, Step
 from strata.ingest.updates import file_updates
 from strata.machine import Machine
@@ -40,6 +44,7 @@ TYPES: Final = {
     "id": "int64", "v": "string", "n": "numeric(10,2)", "at": "timestamptz", "j": "jsonb",
     "l": "list<int32>", "x": "float64", "b": "bytes", "r": "record<a: int16>", "day": "date",
 }  # fmt: skip
+PLAIN: Final = frozenset({"id", "v", "n", "at", "x", "day"})  # those that Arrow may read
 ROW: Final[dict[str, Any]] = {
     "id": 7, "v": "é", "n": "1.50", "at": "2026-01-02T03:04:05Z", "j": {"k": [1, 1.5e300]},
     "l": [1, None], "x": -0.5, "b": "ab", "r": {"a": 1}, "day": "2026-01-02",
@@ -61,6 +66,9 @@ class Source:
         path = FOLDER / "input"
         path.write_bytes(data)
         file = SourceFile(str(path), "input", len(data))
+        if self.format == "jsonl" and self.envelope in ("append", "debezium"):
+            for names in (PLAIN, PLAIN - {"n"}):  # where there are decimals, 1e5 is not for Arrow
+                _both_ways(data, _task(self.format, self.envelope, names))
         try:
             rejected = _rejected(file, task)
         except StrataError as error:
@@ -87,15 +95,43 @@ class Source:
         assert again, f"a rejected row was taken in when it was read again: {line!r}"
 
 
+def _both_ways(data: bytes, task: IngestTask) -> None:
+    """Read a file as a table, however small it is, and one by one: with the same result."""
+    piece = Piece(0, len(data), len(data), 0, data=data, whole=True)
+    file = SourceFile(str(FOLDER / "input"), "input", len(data), piece=piece)
+    with patch.object(read_jsonl, "SMALL_BYTES", 0), patch.object(read_debezium, "SMALL_BYTES", 0):
+        fast = _outcome(file, task)
+    slow = _outcome(file, task)
+    assert fast == slow, (data, fast, slow)
+
+
+def _outcome(file: SourceFile, task: IngestTask) -> object:
+    """Return all that comes of a file, in a form that can be compared."""
+    try:
+        found = [_read_raw(raw, task) for raw in read_file(file, task.spec, task.relation)]
+    except StrataError as error:
+        return str(error)
+    return repr([(table.to_pylist(), stored, rows, [_shown(one) for one in bad])
+                 for table, stored, rows, bad in found])  # fmt: skip
+
+
+def _shown(reject: Reject) -> object:
+    """Return a rejected row; the text of a value is its JSON, or what it was made of that."""
+    value = reject.value and reject.value.strip('"')
+    return orjson.loads(encode_rejects([replace(reject, value=value)]))
+
+
 COMMIT: Final = Commit.__new__(Commit)
 object.__setattr__(COMMIT, "token", "t")
 
 
 @cache
-def _task(format: str, envelope: str) -> IngestTask:
-    columns = [{"name": n, "type": k, "nullable": n != "id"} for n, k in TYPES.items()]
+def _task(format: str, envelope: str, names: frozenset[str] = frozenset(TYPES)) -> IngestTask:
+    """Return a task that reads some columns of such files."""
+    types = {name: kind for name, kind in TYPES.items() if name in names}
+    columns = [{"name": n, "type": k, "nullable": n != "id"} for n, k in types.items()]
     source = {"format": format, "envelope": envelope}
-    name = f"memory://fuzz-{format}-{envelope}"
+    name = f"memory://fuzz-{format}-{envelope}-{'-'.join(types)}"
     store = StoreSettings(name, name, str(FOLDER))
     machine = Machine(open_stores(store))
     machine.create(parse_spec({"name": "s", "columns": columns, "key": ["id"], "source": source}))
@@ -107,18 +143,21 @@ def _rejected(file: SourceFile, task: IngestTask) -> Sequence[Reject]:
     """Read a file and return its rejected rows; all rows are counted."""
     found: list[Reject] = []
     for raw in read_file(file, task.spec, task.relation):
-        if task.spec.source.envelope == "append":
-            updates = file_updates(raw, task)
-            updates.updates.validate(full=True)
-            stored, rows, bad = updates.updates.num_rows, updates.rows, updates.rejected
-        else:
-            read = changes_of(raw, task)
-            read.found.changes.validate(full=True)
-            stored = read.found.changes.num_rows + len(read.found.truncations)
-            rows, bad = read.rows, read.bad
+        table, stored, rows, bad = _read_raw(raw, task)
+        table.validate(full=True)
         assert stored + len(bad) == rows, (stored, len(bad), rows)
         found += bad
     return found
+
+
+def _read_raw(raw: RawFile, task: IngestTask) -> tuple[pa.Table, int, int, Sequence[Reject]]:
+    """Return what is stored of a file: rows, how many, of how many, and the rejected ones."""
+    if task.spec.source.envelope == "append":
+        updates = file_updates(raw, task)
+        return updates.updates, updates.updates.num_rows, updates.rows, updates.rejected
+    read = changes_of(raw, task)
+    changes = read.found.changes
+    return changes, changes.num_rows + len(read.found.truncations), read.rows, read.bad
 
 
 def _json(value: object) -> bytes:
@@ -135,11 +174,19 @@ def csv() -> list[bytes]:
 
 
 def jsonl() -> list[bytes]:
-    """Return files of JSON lines, small, and large enough to be read as a table."""
+    """Return files of JSON lines, some of which may be read as a table."""
     rows = [ROW, {"id": 1}, {"id": "x", "v": 5}, {"id": 2, "j": 10**18, "x": 1e-300}]
     small = b"\n".join(map(_json, rows))
     exact = b'{"id":1.0,"n":1.10000000000000000000,"j":[1e400,-0]}\nnull\n[]\n\n{"id":3}\r\n'
-    return [small, exact, small + b"\n" + b"\n" * 140_000, b'\xef\xbb\xbf{"id":1}']
+    table = b"\n".join(
+        [
+            b'{"id":7,"v":"\xc3\xa9","n":1.50,"at":"2026-01-02T03:04:05Z","x":-0.5}',
+            b'{"id":-4, "zz":[{"v":5}], "x":12.5, "day":"2026-01-02"}',
+            b'{"n":"2.5","id":9,"v":null}\n\n{"id":0}\n',
+        ]
+    )
+    tables = [table, table.replace(b"12.5", b"1.25E1"), table.replace(b"\n\n", b"\r\n")]
+    return [small, exact, *tables * 3, b'\xef\xbb\xbf{"id":1}']
 
 
 def array() -> list[bytes]:
@@ -172,7 +219,22 @@ def debezium() -> list[bytes]:
     long = [{"schema": schema, "payload": {**e, "after": e["after"] and row}} for e in events]
     keyed = [{"key": {"id": 7}, "value": e} for e in events]
     found = [b"\n".join(map(_json, some)) for some in (events, long, keyed)]
-    return [*found, found[0] + b"\nnull\n" + b"\n" * 140_000]
+    return [*found, found[0] + b"\nnull\n", *_tables() * 4]
+
+
+def _tables() -> list[bytes]:
+    """Return change events of which each tells all of the plain columns, and its place."""
+    source = {"ts_ms": 5, "lsn": 7, "sequence": '["3","7"]', "connector": "postgresql"}
+    row = {name: value for name, value in ROW.items() if name in PLAIN} | {"day": 20000}
+    events = [
+        {"op": op, "before": before, "after": after, "source": {**source, "snapshot": snapshot}}
+        for op, before, after, snapshot in (
+            ("r", None, row, "last"), ("c", None, {**row, "v": None, "x": 0}, "false"),
+            ("u", None, {**row, "id": -1, "n": None}, "false"), ("d", row, None, "false"),
+        )
+    ]  # fmt: skip
+    keyed = [{"key": {"id": 7}, "value": event} for event in (*events[:2], events[3], None)]
+    return [b"\n".join(map(_json, some)) + b"\n" for some in (events, keyed, events[1:])]
 
 
 def records() -> list[bytes]:

@@ -97,6 +97,18 @@ def test_an_error_is_pinned_to_the_part_that_raises_it(spark: SparkSession, even
     assert "DIVIDE_BY_ZERO" in next(r.error for r in results if r.error)
 
 
+def test_a_part_that_two_runs_name_is_judged_once(spark: SparkSession, events: Events) -> None:
+    state = events.state
+    batch = [b for b in state.batches if b.manifest][2]
+    refs = part_refs(load_manifest(events.stores, state, batch))[:2]
+    evaluate = spark_evaluator(spark, events.stores.settings, state.relations)
+
+    results = evaluate(analyse(spark, state.relation, "id >= 0"), [*refs, refs[0]])
+
+    assert [result.part for result in results] == [refs[0].key, refs[1].key, refs[0].key]
+    assert [result.rows for result in results] == [refs[0].rows, refs[1].rows, refs[0].rows]
+
+
 def test_a_lost_part_is_not_a_pass(spark: SparkSession, events: Events) -> None:
     state = events.state
     batch = [b for b in state.batches if b.manifest][2]

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.audit.batches import Looked, _stored, _Sums, _told_apart
+from strata.audit.batches import Looked, _again, _stored, _Sums, _told_apart
 from strata.format.manifest import PartRef, manifest_table
 from strata.store.memory import MemoryBlob
 
@@ -66,3 +66,12 @@ def test_parts_that_are_gone_or_named_twice_are_told() -> None:
         for some in (manifests[:1], manifests)
     )  # fmt: skip
     assert (once, twice) == ([], ["b", "b"])
+
+
+def test_two_runs_may_name_one_part_and_one_run_may_not() -> None:
+    names, runs = pa.chunked_array([["a", "b"], ["a", "b"]]), [0, 0, 1, 0]
+
+    again = _again(names, pa.chunked_array([pa.array(runs, pa.int32())]))
+    (told,) = _told_apart([Looked(BATCH, None, names, (), again=again)])  # type: ignore[arg-type]
+
+    assert [(one.suspect, one.statement) for one in told.findings] == [("b", "b is named 2 times")]

@@ -179,6 +179,9 @@ def test_events_are_read_alike(data: bytes) -> None:
         ({"op": "t"}, False),
         ({"op": "u", "before": {"id": 2, "name": "x"}}, False),  # the key changes
         ({"source": {"lsn": None}}, False),
+        ({"source": {**PLACED, "sequence": '[null,"9"]'}}, True),
+        ({"source": {**PLACED, "sequence": '["1","9",]'}}, False),  # no JSON: it has no place
+        ({"source": {**PLACED, "sequence": '["1","9"'}}, False),
         ({"more": 1}, False),
     ],
 )
@@ -204,6 +207,46 @@ def test_what_arrow_reads_otherwise_or_cannot_read_is_not_read_by_it(data: bytes
     schema = pa.schema([("a", pa.float64() if b"NaN" in data else pa.int64()), ("s", pa.string())])
 
     assert read_table(data, schema, others=False) is None
+
+
+@pytest.mark.parametrize("lacks", ["value", "key"])
+def test_a_record_that_lacks_its_value_or_key_is_no_tombstone(lacks: str) -> None:
+    relation = here({"id": "int64", "name": "string"})
+    event = {"before": None, "after": {"id": 1, "name": "x"}, "op": "c", "source": PLACED}
+    record = {"key": {"id": 1}, "value": event}
+    whole = orjson.dumps(record) + b'\n{"key":{"id":2},"value":null}\n'
+    less = orjson.dumps({name: part for name, part in record.items() if name != lacks})
+
+    assert fast(whole, relation) is not None
+    assert fast(whole + less, relation) is None
+    assert [one.reason for one in slow(whole + less, relation).malformed] == ["not a change event"]
+
+
+@pytest.mark.parametrize("place", [{"lsn": 2**63}, {"lsn": -2}, {"sequence": f'["{2**63}","9"]'}])
+def test_a_place_that_no_log_has_is_none(place: dict[str, Any]) -> None:
+    relation = here({"id": "int64", "name": "string"})
+    row = {"id": 1, "name": "x"}
+    events = [{"before": None, "after": row, "op": "c", "source": {**PLACED, **more}}
+              for more in (place, {})]  # fmt: skip
+    data = b"\n".join(map(orjson.dumps, events))
+
+    assert fast(data, relation) is None
+    places = slow(data, relation).places
+    assert places is not None
+    assert (places.commit.tolist(), places.lsn.tolist()) == ([-1, 1], [-1, 9])
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [("99.99", True), ("-99", True), ("100", False), ("-1234", False), ("9999.0", False)],
+)
+def test_a_decimal_has_no_more_digits_than_its_type(text: str, read: bool) -> None:
+    kind = pa.decimal128(4, 2)
+    for data, schema in (
+        (f'{{"a":{text}}}', pa.schema([("a", kind)])),
+        (f'{{"r":{{"a":"{text}"}}}}\n{{"r":null}}', pa.schema([("r", pa.struct([("a", kind)]))])),
+    ):
+        assert (read_table(data.encode(), schema, others=False) is not None) == read
 
 
 def test_blank_lines_are_no_rows() -> None:

@@ -201,6 +201,28 @@ def test_a_merge_of_what_is_partly_gone_is_dropped() -> None:
     assert isinstance(spines.apply(done, result_of(everything), 0), NotApplied)
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_of_two_batches_with_one_manifest_the_one_in_its_bounds_is_merged(number: int) -> None:
+    """No append lets that in; a shard of before may have it."""
+    both = [batch(0, 10, 9, manifest="same", runs=2), batch(10, 20, 9, manifest="same", runs=2)]
+    spine = Spine()
+    for one in both:
+        spine = spines.insert(spine, one)
+    mine = both[number]
+    new = merged((mine,), 0)
+
+    applied = spines.apply(spine, MergeResult(0, 2, ("same",), new), 0)
+
+    assert isinstance(applied, Spine)
+    kept = [b for slot in applied.slots for b in slot.batches]
+    assert kept == [new, both[1]] if number == 0 else [both[0], new]
+    again = spines.apply(applied, MergeResult(0, 2, ("same",), new), 0)
+    assert again == applied  # it is there: the other batch is not touched
+    (request,) = spines.requests(applied, 0)
+    assert len(request.manifests) == 2
+    assert not isinstance(spines.apply(applied, result_of(request), 0), NotApplied)
+
+
 def test_a_merge_that_replaces_nothing_or_not_neighbours_is_dropped() -> None:
     spine = grow([16, 4, 1])
     request = spines.full_request(spine, 0)

@@ -143,6 +143,16 @@ def test_an_append_that_cannot_be_right_is_refused(
         append(NEW, 2000, token="a", lower=lower, upper=upper, batch=new)
 
 
+def test_a_manifest_that_a_batch_has_is_no_other_batch() -> None:
+    state, _ = append(NEW, 2000, token="a", lower=0, upper=10, batch=batch(0, 10, 5))
+    same = batch(0, 10, 5).manifest
+
+    with pytest.raises(InvalidRequest, match="count twice"):
+        append(state, 2000, token="b", lower=10, upper=20, batch=batch(10, 20, 5, manifest=same))
+
+    assert append(state, 2000, token="a", lower=0, upper=10, batch=batch(0, 10, 5))[0] is state
+
+
 def test_an_append_without_a_token_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="token"):
         append(NEW, 2000, token="", lower=0, upper=10)

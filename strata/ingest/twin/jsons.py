@@ -131,6 +131,8 @@ def same_spelling(text: str) -> bool:
     wanted = canonical_number(text)
     if wanted == text or _powers(wanted) == _powers(text):
         return True
+    if "e" in wanted and "e" not in text.lower() and not text.endswith("0"):
+        return Exact.of(text) == Exact.of(wanted)  # 0.00001 is as short as 1e-05, and plain
     near = float(text)
     shortest = Exact.of(repr(near)) == Exact.of(text) if abs(near) != float("inf") else False
     return not shortest and Decimal(text) == Decimal(wanted)

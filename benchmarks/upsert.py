@@ -52,7 +52,12 @@ SPEC: Final = parse_spec(
             {"name": "placed", "type": "date"},
         ],
         "key": ["id"],
-        "source": {"format": "parquet", "envelope": "upsert", "deleted_column": "gone"},
+        "source": {
+            "format": "parquet",
+            "envelope": "upsert",
+            "deleted_column": "gone",
+            "verify": "never",
+        },
         "write_format": "structured",
     }
 )

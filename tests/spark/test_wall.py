@@ -4,7 +4,7 @@ A DataFrame has a column of each type; of each row one is hostile, the others ar
 """
 
 import json
-import re
+import os
 from collections import defaultdict
 from pathlib import Path
 from random import Random
@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strata.ingest.quarantine import rejected
-from strata.ingest.twin import Unreadable, from_python
+from strata.ingest.twin import from_python
 from strata.machine import Machine
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import parse_spec
@@ -24,15 +24,14 @@ from strata.spark import write
 from strata.store.open import open_stores
 from tests.wall import typed
 from tests.wall.cells import TYPES, Failure, same
-from tests.wall.kept import faults, unexcused
+from tests.wall.kept import unexcused
 from tests.wall.packed import FOREIGN, as_avro
 from tests.wall.rows import outcome
 from tests.wall.world import stored_columns
 
 pytestmark = pytest.mark.spark
-CLOCKS = "date|timestamp|duration"
-ENDING = any(one.open for one in faults() if one.name in ("times-far", "intervals-overflow"))
-ROUNDS, VALUES = 4, 250  # 1000 values of each type, in some of the types that Spark has for it
+# 1000 values of each type, in some of the types that Spark has for it; 40 rounds make 10,000.
+ROUNDS, VALUES = int(os.environ.get("STRATA_WALL_ROUNDS", "4")), 250
 
 
 def spark_holds(arrow_type: pa.DataType) -> bool:
@@ -73,9 +72,6 @@ def test_dataframes_of_hostile_values(number: int, spark: SparkSession, tmp_path
         for _ in range(VALUES):
             value = distinct(typed.value(draw, arrow_type, column_type), arrow_type)
             read = outcome(lambda v=value, a=arrow_type, c=column_type: from_python(v, a, c))
-            ends = re.search(CLOCKS, str(arrow_type)) or name == "interval day to second"
-            if ENDING and isinstance(read, Unreadable) and ends:
-                value = read = None
             expected.append((name, names[n], value, read, promised))
             values.append(value)
         padded = [*[None] * (n * VALUES), *values, *[None] * (total - (n + 1) * VALUES)]

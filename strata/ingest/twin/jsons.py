@@ -14,6 +14,7 @@ from strata.ingest.twin.exact import Exact
 from strata.ingest.twin.unreadable import Undecided, Unreadable
 
 MAX_DEPTH: Final = 200
+FARTHEST: Final = 10**12  # exponent: libraries end somewhere behind it
 
 
 class Number:
@@ -120,6 +121,8 @@ def canonical_number(text: str) -> str:
     exact = Exact.of(text)
     if not exact.digits:
         return "0.0"
+    if abs(exact.exponent) > FARTHEST:
+        raise Undecided("an exponent that no library holds")
     near = float(text)
     if near not in (float("inf"), float("-inf")) and Exact.of(repr(near)) == exact:
         return repr(near)

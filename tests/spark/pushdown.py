@@ -173,15 +173,17 @@ def _optimised(spark: SparkSession, frame: DataFrame, text: str) -> list[Column]
     Conditions that it moves below a common expression leave rows out before that is evaluated.
     """
     plan = row_filter(spark, frame, text, NOW_US)._jdf.queryExecution().optimizedPlan()
-    if plan.nodeName() == "Project":  # drops the common expressions again
+    # A projection drops the common expressions again; the sample is a fence, of all rows.
+    while plan.nodeName() in ("Project", "Sample"):
         plan = plan.child()
     if plan.nodeName() == "LocalRelation":  # folded: nothing passes
         return [F.lit(False)]
     if plan.nodeName() != "Filter":  # folded: everything passes
         return [F.lit(True)]
     nodes = [plan]
-    while nodes[-1].child().nodeName() in ("Filter", "Project"):
+    while nodes[-1].child().nodeName() in ("Filter", "Project", "Sample"):
         nodes.append(nodes[-1].child())
+    nodes = [node for node in nodes if node.nodeName() != "Sample"]
     passed, before, aliases = None, [], {}
     for node in reversed(nodes):  # as a row goes, from the scan up
         trees = [node.condition()] if node.nodeName() == "Filter" else _named(node, aliases)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from strata_airflow import escaped
+
 APPROVE: Final = "Approve"
 REJECT: Final = "Reject"
 CHANGES: Final = {
@@ -58,15 +60,15 @@ def _left(quarantine: Sequence[str], clear: Sequence[str]) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    r"""Return a Markdown table.
+    r"""Return a Markdown table; what stands in a cell is text.
 
     >>> print(table(("a", "b"), [(1, "x|y")]))
     | a | b |
     |---|---|
     | 1 | x\|y |
     """
-    lines = [head, ["---"] * len(head), *rows]
-    cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in lines]
+    cells = [[escaped.markdown(str(cell)) for cell in row] for row in (head, *rows)]
+    cells.insert(1, ["---"] * len(head))
     return "\n".join(
         "|" + "|".join(row) + "|" if n == 1 else "| " + " | ".join(row) + " |"
         for n, row in enumerate(cells)

@@ -225,7 +225,7 @@ def test_what_was_approved_for_other_code_does_not_skip(
     assert read(world).parts_skipped > 0
     stand(world, "yesterday's code")
     assert read(world).parts_skipped == 0
-    assert read(world, mode="on").parts_skipped > 0  # whoever asks for it gets it
+    assert read(world, pushdown="on").parts_skipped == 0  # whoever asks for it
     validate()
     assert world.state.rollout.mode == "soft"
 

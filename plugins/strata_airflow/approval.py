@@ -14,6 +14,18 @@ CHANGES: Final = {
 }
 
 
+def chosen(options: Sequence[str]) -> tuple[str, str]:
+    """Return the word and the request of an answer: an option names both.
+
+    >>> chosen(["Approve 1f2e"])
+    ('Approve', '1f2e')
+
+    Whatever is not one plain approval is a rejection.
+    """
+    word, _, request = (options[0] if len(options) == 1 else "").partition(" ")
+    return (APPROVE if word == APPROVE and request else REJECT), request
+
+
 def subject(shown: Mapping[str, Any]) -> str:
     """Return the headline of the question."""
     asked = shown["request"]
@@ -24,6 +36,7 @@ def body(shown: Mapping[str, Any]) -> str:
     """Return the evidence as Markdown: who asks and why, the gates, what changes, the way back."""
     asked, seen = shown["request"], shown["evidence"]
     facts = [
+        ("Request", asked["id"]),
         ("Asked by", asked["by"]),
         ("Reason", asked["reason"]),
         ("Step", f"{shown['mode']} → {asked['to']}, {asked['audit_percent']} % audited"),

@@ -1,7 +1,6 @@
 """The question to the approver: each answer to choose from names the request it is about."""
 
 from collections.abc import Collection
-from typing import ClassVar
 
 from airflow.providers.standard.operators.hitl import HITLOperator
 
@@ -13,6 +12,4 @@ class Question(HITLOperator):
     task fails.
     """
 
-    template_fields: ClassVar[Collection[str]] = (
-        *HITLOperator.template_fields, "options", "defaults",
-    )  # fmt: skip
+    template_fields: Collection[str] = (*HITLOperator.template_fields, "options", "defaults")

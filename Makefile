@@ -84,7 +84,7 @@ lock: ## Compile requirements/*.in into the hashed lists
 
 .PHONY: test-unit
 test-unit: .venv/.dev ## Unit tests, conformance suites and doctests: no Java, no Airflow
-	$(PYTEST) strata $(wildcard tests/unit tests/conformance tests/scripts tests/formats tests/spec tests/docs tests/demo) \
+	$(PYTEST) strata $(wildcard tests/unit tests/conformance tests/scripts tests/formats tests/spec tests/docs tests/demo tests/attacks) \
 	  -m "not spark and not dags and not long and not slow"
 
 .PHONY: test-laws
@@ -97,7 +97,7 @@ test-spark: .venv/.dev ## Whatever needs a Spark session
 
 .PHONY: test-dags
 test-dags: .venv/.dev ## The DAGs, loaded by Airflow
-	$(PYTEST) tests/dags -m "not long"
+	$(PYTEST) tests/dags $(wildcard tests/attacks) -m "dags and not long"
 
 .PHONY: test-long
 test-long: .venv/.dev ## The laws with thousands of examples, and the long tests

@@ -2,14 +2,16 @@
 
 `off → soft → audit → on`: a run asks for the next step (or takes up the request that
 `strata rollout request` left), shows the evidence under *Required Actions*, and waits. Nobody
-answers in three days (`STRATA_APPROVAL_HOURS` in Airflow's environment): it is rejected. Approving needs a reason, and somebody other than who asked.
+answers in three days (`STRATA_APPROVAL_HOURS` in Airflow's environment): it is rejected. Approving needs a reason, and somebody other than who asked;
+the answer names the request that was shown, and holds for no other.
 The evidence is looked at again when the step is taken. Steps down need no DAG: soft evaluation
 takes them by itself.
 
 | Question | Answer |
 |---|---|
 | It failed with *not enough evidence*: what now? | The message names each gate. Let soft evaluation run on; `strata rollout show` tells how far it is. |
-| May I run it again, or clear it? | Yes. A request is taken up again; an answer that was given is not asked for twice. |
+| May I run it again, or clear it? | Yes. A request is taken up again. An answer belongs to the request that was shown with it: repeated, it approves nothing new and fails with *another request is open* or *no step is asked for*. |
+| Who asks? | Who triggered the run, as Airflow knows them; or who ran `strata rollout request`. |
 | It was approved, but failed with *who asks cannot approve*? | Let somebody else answer the next run. |
 
 A waiting run holds no worker and no slot of a pool.
@@ -21,17 +23,19 @@ from datetime import timedelta
 from typing import Any
 
 import pendulum
-from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Param, dag, task
+from airflow.sdk.exceptions import AirflowFailException
 
 from strata_airflow import approval
 from strata_airflow.commands import run_strata
 from strata_airflow.forms import MAIN, MORE
 from strata_airflow.places import declared_shards
+from strata_airflow.question import Question
 from strata_airflow.spark import DEFAULT_ARGS
 
 WAIT = timedelta(hours=float(os.environ.get("STRATA_APPROVAL_HOURS", "72")))
 NOBODY = "nobody, in time"
+REQUEST = "{{ ti.xcom_pull(task_ids='ask')['request'] }}"
 _LOG = logging.getLogger(__name__)
 
 
@@ -54,19 +58,12 @@ _LOG = logging.getLogger(__name__)
             section=MAIN,
         ),
         "reason": Param(
-            "the evidence is complete",
+            None,
             type="string",
             minLength=3,
             title="Reason",
             description="Why now. It stays in the shard's history.",
             section=MAIN,
-        ),
-        "asked_by": Param(
-            None,
-            type=["null", "string"],
-            title="Asked by",
-            description="Empty: who triggers this run.",
-            section=MORE,
         ),
         "percent": Param(
             None,
@@ -87,38 +84,54 @@ def rollout_gate() -> None:
         """Ask for the step, or take up the open request; return what the approver is shown."""
         shown = run_strata("rollout", "show", params["shard"])
         if shown["request"] is None:
-            who = params["asked_by"] or getattr(dag_run, "triggering_user_name", None) or "airflow"
+            who = getattr(dag_run, "triggering_user_name", None)
+            if not who:  # it is Airflow that knows who asks; nothing in a form can say so
+                raise AirflowFailException("who asks is not known: trigger this DAG as a person")
             share = ["--percent", str(params["percent"])] if params["percent"] else []
             shown = run_strata(
                 "rollout", "request", params["shard"], "--by", who, "--reason", params["reason"],
                 *share,
             )  # fmt: skip
-        return {"subject": approval.subject(shown), "body": approval.body(shown)}
+        return {
+            "subject": approval.subject(shown),
+            "body": approval.body(shown),
+            "request": shown["request"]["id"],
+        }
 
     @task
     def answer(params: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
         """Approve or reject in the name of who answered; no answer is a rejection."""
-        approved = given["chosen_options"] == [approval.APPROVE]
+        word, request = approval.chosen(given["chosen_options"])
         user = given.get("responded_by_user") or {}
-        who = user.get("name") or user.get("id") or NOBODY
-        reason = (given.get("params_input") or {}).get("reason") or "no reason was given"
-        word = "approve" if approved and user else "reject"
+        who = str(user.get("name") or user.get("id") or NOBODY)
+        reason = str((given.get("params_input") or {}).get("approver_reason") or "").strip()
+        if word == approval.APPROVE and user:
+            if not reason:
+                raise AirflowFailException(
+                    "an approval needs a reason, nothing was approved: clear `question`, answer again"
+                )
+        else:
+            word, reason = approval.REJECT, reason or "no reason was given"
         shown = run_strata(
-            "rollout", word, params["shard"], "--by", str(who), "--reason", str(reason)
-        )
+            "rollout", word.lower(), params["shard"], "--request", request, "--by", who,
+            "--reason", reason,
+        )  # fmt: skip
         _LOG.info("%s is now %s", params["shard"], shown["mode"])
-        return {"mode": shown["mode"], "by": who, "reason": reason, "answer": word}
+        return {"mode": shown["mode"], "by": who, "reason": reason, "answer": word.lower()}
 
     asked = ask()
-    question = HITLOperator(
+    question = Question(
         task_id="question",
         subject="{{ ti.xcom_pull(task_ids='ask')['subject'] }}",
         body="{{ ti.xcom_pull(task_ids='ask')['body'] }}",
-        options=[approval.APPROVE, approval.REJECT],
-        defaults=approval.REJECT,
+        options=[f"{approval.APPROVE} {REQUEST}", f"{approval.REJECT} {REQUEST}"],
+        defaults=f"{approval.REJECT} {REQUEST}",
         params={
-            "reason": Param(
-                "", type="string", title="Reason", description="What you looked at, and why."
+            "approver_reason": Param(
+                "",
+                type="string",
+                title="Reason",
+                description="What you looked at, and why. An approval needs one.",
             )
         },
         response_timeout=WAIT,

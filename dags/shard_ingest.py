@@ -23,7 +23,7 @@ The asset `strata_batches` carries the counts of each run.
 from airflow.sdk import Param, dag
 
 from strata_airflow.assets import BATCHES
-from strata_airflow.forms import MORE, dry_run, moment, shards
+from strata_airflow.forms import END, MORE, dry_run, moment, shards
 from strata_airflow.groups import DECLARED, spark_jobs
 from strata_airflow.intervals import MACROS
 from strata_airflow.schedules import daily, due_within, since
@@ -47,7 +47,7 @@ from strata_airflow.spark import DEFAULT_ARGS
         "every": Param(
             None,
             type=["null", "string"],
-            pattern=r"^P(\d+D|T\d+H)$",
+            pattern=r"^P([0-9]+D|T[0-9]+H)" + END,
             examples=["P1D", "P7D", "PT1H"],
             title="Cut into batches of",
             description="An ISO 8601 length such as P1D or PT6H. Empty: one batch.",

@@ -90,8 +90,10 @@ class Api:
             return {}
 
     def answer(self, dag: str, run: str, task: str, option: str, reason: str) -> None:
-        """Answer what a task asks people."""
-        body = {"chosen_options": [option], "params_input": {"reason": reason}}
+        """Answer what a task asks people, with the option of the open question that begins so."""
+        offered = self.question(dag, run, task)["options"]
+        chosen = [one for one in offered if one.startswith(option)]
+        body = {"chosen_options": chosen[:1], "params_input": {"approver_reason": reason}}
         self._call("PATCH", self._asked(dag, run, task), body)
 
     def asset_events(self, name: str) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from strata.errors import InvalidRequest, StrataError
-from strata.model.settings import StoreSettings
+from strata.model.settings import StoreSettings, without_password
 from strata.store.interface import Blob
 
 PYTHON_FLOOR: Final = (3, 11)
@@ -186,7 +186,7 @@ def check_stores(settings: StoreSettings) -> Check:
     # Imported here: the guard at the head of a job must not need a database driver.
     from strata.store.open import open_stores
 
-    where = f"{_without_password(settings.blob)}, {_without_password(settings.consensus)}"
+    where = f"{without_password(settings.blob)}, {without_password(settings.consensus)}"
     cure = "see [store] in the settings file"
     try:
         stores = open_stores(settings)
@@ -214,12 +214,6 @@ def _wrong_with(blob: Blob) -> str:
         )
     finally:
         blob.delete(PROBE_KEY)
-
-
-def _without_password(url: str) -> str:
-    """Return the address of a store with what may be secret left out."""
-    hidden = re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:***@", url)
-    return re.sub(r"(?i)([?&][^=&]*(?:key|secret|token|pass)[^=&]*=)[^&]*", r"\1***", hidden)
 
 
 def check_consensus(settings: StoreSettings) -> Check:

@@ -34,6 +34,7 @@ __all__ = [
     "ReadPlan",
     "batch_stats",
     "check_mode",
+    "check_pushdown",
     "load_manifest",
     "may_matter",
     "part_stats",
@@ -52,22 +53,29 @@ def plan_read(  # noqa: PLR0913 - options, by name
     *,
     as_of: int | None = None,
     filter: Filter | None = None,
+    pushdown: str | None = None,
     mode: str | None = None,
     kill: bool = False,
     groups: bool = True,
 ) -> ReadPlan:
     """Return which parts a read at `as_of` fetches; None is the newest readable time.
 
-    `mode` None obeys the shard's rollout: `off` and `soft` fetch everything, `on` skips, `audit`
-    skips all but a sample; what was approved for other code than this counts as `soft`. `kill` and
-    the switch in the consensus (`strata.rollout.kill`) fetch everything, whatever else.
+    A read obeys the shard's rollout: `off` and `soft` fetch everything, `on` skips, `audit` skips
+    all but a sample; what was approved for other code than this counts as `soft`. `pushdown` is
+    what the reader wishes: "off" fetches everything; "on" is what the shard allows, never more.
+    `kill` and the switch in the consensus (`strata.rollout.kill`) fetch everything, whatever else.
     `groups` chooses row groups of the parts as well, where parts are skipped at all.
 
+    `mode` says what would be skipped were the shard in it: for what explains, checks or measures a
+    decision. Nothing that a reader can set may reach it.
+
     Errs: may fetch a part that has no needed row, never leaves out one that has.
-    Raises: InvalidRequest for an `as_of` outside [since, upper); Corrupt for a bad manifest.
+    Raises: InvalidRequest for an `as_of` outside [since, upper), or a pushdown that is none;
+    Corrupt for a bad manifest.
     Cost: one manifest a batch that is not dropped.
     """
-    chosen = check_mode(mode or mode_of(state))
+    wish = check_pushdown(pushdown)
+    chosen = check_mode(mode or ("off" if wish == "off" else mode_of(state)))
     applied = "off" if filter is None else obeyed(stores, chosen, kill=kill)
     at = resolve_as_of(state, as_of)
     if at is None:
@@ -179,6 +187,16 @@ def check_mode(mode: str) -> str:
     if mode not in MODES:
         raise InvalidRequest("unknown filter mode", mode=mode, cure=f"one of {', '.join(MODES)}")
     return mode
+
+
+def check_pushdown(pushdown: str | None) -> str | None:
+    """Return what a reader wishes, "off" or "on"; None leaves it to the shard, as "on" does.
+
+    Raises: InvalidRequest.
+    """
+    if pushdown not in (None, "off", "on"):
+        raise InvalidRequest("unknown pushdown", value=pushdown, cure="on, off, or leave it out")
+    return pushdown
 
 
 def resolve_as_of(state: State, as_of: int | None) -> int | None:
@@ -317,7 +335,7 @@ def suspects(state: State, manifest: pa.Table) -> Mask:
 
 
 def _sample_percent(state: State, asked: str | None, applied: str) -> int:
-    # `on` stays sampled where the shard's own rollout says so; a caller who asks for it gets it.
+    # `on` stays sampled where the shard's own rollout says so; a supposed `on` is not.
     sampled = applied == "audit" or (applied == "on" and asked is None)
     return state.rollout.audit_percent if sampled else 0
 

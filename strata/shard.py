@@ -56,10 +56,10 @@ class Shard:
         return Machine(self.stores).load(self.name)
 
     def plan(
-        self, *, as_of: int | None = None, filter: Filter | None = None, mode: str | None = None
+        self, *, as_of: int | None = None, filter: Filter | None = None, pushdown: str | None = None
     ) -> ReadPlan:
         """Return what a read would fetch and skip; see `strata.read.plan_read`."""
-        return plan_read(self.stores, self.state(), as_of=as_of, filter=filter, mode=mode)
+        return plan_read(self.stores, self.state(), as_of=as_of, filter=filter, pushdown=pushdown)
 
     def scan(
         self,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from strata.machine import Machine
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import ShardSpec, StatsSpec, parse_spec
 from strata.model.time import MIN_TIME
+from strata.state.rollout import set_rollout
 from strata.state.state import State
 from strata.store import keys
 from strata.store.open import Stores, open_stores
@@ -101,6 +102,12 @@ def build(folder: Path) -> Events:
         append(stores, state, new, lower, layout)
         updates += new
     return Events(settings, tuple(updates))
+
+
+def let_skip(stores: Stores, name: str = NAME) -> None:
+    """Let readers skip, unsampled, as an approved rollout would: no reader can bring it about."""
+    on = partial(set_rollout, mode="on", percent=0, who="tests", reason="what is skipped is tested")
+    Machine(stores).apply(name, on)
 
 
 def append(

@@ -20,6 +20,7 @@ from jobs.validate.report import Report, build_report, index_of
 from strata.audit import table
 from strata.audit.run import Scope, ValidationReport
 from strata.audit.used import used_filters
+from strata.audit.verdict import check_run
 from strata.errors import InvalidRequest, StrataError
 from strata.filters import RegisteredFilter, load_filters
 from strata.journal import is_journal
@@ -51,9 +52,10 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     """Validate the shards that `args` names; return the result document and the exit code."""
     from strata.spark.evaluate import validate
 
+    run = f"validate {datetime.now(UTC):%Y-%m-%d %H:%M:%S}" if args.run is None else args.run
+    check_run(run)  # before hours of work, not after
     settings = load_settings(args.config, os.environ)
     stores = open_stores(settings.store)
-    run = args.run or f"validate {datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
     now = parse_time(args.now) if args.now else None
     names = args.shard or [n for n in Machine(stores).names() if not is_journal(n)]
     reports: list[ValidationReport] = []

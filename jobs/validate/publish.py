@@ -17,7 +17,7 @@ from hashlib import md5
 from pathlib import Path
 from typing import Any, Final
 
-from strata.errors import Unavailable
+from strata.errors import Corrupt, Unavailable
 from strata.store.s3_client import S3Address, boto_errors, client_error, new_client
 
 SITE: Final = "site"
@@ -49,10 +49,15 @@ class Bucket:
     def fetch(self, folders: Folders, limit: int) -> int:
         """Fetch the newest results that are not here yet; return how many.
 
-        Raises: Unavailable.
+        Raises: Corrupt for a name that leads elsewhere; Unavailable.
         """
         fetched = 0
         for name in newest(self._listed(RESULTS), limit):
+            if not _is_result(name):
+                raise Corrupt(
+                    "a result in the bucket has a name that no report gave it",
+                    bucket=self._address.bucket, name=name, cure="see who wrote it, and delete it",
+                )  # fmt: skip
             target = folders.results / name
             if not target.exists():
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -131,6 +136,17 @@ def newest(results: Iterable[str], limit: int) -> list[str]:
     """
     found = [name for name in results if name.endswith(".json")]
     return sorted(found, key=lambda name: name.split("/")[-2:])[-limit:] if limit else []
+
+
+def _is_result(name: str) -> bool:
+    """Tell whether a name stays below the folder of results, and holds no markup.
+
+    >>> _is_result("a/run 2/20261102T1/x.json"), _is_result("../site/index.json")
+    (True, False)
+    """
+    pieces = name.split("/")
+    marked = any(c in "\\<>\"'&" or not c.isprintable() for c in name)
+    return not marked and all(piece.strip(".") for piece in pieces)
 
 
 def prune(folders: Folders, limit: int) -> int:

@@ -16,11 +16,12 @@ from typing import Any, Final
 
 import pandas as pd
 
+from jobs.validate import escaped
 from jobs.validate.offline import make_offline
 from jobs.validate.publish import INDEX, Bucket, Folders, prune
 from strata.audit.compare import ColumnCount
 from strata.audit.run import ValidationReport
-from strata.audit.verdict import FORMAT_CHECK, SCHEMA, Summary, Verdict
+from strata.audit.verdict import FORMAT_CHECK, SCHEMA, Summary, Verdict, check_run
 from strata.state.state import Merge
 
 SITE: Final = "strata"
@@ -58,9 +59,10 @@ def build_report(  # noqa: PLR0913 - options, by name
     """Validate the tables of one run and bring the site up to date; `merges` by shard.
 
     Runs that share a folder, as the groups of one run do, take their turns.
-    `url`: where on S3 it goes as well. Raises: Corrupt when a page would load something from
-    outside; Unavailable when S3 does not take it.
+    `url`: where on S3 it goes as well. Raises: InvalidRequest for a run that cannot be a name;
+    Corrupt when a page would load something from outside; Unavailable when S3 does not take it.
     """
+    check_run(run)  # it names folders, and stands on the index page
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     directory.mkdir(parents=True, exist_ok=True)
@@ -87,8 +89,9 @@ def _build(
         bucket.fetch(folders, limit)
     failed: list[str] = []
     for name, table in tables.items():
-        failed += _validate(context, name, table.reset_index(drop=True), run)
+        failed += _validate(context, name, escaped.frame(table.reset_index(drop=True)), run)
     prune(folders, limit)
+    escaped.make_results_inert(folders.results)
     context.build_data_docs(site_names=[SITE])
     make_offline(folders.site)
     if bucket is not None:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from strata_airflow import escaped
+
 APPROVE: Final = "Approve"
 REJECT: Final = "Reject"
 CHANGES: Final = {
@@ -10,6 +12,18 @@ CHANGES: Final = {
     "audit": "Readers skip parts that a filter rules out, but for a sample of them.",
     "on": "Readers skip parts that a filter rules out. A small sample stays audited, for ever.",
 }
+
+
+def chosen(options: Sequence[str]) -> tuple[str, str]:
+    """Return the word and the request of an answer: an option names both.
+
+    >>> chosen(["Approve 1f2e"])
+    ('Approve', '1f2e')
+
+    Whatever is not one plain approval is a rejection.
+    """
+    word, _, request = (options[0] if len(options) == 1 else "").partition(" ")
+    return (APPROVE if word == APPROVE and request else REJECT), request
 
 
 def subject(shown: Mapping[str, Any]) -> str:
@@ -22,6 +36,7 @@ def body(shown: Mapping[str, Any]) -> str:
     """Return the evidence as Markdown: who asks and why, the gates, what changes, the way back."""
     asked, seen = shown["request"], shown["evidence"]
     facts = [
+        ("Request", asked["id"]),
         ("Asked by", asked["by"]),
         ("Reason", asked["reason"]),
         ("Step", f"{shown['mode']} → {asked['to']}, {asked['audit_percent']} % audited"),
@@ -58,15 +73,15 @@ def _left(quarantine: Sequence[str], clear: Sequence[str]) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    r"""Return a Markdown table.
+    r"""Return a Markdown table; what stands in a cell is text.
 
     >>> print(table(("a", "b"), [(1, "x|y")]))
     | a | b |
     |---|---|
     | 1 | x\|y |
     """
-    lines = [head, ["---"] * len(head), *rows]
-    cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in lines]
+    cells = [[escaped.markdown(str(cell)) for cell in row] for row in (head, *rows)]
+    cells.insert(1, ["---"] * len(head))
     return "\n".join(
         "|" + "|".join(row) + "|" if n == 1 else "| " + " | ".join(row) + " |"
         for n, row in enumerate(cells)

@@ -12,6 +12,12 @@ from strata_airflow.places import declared_shards, registered_filters
 
 MAIN: Final = "Run Parameters"  # Airflow's own name for the section that it shows unfolded
 MORE: Final = "More"
+END: Final = r"(?![\s\S])"  # Python's $ would let a line end through, and browsers know no \Z
+NAME: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*" + END
+MOMENT: Final = (  # a date, or a time as ISO 8601 has it, and nothing behind it
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?" + END
+)
 
 
 def shards(*, every: str = "Leave empty for every shard.") -> Param:
@@ -19,7 +25,7 @@ def shards(*, every: str = "Leave empty for every shard.") -> Param:
     return Param(
         [],
         type=["array", "null"],  # else the form marks it as required
-        items={"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"},
+        items={"type": "string", "pattern": NAME},
         examples=declared_shards(),
         title="Shards",
         description=every,
@@ -32,7 +38,7 @@ def filters() -> Param:
     return Param(
         [],
         type=["array", "null"],  # else the form marks it as required
-        items={"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"},
+        items={"type": "string", "pattern": NAME},
         examples=registered_filters(),
         title="Filters",
         description="Leave empty for every registered filter, and those that readers used.",
@@ -46,7 +52,7 @@ def columns() -> Param:
         [],
         type=["array", "null"],  # else the form marks it as required
         # Words on a command line, one after the other: a name with a space is given by its id.
-        items={"type": "string", "pattern": r"^[^\s-]\S*$"},
+        items={"type": "string", "pattern": r"^[^\s-]\S*" + END},
         title="Columns",
         description="Names or ids. Leave empty for all: only their statistics are touched.",
         section=MORE,
@@ -71,7 +77,7 @@ def moment(title: str, description: str) -> Param:
         None,
         type=["null", "string"],
         format="date-time",
-        pattern=r"^\d{4}-\d{2}-\d{2}([T ].*)?$",  # the format alone is not checked by Airflow
+        pattern=MOMENT,  # the format alone is not checked by Airflow
         title=title,
         description=description,
         section=MAIN,

@@ -8,8 +8,9 @@
 
 One message a failed task; it carries a line for each alert of the job (shard, part, column,
 filter, the bound that lied, and the command that replays it) and a key by which a receiver can
-tell a repetition. No value of a row is in it. A receiver that cannot be reached is logged, and
-the others are still told: what matters, the trip, is in the shard's state by then.
+tell a repetition. No value of a row is in it; what comes from data and filters is text, in mail
+and in chat (`strata_airflow.escaped`). A receiver that cannot be reached is logged, and the others
+are still told: what matters, the trip, is in the shard's state by then.
 """
 
 import json
@@ -25,6 +26,8 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from airflow.sdk import BaseNotifier, Context
+
+from strata_airflow import escaped
 
 VARIABLE: Final = "STRATA_NOTIFY"
 TIMEOUT_S: Final = 10.0
@@ -100,7 +103,7 @@ def _carry(message: Message, address: str) -> None:
     scheme, _, rest = address.partition(":")
     kind, _, inner = scheme.partition("+")
     if kind == "slack" and inner in ("http", "https"):
-        _post(f"{inner}:{rest}", {"text": message.text})
+        _post(f"{inner}:{rest}", {"text": escaped.chat(message.text), "mrkdwn": False})
     elif kind == "webhook" and inner in ("http", "https"):
         _post(f"{inner}:{rest}", {**asdict(message), "text": message.text})
     elif kind == "mailto":
@@ -125,9 +128,9 @@ def _mail(message: Message, rest: str) -> None:
     options = {name: values[-1] for name, values in parse_qs(query).items()}
     host, _, port = options.get("server", "localhost:25").partition(":")
     mail = EmailMessage()
-    mail["Subject"], mail["To"] = message.subject, to
+    mail["Subject"], mail["To"] = escaped.line(message.subject), to
     mail["From"] = options.get("from", "strata@localhost")
     mail["Message-ID"] = f"<{message.dedupe}@strata>"
-    mail.set_content(message.text)
+    mail.set_content(escaped.seen(message.text))
     with smtplib.SMTP(host, int(port or 25), timeout=TIMEOUT_S) as server:
         server.send_message(mail)

@@ -20,7 +20,8 @@ class StrataPlugin(AirflowPlugin):
             "href": f"{PREFIX.removeprefix('/')}/index.html",
             "destination": "nav",
             "category": "browse",
-            "url_route": "strata-report",
+            # Without a route of Airflow's own it opens as a page of its own, not in a frame: in a
+            # frame, the way from one page of the sandbox to the next would lose the log-in.
         }
     ]
     operator_extra_links: list[Any] = [ReportLink()]  # noqa: RUF012 - likewise

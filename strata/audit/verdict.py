@@ -11,9 +11,12 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
+from strata.errors import InvalidRequest
+
 Outcome = Literal["clean", "mismatch", "failed", "missing"]
 
 FORMAT_CHECK: Final = "format"
+NAME_MAX: Final = 200  # characters of a run's name: it is a folder of the report
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,23 @@ class Summary:
     missing: int
     parts_without_stats: int
     seconds: float
+
+
+def check_run(name: str) -> str:
+    """Return the name of a run if it can be one: it names folders, and stands in every verdict.
+
+    >>> check_run("manual__2013-01-02T00:00:00+00:00")
+    'manual__2013-01-02T00:00:00+00:00'
+
+    Raises: InvalidRequest.
+    """
+    bad = sorted({c for c in name if c in "/\\<>\"'&" or not c.isprintable()})
+    if bad or not name.strip() or name.startswith(".") or len(name) > NAME_MAX:
+        raise InvalidRequest(
+            "this cannot be the name of a run", run=name[:NAME_MAX], not_allowed=bad,
+            cure=f"letters, digits and . _ - : + ~, no dot in front, at most {NAME_MAX} characters",
+        )  # fmt: skip
+    return name
 
 
 def count(verdicts: Sequence[Verdict], outcome: Outcome) -> int:

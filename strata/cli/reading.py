@@ -26,7 +26,9 @@ from strata.ingest.declared import ensure_shards
 from strata.ingest.engine import ingest as ingest_files
 from strata.model.runner import threads
 from strata.model.time import parse_time
+from strata.plan import check_pushdown
 from strata.read import ReadPlan, plan_read, scan, scan_schema
+from strata.rollout.obey import SKIPPING
 from strata.state.state import State
 
 TASKS = 2  # files are parsed and encoded by so many threads
@@ -96,7 +98,7 @@ def read(
     ] = False,
     pushdown: Annotated[
         str | None,
-        typer.Option("--pushdown", help="off: fetch everything; on: skip; default: the mode."),
+        typer.Option("--pushdown", help="off: fetch everything; on: as the shard's mode allows."),
     ] = None,
     now: Annotated[
         str | None, typer.Option("--now", help="What now() means; default: the time of the call.")
@@ -110,8 +112,7 @@ def read(
     json: JsonOption = False,
 ) -> None:
     """Read a snapshot; with a filter, Spark evaluates it on the rows that are fetched."""
-    if pushdown not in (None, "off", "on"):
-        raise InvalidRequest("not a pushdown", value=pushdown, cure="off or on")
+    check_pushdown(pushdown)
     if receipt is not None and where is None:
         raise InvalidRequest("a read without a filter decides nothing", cure="give --where")
     context = Context(config)
@@ -125,11 +126,13 @@ def read(
 
         plan, table = read_filtered(
             context, state, where, as_of=at, columns=chosen, consolidate=consolidate,
-            mode=pushdown, now=None if now is None else parse_time(now) * 1000,
+            pushdown=pushdown, now=None if now is None else parse_time(now) * 1000,
             receipt=receipt,
         )  # fmt: skip
     given = usage.emitted(table.to_batches(), context.settings.usage, shard)
     rows = write_rows(given, table.schema, out)
+    if pushdown == "on" and plan.mode not in SKIPPING:
+        progress.print(f"{shard} is in mode {plan.mode}, which was obeyed: every part was fetched")
     answer(_document(plan, rows, out), json)
 
 
@@ -139,12 +142,12 @@ def _read_all(
     as_of: int | None,
     columns: list[str] | None,
     consolidate: bool,
-    mode: str | None,
+    pushdown: str | None,
     out: Path | None,
 ) -> dict[str, object]:
     """Write the rows of a read without a filter to `out`, and return the answer."""
     plan = plan_read(
-        context.stores, state, as_of=as_of, mode=mode, kill=context.settings.rollout.kill
+        context.stores, state, as_of=as_of, pushdown=pushdown, kill=context.settings.rollout.kill
     )
     batches = scan(
         context.stores, state, plan, columns=columns, consolidate=consolidate,

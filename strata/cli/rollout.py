@@ -98,6 +98,9 @@ def request(
 def approve(
     shard: ShardArgument,
     reason: ReasonOption,
+    request: Annotated[
+        str, typer.Option("--request", help="The id of the request, as `rollout show` tells it.")
+    ],
     by: WhoOption = None,
     config: ConfigOption = None,
     json: JsonOption = False,
@@ -107,19 +110,26 @@ def approve(
     settings = context.settings.rollout
     asked = context.machine.load(shard).rollout.request
     pool = _pool(context, shard) if asked is not None and asked.pooled else None
-    change = partial(ladder.approve, who=who(by), reason=reason, settings=settings, pool=pool)
+    change = partial(
+        ladder.approve, request=request, who=who(by), reason=reason, settings=settings, pool=pool
+    )
     _take(context, shard, change, json)
 
 
 def reject(
     shard: ShardArgument,
     reason: ReasonOption,
+    request: Annotated[
+        str | None,
+        typer.Option("--request", help="The id of the request; default: whatever is asked for."),
+    ] = None,
     by: WhoOption = None,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
     """Refuse the step that was asked for."""
-    _take(Context(config), shard, partial(ladder.reject, who=who(by), reason=reason), json)
+    change = partial(ladder.reject, request=request, who=who(by), reason=reason)
+    _take(Context(config), shard, change, json)
 
 
 def step_down(
@@ -196,7 +206,7 @@ def _answer(context: Context, state: State, json: bool) -> None:
         "code": basis_of(state),
         "next": to,
         "gates": [asdict(gate) for gate in found],
-        "request": None if rollout.request is None else asdict(rollout.request),
+        "request": _asked(state),
         "evidence": {**asdict(seen), "bound": bound_text(seen)},
         "pool": {
             "shards": list(pool.shards),
@@ -208,6 +218,14 @@ def _answer(context: Context, state: State, json: bool) -> None:
         "history": [_line(entry) for entry in reversed(rollout.entries)],
     }
     answer(document, json, *_tables(document))
+
+
+def _asked(state: State) -> dict[str, Any] | None:
+    """Return the open request, with the identity that an approval has to name."""
+    asked = state.rollout.request
+    if asked is None:
+        return None
+    return {"id": ladder.request_id(state.name, asked), **asdict(asked)}
 
 
 def _last_cost(context: Context, shard: str) -> list[dict[str, Any]]:

@@ -43,7 +43,7 @@ def read_filtered(
     as_of: int | None,
     columns: Sequence[str] | None,
     consolidate: bool,
-    mode: str | None,
+    pushdown: str | None,
     now: int | None,
     receipt: Path | None = None,
 ) -> tuple[ReadPlan, pa.Table]:
@@ -54,7 +54,7 @@ def read_filtered(
     with session(context) as spark:
         filter = analyse(spark, state.relation, where, now=now)
         plan = plan_read(
-            context.stores, state, as_of=as_of, filter=filter, mode=mode,
+            context.stores, state, as_of=as_of, filter=filter, pushdown=pushdown,
             kill=context.settings.rollout.kill,
         )  # fmt: skip
         usage.record(context.stores, state, plan, filter, context.settings.usage)

@@ -1,10 +1,24 @@
 """Every setting of the system that is not a property of one shard.
 
-Plain frozen data, no behaviour; `strata.settings` fills it from files and the environment.
+Plain frozen data, no behaviour but what keeps passwords from being shown; `strata.settings` fills
+it from files and the environment.
 Units end the names. `config/base.toml` repeats each field once with its default.
 """
 
+import re
 from dataclasses import dataclass, field
+
+
+def without_password(address: str) -> str:
+    """Return an address of a store with its password, or what looks like a secret, masked.
+
+    Errs: may mask more than the password, never less: up to the last @.
+
+    >>> without_password("postgresql://u:a/b@c@db/x?sslkey=k&n=1")
+    'postgresql://u:***@db/x?sslkey=***&n=1'
+    """
+    hidden = re.sub(r"(?is)([?&][^=&]*(?:key|secret|token|pass)[^=&]*=)[^&]*", r"\1***", address)
+    return re.sub(r"(?s)(://[^/@:]*):.*@", r"\1:***@", hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +28,11 @@ class StoreSettings:
     blob: str = "file://.strata/blob"  # file:///path | s3://bucket/prefix | memory://name
     consensus: str = "sqlite:///.strata/consensus.db"  # any SQLAlchemy address | memory://name
     landing: str = "."  # the root that relative source paths of shard declarations start from
+
+    def __repr__(self) -> str:
+        """Return what it says, but for passwords: tracebacks and notebooks show this."""
+        blob, consensus, landing = map(without_password, (self.blob, self.consensus, self.landing))
+        return f"StoreSettings({blob=}, {consensus=}, {landing=})"
 
 
 @dataclass(frozen=True, slots=True)

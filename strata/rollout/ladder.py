@@ -5,12 +5,16 @@
     any -> off                     by itself on a mismatch: `strata.state.rollout.trip`
     audit, on -> soft              by itself when the code that decides is another: `record`
 
-A request that nobody answers in time is rejected. The evidence is looked at twice: when the step
+A request has an identity, `request_id`: an approval names the one whose evidence was looked at, so
+that an answer to another, older or newer, approves nothing. One that nobody answers in time is
+rejected. The evidence is looked at twice: when the step
 is asked for, and when it is approved. All here are pure functions of a state, for `Machine.apply`.
 """
 
+import unicodedata
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import astuple, replace
+from hashlib import blake2b
 from typing import Final
 
 from strata.errors import InvalidRequest
@@ -71,10 +75,11 @@ def ask(  # noqa: PLR0913  these are the fields of one request
     return step(state, now_ms, rollout=replace(new, request=asked)), asked
 
 
-def approve(
+def approve(  # noqa: PLR0913  these are the fields of one approval
     state: State,
     now_ms: int,
     *,
+    request: str,
     who: str,
     reason: str,
     settings: RolloutSettings,
@@ -82,12 +87,14 @@ def approve(
 ) -> tuple[State, Rollout]:
     """Take the step that was asked for; `pool` counts if it was asked for with one.
 
-    Raises: InvalidRequest when nothing is asked for (any more), by the one who asked, or when
-    the evidence is no longer there.
+    `request`: the identity of what was asked for, as the approver was shown it.
+
+    Raises: InvalidRequest when nothing is asked for (any more), or something else than `request`,
+    by the one who asked, or when the evidence is no longer there.
     """
     _said(state, who, reason)
-    rollout, asked = _open(state, now_ms)
-    if who.strip().casefold() == asked.by.strip().casefold():
+    rollout, asked = _open(state, now_ms, request)
+    if _plain(who) == _plain(asked.by):
         raise InvalidRequest(
             "who asks for a step cannot approve it",
             shard=state.name, by=asked.by, cure="let somebody else look at the evidence",
@@ -119,13 +126,17 @@ def approve(
     return step(state, now_ms, rollout=new), new
 
 
-def reject(state: State, now_ms: int, *, who: str, reason: str) -> tuple[State, Rollout]:
+def reject(
+    state: State, now_ms: int, *, who: str, reason: str, request: str | None = None
+) -> tuple[State, Rollout]:
     """Refuse the step that was asked for; whoever asked may do it, too.
 
-    Raises: InvalidRequest when nothing is asked for.
+    `request`: the one that is meant; None refuses whatever is asked for.
+
+    Raises: InvalidRequest when nothing is asked for, or something else than `request`.
     """
     _said(state, who, reason)
-    rollout, asked = _open(state, now_ms)
+    rollout, asked = _open(state, now_ms, request)
     refused = noted(
         rollout, now_ms, "rejected", after=rollout.mode, percent=rollout.audit_percent, who=who,
         reason=reason, asked_by=asked.by,
@@ -205,13 +216,26 @@ def _lapsed(rollout: Rollout, now_ms: int) -> Rollout:
     return replace(told, request=None)
 
 
-def _open(state: State, now_ms: int) -> tuple[Rollout, Request]:
+def request_id(shard: str, asked: Request) -> str:
+    """Return the identity of a request: a digest of the shard and all that is asked, and when."""
+    said = repr((shard, *astuple(asked))).encode("utf-8", "backslashreplace")
+    return blake2b(said, digest_size=8).hexdigest()
+
+
+def _open(state: State, now_ms: int, named: str | None) -> tuple[Rollout, Request]:
     rollout = _lapsed(state.rollout, now_ms)
     if rollout.request is None:
         gone = "it was not answered in time" if state.rollout.request else "nobody asked"
         raise InvalidRequest(
             "no step is asked for", shard=state.name, reason=gone, cure="strata rollout request"
         )
+    there = request_id(state.name, rollout.request)
+    if named is not None and named.strip() != there:
+        raise InvalidRequest(
+            "another request is open than the one that was answered",
+            shard=state.name, request=named, open=there, by=rollout.request.by,
+            cure=f"look at `strata rollout show {state.name}`, and answer what it shows",
+        )  # fmt: skip
     return rollout, rollout.request
 
 
@@ -259,5 +283,17 @@ def _released(state: State, clear: Collection[str]) -> tuple[str, ...]:
 
 
 def _said(state: State, who: str, reason: str) -> None:
-    if not who.strip() or not reason.strip():
+    if not _plain(who) or not _plain(reason):
         raise InvalidRequest("a change of rollout needs a name and a reason", shard=state.name)
+
+
+def _plain(text: str) -> str:
+    r"""Return a text as names are compared: without case, width, blanks and what cannot be seen.
+
+    Errs: takes two people for one, never one for two who differ in these only.
+
+    >>> _plain(" \uff21nn\u200b Lee"), _plain("")
+    ('annlee', '')
+    """
+    seen = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return "".join(c for c in seen if not c.isspace() and unicodedata.category(c)[0] != "C")

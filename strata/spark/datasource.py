@@ -2,10 +2,10 @@
 
     spark.read.format("strata").option("shard", "flights").load().where("carrier = 'UA'")
 
-Options: `shard`; `config`, a settings file; `as_of`, milliseconds or ISO 8601; `pushdown`, "on" or
-"off" against the shard's rollout mode; `consolidate`, "true" for each row once; `where` and
-`pushed`, see below; `collection`, one of a shard that holds many. A schema given by the user names
-the columns to decode, `t` and `d` among them or not.
+Options: `shard`; `config`, a settings file; `as_of`, milliseconds or ISO 8601; `pushdown`, "off" to
+fetch everything ("on" is what the shard's mode allows); `consolidate`, "true" for each row once;
+`where` and `pushed`, see below; `collection`, one of a shard that holds many. A schema given by the
+user names the columns to decode, `t` and `d` among them or not.
 
 Spark runs a Python data source in processes without a JVM, so it cannot analyse SQL there. A
 filter is analysed beforehand, by `where_option`, and given as the option `where`: it chooses
@@ -227,7 +227,7 @@ class StrataReader(DataSourceReader):
         filter, settings = self._filter(state), self.asked.settings()
         plan = plan_read(
             stores, state, as_of=self.asked.as_of, filter=filter,
-            mode=self.asked.pushdown, kill=settings.rollout.kill,
+            pushdown=self.asked.pushdown, kill=settings.rollout.kill,
         )  # fmt: skip
         plan = self._collection(stores, state, plan, kill=settings.rollout.kill)
         usage.record(stores, state, plan, filter, settings.usage)

@@ -50,8 +50,9 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
 
     `as_of` None is the newest readable time; t is `as_of` in every row. `where` is a condition
     in Spark SQL. Without `consolidate` a row may come in several pieces whose diffs add up; with
-    it, once. `collection` chooses one of a shard that holds many. `pushdown` "on" or "off"
-    overrides the shard's rollout mode. `config` is a settings file, None: as the environment says.
+    it, once. `collection` chooses one of a shard that holds many. `pushdown` "off"
+    fetches everything; "on" is what the shard's rollout mode allows. `config` is a settings file,
+    None: as the environment says.
 
     Units: `as_of` in milliseconds, `now` (what now() means in `where`) in microseconds.
     Raises: InvalidRequest for an unknown shard, column or time, or a `where` Spark refuses.
@@ -67,7 +68,7 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
         where = mine if where is None else mine & _condition(where)
     filter = None if where is None else analyse(spark, state.relation, where, now=now)
     plan = plan_read(
-        stores, state, as_of=as_of, filter=filter, mode=check_pushdown(pushdown),
+        stores, state, as_of=as_of, filter=filter, pushdown=check_pushdown(pushdown),
         kill=settings.rollout.kill,
     )  # fmt: skip
     killed = settings.rollout.kill or is_killed(stores)

@@ -7,10 +7,14 @@
 A write goes to a temporary file, is synced, and is then *linked* to its key: a link never
 overwrites, so that write-once holds between processes too, and a reader sees all bytes or
 none. The folders on the way are synced, so that what was acknowledged survives a power cut.
+
+What is written is its owner's alone, unless the root was made beforehand with other rights: folders
+and files below it take these over, whatever the umask of who writes.
 """
 
 import errno
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -26,6 +30,8 @@ from strata.store.interface import BlobInfo
 from strata.store.keys import check_key, check_prefix, check_range, content_hash_of
 
 ABANDONED_MS: Final = 24 * 60 * 60 * 1000  # a temporary file that old: its writer is gone
+FOLDER: Final = 0o2777  # what folders take over of the rights of the root
+FILE: Final = 0o666  # and files
 STEP_BYTES: Final = 1024 * 1024  # of files that are compared or hashed
 
 _CURES: Final = {
@@ -145,6 +151,7 @@ class DiskBlob:
         path = self._temporary()
         try:
             with path.open("xb") as file:
+                self._restrict(path, self._rights() & FILE)
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -163,6 +170,7 @@ class DiskBlob:
 
     def _make_folder(self, folder: Path) -> None:
         """Make a folder and those above it, each durable before anything is put in it."""
+        rights = self._rights()
         missing: list[Path] = []
         at = folder
         while not at.is_dir():
@@ -170,8 +178,21 @@ class DiskBlob:
             at = at.parent
         for made in reversed(missing):
             with suppress(FileExistsError):
-                made.mkdir()
+                made.mkdir(rights & FOLDER & ~stat.S_ISGID)
+                self._restrict(made, rights & FOLDER)
             _sync(made.parent)
+
+    def _rights(self) -> int:
+        """Return who may use what is written: as the root says, and by default its owner alone."""
+        try:
+            return stat.S_IMODE(self.root.stat().st_mode)
+        except FileNotFoundError:
+            return stat.S_IRWXU
+
+    @staticmethod
+    def _restrict(path: Path, mode: int) -> None:
+        with suppress(PermissionError):  # a file system without rights
+            path.chmod(mode)
 
 
 class _Draft:
@@ -181,6 +202,8 @@ class _Draft:
         """Begin an empty file."""
         self._blob, self._path = blob, path
         with self.guarded():
+            path.touch(stat.S_IRUSR | stat.S_IWUSR, exist_ok=False)
+            self._blob._restrict(path, blob._rights() & FILE)
             self.file = pa.OSFile(str(path), "wb")
 
     def guarded(self) -> AbstractContextManager[None]:

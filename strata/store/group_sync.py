@@ -20,6 +20,7 @@ import mmap
 import os
 import threading
 import time
+from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -47,7 +48,7 @@ class GroupSync:
     def __init__(self, database: Path) -> None:
         """Map the file beside `database`, which must exist. Raises: OSError."""
         self._log = Path(f"{database}-wal")
-        self._file = os.open(f"{database}-sync", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        self._file = open_beside(Path(f"{database}-sync"), database)
         self._log_file = -1
         self._thread = threading.Lock()
         size = _HEADER + 8 * WORDS
@@ -140,6 +141,15 @@ class GroupSync:
 def _header(database: Path) -> bytes:
     told = f"{_BOOT.read_text().strip()} {os.stat(database).st_ino} {WORDS}"
     return blake2b(told.encode(), digest_size=_HEADER).digest()
+
+
+def open_beside(file: Path, database: Path) -> int:
+    """Open a file that is made if it is not there, for those who may use the database."""
+    mode = database.stat().st_mode & 0o666
+    opened = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
+    with suppress(PermissionError):  # somebody else made it, with these rights
+        os.fchmod(opened, mode)
+    return opened
 
 
 def _sync_alone(log: Path) -> None:

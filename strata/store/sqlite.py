@@ -8,6 +8,7 @@ memory) SQLite syncs itself, in its lock, as it does with `synchronous = FULL`.
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -62,7 +63,10 @@ class Sqlite:
         """Return a pool of connections; the folder is made. Raises: Unavailable."""
         folder = self._file.parent
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(stat.S_IRWXU, parents=True, exist_ok=True)
+            with suppress(OSError):  # what cannot be made is told when it is opened
+                # Its owner's alone. One that is there keeps its rights; the log takes them over.
+                self._file.touch(stat.S_IRUSR | stat.S_IWUSR)
         except OSError as error:
             raise Unavailable(
                 "the folder of the consensus database cannot be made",
@@ -109,7 +113,7 @@ class Sqlite:
         """Wait for one's turn at a key; see `strata.store.turns`."""
         if self._turns is None:
             with suppress(OSError):
-                self._turns = Turns(Path(f"{self._file}-turn"))
+                self._turns = Turns(Path(f"{self._file}-turn"), self._file)
         with nullcontext(False) if self._turns is None else self._turns.turn(key) as waited:
             yield waited
 

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
@@ -27,9 +27,15 @@ _FAR: Final = 32
 class Turns:
     """The queues of one database on one machine. Safe for threads, not over a fork."""
 
-    def __init__(self, file: Path) -> None:
-        """Map the file, which is made if it is not there. Raises: OSError."""
-        self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    def __init__(self, file: Path, rights_of: Path | None = None) -> None:
+        """Map the file, which is made if it is not there, with the rights of `rights_of`.
+
+        Raises: OSError.
+        """
+        mode = 0o600 if rights_of is None else rights_of.stat().st_mode & 0o666
+        self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
+        with suppress(PermissionError):  # somebody else made it, with these rights
+            os.fchmod(self._file, mode)
         size = 16 * _SLOTS
         try:
             os.posix_fallocate(

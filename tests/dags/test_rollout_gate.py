@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -43,11 +44,14 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_question_rejects_by_itself_and_needs_no_worker(gate: Any) -> None:
     question = gate.get_task("question")
     assert isinstance(question, HITLOperator)
-    assert question.options == [approval.APPROVE, approval.REJECT]
-    assert question.defaults == [approval.REJECT]
+    assert [o.partition(" ")[0] for o in question.options] == [approval.APPROVE, approval.REJECT]
+    assert question.defaults == question.options[1:]
+    assert {"options", "defaults"} <= set(question.template_fields)
     assert question.response_timeout.days == 3
     assert question.execution_timeout is None
-    assert "reason" in question.params
+    assert [*question.params] == ["approver_reason"]
+    assert not question.params["approver_reason"]
+    assert "asked_by" not in gate.params
     assert [t.task_id for t in gate.topological_sort()] == ["ask", "question", "answer"]
     assert "May I run it again, or clear it?" in gate.doc_md
     assert gate.max_active_runs > 1
@@ -76,21 +80,24 @@ def tasks(gate: Any, config: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
     return call
 
 
-PARAMS = {"shard": "s", "reason": "it is time", "asked_by": "ann", "percent": None}
+PARAMS = {"shard": "s", "reason": "it is time", "percent": None}
+ANN = SimpleNamespace(triggering_user_name="ann")
 
 
 def given(option: str, user: dict[str, str] | None) -> dict[str, Any]:
+    """Return what Airflow keeps of an answer to the open request."""
+    request = (in_process("rollout", "show", "s")["request"] or {"id": "gone"})["id"]
     return {
-        "chosen_options": [option], "params_input": {"reason": "I looked"},
+        "chosen_options": [f"{option} {request}"], "params_input": {"approver_reason": "I looked"},
         "responded_by_user": user,
     }  # fmt: skip
 
 
 def test_ask_approve_and_what_is_shown(tasks: Callable[..., Any]) -> None:
-    asked = tasks("ask", PARAMS, None)
+    asked = tasks("ask", PARAMS, ANN)
     assert asked["subject"] == "s: from off to soft?"
     assert "| Asked by | ann |" in asked["body"]
-    assert tasks("ask", PARAMS, None) == asked  # cleared: the request is taken up again
+    assert tasks("ask", PARAMS, ANN) == asked  # cleared: the request is taken up again
     with pytest.raises(AirflowFailException, match="cannot approve"):
         tasks("answer", PARAMS, given(approval.APPROVE, {"id": "1", "name": "ann"}))
 
@@ -102,7 +109,7 @@ def test_ask_approve_and_what_is_shown(tasks: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("option", [approval.APPROVE, approval.REJECT])
 def test_no_answer_in_time_is_a_rejection(tasks: Callable[..., Any], option: str) -> None:
-    tasks("ask", PARAMS, None)
+    tasks("ask", PARAMS, ANN)
     done = tasks("answer", PARAMS, given(option, None))
     shown = in_process("rollout", "show", "s")
     assert (done["mode"], done["answer"]) == ("off", "reject")
@@ -113,10 +120,10 @@ def test_no_answer_in_time_is_a_rejection(tasks: Callable[..., Any], option: str
 def test_a_step_without_evidence_fails_for_good_and_names_what_is_lacking(
     tasks: Callable[..., Any],
 ) -> None:
-    tasks("ask", PARAMS, None)
+    tasks("ask", PARAMS, ANN)
     tasks("answer", PARAMS, given(approval.APPROVE, {"id": "2", "name": "bob"}))
     with pytest.raises(AirflowFailException, match="audited parts: 0, wanted at least 3000"):
-        tasks("ask", PARAMS, None)
+        tasks("ask", PARAMS, ANN)
 
 
 def test_the_command_line_answers_a_task_and_its_bad_requests_are_final(config: Path) -> None:

@@ -9,6 +9,7 @@ with warnings.catch_warnings():
     from airflow.api_fastapi.core_api.security import get_user
     from fastapi.testclient import TestClient
 
+from jobs.validate.report import index_of
 from strata_airflow import report
 
 pytestmark = [pytest.mark.dags, pytest.mark.filterwarnings("ignore")]
@@ -16,25 +17,50 @@ pytestmark = [pytest.mark.dags, pytest.mark.filterwarnings("ignore")]
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    site = tmp_path / "report"
-    site.mkdir()
-    (site / "index.html").write_text("the report")
+    """Return a report's folder as `jobs/validate/report.py` lays it out."""
+    folder = tmp_path / "report"
+    index = index_of(folder)
+    (index.parent / "static").mkdir(parents=True)
+    index.write_text("the report")
+    (index.parent / "static" / "page.js").write_text("a library")
+    (index.parent / "static" / "page.html").write_text("the report")
+    (folder / "gx" / "uncommitted").mkdir(parents=True)
+    (folder / "gx" / "great_expectations.yml").write_text("secret")
+    (folder / ".lock").write_text("secret")
     (tmp_path / "secret.txt").write_text("secret")
-    (site / "link.html").symlink_to(tmp_path / "secret.txt")
-    monkeypatch.setattr(report, "report_dir", lambda: site)
-    return site
+    (index.parent / "link.html").symlink_to(tmp_path / "secret.txt")
+    (index.parent / "static" / "link.js").symlink_to(tmp_path / "secret.txt")
+    monkeypatch.setattr(report, "report_dir", lambda: folder)
+    return folder
 
 
-def test_every_route_depends_on_a_user_who_may(folder):
+def client(app, **more):
+    """Return a client whom the routes take for a viewer."""
+    for dependency in [d for route in app.routes for d in route.dependant.dependencies]:
+        app.dependency_overrides[dependency.call] = lambda: None
+    return TestClient(app, **more)
+
+
+def test_every_route_but_that_of_the_libraries_depends_on_a_user_who_may(folder):
     app = report._application()
     assert app.openapi_url is app.docs_url is app.redoc_url is None
     for route in app.routes:
         asked = [d.call for d in route.dependant.dependencies]
         below = [d.call for each in route.dependant.dependencies for d in each.dependencies]
-        assert get_user in asked + below, route.path
+        assert (get_user in asked + below) == (not route.path.startswith("/static/")), route.path
 
 
-@pytest.mark.parametrize("page", ["", "index.html", "../secret.txt", "link.html"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "",
+        "index.html",
+        "site/index.html",
+        "../secret.txt",
+        "link.html",
+        "gx/great_expectations.yml",
+    ],
+)
 def test_nobody_sees_a_page_without_a_token(folder, page):
     answer = TestClient(report._application(), follow_redirects=False).get(f"/{page}")
     assert answer.status_code in (401, 403)
@@ -43,15 +69,30 @@ def test_nobody_sees_a_page_without_a_token(folder, page):
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "page.html",
+        "link.js",
+        "../index.html",
+        "..%2findex.html",
+        "%2e%2e/index.html",
+        "",
+        "../../.lock",
+    ],
+)
+def test_nothing_but_libraries_is_given_without_a_token(folder, name):
+    answer = TestClient(report._application(), follow_redirects=False).get(f"/static/{name}")
+    assert answer.status_code in (401, 403, 404)
+    assert not {"secret", "the report"} & {answer.text}
+
+
+@pytest.mark.parametrize(
     "page", ["../secret.txt", "a/../../secret.txt", "%2e%2e/secret.txt", "/etc/passwd", "link.html"]
 )
 def test_no_page_lies_outside_the_report(folder, page):
-    app = report._application()
-    for dependency in [d for route in app.routes for d in route.dependant.dependencies]:
-        app.dependency_overrides[dependency.call] = lambda: None
-    client = TestClient(app)
-    assert client.get("/index.html").text == "the report"
-    assert client.get(f"/{page}").status_code == 404
+    seen = client(report._application())
+    assert seen.get("/index.html").text == "the report"
+    assert seen.get(f"/{page}").status_code == 404
 
 
 def test_airflow_finds_the_plugin_in_its_folder():

@@ -22,6 +22,7 @@ from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import StatsSpec
 from strata.spark import snapshot, where_option
 from strata.store.open import Stores, open_stores
+from tests.shards import let_skip
 from tests.stored import append, create
 
 PUSHED: Final = "spark.sql.python.filterPushdown.enabled"
@@ -65,6 +66,7 @@ def store(
         stats=StatsSpec(budget_bytes=100_000),
     )  # fmt: skip
     append(stores, name, 0, 1, [updates(relation, rows) for rows in parts], "structured")
+    let_skip(stores, name)
     return Shard(Settings(where), str(config), name)
 
 

@@ -18,6 +18,7 @@ from strata.model.spec import parse_spec
 from strata.model.time import parse_time
 from strata.spark import snapshot
 from strata.store.open import open_stores
+from tests.shards import let_skip
 
 DAYS = 6
 ROOT = Path(__file__).parents[2]
@@ -47,6 +48,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
         list(ingest_steps(stores, settings, "flights", steps, write_format=layout))
     backfill_shard(stores, "flights")
     compact_shard(stores, "flights", settings)
+    let_skip(stores, "flights")
     return settings
 
 

@@ -32,6 +32,7 @@ from strata.spark.catalyst import analyse
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
 from strata.state.state import State
 from strata.store.open import open_stores
+from tests.shards import let_skip
 from tests.stored import append, create
 from tests.updates import table
 
@@ -47,6 +48,7 @@ def shard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shard]:
     settings = Settings(store)
     stores = open_stores(store)
     create(stores, FIRST, write_format=request.param)
+    let_skip(stores, "shard")
     times = iter(range(100))
 
     def do(*steps: Change | tuple[Any, ...], relation: Relation | None = None) -> State:

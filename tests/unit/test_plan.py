@@ -75,7 +75,7 @@ def test_modes_before_audit_fetch_everything(stores: Stores, mode: str) -> None:
     assert plan.mode == mode
 
 
-def test_the_caller_may_choose_and_the_kill_switch_wins(stores: Stores) -> None:
+def test_what_is_supposed_may_be_any_mode_and_the_kill_switch_wins(stores: Stores) -> None:
     nothing = greater(1000)
 
     asked_on = plan_read(stores, load(stores, "off"), filter=nothing, mode="on")

@@ -209,7 +209,7 @@ def answered(walk: Walk, gate: str, *, pictures: bool = False) -> str:
     """Answer as Bob, with a reason; return the mode that the shard is in then."""
     bob = walk.bob
     bob.go(f"/dags/{GATE}/runs/{quote(gate)}/tasks/question/required_actions", see="Gates")
-    bob.page.locator("[id$=element_reason], input[name$=reason]").first.fill(REASON)
+    bob.page.locator("[id$=approver_reason], input[name$=approver_reason]").first.fill(REASON)
     if pictures:
         bob.shot("3-question")
     bob.click("Approve")

@@ -70,7 +70,7 @@ def test_each_change_leaves_one_row_and_what_changes_nothing_leaves_none(cli: Cl
         (("stats", "trim", "s", "--no-registered"), ("trim", "done")),
         (("quarantine", "retry", "s"), ("quarantine retry", "done")),
         (("rollout", "request", "s", "--reason", "x", "--by", "ann"), ("rollout request", "done")),
-        (("rollout", "approve", "s", "--reason", "x", "--by", "ann"),
+        (("rollout", "approve", "s", "--reason", "x", "--by", "ann", "--request", "0"),
          ("rollout approve", "bad request")),
         (("rollout", "reject", "s", "--reason", "no"), ("rollout reject", "done")),
         (("gc", "run", "s"), ("sweep", "done")),
@@ -96,13 +96,13 @@ def test_a_row_tells_who_how_much_and_why(cli: Cli, monkeypatch: pytest.MonkeyPa
     cli.run("create", "s", "--spec", str(cli.root / "s.yaml"))
     cli.run("ingest", "s", "--lower", "1000", "--upper", "2000", "--from", "in")
     cli.run("rollout", "request", "s", "--reason", "it is time", "--by", "ann")
-    cli.run("rollout", "approve", "s", "--reason", "x", "--by", "ann")
+    cli.run("rollout", "approve", "s", "--reason", "x", "--by", "ann", "--request", "0")
 
     approve, request, ingest, _ = cli.all()
     assert (ingest.who, ingest.rows) == ("carl", 2)
     assert ingest.bytes > 0
     assert (request.who, json.loads(request.details)["reason"]) == ("ann", "it is time")
-    assert "cannot approve it" in json.loads(approve.details)["error"]
+    assert "another request is open" in json.loads(approve.details)["error"]
 
 
 def test_what_concerns_all_shards_is_in_the_history_of_each(cli: Cli) -> None:

@@ -39,10 +39,11 @@ def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
 def test_two_people_take_a_step_and_one_takes_it_back(cli: Cli) -> None:
     asked = cli.run("rollout", "request", "s", "--by", "ann", "--reason", "it is time")
     assert (asked["mode"], asked["request"]["to"], asked["request"]["by"]) == ("off", "soft", "ann")
-    said = cli.run("rollout", "approve", "s", "--by", "ann", "--reason", "me too", code=2)
+    named = ("--request", asked["request"]["id"])
+    said = cli.run("rollout", "approve", "s", "--by", "ann", "--reason", "me too", *named, code=2)
     assert "cannot approve it" in said
 
-    taken = cli.run("rollout", "approve", "s", "--by", "bob", "--reason", "I looked")
+    taken = cli.run("rollout", "approve", "s", "--by", "bob", "--reason", "I looked", *named)
 
     assert (taken["mode"], taken["changed_by"], taken["request"]) == ("soft", "bob", None)
     assert [gate["passed"] for gate in taken["gates"]].count(False) > 0

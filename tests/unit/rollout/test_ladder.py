@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,13 @@ from tests.batches import spec
 NEW = create(spec(), 1000)
 GATES = RolloutSettings(audit_parts=100, audit_runs=3, audit_days=2, on_parts=200, on_days=2)
 ask = partial(ladder.ask, who="ann", reason="it is time", settings=GATES)
-approve = partial(ladder.approve, who="bob", reason="I looked", settings=GATES)
+
+
+def approve(state: State, now_ms: int, who: str = "bob", reason: str = "I looked") -> Any:
+    """Approve whatever is open, as somebody who has just seen it."""
+    asked = state.rollout.request
+    seen = "nothing" if asked is None else ladder.request_id(state.name, asked)
+    return ladder.approve(state, now_ms, request=seen, who=who, reason=reason, settings=GATES)
 
 
 def clean(state: State, day: int, parts: int = 50, percent: int = 100, **fields: int) -> State:

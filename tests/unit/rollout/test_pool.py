@@ -38,6 +38,12 @@ def ask(state: State, pool: Pool | None) -> State:
     )[0]
 
 
+def seen(state: State) -> str:
+    """Return what an approver is shown as the request."""
+    assert state.rollout.request is not None
+    return ladder.request_id(state.name, state.rollout.request)
+
+
 def test_a_small_shard_climbs_on_what_its_class_has_seen() -> None:
     small = shard("small", 30)
     pool = pool_of(small, [small, shard("b", 50), shard("c", 40)])
@@ -47,9 +53,9 @@ def test_a_small_shard_climbs_on_what_its_class_has_seen() -> None:
 
     asked = ask(small, pool)
     with pytest.raises(InvalidRequest, match="audited parts: 30"):
-        ladder.approve(asked, 3000, who="bob", reason="seen", settings=GATES)
+        ladder.approve(asked, 3000, request=seen(asked), who="bob", reason="seen", settings=GATES)
     state, rollout = ladder.approve(
-        asked, 3000, who="bob", reason="seen", settings=GATES, pool=pool
+        asked, 3000, request=seen(asked), who="bob", reason="seen", settings=GATES, pool=pool
     )
 
     assert rollout.mode == "audit"
@@ -65,7 +71,9 @@ def test_a_pool_that_was_not_asked_for_does_not_count() -> None:
     poor = replace(asked, rollout=replace(asked.rollout, evidence=shard("x", 30).rollout.evidence))
     pool = pool_of(poor, [shard("b", 500)])
     with pytest.raises(InvalidRequest, match="not enough evidence"):
-        ladder.approve(poor, 3000, who="bob", reason="seen", settings=GATES, pool=pool)
+        ladder.approve(
+            poor, 3000, request=seen(poor), who="bob", reason="seen", settings=GATES, pool=pool
+        )
 
 
 @pytest.mark.parametrize(

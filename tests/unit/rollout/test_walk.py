@@ -6,6 +6,7 @@ The clock is the test's; weeks pass in seconds. The judge is a Python function.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -66,12 +67,19 @@ def validate(world: World, calendar: Calendar) -> Callable[..., None]:
     return one
 
 
+def approved(state: State, now_ms: int, **said: Any) -> Any:
+    """Approve the open request, as somebody who has just seen it."""
+    assert state.rollout.request is not None
+    seen = ladder.request_id(state.name, state.rollout.request)
+    return ladder.approve(state, now_ms, request=seen, **said)
+
+
 def step(world: World, to: str, percent: int) -> None:
     """Ask for a step as one person and approve it as another."""
     machine = Machine(world.stores)
     ask = partial(ladder.ask, to=to, percent=percent, who="ann", reason="due", settings=GATES)
     machine.apply(NAME, ask)
-    machine.apply(NAME, partial(ladder.approve, who="bob", reason="seen", settings=GATES))
+    machine.apply(NAME, partial(approved, who="bob", reason="seen", settings=GATES))
 
 
 def read(world: World, **options: object) -> ReadPlan:
@@ -139,10 +147,8 @@ def test_off_to_on_under_the_default_gates_and_back_by_one_lie(calendar: Calenda
         ask = partial(ladder.ask, to=to, percent=percent, who="ann", reason="due", settings=gates)
         machine.apply(NAME, ask)
         with pytest.raises(InvalidRequest, match="cannot approve it"):
-            machine.apply(
-                NAME, partial(ladder.approve, who="ANN ", reason="me too", settings=gates)
-            )
-        machine.apply(NAME, partial(ladder.approve, who="bob", reason="seen", settings=gates))
+            machine.apply(NAME, partial(approved, who="ANN ", reason="me too", settings=gates))
+        machine.apply(NAME, partial(approved, who="bob", reason="seen", settings=gates))
 
     def nights(runs: int, each: float) -> None:
         for _ in range(runs):
@@ -225,7 +231,7 @@ def test_what_was_approved_for_other_code_does_not_skip(
     assert read(world).parts_skipped > 0
     stand(world, "yesterday's code")
     assert read(world).parts_skipped == 0
-    assert read(world, mode="on").parts_skipped > 0  # whoever asks for it gets it
+    assert read(world, pushdown="on").parts_skipped == 0  # whoever asks for it
     validate()
     assert world.state.rollout.mode == "soft"
 

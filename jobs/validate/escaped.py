@@ -1,0 +1,74 @@
+r"""The one place that turns what data, names and errors say into text of a report's pages.
+
+Great Expectations writes cells of tables, names of runs and batches into its pages as they are. So
+every string of a table is escaped before the library sees it, and every stored result, an older
+one or one of another machine, is looked at again before pages are made of it. What a reader sees is
+what was written; what cannot be seen (control characters, changes of direction) is spelled out.
+"""
+
+import json
+import unicodedata
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from strata.errors import Corrupt
+
+_LIVE: Final = str.maketrans({"<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
+_UNSEEN: Final = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # Unicode's categories
+
+
+def text(value: str) -> str:
+    r"""Return a value as HTML that shows it and does nothing else.
+
+    >>> text("<img src=x onerror='go()'> & \u202e")
+    '&lt;img src=x onerror=&#x27;go()&#x27;&gt; &amp; \\u202e'
+    """
+    seen = [f"\\u{ord(c):04x}" if unicodedata.category(c) in _UNSEEN else c for c in value]
+    return escape("".join(seen), quote=True)
+
+
+def frame(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with every string escaped: in each cell, and in lists inside a cell."""
+    return table.map(_cell)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, list | tuple):
+        return type(value)(_cell(one) for one in value)
+    return value
+
+
+def make_results_inert(results: Path) -> int:
+    """Rewrite stored results that hold live markup, in place; return how many changed.
+
+    What is escaped already stays as it is, so that a repetition changes nothing.
+    Raises: Corrupt for a result that is no JSON.
+    """
+    changed = 0
+    for file in sorted(results.rglob("*.json")):
+        try:
+            before = json.loads(file.read_bytes())
+        except ValueError as error:
+            raise Corrupt(
+                "a stored result of the report is no JSON",
+                file=str(file), reason=str(error), cure="delete it; its page is made no more",
+            ) from error  # fmt: skip
+        after = _inert(before)
+        if after != before:
+            file.write_text(json.dumps(after), encoding="utf-8")
+            changed += 1
+    return changed
+
+
+def _inert(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.translate(_LIVE)
+    if isinstance(value, Mapping):
+        return {key.translate(_LIVE): _inert(one) for key, one in value.items()}
+    return [_inert(one) for one in value] if isinstance(value, list) else value

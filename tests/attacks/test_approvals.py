@@ -1,0 +1,109 @@
+"""S4, S5: an approval holds for the request that was shown, and comes from somebody else."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from strata.errors import InvalidRequest
+from strata.model.settings import RolloutSettings
+from strata.rollout import ladder
+from strata.state.state import Request, State
+from strata.state.transitions import create
+from tests.batches import spec
+
+NEW = create(spec(), 1000)
+GATES = RolloutSettings()
+
+
+def ask(state: State, at: int = 2000, **said: Any) -> tuple[State, str]:
+    """Ask for the first step; return the state, and the identity of the request."""
+    given: dict[str, Any] = {"to": "soft", "percent": 0, "who": "alice", "reason": "it is time"}
+    state, asked = ladder.ask(state, at, settings=GATES, **(given | said))
+    return state, ladder.request_id(state.name, asked)
+
+
+def approve(state: State, request: str, who: str = "bob", reason: str = "I looked") -> State:
+    return ladder.approve(state, 9000, request=request, who=who, reason=reason, settings=GATES)[0]
+
+
+def test_an_old_approval_repeated_takes_no_later_step() -> None:
+    """Bob approves, the shard is stepped down, Mallory asks anew with more: Bob's answer is old."""
+    state, first = ask(NEW)
+    state = approve(state, first)
+    state = ladder.step_down(state, 3000, to="off", who="carl", reason="something is wrong")[0]
+    state = replace(state, rollout=replace(state.rollout, quarantine=("like",)))
+    state, second = ask(state, 4000, who="mallory", clear=["all"])
+    assert first != second
+    with pytest.raises(InvalidRequest, match="another request is open") as told:
+        approve(state, first)
+    assert (told.value.details["request"], told.value.details["open"]) == (first, second)
+    assert state.rollout.quarantine == ("like",)
+    assert approve(state, second).rollout.mode == "soft"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"percent": 7}, {"who": "eve"}, {"reason": "it is time."}, {"at": 2001},
+        {"clear": ["like"]},
+    ],
+)  # fmt: skip
+def test_a_request_that_was_changed_is_another_one(other: dict[str, Any]) -> None:
+    new = replace(NEW, rollout=replace(NEW.rollout, quarantine=("like",)))
+    state, shown = ask(new)
+    state = ladder.reject(state, 2500, who="alice", reason="I ask again")[0]
+    state, _ = ask(state, **other)
+    with pytest.raises(InvalidRequest, match="another request is open"):
+        approve(state, shown)
+
+
+@pytest.mark.parametrize("named", ["", " ", "all", "0" * 16, "*"])
+def test_an_approval_names_the_request(named: str) -> None:
+    state, shown = ask(NEW)
+    with pytest.raises(InvalidRequest, match="another request is open"):
+        approve(state, named)
+    with pytest.raises(InvalidRequest, match="another request is open"):
+        ladder.reject(state, 9000, request=named, who="bob", reason="no")
+    assert approve(state, f" {shown} ").rollout.mode == "soft"
+
+
+def test_nothing_is_approved_where_nothing_is_asked() -> None:
+    state, shown = ask(NEW)
+    state = approve(state, shown)
+    with pytest.raises(InvalidRequest, match="no step is asked for"):
+        approve(state, shown)
+
+
+def test_each_field_of_a_request_is_part_of_its_identity() -> None:
+    one = Request("soft", 1, "a", "b", 1, 2, ("c",), False)
+    others = [
+        replace(one, **change)
+        for change in (
+            {"to": "on"}, {"audit_percent": 2}, {"by": "b"}, {"reason": "c"}, {"at_ms": 2},
+            {"expires_ms": 3}, {"clear": ("d",)}, {"pooled": True},
+        )
+    ]  # fmt: skip
+    assert len(others) == len(Request.__slots__)
+    found = {ladder.request_id("s", request) for request in (one, *others)}
+    assert len(found | {ladder.request_id("t", one)}) == len(others) + 2
+
+
+@pytest.mark.parametrize(
+    "same",
+    ["Alice", " alice\t", "ALICE", "al ice", "\uff41lice", "alice\u200b", "a\u00adlice", "alice\0"],
+)
+def test_who_asks_under_another_spelling_cannot_approve(same: str) -> None:
+    state, shown = ask(NEW)
+    with pytest.raises(InvalidRequest, match="cannot approve"):
+        approve(state, shown, who=same)
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\n\t", "\u200b", "\u00ad\u2060", "\0"])
+def test_a_name_or_a_reason_of_nothing_is_none(blank: str) -> None:
+    state, shown = ask(NEW)
+    for said in ({"who": blank}, {"reason": blank}):
+        with pytest.raises(InvalidRequest, match="a name and a reason"):
+            approve(state, shown, **said)
+        with pytest.raises(InvalidRequest, match="a name and a reason"):
+            ask(NEW, **said)

@@ -180,7 +180,7 @@ def test_a_task_leads_to_the_report_that_it_wrote(
     context, connection, submit, monkeypatch, tmp_path
 ):
     monkeypatch.setenv("STRATA__VALIDATE__REPORT_DIR", str(tmp_path / "report"))
-    index = tmp_path / "report" / "data docs" / "index.html"
+    index = tmp_path / "report" / "site" / "data docs" / "index.html"
     submit(
         WRITE.format(
             document={

@@ -83,6 +83,7 @@ def read_events(
     if found is None:
         return None
     columns: dict[str, Raw] = {time_name: found.times} if time_name in names else {}
+    original: dict[str, Raw] = {}
     same: dict[str, Mask] = {}
     for column in relation.columns:
         values = found.rows[column.name]
@@ -91,6 +92,7 @@ def read_events(
             if pc.any(mask).as_py():
                 same[column.name] = mask.to_numpy(zero_copy_only=False)
                 values = pc.if_else(mask, pa.scalar(None, values.type), values)
+        original[column.name] = values
         columns[column.name] = _plain(values, column)
     where = located(data, source.before)
 
@@ -98,7 +100,8 @@ def read_events(
         return where(found.kept[rows])
 
     return RawFile(
-        file=source.name, count=len(found.kept), columns=columns, convert=_convert,
+        file=source.name, count=len(found.kept), columns=columns, original=original,
+        convert=_convert,
         shown=_shown, locate=locate, ops=found.ops, same=same, passed=found.passed,
         places=found.places,
     )  # fmt: skip

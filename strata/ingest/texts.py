@@ -54,15 +54,21 @@ _TOKEN: Final = re.compile(
 _DAY_AND_CLOCK: Final = re.compile(
     rf"\s*([+-]?)(\d+)\s+(\d+:{_SIXTY}(?::{_SIXTY}(?:\.\d+)?)?)(?![\d:.])\s*", re.ASCII
 )
+_ISO_NUMBER: Final = r"([+-]?\d+(?:\.\d*)?)"
 _ISO: Final = re.compile(
-    rf"([+-]?)p(?:{_NUMBER}y)?(?:{_NUMBER}m)?(?:{_NUMBER}w)?(?:{_NUMBER}d)?"
-    rf"(?:t(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?)?",
+    rf"([+-]?)p(?:{_ISO_NUMBER}y)?(?:{_ISO_NUMBER}m)?(?:{_ISO_NUMBER}w)?(?:{_ISO_NUMBER}d)?"
+    rf"(?:t(?:{_ISO_NUMBER}h)?(?:{_ISO_NUMBER}m)?(?:{_ISO_NUMBER}s)?)?",
     re.ASCII,
 )
 LONGEST: Final = 1000  # characters of an interval; its numbers are added up without rounding
 EXACT: Final = Context(prec=2 * LONGEST)
 _ISO_UNITS: Final = ("year", "mon", "week", "day", "hour", "minute", "second")
-_SPARK: Final = re.compile(r"interval\s+'([^']*)'\s+(day to second|year to month|[a-z]+)")
+_SPARK: Final = re.compile(
+    r"interval\s+'(?:(\s*[+-]?\d+ \d+:\d\d?:\d\d?(?:\.\d+)?\s*)'\s+day to second"
+    r"|(\s*[+-]?\d+-\d+\s*)'\s+year to month"
+    r"|([^']*)'\s+((?:year|month|day|hour|minute|second)s?))",
+    re.ASCII,
+)
 
 # The rights of a PostgreSQL ACL item by their letters.
 RIGHTS: Final[Mapping[str, int]] = MappingProxyType(
@@ -138,7 +144,7 @@ def parse_interval(text: str) -> Value:
     body, sign = text.lower(), 1
     quoted = _SPARK.fullmatch(body)
     if quoted:
-        body = quoted[1] if " to " in quoted[2] else f"{quoted[1]} {quoted[2]}"
+        body = quoted[1] or quoted[2] or f"{quoted[3]} {quoted[4]}"
     if body.endswith(" ago"):
         body, sign = body[:-4], -1
     iso = _ISO.fullmatch(body)

@@ -52,7 +52,7 @@ def access_of(parts: Mapping[str, Any], column_type: ColumnType) -> dict[str, An
 
 def _number(value: Any) -> int:
     text = str(value)
-    if re.fullmatch("[0-9]{1,10}", text) is None or int(text) >= 2**32:
+    if re.fullmatch("[0-9]{1,99}", text) is None or int(text) >= 2**32:
         raise Unreadable("not the number of a role")
     return int(text)
 

@@ -29,7 +29,7 @@ SHORT: Final = {
     "millennia": "millennium", "mils": "millennium", "c": "century", "cent": "century",
     "dec": "decade",
 }  # fmt: skip
-PART: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]+)|\.)? *([a-z]+)")
+PART: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]+)|\.)?[ \t\n\r\f\v]*([a-z]+)")
 CLOCK: Final = re.compile(r"([+-]?)([0-9]+):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?")
 YEARS: Final = re.compile(r"([+-]?)([0-9]+)-([0-9]{1,2})")
 ISO: Final = re.compile(r"([+-]?)([0-9]+)(?:[.,]([0-9]*))?([YMWDHS])")
@@ -104,7 +104,9 @@ def _next(rest: str) -> tuple[Parts, str]:
         found = form.match(rest)
         if found is not None and rest[found.end() :][:1] in ("", *BLANKS, "+", "-", *"0123456789"):
             return read(*found.groups()), rest[found.end() :]
-    bare = re.match(r"([+-]?)([0-9]+)(?= +[+-]?[0-9]+:)", rest)  # days in front of a time of day
+    bare = re.match(
+        r"([+-]?)([0-9]+)(?=[ \t\n\r\f\v]+[+-]?[0-9]+:)", rest
+    )  # days in front of a time of day
     if bare is None:
         raise Unreadable("not an interval")
     if bare[1] == "-" and rest[bare.end() :].lstrip()[:1] not in ("+", "-"):

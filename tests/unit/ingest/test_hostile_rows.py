@@ -178,15 +178,32 @@ def test_no_type_is_stopped_by_a_csv_field(tmp_path: Path, kind: str, quoted: bo
     assert ids(world) == before
 
 
-@pytest.mark.parametrize("name", hostile.arrow_columns())
-@pytest.mark.parametrize("how", ["table", "parquet", "orc"])
-def test_an_arrow_value_never_stops_an_ingest(tmp_path: Path, name: str, how: str) -> None:
+def arrow_file(name: str, how: str) -> tuple[pa.Table, bytes | None]:
+    """Return a column as a table, and as a file of a format; None: it cannot be written so."""
     column = hostile.arrow_columns()[name]
     table = pa.table({"id": pa.array([0, 1, 2]), "v": column})
     try:
-        data = b"" if how == "table" else getattr(hostile, how)(table)
+        return table, b"" if how == "table" else getattr(hostile, how)(table)
     except (pa.ArrowException, NotImplementedError, OverflowError):
-        pytest.skip("no such file can be written")
+        return table, None
+
+
+WRITABLE = [
+    (name, how)
+    for how in ("table", "parquet", "orc")
+    for name in hostile.arrow_columns()
+    if arrow_file(name, how)[1] is not None
+]
+
+
+def test_most_arrow_values_can_be_written() -> None:
+    assert len(WRITABLE) > 2 * len(hostile.arrow_columns())
+
+
+@pytest.mark.parametrize(("name", "how"), WRITABLE)
+def test_an_arrow_value_never_stops_an_ingest(tmp_path: Path, name: str, how: str) -> None:
+    table, data = arrow_file(name, how)
+    assert data is not None
     for number, kind in enumerate(SOME_KINDS):
         (tmp_path / str(number)).mkdir()
         world = world_of(tmp_path / str(number), kind, "parquet" if how == "table" else how)

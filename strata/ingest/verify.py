@@ -116,11 +116,13 @@ def verify_rows(
     columns. What the twin knows nothing of is left out.
     """
     seed = _chosen(how, raw.file, raw.before)
+    if how is None or seed is None:
+        return NOTHING
     compared = np.ones(raw.count, np.bool_)
     compared[without] = False
     compared[np.fromiter(typed.bad, np.int64, len(typed.bad))] = False
     good = np.flatnonzero(compared)
-    if how is None or seed is None or not len(good):
+    if not len(good):
         return NOTHING
     random = np.random.default_rng(seed)
     rows: Rows = np.sort(random.choice(good, min(how.rows, len(good)), replace=False))

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from strata.collections import create_collections, planned_collection
 from strata.compact import compact_shard
+from strata.decide.plan import plan_read
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Literal
 from strata.expr.nodes import Column as Ref
@@ -25,7 +26,6 @@ from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import ColumnSpec, ShardSpec
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
-from strata.plan import plan_read
 from strata.state.schema import SortBy
 from strata.state.state import State
 from strata.store.keys import part_prefix

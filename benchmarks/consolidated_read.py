@@ -29,6 +29,8 @@ import pyarrow as pa
 
 from benchmarks.cpu import cpu_seconds
 from strata.compact import compact_shard
+from strata.decide.plan import plan_read
+from strata.decide.read_plan import ReadPlan
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
 from strata.format.columns import D, T
@@ -37,7 +39,6 @@ from strata.machine import Machine
 from strata.model.settings import Settings, SparkSettings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
-from strata.plan import ReadPlan, plan_read
 from strata.read import scan
 from strata.state.state import State
 from strata.store import keys

@@ -22,14 +22,14 @@ from typing import Any, Final
 from benchmarks.metadata import SHARD, build
 from benchmarks.prune import NOW_US, filters
 from strata.audit.cost import costs
-from strata.audit.skips import decide_all
 from strata.compact.plan import plan as plan_compaction
 from strata.compact.run import manifests_of
+from strata.decide.plan import plan_read
+from strata.decide.skips import decide_all
 from strata.expr.filter import Filter
 from strata.gc import plan as plan_sweep
 from strata.machine import Machine
 from strata.model.settings import CompactSettings, Settings, StoreSettings
-from strata.plan import plan_read
 from strata.rewrite import tasks
 from strata.store import keys
 from strata.store.interface import Blob
@@ -88,7 +88,9 @@ def choose(stores: Stores) -> object:
 
     state = Machine(stores).load(SHARD)
     looked = look(stores, state)
-    return list(checks._tasks(stores, state, looked, "run", partial(checks._sampled, "run", 1)))
+    return list(
+        checks._tasks(stores, state, looked, "run", partial(checks._wanted, "run", 1, None))
+    )
 
 
 @operation("soft evaluation, 1 %")

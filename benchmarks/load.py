@@ -38,6 +38,7 @@ from benchmarks.watched import report, shard_name, sizes
 from strata import gc
 from strata.audit.run import Scope, validate_shard
 from strata.compact import compact_shard
+from strata.decide.plan import plan_read
 from strata.errors import Conflict, Fenced, InvalidRequest, StrataError
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
@@ -56,7 +57,6 @@ from strata.model.settings import (
 )
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
-from strata.plan import plan_read
 from strata.read import scan
 from strata.shard import Shard
 from strata.state.rollout import VERDICTS_MAX, record_verdicts

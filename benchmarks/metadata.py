@@ -22,13 +22,13 @@ import pyarrow as pa
 
 from benchmarks.prune import NOW_US, RELATION, filters, statistics_of
 from strata.compact.plan import plan as plan_compaction
+from strata.decide.plan import plan_read
 from strata.expr.filter import Filter
 from strata.format.manifest import PartRef, encode_manifest, manifest_table
 from strata.machine import Machine
 from strata.model.settings import CompactSettings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
-from strata.plan import plan_read
 from strata.shard import describe
 from strata.state.codec import encode_state
 from strata.state.state import Batch, RunSummary, State

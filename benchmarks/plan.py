@@ -21,13 +21,13 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.prune import NOW_US, RELATION, filters, statistics_of
+from strata.decide.plan import plan_read
 from strata.expr.filter import Filter
 from strata.format.manifest import SCHEMA, VERSION_KEY, encode_manifest
 from strata.model.schema import Column, Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import ColumnSpec, ShardSpec
 from strata.model.types import parse_type
-from strata.plan import plan_read
 from strata.state.state import Batch, Rollout, Spine, SpineBatch, State
 from strata.store import keys
 from strata.store.open import open_stores

@@ -23,13 +23,13 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.cpu import cpu_seconds
+from strata.decide.plan import plan_read
 from strata.format.columns import D, T
 from strata.format.part import Description
 from strata.machine import Machine
 from strata.model.settings import Settings, SparkSettings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
-from strata.plan import plan_read
 from strata.read import scan
 from strata.spark import snapshot, spark_session
 from strata.spark.catalyst import analyse

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.ahead import Wanted, parts_ahead
+from strata.decide.descent import load_manifest
 from strata.errors import InvalidRequest
 from strata.fetch import source_of
 from strata.format.columns import D, T, child
@@ -22,7 +23,6 @@ from strata.hold import held_state, kept_while
 from strata.machine import Machine
 from strata.model.settings import ReadSettings
 from strata.model.time import MIN_TIME, format_time
-from strata.plan import load_manifest
 from strata.read import DEFAULTS, chosen_columns, scan_schema
 from strata.state.state import State
 from strata.store.open import Stores

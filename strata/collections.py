@@ -17,12 +17,13 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.decide.plan import plan_read
+from strata.decide.read_plan import PlannedRun, ReadPlan
 from strata.errors import Conflict, Corrupt, InvalidRequest
 from strata.format.manifest import PartRef
 from strata.format.sortable import sortable_bytes
 from strata.machine import Machine
 from strata.model.schema import Relation
-from strata.plan import PlannedRun, ReadPlan, plan_read
 from strata.read import chosen_columns, scan
 from strata.rollout.kill import is_killed
 from strata.state.catalog import (

@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import orjson
 
+from strata.decide.plan import plan_read
 from strata.errors import StrataError
 from strata.journal import append_rows, is_journal, journal_spec
 from strata.machine import Machine
 from strata.metrics import Metrics
 from strata.model.spec import ShardSpec
-from strata.plan import plan_read
 from strata.read import scan
 from strata.store import bill, keys
 from strata.store.open import Stores

@@ -7,7 +7,7 @@ consolidated within a part at best, and a row may come in several pieces.
 Columns are shown in the form of `strata.format.view`, the same that Spark sees: a uuid as text, an
 unsigned integer as the next wider signed one. `stored=True` gives them as they are held.
 
-`strata.plan` decides which parts that are; its names are given here as well.
+`strata.decide.plan` decides which parts that are.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.ahead import Wanted, parts_ahead
+from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
 from strata.fetch import Batches, Source, part_batches, part_bytes, sorted_runs, source_of
 from strata.format.columns import D, T, child, updates_schema
@@ -27,14 +28,6 @@ from strata.format.view import has_view, to_view, view_type
 from strata.model.schema import Column, Relation
 from strata.model.settings import ReadSettings
 from strata.model.types import ColumnType
-from strata.plan import (
-    PlannedRun,
-    ReadPlan,
-    batch_stats,
-    load_manifest,
-    plan_read,
-    resolve_as_of,
-)
 from strata.state.state import State
 from strata.store.open import Stores
 from strata.updates.consolidate import advance
@@ -42,21 +35,6 @@ from strata.updates.consolidate import consolidate as add_up
 from strata.updates.cut import cut
 from strata.updates.merge import COPIES, MEMORY_BYTES, batch_rows, merge
 from strata.updates.slices import NO_GROUPS, WHOLE, Groups, Slice, overlapping_groups
-
-__all__ = [
-    "PlannedRun",
-    "ReadPlan",
-    "batch_stats",
-    "load_manifest",
-    "merged",
-    "overlapping",
-    "plan_read",
-    "read_updates",
-    "resolve_as_of",
-    "scan",
-    "scan_schema",
-    "slices",
-]
 
 DEFAULTS: Final = ReadSettings()
 OUT_ROWS: Final = 65_536  # rows of a record batch given out

@@ -12,26 +12,28 @@ Cost: a receipt is some 60 bytes a part; a replay reads the manifests, with rows
 import gzip
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata import __version__
 from strata.audit.soft import Evaluator
+from strata.decide.descent import load_manifest, readable_batches
+from strata.decide.plan import plan_read
+from strata.decide.question import Question
+from strata.decide.read_plan import ReadPlan
 from strata.errors import Corrupt, InvalidRequest
 from strata.expr.exprjson import dump_filter, load_filter
 from strata.expr.filter import Filter
 from strata.fetch import load_manifest_of
 from strata.format.manifest import PartRef, part_refs
-from strata.plan import ReadPlan, load_manifest, part_stats, plan_read, readable_batches
-from strata.prune import decide, needed_columns
+from strata.prune import needed_columns
 from strata.state.state import Batch, State
 from strata.stats import STATS_VERSION
 from strata.store.keys import content_hash, names_content, receipt_key, receipt_prefix
@@ -203,9 +205,8 @@ def replay(
         )
     altered = receipt.get("digest") != _seal({k: v for k, v in receipt.items() if k != "digest"})
     try:
-        then = _then(state, receipt)
         filter = load_filter(orjson.dumps(receipt["filter"]).decode())
-        work = _Work(stores, then, filter, receipt)
+        work = _Work(stores, state.name, _question(state, receipt, filter), receipt)
         for batch in receipt["batches"]:
             work.again(batch)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -222,8 +223,9 @@ def replay(
 class _Work:
     """A replay under way."""
 
-    def __init__(self, stores: Stores, then: State, filter: Filter, receipt: Receipt) -> None:
-        self.stores, self.then, self.filter = stores, then, filter
+    def __init__(self, stores: Stores, shard: str, question: Question, receipt: Receipt) -> None:
+        self.stores, self.shard = stores, shard
+        self.question, self.filter = question, question.filter
         self.as_of: int = receipt["as_of"]
         self.skipping = receipt["mode"] in SKIPPING
         self.parts = 0
@@ -238,7 +240,7 @@ class _Work:
         lower, upper, since, parts = (batch[n] for n in ("lower", "upper", "since", "parts"))
         stored = Batch(lower, upper, since, parts=parts, manifest=batch["manifest"])
         try:
-            manifest = load_manifest_of(self.stores.blob, self.then.name, stored)
+            manifest = load_manifest_of(self.stores.blob, self.shard, stored)
         except Corrupt as error:
             self.unchecked.append(str(error))
             return
@@ -246,7 +248,8 @@ class _Work:
             self.differences.append(f"{batch['manifest']}: other statistics than the receipt says")
         manifest = manifest.filter(pc.less_equal(manifest["t_low"], self.as_of))
         gone = set(recorded)
-        for ref, keep in zip(part_refs(manifest), self._keep(manifest), strict=True):
+        verdict = self.question.of_parts(manifest)
+        for ref, keep in zip(part_refs(manifest), verdict.keep, strict=True):
             was = recorded.get(ref.key, "not there")  # two runs may name one part
             gone.discard(ref.key)
             # A whole batch may have been kept for want of a union that skips: never the reverse.
@@ -258,14 +261,6 @@ class _Work:
         self.differences += [
             f"{key}: {recorded[key]} then, not in its manifest" for key in sorted(gone)
         ]
-
-    def _keep(self, manifest: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        stats = part_stats(self.then, manifest, self.filter)
-        quarantine = self.then.rollout.quarantine
-        keep = decide(self.filter, stats, self.then.relation, quarantine=quarantine).keep
-        suspects = pc.is_in(manifest["key"], value_set=pa.array(list(quarantine), pa.string()))
-        found: np.ndarray[Any, np.dtype[np.bool_]] = np.asarray(keep) | np.asarray(suspects)
-        return found
 
     def look_into(self, evaluator: Evaluator | None) -> tuple[int, tuple[str, ...]]:
         """Return how many skipped parts were read, and those that the filter needs after all."""
@@ -283,13 +278,12 @@ class _Work:
         return looked, tuple(matching)
 
 
-def _then(state: State, receipt: Receipt) -> State:
-    """Return the state as far as decisions depend on it, as it was when the receipt was issued."""
+def _question(state: State, receipt: Receipt, filter: Filter) -> Question:
+    """Return what was asked when the receipt was issued."""
     relations = state.relations[: receipt["relation_version"] + 1]
     if not relations or relations[-1].version != receipt["relation_version"]:
         raise ValueError(f"relation version {receipt['relation_version']}")
-    rollout = replace(state.rollout, quarantine=tuple(sorted(receipt["quarantine"])))
-    return replace(state, relations=relations, rollout=rollout)
+    return Question(filter, tuple(relations), tuple(sorted(receipt["quarantine"])))
 
 
 def _digest(manifest: pa.Table, filter: Filter) -> str:

@@ -13,13 +13,15 @@ from typing import Any, Final
 import pyarrow as pa
 
 from strata.changes import Stretch, listen
+from strata.decide.plan import plan_read
+from strata.decide.read_plan import ReadPlan
 from strata.expr.filter import Filter
 from strata.hold import held_state, kept_while
 from strata.machine import Machine
 from strata.model.schema import Relation
 from strata.model.settings import ReadSettings, Settings, UsageSettings
 from strata.model.time import MIN_TIME, format_time
-from strata.read import DEFAULTS, ReadPlan, plan_read, scan, scan_schema
+from strata.read import DEFAULTS, scan, scan_schema
 from strata.schema import change_schema, describe_schema
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
 from strata.state.state import Batch, State

@@ -24,12 +24,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest, StrataError
 from strata.expr.exprjson import dump_filter, load_filter
 from strata.expr.filter import Filter
 from strata.metrics import Metrics
 from strata.model.settings import UsageSettings
-from strata.plan import ReadPlan
 from strata.prune import credit
 from strata.state.state import State
 from strata.store import keys

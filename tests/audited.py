@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from strata.audit.run import Check, Scope, ValidationReport, validate_shard
 from strata.audit.soft import Evaluated
+from strata.decide.descent import load_manifest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
 from strata.format.layout import Description
@@ -18,7 +19,6 @@ from strata.model.runner import serial
 from strata.model.settings import StoreSettings
 from strata.model.spec import RolloutSpec, StatsSpec
 from strata.model.time import MIN_TIME
-from strata.plan import load_manifest
 from strata.read import read_updates
 from strata.state.state import Batch, State
 from strata.state.transitions import replace_manifests

@@ -9,6 +9,7 @@ import pyarrow as pa
 from strata import gc
 from strata.backfill import backfill_shard
 from strata.compact import compact_shard
+from strata.decide.plan import plan_read
 from strata.fetch import load_manifest_of
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
@@ -16,7 +17,7 @@ from strata.machine import Machine
 from strata.model.settings import GcSettings, Settings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
-from strata.read import plan_read, scan
+from strata.read import scan
 from strata.state.state import Batch, State
 from strata.store import keys
 from strata.store.memory import MemoryBlob, MemoryConsensus

@@ -7,13 +7,14 @@ from itertools import count
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from strata.decide.plan import plan_read
 from strata.format.layout import Description
 from strata.machine import Machine
 from strata.model.schema import Relation
 from strata.model.settings import CompactSettings, Settings, StoreSettings
 from strata.model.spec import ColumnSpec, ShardSpec
 from strata.model.time import MIN_TIME
-from strata.read import plan_read, scan
+from strata.read import scan
 from strata.state.state import State
 from strata.store.keys import part_prefix
 from strata.store.open import Stores, open_stores

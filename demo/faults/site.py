@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from strata.decide.descent import load_manifest
 from strata.format.manifest import PartRef, encode_manifest, part_refs
 from strata.machine import Machine
-from strata.plan import load_manifest
 from strata.state.state import Batch, State
 from strata.state.step import successor
 from strata.store import keys

@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 
 from demo.faults.site import Injected, Site, with_cell
-from strata.plan import batch_stats
+from strata.decide.question import batch_stats
 from strata.state.state import Batch
 from strata.stats.wire import parse_name
 

@@ -21,13 +21,13 @@ from strata import __version__
 from strata.audit.blame import find_lies
 from strata.audit.compare import Finding
 from strata.audit.verdict import FORMAT_CHECK, Verdict
+from strata.decide.question import batch_stats
 from strata.errors import Corrupt
 from strata.fetch import StoredManifest
 from strata.format.manifest import PartRef, part_refs, stats_columns
 from strata.model.sums import MODULUS, wrapped
 from strata.model.time import MIN_TIME
 from strata.observed import KEY_BYTES
-from strata.plan import batch_stats
 from strata.state.state import Batch, State
 from strata.stats import concat, union
 from strata.store import keys

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from strata.audit.skips import Decisions
 from strata.audit.soft import instants
+from strata.decide.skips import Decisions
 from strata.expr.filter import Filter
 
 SHARES: Final = (1, 10, 100)  # percent

@@ -10,8 +10,9 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+import numpy as np
 import orjson
 import pyarrow as pa
 
@@ -19,6 +20,7 @@ from strata.audit.batches import Looked, slices
 from strata.audit.compare import ColumnCount
 from strata.audit.parts import PartTask, PartVerdict, check_part, missing
 from strata.audit.verdict import Verdict
+from strata.decide.draw import Mask, sampled
 from strata.errors import InvalidRequest
 from strata.format.manifest import stats_rows
 from strata.model.runner import Runner
@@ -31,6 +33,7 @@ from strata.store.retry import retry
 
 CHUNK_BYTES: Final = 256 * 1024 * 1024  # of parts that are checked between two notes
 CHUNK_PARTS: Final = 1000
+Wanted: TypeAlias = Callable[[Sequence[str]], Mask]
 Known = dict[str, PartVerdict]  # by the fingerprint of what was checked
 
 
@@ -50,7 +53,7 @@ def check_parts(  # noqa: PLR0913 - options, by name
     Cost: reads each chosen part once, all columns. Holds the tasks of one chunk.
     """
     basis, known = basis_of(state), _taken_up(stores, state.name, run)
-    wanted = partial(_sampled, run, percent) if parts is None else parts.__contains__
+    wanted = partial(_wanted, run, percent, parts)
     for chunk in _chunks(_tasks(stores, state, looked, run, wanted)):
         names = [_fingerprint(task, basis) for task in chunk]
         left = {n: task for n, task in zip(names, chunk, strict=True) if n not in known}
@@ -67,13 +70,13 @@ def forget(stores: Stores, shard: str, run: str) -> None:
 
 
 def _tasks(
-    stores: Stores, state: State, looked: Sequence[Looked], run: str, wanted: Callable[[str], bool]
+    stores: Stores, state: State, looked: Sequence[Looked], run: str, wanted: Wanted
 ) -> Iterator[PartTask]:
-    """Yield the task of each part whose key is wanted, with the statistics of none but these."""
+    """Yield the task of each part that is wanted, with the statistics of none but these."""
     keep = state.spec.stats.keep
     for some, refs in (s for one in looked if one.manifest is not None
                        for s in slices(one.manifest)):  # fmt: skip
-        chosen = [number for number, ref in enumerate(refs) if wanted(ref.key)]
+        chosen = np.flatnonzero(wanted([ref.key for ref in refs])).tolist()
         rows = stats_rows(some.take(pa.array(chosen, pa.int64()))) if chosen else []
         for number, row in zip(chosen, rows, strict=True):
             stats = row_stream(row)
@@ -82,11 +85,11 @@ def _tasks(
             )
 
 
-def _sampled(run: str, percent: int, part: str) -> bool:
-    if percent >= 100:
-        return True
-    digest = blake2b(f"{run}\0{part}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") * 100 < percent << 64
+def _wanted(run: str, percent: int, parts: frozenset[str] | None, keys: Sequence[str]) -> Mask:
+    """Return which parts are looked at: those that are named, else a share."""
+    if parts is None:
+        return sampled(keys, run, percent)
+    return np.array([key in parts for key in keys], np.bool_)
 
 
 def _fingerprint(task: PartTask, basis: str) -> str:

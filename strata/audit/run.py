@@ -21,9 +21,9 @@ from strata.audit.contain import contain
 from strata.audit.cost import AuditCost, costs
 from strata.audit.cost import total as total_cost
 from strata.audit.format import check_parts, forget
-from strata.audit.skips import Decisions, Skipped, Skips, decide_all
 from strata.audit.soft import Evaluator, confirmed, judge, quarantine_of
 from strata.audit.verdict import FORMAT_CHECK, Summary, Verdict, count, verdict_table
+from strata.decide.skips import Decisions, Skipped, Skips, decide_all
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.machine import Machine

@@ -1,7 +1,7 @@
 """Soft evaluation: fetch what would be skipped, and see whether any of it mattered.
 
 A filter is decided for every part, at the level of batches (the union kept in the state) and of
-parts (the manifest), exactly as a read decides: `strata.audit.skips`. The parts that either level
+parts (the manifest), exactly as a read decides: `strata.decide.skips`. The parts that either level
 would skip are handed to an evaluator that runs the filter on their rows: an accepted row, or an
 error, is a mismatch. The evaluator is a parameter, so that the engine does not know Spark.
 """
@@ -17,8 +17,9 @@ from strata import __version__
 from strata.audit.blame import Lie, find_lies
 from strata.audit.compare import Recorded, compare_part
 from strata.audit.escape import Witness, escaping
-from strata.audit.skips import Skipped
 from strata.audit.verdict import Verdict
+from strata.decide.question import batch_stats
+from strata.decide.skips import Skipped
 from strata.errors import Corrupt, Unavailable
 from strata.expr.calendar import DAY_US
 from strata.expr.filter import Filter
@@ -26,7 +27,6 @@ from strata.expr.nodes import Call, Column, Expr
 from strata.expr.render import render
 from strata.fetch import part_bytes, source_of
 from strata.format.manifest import PartRef
-from strata.plan import batch_stats
 from strata.prune import decide
 from strata.prune.decide import split
 from strata.read import read_updates

@@ -23,11 +23,11 @@ from strata.cli.context import (
     rows,
 )
 from strata.cli.noted import noted
+from strata.decide.explain import explain_filter
+from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
-from strata.explain import explain_filter
 from strata.filters import RegisteredFilter, load_filters
 from strata.model.time import parse_time
-from strata.plan import plan_read
 from strata.prune import outlook
 from strata.receipts import (
     Receipt,

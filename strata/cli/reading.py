@@ -20,14 +20,15 @@ from strata.cli.context import (
     who,
 )
 from strata.cli.noted import noted
+from strata.decide.plan import check_pushdown, plan_read
+from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
 from strata.hold import reading
 from strata.ingest.declared import ensure_shards
 from strata.ingest.engine import ingest as ingest_files
 from strata.model.runner import threads
 from strata.model.time import parse_time
-from strata.plan import check_pushdown
-from strata.read import ReadPlan, plan_read, scan, scan_schema
+from strata.read import scan, scan_schema
 from strata.rollout.obey import SKIPPING
 from strata.state.state import State
 

@@ -12,8 +12,9 @@ from pyspark.sql import SparkSession
 
 from strata import usage
 from strata.cli.context import Context, progress
+from strata.decide.plan import plan_read
+from strata.decide.read_plan import ReadPlan
 from strata.expr.filter import Filter
-from strata.read import ReadPlan, plan_read
 from strata.receipts import issue, write_receipt
 from strata.spark.catalyst import analyse
 from strata.spark.session import spark_session

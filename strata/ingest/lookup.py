@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.decide.plan import plan_read
 from strata.fetch import part_batches, source_of
 from strata.format.columns import updates_schema
 from strata.format.manifest import PartRef
 from strata.ingest.change import key_bytes, key_ids, leading_key_ids
-from strata.plan import plan_read
 from strata.read import as_of_view
 from strata.state.state import State
 from strata.store.open import Stores

@@ -17,6 +17,7 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
+from strata.decide.plan import plan_read
 from strata.errors import Corrupt, InvalidRequest
 from strata.format.columns import D, T, updates_schema
 from strata.format.part import Description
@@ -24,7 +25,7 @@ from strata.ingest.kept import KEPT
 from strata.machine import Machine
 from strata.model.spec import ShardSpec, parse_spec
 from strata.model.time import MIN_TIME
-from strata.read import plan_read, scan
+from strata.read import scan
 from strata.state.state import Commit, State
 from strata.store import keys
 from strata.store.interface import Blob

@@ -39,6 +39,8 @@ from pyspark.sql.types import StructType
 
 from strata import usage
 from strata.collections import column_of, narrowed
+from strata.decide.plan import plan_read
+from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call
@@ -48,7 +50,6 @@ from strata.hold import held_state
 from strata.machine import Machine
 from strata.model.settings import ReadSettings, Settings, StoreSettings
 from strata.model.time import parse_time
-from strata.plan import ReadPlan, plan_read
 from strata.rollout.kill import is_killed
 from strata.settings import load_settings
 from strata.spark.catalyst import Now, analyse

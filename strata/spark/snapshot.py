@@ -14,13 +14,15 @@ from pyspark.sql import functions as fn
 
 from strata import usage
 from strata.collections import column_of, narrowed
+from strata.decide.plan import plan_read
+from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.columns import D, T
 from strata.hold import held_state
 from strata.model.schema import Relation
 from strata.model.settings import ReadSettings, Settings, UsageSettings
-from strata.read import DEFAULTS, ReadPlan, plan_read
+from strata.read import DEFAULTS
 from strata.rollout.kill import is_killed
 from strata.settings import load_settings
 from strata.spark.catalyst import analyse, referenced

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from strata import usage
+from strata.decide.question import Question
 from strata.errors import InvalidRequest
 from strata.lease import Lease, held
 from strata.machine import Machine
@@ -121,8 +122,8 @@ class _Job:
     def __post_init__(self) -> None:
         state = self.state
         self.judging = Judging(
-            state.name, state.relation, state.rollout.quarantine,
-            tuple(one.filter for one in self.filters),
+            state.name, state.relation,
+            tuple(Question.about(state, one.filter) for one in self.filters),
         )  # fmt: skip
 
     def survey(self, runner: Runner) -> list[Survey]:

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.expr.filter import Filter
+from strata.decide.question import Question, Verdict
 from strata.format.manifest import stats_columns, stats_rows
 from strata.manifests import Fresh, Selection, id_of, manifest_of
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import StatsSpec
-from strata.prune import conjuncts, credit, decide, proofs
+from strata.prune import credit
 from strata.state.state import Batch
 from strata.stats import TrimReport, encoded_sizes, trim_table
 from strata.stats.size import column_bits
@@ -58,18 +58,20 @@ class Judging:
 
     shard: str
     relation: Relation
-    quarantine: tuple[str, ...]
-    filters: tuple[Filter, ...]
+    questions: tuple[Question, ...]
 
-    def judge(self, stats: pa.Table) -> tuple[Judged, ...]:
-        """Return what each filter does to some parts."""
-        return tuple(self._judge(one, stats) for one in self.filters)
+    def judge(self, manifest: pa.Table, stats: pa.Table | None = None) -> tuple[Judged, ...]:
+        """Return what each filter does to some parts, as a read decides it.
 
-    def _judge(self, filter: Filter, stats: pa.Table) -> Judged:
-        decision = decide(filter, stats, self.relation, quarantine=self.quarantine)
-        found = proofs(decision, conjuncts(filter, self.quarantine))
-        skipped = int(np.count_nonzero(~decision.keep))
-        return Judged(stats.num_rows, skipped, credit(filter, found, self.quarantine))
+        Shape: `manifest` has a row a part, and `stats` as well, if they are others than its own.
+        """
+        return tuple(_judged(one, one.of_parts(manifest, stats)) for one in self.questions)
+
+
+def _judged(question: Question, verdict: Verdict) -> Judged:
+    skipped = int(np.count_nonzero(~verdict.keep))
+    found = credit(question.filter, verdict.proofs, question.quarantine)
+    return Judged(len(verdict.keep), skipped, found)
 
 
 def survey_batch(task: SurveyTask) -> Survey | None:
@@ -84,7 +86,7 @@ def survey_batch(task: SurveyTask) -> Survey | None:
         old = pc.less(table["stats_version"], task.selection.version)
         chosen &= pc.fill_null(old, False).to_numpy()
     rows = tuple(int(row) for row in np.flatnonzero(chosen))
-    return Survey(task.batch, rows, int(sizes[in_time].sum()), task.state.judge(stats))
+    return Survey(task.batch, rows, int(sizes[in_time].sum()), task.state.judge(table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ def trim_rows(task: TrimTask) -> Trimmed | None:
     dropped = Counter(name for report in reports for name in report.dropped)
     shortened = Counter(name for report in reports for name in report.shortened)
     return Trimmed(
-        task.batch, pairs, _tallies(old, new, dropped, shortened), _skipped(task, old, new),
+        task.batch, pairs, _tallies(old, new, dropped, shortened), _skipped(task, table, new),
         int(encoded_sizes(new).sum() - encoded_sizes(old).sum()),
     )  # fmt: skip
 
@@ -203,6 +205,6 @@ def _bits(table: pa.Table, name: str) -> int:
     return int(column_bits(table[name].drop_null().combine_chunks()).sum())
 
 
-def _skipped(task: TrimTask, before: pa.Table, after: pa.Table) -> tuple[tuple[int, int], ...]:
-    first, then = (task.state.judge(stats) for stats in (before, after))
+def _skipped(task: TrimTask, manifest: pa.Table, after: pa.Table) -> tuple[tuple[int, int], ...]:
+    first, then = task.state.judge(manifest), task.state.judge(manifest, after)
     return tuple((a.skipped, b.skipped) for a, b in zip(first, then, strict=True))

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from strata.decide.read_plan import ReadPlan
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.machine import Machine
-from strata.planned import ReadPlan
 from strata.rollout.gates import LADDER
 from strata.shard import open_shard
 from strata.state.rollout import set_rollout

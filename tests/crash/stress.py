@@ -32,6 +32,7 @@ import pyarrow as pa
 from strata import commits, gc
 from strata.backfill import backfill_shard
 from strata.compact import compact_shard
+from strata.decide.plan import plan_read
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
@@ -43,7 +44,7 @@ from strata.model.settings import CompactSettings, GcSettings, Settings, StoreSe
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
-from strata.read import plan_read, scan
+from strata.read import scan
 from strata.state import transitions
 from strata.state.holds import hold, release
 from strata.state.schema import AddColumn, DropColumn

@@ -15,10 +15,11 @@ import pytest
 
 from strata.backfill import backfill_shard
 from strata.compact import compact_shard
+from strata.decide.plan import plan_read
 from strata.format.manifest import part_refs
 from strata.machine import Machine
 from strata.model.settings import Settings, StoreSettings
-from strata.read import plan_read, scan
+from strata.read import scan
 from strata.store import keys
 from strata.store.interface import BlobInfo
 from strata.store.open import Stores, open_stores

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import orjson
 
+from strata.decide.plan import plan_read
 from strata.ingest.engine import ingest
 from strata.ingest.task import IngestReport
 from strata.machine import Machine
@@ -16,7 +17,7 @@ from strata.model.runner import Runner, serial
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.types import ColumnType, Kind
-from strata.read import plan_read, scan
+from strata.read import scan
 from strata.store.open import open_stores
 
 Row = dict[str, Any]

@@ -22,12 +22,12 @@ from typing import Any
 from strata import gc
 from strata.backfill import backfill_shard
 from strata.compact import compact_shard
+from strata.decide.plan import plan_read
 from strata.errors import Conflict, Corrupt, Fenced, StrataError, Unavailable
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
 from strata.machine import Machine
 from strata.model.settings import StoreSettings
-from strata.plan import plan_read
 from strata.read import scan
 from strata.state.state import State
 from strata.store.faults import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome, seeded

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from strata.compact import compact_shard
+from strata.decide.plan import plan_read
+from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
 from strata.expr import nodes
 from strata.expr.filter import Filter
@@ -24,7 +26,7 @@ from strata.format.migrate import widens
 from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import ColumnType, parse_type
-from strata.read import ReadPlan, plan_read, scan
+from strata.read import scan
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
 from strata.state.state import State
 from strata.store.open import Stores

@@ -12,16 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strata.decide.plan import plan_read
+from strata.decide.row_groups import decoded
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.format.columns import child, updates_schema
 from strata.format.sortable import sortable_bytes
-from strata.groups import decoded
 from strata.machine import Machine
 from strata.model import schema as model
 from strata.model.types import parse_type
-from strata.read import plan_read, scan, slices
+from strata.read import scan, slices
 from strata.state.schema import AddColumn, Change, DropColumn, SortBy, WidenColumn
 from strata.updates.slices import WHOLE
 from tests.concrete import Failed, evaluate

@@ -24,10 +24,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from strata.decide.descent import load_manifest
+from strata.decide.plan import plan_read
+from strata.decide.question import known_of
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.manifest import PartRef, part_refs, unify
-from strata.plan import load_manifest, part_stats, plan_read
 from strata.prune import decide, outlook
 from strata.spark import snapshot
 from strata.spark.catalyst import analyse
@@ -101,7 +103,7 @@ class Manifests:
         state = world.state
         tables = [load_manifest(world.stores, state, b) for b in state.batches if b.manifest]
         refs = [ref for table in tables for ref in part_refs(table)]
-        return cls(refs, unify([part_stats(state, table) for table in tables]))
+        return cls(refs, unify([known_of(table, state.relations) for table in tables]))
 
 
 def judge(

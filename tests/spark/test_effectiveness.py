@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from strata.decide.plan import plan_read
 from strata.format.columns import updates_schema
 from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.spec import StatsSpec
 from strata.model.types import parse_type
-from strata.plan import plan_read
 from strata.prune import outlook
 from strata.spark.catalyst import analyse
 from strata.store.open import Stores

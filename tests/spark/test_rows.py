@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from strata.decide.plan import plan_read
 from strata.errors import Corrupt, InvalidRequest, StrataError, Unavailable
 from strata.format.manifest import PartRef
 from strata.model.runner import cores
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.read import plan_read
 from strata.spark import spark_runner
 from strata.spark.failures import engine_error
 from strata.spark.rows import (

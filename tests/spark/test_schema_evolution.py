@@ -20,12 +20,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strata.compact import compact_shard
+from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.settings import CompactSettings, Settings, StoreSettings
 from strata.model.types import parse_type
-from strata.plan import plan_read
 from strata.read import scan
 from strata.spark import snapshot, spark_runner
 from strata.spark.catalyst import analyse

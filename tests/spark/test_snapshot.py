@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from strata.compact import compact_shard
+from strata.decide.plan import plan_read
 from strata.errors import Corrupt, InvalidRequest
 from strata.machine import Machine
 from strata.model.settings import RolloutSettings
-from strata.read import plan_read
 from strata.spark import snapshot
 from strata.spark.catalyst import analyse
 from strata.spark.failures import engine_errors

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.datasource import GreaterThan
 
+from strata.decide.plan import plan_read
 from strata.format.columns import updates_schema
 from strata.format.view import to_view
 from strata.machine import Machine
@@ -16,7 +17,7 @@ from strata.model.schema import Column, Relation
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import LAYOUTS
 from strata.model.types import NESTED, parse_type
-from strata.read import plan_read, read_updates, scan, scan_schema
+from strata.read import read_updates, scan, scan_schema
 from strata.spark import snapshot
 from strata.spark.carried import packed_up
 from strata.spark.catalyst import analyse

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strata.audit.run import Scope, ValidationReport
+from strata.decide.descent import load_manifest
 from strata.expr import interpret
 from strata.expr.entry import Context, Entry
 from strata.expr.nodes import Call
@@ -17,7 +18,6 @@ from strata.expr.spec import Spec, exactly
 from strata.filters import RegisteredFilter
 from strata.format.manifest import encode_manifest, part_refs
 from strata.machine import Machine
-from strata.plan import load_manifest
 from strata.spark.catalyst import analyse
 from strata.spark.evaluate import spark_evaluator, validate
 from strata.state.rollout import set_rollout

@@ -13,12 +13,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import IntegerType
 
 from strata.audit.run import Scope
+from strata.decide.descent import load_manifest
+from strata.decide.plan import plan_read
 from strata.filters import RegisteredFilter
 from strata.format.manifest import part_refs
 from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.plan import load_manifest, plan_read
 from strata.spark import snapshot
 from strata.spark.catalyst import analyse
 from strata.spark.evaluate import spark_evaluator, validate

@@ -5,11 +5,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.model.schema import Column, Relation
 from strata.model.settings import ReadSettings, Settings
 from strata.model.types import parse_type
-from strata.plan import plan_read
 from strata.shard import Shard, open_shard
 from tests.stored import append, create, memory_stores
 from tests.updates import table

@@ -11,6 +11,7 @@ import pytest
 import strata.backfill
 import strata.manifests
 from strata.backfill import backfill_shard
+from strata.decide.question import batch_stats
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call
@@ -24,7 +25,6 @@ from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec, StatsSpec, parse_spec
 from strata.model.time import MIN_TIME
 from strata.prune import decide
-from strata.read import batch_stats
 from strata.state.state import Batch, State
 from strata.store import keys, memory
 from strata.store.interface import Blob, BlobInfo

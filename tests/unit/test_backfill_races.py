@@ -15,11 +15,12 @@ import pytest
 
 from strata.backfill import BackfillReport, backfill_shard
 from strata.compact import compact_shard
+from strata.decide.plan import plan_read
 from strata.errors import Corrupt
 from strata.format.manifest import part_refs
 from strata.machine import Machine
 from strata.model.settings import Settings, StoreSettings
-from strata.read import plan_read, scan
+from strata.read import scan
 from strata.store import keys
 from strata.store.open import Stores, open_stores
 from strata.trimming import trim_shard

@@ -13,11 +13,11 @@ from strata.collections import (
     scan_collection,
 )
 from strata.compact import compact_shard
+from strata.decide.plan import plan_read
 from strata.errors import Conflict, InvalidRequest
 from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.plan import plan_read
 from strata.rollout.kill import throw
 from strata.state.catalog import Catalog, Collection, decode_catalog, encode_catalog, set_catalog
 from strata.state.schema import SortBy

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from strata.compact import compact_shard, plan, preview
+from strata.decide.plan import plan_read
 from strata.errors import Corrupt
 from strata.fetch import source_of
 from strata.format.coded import is_coded
@@ -15,7 +16,6 @@ from strata.model.runner import on_cores, serial
 from strata.model.schema import Column, Relation
 from strata.model.settings import CompactSettings
 from strata.model.types import parse_type
-from strata.plan import plan_read
 from strata.rewrite import merged, run_task, tasks
 from strata.state.holds import hold
 from strata.state.spine import full_request

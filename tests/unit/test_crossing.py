@@ -9,6 +9,7 @@ import pytest
 from strata.audit.parts import PartTask, check_part
 from strata.compact import compact_shard
 from strata.crossing import Crossed, crosses, expected_shift, migrated
+from strata.decide.plan import plan_read
 from strata.errors import Corrupt
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
@@ -17,7 +18,6 @@ from strata.model.runner import serial
 from strata.model.schema import Column, Relation
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
-from strata.plan import plan_read
 from strata.rewrite import TaskResult
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
 from strata.state.state import State

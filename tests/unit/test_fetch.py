@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 
 from strata import fetch, read, rewrite
+from strata.decide.plan import plan_read
 from strata.fetch import LEAST_ROWS, Batches, sorted_runs, source_of
 from strata.format.coded import decoded
 from strata.format.columns import updates_schema
 from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.plan import plan_read
 from strata.state.spine import full_request
 from strata.store.open import Stores
 from tests.stored import append, create, memory_stores

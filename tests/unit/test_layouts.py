@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from strata.compact import compact_shard
+from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.format.layout import Description
 from strata.machine import Machine
@@ -14,7 +15,6 @@ from strata.model.schema import Column, Relation
 from strata.model.spec import LAYOUTS, StatsSpec
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
-from strata.plan import plan_read
 from strata.state.step import step
 from strata.store.keys import part_prefix
 from strata.store.open import Stores

@@ -15,9 +15,9 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 
 from strata import operations, usage
+from strata.decide.plan import plan_read
 from strata.metrics import Metrics, _opentelemetry
 from strata.model.settings import StoreSettings, UsageSettings
-from strata.plan import plan_read
 from strata.read import scan
 from strata.shard import Shard
 from tests.audited import WHERE, World, world_in

@@ -9,9 +9,9 @@ import pytest
 
 from strata import operations, usage
 from strata.audit import table
+from strata.decide.plan import plan_read
 from strata.metrics import Metrics
 from strata.model.settings import StoreSettings, UsageSettings
-from strata.plan import plan_read
 from strata.spark.runner import _results, attempt
 from strata.store import bill
 from strata.store.faults import Faults, FaultyBlob, Outcome

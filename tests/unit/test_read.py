@@ -8,12 +8,13 @@ import pyarrow as pa
 import pytest
 
 from strata import fetch
+from strata.decide.plan import plan_read
 from strata.errors import Corrupt, InvalidRequest
 from strata.fetch import BlobFile, load_manifest_of, part_batches, source_of
 from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.read import plan_read, read_updates, scan, scan_schema
+from strata.read import read_updates, scan, scan_schema
 from strata.state.transitions import advance_since
 from strata.store.memory import MemoryBlob
 from strata.store.open import Stores

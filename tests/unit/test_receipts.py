@@ -10,6 +10,7 @@ import pytest
 
 from strata.audit.soft import Evaluated
 from strata.compact import compact_shard
+from strata.decide.plan import plan_read
 from strata.errors import Corrupt, InvalidRequest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
@@ -18,7 +19,6 @@ from strata.machine import Machine
 from strata.model.schema import Column as Declared
 from strata.model.schema import Relation
 from strata.model.types import parse_type
-from strata.plan import plan_read
 from strata.read import read_updates
 from strata.receipts import (
     Receipt,

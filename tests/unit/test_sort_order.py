@@ -3,6 +3,7 @@
 import pytest
 
 from strata.compact import compact_shard, plan, preview
+from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Literal
@@ -10,7 +11,6 @@ from strata.expr.nodes import Column as Ref
 from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.read import plan_read
 from strata.state.schema import SortBy
 from strata.store.open import Stores
 from tests.stored import append, create, memory_stores, settings, snapshot

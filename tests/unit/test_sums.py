@@ -14,6 +14,8 @@ from strata.audit.run import Scope, validate_shard
 from strata.audit.soft import Evaluated
 from strata.cli.app import main
 from strata.compact import compact_shard
+from strata.decide.descent import load_manifest
+from strata.decide.plan import plan_read
 from strata.errors import Corrupt, InvalidRequest
 from strata.format.manifest import (
     decode_manifest,
@@ -30,8 +32,7 @@ from strata.model.schema import Column, Relation
 from strata.model.sums import LEAST, MOST, wrapped
 from strata.model.types import parse_type
 from strata.observed import Observed
-from strata.plan import load_manifest
-from strata.read import plan_read, scan
+from strata.read import scan
 from strata.state import spine as spines
 from strata.state.state import State
 from strata.state.transitions import replace_manifests

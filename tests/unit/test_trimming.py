@@ -9,6 +9,7 @@ import pytest
 
 from strata import usage
 from strata.backfill import backfill_shard
+from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Expr, Literal
@@ -18,7 +19,6 @@ from strata.machine import Machine
 from strata.manifests import Selection
 from strata.model.settings import StoreSettings, UsageSettings
 from strata.model.spec import StatsSpec
-from strata.plan import plan_read
 from strata.prune import decide
 from strata.read import read_updates
 from strata.store import keys

@@ -7,6 +7,7 @@ from itertools import count
 import pytest
 
 from strata import usage
+from strata.decide.plan import plan_read
 from strata.errors import Unavailable
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Expr, Literal
@@ -15,7 +16,6 @@ from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.settings import StoreSettings, UsageSettings
 from strata.model.types import parse_type
-from strata.plan import plan_read
 from strata.state.state import State
 from strata.store import keys
 from strata.store.faults import Faults, FaultyBlob, Outcome

@@ -15,11 +15,11 @@ from strata.audit.contain import contain
 from strata.audit.run import Scope, ValidationReport, validate_shard
 from strata.audit.used import PREFIX, used_filters
 from strata.audit.verdict import Verdict
+from strata.decide.plan import plan_read
 from strata.filters import RegisteredFilter
 from strata.machine import Machine
 from strata.model.runner import serial
 from strata.model.settings import StoreSettings, UsageSettings
-from strata.plan import plan_read
 from strata.read import scan
 from strata.state.rollout import set_rollout
 from tests.audited import WHERE, World, lie, world_in

@@ -15,9 +15,10 @@ import pytest
 
 from strata import gc
 from strata.compact import compact_shard
+from strata.decide.plan import plan_read
 from strata.errors import Corrupt, Fenced, InvalidRequest
 from strata.model.settings import ReadSettings, Settings
-from strata.read import plan_read, scan
+from strata.read import scan
 from strata.state.generations import register
 from strata.state.holds import hold, release, renew
 from strata.store.faults import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome

@@ -13,13 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.ingest.change import key_bytes, key_ids
 from strata.ingest.engine import ingest_steps
 from strata.ingest.lookup import rows_of_keys
 from strata.ingest.plan import cut
 from strata.model.settings import IngestSettings, Settings
-from strata.read import plan_read, scan
+from strata.read import scan
 from tests.unit.ingest.test_engine import DAY, World
 
 COLUMNS: list[dict[str, Any]] = [

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from strata.decide.plan import plan_read
 from strata.ingest.engine import ingest
 from strata.ingest.quarantine import rejected
 from strata.machine import Machine
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import parse_spec
-from strata.read import plan_read, scan, scan_schema
+from strata.read import scan, scan_schema
 from strata.store.open import open_stores
 from tests.values import plain, same
 

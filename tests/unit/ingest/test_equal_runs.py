@@ -19,6 +19,7 @@ from strata import gc
 from strata.audit.run import Scope, ValidationReport, validate_shard
 from strata.backfill import backfill_shard
 from strata.compact import compact_shard
+from strata.decide.plan import plan_read
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
 from strata.fetch import load_manifest_of
@@ -29,7 +30,7 @@ from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
 from strata.manifests import Fresh, exchange
 from strata.model.runner import serial
 from strata.model.settings import GcSettings, IngestSettings
-from strata.read import plan_read, scan
+from strata.read import scan
 from strata.receipts import issue, replay
 from strata.state.state import Batch
 from strata.trimming import trim_shard

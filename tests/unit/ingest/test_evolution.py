@@ -8,11 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.ingest.engine import ingest
 from strata.model.runner import serial
 from strata.model.types import parse_type
-from strata.read import plan_read, read_updates
+from strata.read import read_updates
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn
 from tests.unit.ingest.test_engine import World, source
 

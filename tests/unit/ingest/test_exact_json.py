@@ -8,10 +8,11 @@ from typing import Any
 import orjson
 import pytest
 
+from strata.decide.plan import plan_read
 from strata.ingest.exact_json import Number, Twice, read_value
 from strata.ingest.quarantine import rejected
 from strata.ingest.retry import retry_rejected
-from strata.read import plan_read, scan
+from strata.read import scan
 from tests.unit.ingest.test_engine import World
 
 

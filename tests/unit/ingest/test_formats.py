@@ -17,6 +17,7 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
+from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.ingest.engine import ingest_now
 from strata.ingest.files import files_at
@@ -24,7 +25,7 @@ from strata.ingest.infer import infer
 from strata.ingest.task import Step
 from strata.machine import Machine
 from strata.model.spec import parse_spec
-from strata.read import plan_read, scan
+from strata.read import scan
 from tests.unit.ingest.test_engine import World
 
 COLUMNS: list[dict[str, Any]] = [

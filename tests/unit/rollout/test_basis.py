@@ -19,9 +19,9 @@ MEANT = [
     ("expr/spec.py", "if rest or not", "if not"),
     ("prune/decide.py", "fail = either(fail, both(reached, spec.fail))", "fail = fail"),
     ("stats/collect.py", "\n\n\ndef ", "\n\n\nSPARE = 1\n\n\ndef "),
-    ("plan.py", "if percent <= 0:", "if percent < 0:"),
+    ("decide/draw.py", "if percent <= 0", "if percent < 0"),
     ("observed.py", "KEY_BYTES", "KEY_BYTE_S"),
-    ("groups.py", "return ", "return not "),
+    ("decide/row_groups.py", "return ", "return not "),
 ]  # fmt: skip
 LAYOUT = [
     ("prune/decide.py", "\ndef decide(", "\n# A word more.\ndef decide("),
@@ -35,7 +35,7 @@ LAYOUT = [
      "    return Spec(\n            none_of(everything(type_name)),\n            YES,\n        )"),
     ("expr/spec.py", '    """Return where some value other than null is possible."""\n', ""),
     ("stats/collect.py", '"""', '"""\n\n'),
-    ("plan.py", "\n\n\ndef plan_read(", "\n\n\n\n\n\ndef plan_read("),
+    ("decide/plan.py", "\n\n\ndef plan_read(", "\n\n\n\n\n\ndef plan_read("),
     ("observed.py", "\n\n\n", "\n\n\n\n"),
 ]  # fmt: skip
 

@@ -12,13 +12,14 @@ import pytest
 
 from strata.audit.run import Scope
 from strata.audit.soft import Evaluated
+from strata.decide.plan import plan_read
+from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.manifest import PartRef
 from strata.machine import Machine
 from strata.model.settings import RolloutSettings, StoreSettings
 from strata.model.spec import RolloutSpec
-from strata.plan import ReadPlan, plan_read
 from strata.rollout import ladder
 from strata.rollout.basis import basis_of
 from strata.rollout.kill import KEY, throw

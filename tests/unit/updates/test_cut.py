@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.compact import compact_shard
+from strata.decide.plan import plan_read
+from strata.decide.read_plan import ReadPlan
 from strata.format.manifest import PartRef
 from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.plan import plan_read
-from strata.planned import ReadPlan
 from strata.read import scan, slices
 from strata.state.state import State
 from strata.store.open import Stores

@@ -5,9 +5,8 @@ they are. So parts stay rows of their manifests, whose bytes are kept as they ar
 object is made only of a part that is asked for.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Final, TypeAlias, overload
 
 import numpy as np
@@ -15,12 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.decide.descent import Groups, Piece, Step, descend
+from strata.decide.draw import Draws, below, draws
+from strata.decide.question import Question, known_of
 from strata.expr.filter import Filter
 from strata.fetch import StoredManifest
 from strata.format.manifest import PartRef, part_refs
-from strata.groups import row_groups, wants_groups
-from strata.plan import may_matter, part_stats, suspects
-from strata.prune import decide
 from strata.state.state import Batch, State
 from strata.store.open import Stores
 
@@ -53,24 +52,15 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where the parts of one piece of a manifest are described."""
-
-    state: State
-    batch: Batch
-    manifest: StoredManifest
-    number: int  # of the piece
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Some:
     """Parts of one piece of a manifest of which something is left out.
 
     Shape: `rows`, `keys`, `sizes` and, if there are any, `groups` have an element a part.
     """
 
-    source: Source
-    by_batch: bool
+    step: Step
+    manifest: StoredManifest
+    number: int  # of the piece
     rows: Numbers  # of the piece
     keys: pa.Array
     sizes: Numbers  # stored bytes that are left out
@@ -78,13 +68,13 @@ class Piece:
 
     def make(self, places: Numbers) -> list[Skipped]:
         """Return what is known of some of them, by their places in `rows`."""
-        source = self.source
-        table = source.manifest.read(None, source.number)
-        some = table.take(pa.array(self.rows[places]))
-        statistics = _rows(part_stats(source.state, some))
+        step = self.step
+        some = self.manifest.read(None, self.number).take(pa.array(self.rows[places]))
+        assert step.question is not None, "nothing is left out where nothing is asked"
+        statistics = _rows(known_of(some, step.question.relations))
         groups = [self.groups[i] for i in places] if self.groups else [()] * len(places)
         return [
-            Skipped(ref, source.batch, self.by_batch, row, left)
+            Skipped(ref, step.batch, step.ruled_out, row, left)
             for ref, row, left in zip(part_refs(some), statistics, groups, strict=True)
         ]
 
@@ -92,13 +82,13 @@ class Piece:
 class Skips(Sequence[Skipped]):
     """Parts of which something is left out, in the order of their manifests."""
 
-    def __init__(self, pieces: Sequence[Piece]) -> None:
+    def __init__(self, pieces: Sequence[Some]) -> None:
         """Take the pieces that are not empty."""
         self._pieces = [piece for piece in pieces if len(piece.rows)]
         self._ends = np.cumsum([len(piece.rows) for piece in self._pieces], dtype=np.int64)
         none = np.zeros(0, np.int64)
         self.sizes: Numbers = np.concatenate([none, *(piece.sizes for piece in self._pieces)])
-        self._draws: dict[str, npt.NDArray[np.float64]] = {}
+        self._draws: dict[str, Draws] = {}
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -150,10 +140,10 @@ class Skips(Sequence[Skipped]):
             return np.arange(len(self))
         if salt not in self._draws:
             keys = (key for piece in self._pieces for key in piece.keys.to_pylist())
-            self._draws[salt] = np.array([_draw(key, salt) for key in keys])
-        draws = self._draws[salt]
-        count = max(int((draws < percent).sum()), least)
-        return np.sort(np.argsort(draws, kind="stable")[:count])
+            self._draws[salt] = draws(keys, salt)
+        drawn = self._draws[salt]
+        count = max(int(below(drawn, percent).sum()), least)
+        return np.sort(np.argsort(drawn, kind="stable")[:count])
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,73 +163,59 @@ def decide_all(stores: Stores, state: State, filter: Filter) -> Decisions:
     Cost: reads every manifest. Memory: their bytes as stored, a piece of one as a table, and of a
     part that is skipped its key and size.
     """
-    deciding = _Deciding(state, filter)
-    for batch in state.batches:
-        if batch.manifest is not None:
-            deciding.visit(batch, StoredManifest(stores.blob, state.name, batch))
+    found = _Found()
+    for step in descend(stores, state, Question.about(state, filter)):
+        for piece in step.pieces(("key", "size_bytes", "stats_version")):
+            found.add(piece)
     return Decisions(
-        deciding.parts, deciding.size, Skips(deciding.skipped), deciding.without,
-        Skips(deciding.tightened),
-    )  # fmt: skip
+        found.parts, found.size, Skips(found.skipped), found.without, Skips(found.tightened)
+    )
 
 
-class _Deciding:
-    """What is decided, batch by batch: in each, piece by piece of its manifest."""
+class _Found:
+    """What is decided, piece by piece."""
 
-    def __init__(self, state: State, filter: Filter) -> None:
-        self._state, self._filter = state, filter
-        self._wants_groups = wants_groups(filter, state.relation)
+    def __init__(self) -> None:
         self.parts = self.size = self.without = 0
-        self.skipped: list[Piece] = []
-        self.tightened: list[Piece] = []
+        self.skipped: list[Some] = []
+        self.tightened: list[Some] = []
 
-    def visit(self, batch: Batch, manifest: StoredManifest) -> None:
-        """Decide the parts of a batch."""
-        by_batch = not may_matter(self._state, batch, self._filter)
-        seen = 0
-        for number in range(manifest.pieces):
-            table = manifest.read(None, number)
-            self._decide(Source(self._state, batch, manifest, number), table, by_batch=by_batch)
-            seen += table.num_rows
-        manifest.check_parts(seen)
-
-    def _decide(self, source: "Source", table: pa.Table, *, by_batch: bool) -> None:
-        state, sizes = self._state, table["size_bytes"].to_numpy()
+    def add(self, piece: Piece) -> None:
+        """Take the parts of a piece of which a read leaves something out."""
+        table, sizes = piece.table, piece.table["size_bytes"].to_numpy()
         self.parts += table.num_rows
         self.size += int(sizes.sum())
         self.without += table["stats_version"].null_count
-        stats = part_stats(state, table)
-        keep = decide(self._filter, stats, state.relation, quarantine=state.rollout.quarantine).keep
-        suspect = suspects(state, table)
-        keep = keep | suspect  # a read fetches them: there is no skip to judge
-        rows = np.flatnonzero(~keep | by_batch)
-        keys = _taken(table["key"], rows)
-        self.skipped.append(Piece(source, by_batch, rows, keys, sizes[rows]))
-        known = np.flatnonzero(keep & ~suspect)
-        if self._wants_groups and not by_batch and len(known):
-            self.tightened.append(self._tightened(source, table, stats, known))
-
-    def _tightened(
-        self, source: "Source", table: pa.Table, stats: pa.Table, known: Numbers
-    ) -> Piece:
-        """Return the kept parts of which a read leaves out row groups, as `strata.plan` does."""
-        state, rows = self._state, pa.array(known)
-        some, its = table.take(rows), stats.take(rows)
-        chosen = row_groups(self._filter, some, its, state.relations, state.rollout.quarantine)
-        named = pc.is_in(some["key"], value_set=pa.array([*chosen], pa.string()))
-        where = np.flatnonzero(np.asarray(named, np.bool_))
-        left = [
-            Skipped(ref, source.batch, by_batch=False, stats=NO_STATS, groups=_others(ref, chosen))
-            for ref in part_refs(some.take(pa.array(where)))
-        ]
-        return Piece(
-            source, False, known[where], _taken(some["key"], where),
-            np.array([one.size_bytes for one in left], np.int64), tuple(one.groups for one in left),
-        )  # fmt: skip
+        self.skipped.append(_some(piece, np.flatnonzero(~piece.keep), sizes))
+        if not piece.wants_groups:
+            return
+        found = piece.groups(piece.keep, piece.details(piece.keep))
+        if found is not None:
+            self.tightened.append(_tightened(piece, found))
 
 
-def _others(ref: PartRef, chosen: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(i for i in range(len(ref.splits)) if i not in chosen[ref.key])
+def _tightened(piece: Piece, found: Groups) -> Some:
+    """Return the kept parts of which a read leaves out row groups."""
+    narrowed = found.verdict.narrowed()
+    places = found.places[narrowed]
+    left = [tuple(np.flatnonzero(~found.verdict.of(i)).tolist()) for i in narrowed]
+    some = np.zeros(len(piece.keep), np.bool_)
+    some[places] = True
+    sizes = np.zeros(len(piece.keep), np.int64)
+    sizes[places] = [
+        Skipped(ref, piece.step.batch, by_batch=False, stats=NO_STATS, groups=groups).size_bytes
+        for ref, groups in zip(part_refs(piece.details(some)), left, strict=True)
+    ]
+    return _some(piece, places, sizes, tuple(left))
+
+
+def _some(
+    piece: Piece, places: Numbers, sizes: Numbers, groups: tuple[tuple[int, ...], ...] = ()
+) -> Some:
+    keys = _taken(piece.table["key"], places)
+    return Some(
+        piece.step, piece.manifest, piece.number, piece.rows[places], keys, sizes[places], groups
+    )
 
 
 def _taken(column: pa.ChunkedArray, rows: Numbers) -> pa.Array:
@@ -250,8 +226,3 @@ def _rows(statistics: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield the statistics of each part."""
     for index in range(statistics.num_rows):
         yield statistics.slice(index, 1).combine_chunks().to_batches()[0]
-
-
-def _draw(key: str, salt: str) -> float:
-    digest = blake2b(f"{salt}\0{key}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") / 2**64 * 100

@@ -116,7 +116,7 @@ class ReadPlan:
     dropped: tuple[Batch, ...] = ()  # batches left out whole; their manifests were not opened
     # Parts that each conjunct of the filter ruled out, audited ones included; () if none was asked.
     proofs: tuple[int, ...] = ()
-    # Row groups to read, by part; all of a part that is not in it. See `strata.groups`.
+    # Row groups to read, by part; all of a part that is not in it. See `strata.decide.row_groups`.
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @cached_property

@@ -3,7 +3,7 @@
 A part is sorted, and its manifest says at which key each row group begins. So the values of the
 first sort column lie, in a row group, between those of its own first key and of the next one's;
 and where both are the same, those of the second column do, and so on. Such bounds take the place
-of the part's own, and the same proof is asked for once more: `strata.prune.decide`.
+of the part's own, and the same proof is asked for once more: `strata.decide.question`.
 
 Only keys of whole numbers, dates, times, texts and bytes are read back; a bound from any other,
 from a key that was cut, or from a null, stays the part's. Of a part that was sorted otherwise, or
@@ -25,7 +25,7 @@ from strata.expr.filter import Filter
 from strata.format.columns import child, updates_schema
 from strata.format.sortable import END, ESCAPED_ZERO, VALUE_TAG
 from strata.model.schema import Relation
-from strata.prune import decide, needed_columns
+from strata.prune import needed_columns
 from strata.stats.wire import column_name
 from strata.updates.slices import columns_alike
 
@@ -63,32 +63,13 @@ def wants_groups(filter: Filter, relation: Relation) -> bool:
     return column_name(relation.sort_ids[0]) in needed_columns(filter)
 
 
-def row_groups(
-    filter: Filter,
-    manifest: pa.Table,
-    stats: pa.Table,
-    relations: Sequence[Relation],
-    quarantine: Sequence[str] = (),
-) -> dict[str, tuple[int, ...]]:
-    """Return the row groups that the filter needs, for each part of which it does not need all.
-
-    Shape: `stats` has a row for each part of `manifest`, `rows` and `s.*`.
-    Errs: may name a group in vain, never leaves one out.
-    """
-    found = group_stats(manifest, stats, relations)
-    if found is None:
-        return {}
-    decision = decide(filter, found.stats, relations[-1], quarantine=quarantine)
-    keys = manifest["key"].take(pa.array(found.parts)).to_pylist()
-    return _selected(keys, found.owner, np.asarray(decision.keep, np.bool_))
-
-
 def group_stats(
     manifest: pa.Table, stats: pa.Table, relations: Sequence[Relation]
 ) -> GroupStats | None:
     """Return the statistics of row groups, of parts with several of which keys tell something.
 
-    Shape: as for `row_groups`. None: there is no such part.
+    Shape: `stats` has a row for each part of `manifest`, `rows` and `s.*`. None: there is no such
+    part.
     """
     relation = relations[-1]
     if column_name(relation.sort_ids[0]) not in stats.column_names:
@@ -243,13 +224,3 @@ def _texts(keys: pa.BinaryArray, kind: pa.DataType) -> KeyValues:
     if pa.types.is_string(kind):
         values = values.cast(pa.string())
     return KeyValues(values, pa.array(rests, pa.binary()))
-
-
-def _selected(keys: Sequence[str], owner: Ints, keep: Bools) -> dict[str, tuple[int, ...]]:
-    """Return the groups kept of each part, but for parts of which all are."""
-    bounds = np.searchsorted(owner, np.arange(len(keys) + 1))
-    counts = np.add.reduceat(keep.astype(np.int64), bounds[:-1])
-    return {
-        keys[i]: tuple(np.flatnonzero(keep[bounds[i] : bounds[i + 1]]).tolist())
-        for i in np.flatnonzero(counts < np.diff(bounds)).tolist()
-    }

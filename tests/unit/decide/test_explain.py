@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from strata.explain import REASONS_MAX, Explanation, explain_filter
+from strata.decide.explain import REASONS_MAX, Explanation, explain_filter
+from strata.decide.plan import plan_read
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Expr, Literal, Opaque
 from strata.expr.nodes import Column as Field
-from strata.plan import plan_read
 from strata.store.open import Stores
 from tests.stored import append, create, memory_stores
-from tests.unit.test_plan import RELATION, N, greater, load, stores
+from tests.unit.decide.test_plan import RELATION, N, greater, load, stores
 from tests.updates import table
 
 __all__ = ["stores"]  # a fixture
@@ -67,7 +67,7 @@ def test_reasons_of_many_parts_are_not_worked_out_unasked(
     stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert REASONS_MAX > 100
-    monkeypatch.setattr("strata.explain.REASONS_MAX", 1)
+    monkeypatch.setattr("strata.decide.explain.REASONS_MAX", 1)
     found = explain_filter(stores, load(stores), greater(14), every_part=False)
 
     whole = explained(stores)

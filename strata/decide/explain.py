@@ -1,36 +1,28 @@
 """What a filter skips of a shard and why, and what keeps the rest: `strata explain`.
 
-The levels of a read are gone through in its order: batches by the union of their statistics, then
-parts by their own, then the row groups of what is left. The verdicts are those of `plan_read`
-with pushdown on; the reasons come from the same evaluation (`strata.prune.explain`).
+The verdicts are those of a read with pushdown on, made on the same way down
+(`strata.decide.descent`); the reasons come from the same evaluation (`strata.prune.explain`).
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from strata.decide.descent import Groups, Piece, Step, descend, resolve_as_of
+from strata.decide.question import Question
 from strata.expr.filter import Filter
 from strata.format.manifest import SCHEMA, PartRef, part_refs
-from strata.groups import group_stats, wants_groups
-from strata.plan import (
-    batch_stats,
-    load_manifest,
-    may_matter,
-    part_stats,
-    plan_read,
-    readable_batches,
-    resolve_as_of,
-)
-from strata.prune import Outlook, Reason, decide, explain, needed_columns, outlook, reasons
+from strata.prune import Outlook, Reason, explain, outlook, reasons
 from strata.prune.causes import Cause
 from strata.state.state import Batch, State
-from strata.stats.absent import fill_absent
 from strata.store.open import Stores
 
+Ints: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
 REASONS_MAX: Final = 2_000  # parts whose reason is worked out where nobody asked for each: seconds
 _QUARANTINED: Final = Reason(
     keep=True, cause=Cause.QUARANTINE, expression="", text="kept: this part is in quarantine",
@@ -141,98 +133,118 @@ def explain_filter(
 
     `every_part` False works out the reason of no more than `REASONS_MAX` kept parts; the others
     are counted without one.
-    Raises: as `plan_read`. Cost: every manifest, twice; about a millisecond for each reason.
+    Raises: as `plan_read`. Cost: every manifest; about a millisecond for each reason.
     """
     at = resolve_as_of(state, as_of)
-    batches = [] if at is None else readable_batches(state, at)
-    left = None if every_part else REASONS_MAX
-    parts: list[Explained] = []
-    kept_batches = 0
-    for batch in batches:
-        assert at is not None
-        found = _batch(stores, state, batch, filter, at, left)
-        kept_batches += any(part.level == "part" for part in found)
-        parts += found
-        if left is not None:
-            left = max(0, left - len(found))
-    kept = [part.ref for part in parts if part.reason.keep]
-    # Which row groups of a kept part are read is the planner's business.
-    read = {} if at is None else plan_read(stores, state, as_of=at, filter=filter, mode="on").groups
-    groups = [len(read[ref.key]) if ref.key in read else len(ref.splits) for ref in kept]
+    question = Question.about(state, filter)
+    found = _Explaining(state, question, None if every_part else REASONS_MAX)
+    for step in () if at is None else descend(stores, state, question, at):
+        found.visit(step)
+    kept = sum(part.reason.keep for part in found.parts)
     levels = (
-        Level("batches", len(batches), kept_batches),
-        Level("parts", len(parts), len(kept)),
-        Level("row groups", sum(len(part.ref.splits) for part in parts), sum(groups)),
+        Level("batches", found.batches, found.kept_batches),
+        Level("parts", len(found.parts), kept),
+        Level("row groups", sum(len(part.ref.splits) for part in found.parts), found.kept_groups),
     )
     return Explanation(
         state.name, state.upper - 1 if at is None else at, filter,
         outlook(filter, state.rollout.quarantine), levels,
-        _grouped(p for p in parts if p.reason.keep),
-        _grouped(p for p in parts if not p.reason.keep), tuple(parts),
+        _grouped(p for p in found.parts if p.reason.keep),
+        _grouped(p for p in found.parts if not p.reason.keep), tuple(found.parts),
     )  # fmt: skip
 
 
-def _batch(
-    stores: Stores, state: State, batch: Batch, filter: Filter, at: int, left: int | None
-) -> list[Explained]:
-    """Return the parts of one batch and why each is kept or skipped."""
-    columns = {*SCHEMA.names, *needed_columns(filter)}
-    manifest = load_manifest(stores, state, batch, columns)
-    manifest = manifest.filter(pc.less_equal(manifest["t_low"], at))
-    refs, quarantine = part_refs(manifest), state.rollout.quarantine
-    if not may_matter(state, batch, filter):
-        reason = _of_union(state, batch, filter)
-        return [Explained(ref, "batch", reason) for ref in refs if ref.key not in quarantine] + [
-            Explained(ref, "part", _QUARANTINED) for ref in refs if ref.key in quarantine
-        ]
-    stats = part_stats(state, manifest, filter)
-    keep = decide(filter, stats, state.relation, quarantine=quarantine).keep
-    rows = _chosen(np.asarray(keep, bool), left)
-    told = dict(zip(rows, _reasons(state, manifest, stats, filter, rows), strict=True))
-    plain = [row for row in rows if keep[row] and refs[row].key not in quarantine]
-    inside = _row_groups(state, manifest, stats, filter, plain)
-    found = []
-    for row, ref in enumerate(refs):
-        reason = told.get(row, _UNTOLD[bool(keep[row])])
-        reason = _QUARANTINED if ref.key in quarantine else reason
-        found.append(Explained(ref, "part", reason, inside.get(row)))
-    return found
+class _Explaining:
+    """What is found on the way down, with reasons."""
 
+    def __init__(self, state: State, question: Question, left: int | None) -> None:
+        self._state, self._question = state, question
+        self._left = left  # reasons that may still be worked out; None: all
+        self.parts: list[Explained] = []
+        self.batches = self.kept_batches = self.kept_groups = 0
 
-def _row_groups(
-    state: State, manifest: pa.Table, stats: pa.Table, filter: Filter, rows: Sequence[int]
-) -> dict[int, RowGroups]:
-    """Return what keys tell of the row groups of some kept parts, by their row.
+    def visit(self, step: Step) -> None:
+        """Explain the parts of a batch."""
+        found = [part for piece in step.pieces(SCHEMA.names) for part in self._explained(piece)]
+        self.parts += found
+        self.batches += 1
+        self.kept_batches += bool(found) and not step.ruled_out
 
-    Cost: two reasons a part of several row groups.
-    """
-    relation, quarantine = state.relation, state.rollout.quarantine
-    counts = pc.list_value_length(manifest["splits"]).to_pylist()
-    first = relation.by_id[relation.sort_ids[0]].name
-    if wants_groups(filter, relation):
-        because = f"keys of an order or types that begin otherwise, or no statistics of {first}"
-    else:
-        because = f"the filter does not look at {first}, by which rows are sorted"
-    told = {
-        row: RowGroups(counts[row], counts[row], because if counts[row] > 1 else _ALONE)
-        for row in rows
-    }
-    chosen = np.array([row for row in rows if counts[row] > 1], np.int64)
-    some = manifest.take(pa.array(chosen)), stats.take(pa.array(chosen))
-    found = None
-    if len(chosen) and wants_groups(filter, relation):
-        found = group_stats(*some, state.relations)
-    if found is None:
+    def _explained(self, piece: Piece) -> list[Explained]:
+        refs = part_refs(piece.table)
+        if piece.verdict is None:
+            reason = self._of_union(piece.step.batch)
+            return [Explained(ref, "batch", reason) for ref in refs]
+        rows = _chosen(piece.keep, self._left)
+        if self._left is not None:
+            self._left = max(0, self._left - len(refs))
+        told = dict(zip(rows, self._reasons(piece, piece.verdict.stats, rows), strict=True))
+        groups = self._groups(piece)
+        counts = np.array([len(ref.splits) for ref in refs], np.int64)
+        self.kept_groups += int(counts[piece.keep].sum())
+        self.kept_groups -= 0 if groups is None else int((~groups.verdict.keep).sum())
+        suspects = piece.verdict.suspects
+        plain = [row for row in rows if piece.keep[row] and not suspects[row]]
+        inside = self._row_groups(counts, groups, plain)
+        return [
+            Explained(
+                ref, "part",
+                _QUARANTINED if suspects[row] else told.get(row, _UNTOLD[bool(piece.keep[row])]),
+                inside.get(row),
+            )
+            for row, ref in enumerate(refs)
+        ]  # fmt: skip
+
+    def _groups(self, piece: Piece) -> Groups | None:
+        return piece.groups(piece.keep, piece.table.filter(pa.array(piece.keep)))
+
+    def _row_groups(
+        self, counts: Ints, groups: Groups | None, rows: Sequence[int]
+    ) -> dict[int, RowGroups]:
+        """Return what keys tell of the row groups of some kept parts, by their row.
+
+        Cost: two reasons a part of several row groups.
+        """
+        question, relation = self._question, self._question.relation
+        first = relation.by_id[relation.sort_ids[0]].name
+        if question.wants_groups:
+            because = f"keys of an order or types that begin otherwise, or no statistics of {first}"
+        else:
+            because = f"the filter does not look at {first}, by which rows are sorted"
+        told = {
+            row: RowGroups(
+                int(counts[row]), int(counts[row]), because if counts[row] > 1 else _ALONE
+            )
+            for row in rows
+        }
+        for index, row in enumerate(() if groups is None else groups.places.tolist()):
+            if groups is None or row not in told:
+                continue
+            kept, known = groups.verdict.of(index), groups.verdict.known
+            start = int(np.searchsorted(known.owner, index))
+            firsts = [start + int(np.argmax(flags)) for flags in (~kept, kept) if flags.any()]
+            texts = explain(
+                question.filter, known.stats, relation, firsts, quarantine=question.quarantine
+            )
+            told[row] = RowGroups(len(kept), int(kept.sum()), _BY_KEY, "; ".join(texts))
         return told
-    keep = decide(filter, found.stats, relation, quarantine=quarantine).keep
-    for index, part in enumerate(found.parts):
-        kept = keep[found.owner == index]
-        start = int(np.searchsorted(found.owner, index))
-        firsts = [start + int(np.argmax(flags)) for flags in (~kept, kept) if flags.any()]
-        texts = explain(filter, found.stats, relation, firsts, quarantine=quarantine)
-        row = int(chosen[part])
-        told[row] = RowGroups(len(kept), int(kept.sum()), _BY_KEY, "; ".join(texts))
-    return told
+
+    def _reasons(self, piece: Piece, stats: pa.Table, rows: Sequence[int]) -> list[Reason]:
+        return reasons(
+            self._question.filter, stats, self._question.relation, rows,
+            versions=piece.table["stats_version"].to_pylist(),
+            quarantine=self._question.quarantine, shard=self._state.name,
+        )  # fmt: skip
+
+    def _of_union(self, batch: Batch) -> Reason:
+        """Return why the union of a batch's statistics skips all of its parts."""
+        stats = self._question.union_of(batch)
+        assert stats is not None  # else nothing could be proven of the batch
+        question = self._question
+        (reason,) = reasons(
+            question.filter, stats, question.relation, [0], quarantine=question.quarantine
+        )
+        return reason
 
 
 def _inside(parts: Sequence[Explained]) -> list[dict[str, Any]]:
@@ -249,32 +261,13 @@ def _inside(parts: Sequence[Explained]) -> list[dict[str, Any]]:
     return sorted(shown, key=lambda line: -int(line["total"]))
 
 
-def _chosen(keep: np.ndarray[Any, np.dtype[np.bool_]], left: int | None) -> list[int]:
+def _chosen(keep: Mask, left: int | None) -> list[int]:
     """Return the rows whose reason is worked out: all, or some kept and some skipped ones."""
     if left is None or len(keep) <= left:
         return list(range(len(keep)))
     half = left // 2
     rows = np.concatenate([np.flatnonzero(keep)[: left - half], np.flatnonzero(~keep)[:half]])
     return [int(row) for row in np.sort(rows)]
-
-
-def _reasons(
-    state: State, manifest: pa.Table, stats: pa.Table, filter: Filter, rows: Sequence[int]
-) -> list[Reason]:
-    return reasons(
-        filter, stats, state.relation, rows, versions=manifest["stats_version"].to_pylist(),
-        quarantine=state.rollout.quarantine, shard=state.name,
-    )  # fmt: skip
-
-
-def _of_union(state: State, batch: Batch, filter: Filter) -> Reason:
-    """Return why the union of a batch's statistics skips all of its parts."""
-    stats = batch_stats(batch)
-    assert stats is not None  # else nothing could be proven of the batch
-    versions = [max(batch.versions)]
-    stats = fill_absent(stats, versions, state.relations, needed_columns(filter))
-    (reason,) = reasons(filter, stats, state.relation, [0], quarantine=state.rollout.quarantine)
-    return reason
 
 
 def _grouped(parts: Iterable[Explained]) -> tuple[Group, ...]:

@@ -4,7 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from strata.audit.skips import decide_all
+from strata.decide.descent import descend, load_manifest, readable_batches
+from strata.decide.draw import sampled
+from strata.decide.plan import plan_read
+from strata.decide.question import Question, batch_stats
+from strata.decide.skips import decide_all
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Expr, Literal
@@ -13,7 +17,6 @@ from strata.format.manifest import part_refs
 from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.plan import _Search, batch_stats, load_manifest, plan_read, readable_batches
 from strata.prune import credit
 from strata.state.rollout import BY_HAND
 from strata.state.state import State
@@ -110,13 +113,11 @@ def test_the_audit_sample_is_reproducible_and_flagged(stores: Stores) -> None:
 
 
 def test_audited_shares_come_close_to_the_percentage() -> None:
-    from strata.plan import _sampled
-
     keys = [f"part {n}" for n in range(4000)]
-    assert abs(_sampled(keys, "7/3", 25).mean() - 0.25) < 0.03
-    assert (_sampled(keys, "7/3", 25) != _sampled(keys, "8/3", 25)).any()
-    assert _sampled(keys, "7/3", 100).all()
-    assert not _sampled(keys, "7/3", 0).any()
+    assert abs(sampled(keys, "7/3", 25).mean() - 0.25) < 0.03
+    assert (sampled(keys, "7/3", 25) != sampled(keys, "8/3", 25)).any()
+    assert sampled(keys, "7/3", 100).all()
+    assert not sampled(keys, "7/3", 0).any()
 
 
 def test_a_quarantined_column_or_part_proves_nothing(stores: Stores) -> None:
@@ -159,9 +160,11 @@ def test_a_union_that_is_damaged_or_of_other_updates_is_unknown(stores: Stores) 
 
 
 def test_only_the_statistics_that_a_filter_needs_are_loaded(stores: Stores) -> None:
-    search = _Search(stores, load(stores, "on"), 2, greater(14), 0)
+    question = Question.about(load(stores, "on"), greater(14))
+    (step, *_) = descend(stores, load(stores, "on"), question, 2)
+    (piece, *_) = replace(step, union=None).pieces(("size_bytes",))
 
-    assert search._judged_by() == {"t_low", "size_bytes", "relation_version", "rows", "s.1"}
+    assert {*piece.table.column_names} == {"t_low", "size_bytes", "relation_version", "rows", "s.1"}
 
 
 @pytest.mark.parametrize(("mode", "percent"), [("on", 0), ("audit", 60), ("off", 0)])

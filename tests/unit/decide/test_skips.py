@@ -10,19 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strata.audit.cost import SHARES, costs
-from strata.audit.skips import Skipped, decide_all
+from strata.decide.descent import load_manifest
+from strata.decide.skips import Skipped, decide_all
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
 from strata.format import manifest as manifests
 from strata.format.manifest import part_refs
-from strata.groups import row_groups
 from strata.machine import Machine
 from strata.model import schema
 from strata.model.types import parse_type
-from strata.plan import load_manifest, may_matter, part_stats, suspects
-from strata.prune import decide
 from strata.state.state import State
 from strata.store.open import Stores
+from tests.decided import decided
 from tests.stored import append, create, memory_stores
 from tests.updates import table
 
@@ -63,24 +62,13 @@ def state_of(stores: Stores, *quarantine: str) -> State:
 
 def plainly(stores: Stores, state: State, filter: Filter) -> tuple[list[Skipped], list[Skipped]]:
     """Return what is skipped and tightened: the obvious way, an object for each part."""
-    skipped, tightened = [], []
-    for batch in state.batches:
-        if batch.manifest is None:
-            continue
-        manifest = load_manifest(stores, state, batch)
-        refs, stats = part_refs(manifest), part_stats(state, manifest)
-        suspect = suspects(state, manifest)
-        quarantine = state.rollout.quarantine
-        keep = decide(filter, stats, state.relation, quarantine=quarantine).keep | suspect
-        by_batch = not may_matter(state, batch, filter)
-        chosen = row_groups(filter, manifest, stats, state.relations, quarantine)
-        for index, ref in enumerate(refs):
-            row = stats.slice(index, 1).combine_chunks().to_batches()[0]
-            if by_batch or not keep[index]:
-                skipped.append(Skipped(ref, batch, by_batch, row))
-            elif ref.key in chosen and not suspect[index]:
-                left = tuple(i for i in range(len(ref.splits)) if i not in chosen[ref.key])
-                tightened.append(Skipped(ref, batch, by_batch=False, stats=row, groups=left))
+    parts = decided(stores, state, filter)
+    skipped = [Skipped(p.ref, p.batch, p.by_batch, p.stats) for p in parts if not p.keep]
+    tightened = [
+        Skipped(p.ref, p.batch, by_batch=False, stats=p.stats, groups=p.groups)
+        for p in parts
+        if p.groups
+    ]
     return skipped, tightened
 
 
@@ -152,7 +140,7 @@ def test_objects_are_made_only_of_the_parts_that_are_asked_for(
         made += table.num_rows  # type: ignore[attr-defined]
         return part_refs(table)
 
-    monkeypatch.setattr("strata.audit.skips.part_refs", counted)
+    monkeypatch.setattr("strata.decide.skips.part_refs", counted)
     found = decide_all(stores, state_of(stores), greater(900))
 
     assert made == len(found.tightened)

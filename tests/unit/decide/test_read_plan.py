@@ -5,8 +5,8 @@ import pickle
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strata.decide.read_plan import Parts
 from strata.format.manifest import PartRef, Split, manifest_table
-from strata.planned import Parts
 
 
 def ref(number: int) -> PartRef:

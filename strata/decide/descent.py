@@ -1,0 +1,179 @@
+"""The way down that every reader of a filter goes: batch, then piece of a manifest, then part.
+
+A read, soft evaluation, `explain` and the row groups they speak of are decided on this one way,
+so that what is checked, explained and replayed is what a read does. A batch that its union rules
+out is still a step of the way: a read goes by, an audit looks inside.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from strata.decide.question import GroupVerdict, Question, Verdict
+from strata.errors import InvalidRequest
+from strata.fetch import StoredManifest, load_manifest_of
+from strata.format.manifest import SCHEMA, PartRef, part_refs
+from strata.model.time import MIN_TIME, format_time
+from strata.prune import Decision
+from strata.state.state import Batch, State
+from strata.store.open import Stores
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The parts of one piece of a manifest that hold updates at or before the time of a read.
+
+    Shape: `rows`, `table` and `keep` have one element, or row, a part.
+    """
+
+    step: "Step"
+    manifest: StoredManifest
+    number: int  # of the piece
+    rows: Ints  # of the piece, as it is stored
+    table: pa.Table  # the columns that were asked for, and those that decide
+    keep: Mask  # a read needs the part
+    verdict: Verdict | None  # None: without a filter, or the batch as a whole is ruled out
+
+    def details(self, some: Mask) -> pa.Table:
+        """Return all that is known of some of the parts, but for their statistics.
+
+        Cost: decodes these columns of the piece.
+        """
+        whole = self.manifest.read(SCHEMA.names, self.number).select(SCHEMA.names)
+        rows = self.rows[some]
+        return whole if len(rows) == whole.num_rows else whole.take(pa.array(rows))
+
+    @property
+    def wants_groups(self) -> bool:
+        """Return whether keys may tell something of row groups of parts that are kept."""
+        question = self.step.question
+        return (
+            self.verdict is not None
+            and question is not None
+            and question.wants_groups
+            and bool(self.keep.any())
+        )
+
+    def groups(self, kept: Mask, details: pa.Table) -> "Groups | None":
+        """Return the verdict on the row groups of parts that are kept; None if keys tell nothing.
+
+        `kept`: some of `keep`; `details` describes them, as `Piece.details` does.
+        """
+        question, verdict = self.step.question, self.verdict
+        if question is None or verdict is None or not self.wants_groups or not kept.any():
+            return None
+        places = np.flatnonzero(kept)
+        found = question.of_groups(details, verdict.stats.take(pa.array(places)))
+        return None if found is None else Groups(places[found.known.parts], found)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The row groups of kept parts of which keys tell something. Shape: `places` one a part."""
+
+    places: Ints  # of the parts, in the piece's `table`
+    verdict: GroupVerdict
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One batch on the way down, judged by its union; its manifest is not opened yet."""
+
+    stores: Stores = field(repr=False)
+    shard: str
+    batch: Batch
+    at: int | None
+    question: Question | None
+    union: Decision | None  # None: nothing is known of the batch as a whole, or nothing is asked
+
+    @property
+    def ruled_out(self) -> bool:
+        """Return whether no row of the batch can satisfy the filter or make it fail."""
+        return self.union is not None and not self.union.keep[0]
+
+    def pieces(self, columns: Collection[str] | None = ()) -> Iterator[Piece]:
+        """Yield the pieces of the batch's manifest, with these columns; None means all.
+
+        Raises: Corrupt, naming shard and manifest; at the end, if parts are missing.
+        """
+        manifest = StoredManifest(self.stores.blob, self.shard, self.batch)
+        wanted = None if columns is None else {*columns, *self._judged_by()}
+        seen = 0
+        for number in range(manifest.pieces):
+            table = manifest.read(wanted, number)
+            seen += table.num_rows
+            yield self._judged(manifest, number, table)
+        manifest.check_parts(seen)
+
+    def refs(self, piece: int, rows: Ints) -> list[PartRef]:
+        """Return some parts of a piece; reads the manifest again."""
+        table = StoredManifest(self.stores.blob, self.shard, self.batch).read(SCHEMA.names, piece)
+        return part_refs(table.take(pa.array(rows)))
+
+    def _judged_by(self) -> frozenset[str]:
+        asked = frozenset() if self.question is None or self.ruled_out else self.question.columns
+        return asked | {"t_low"}
+
+    def _judged(self, manifest: StoredManifest, number: int, table: pa.Table) -> Piece:
+        rows = np.arange(table.num_rows)
+        if self.at is not None:
+            rows = np.flatnonzero(table["t_low"].to_numpy() <= self.at)
+        some = table if len(rows) == table.num_rows else table.take(pa.array(rows))
+        if self.ruled_out:
+            return Piece(self, manifest, number, rows, some, np.zeros(len(rows), np.bool_), None)
+        if self.question is None:
+            return Piece(self, manifest, number, rows, some, np.ones(len(rows), np.bool_), None)
+        verdict = self.question.of_parts(some)
+        return Piece(self, manifest, number, rows, some, verdict.keep, verdict)
+
+
+def descend(
+    stores: Stores, state: State, question: Question | None, at: int | None = None
+) -> Iterator[Step]:
+    """Yield each batch that has updates at or before a time, in time order; None means all.
+
+    Without a question nothing is ruled out.
+    """
+    for batch in readable_batches(state, at):
+        union = None if question is None else question.of_batch(batch)
+        yield Step(stores, state.name, batch, at, question, union)
+
+
+def readable_batches(state: State, at: int | None = None) -> list[Batch]:
+    """Return the batches with parts that a read at this time must look at, in time order."""
+    return [b for b in state.batches if b.manifest and (at is None or b.lower <= at)]
+
+
+def resolve_as_of(state: State, as_of: int | None) -> int | None:
+    """Return the time of a read; None only for a shard that nothing was written to.
+
+    Raises: InvalidRequest for a time that cannot be read, naming since and upper.
+    """
+    if as_of is None and state.upper == MIN_TIME:
+        return None
+    at = state.upper - 1 if as_of is None else as_of
+    if state.since <= at < state.upper:
+        return at
+    since, upper = (f"{t} ({format_time(t)})" for t in (state.since, state.upper))
+    raise InvalidRequest(
+        "no read is possible at this time",
+        shard=state.name, as_of=at, since=state.since, upper=state.upper,
+        cure=f"choose since {since} <= as_of < upper {upper}",
+    )  # fmt: skip
+
+
+def load_manifest(
+    stores: Stores, state: State, batch: Batch, columns: Collection[str] | None = None
+) -> pa.Table:
+    """Return a batch's manifest, or only some of its columns; see `strata.format.manifest`.
+
+    Raises: Corrupt, naming shard and manifest.
+    """
+    return load_manifest_of(stores.blob, state.name, batch, columns)

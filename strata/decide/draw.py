@@ -1,0 +1,35 @@
+"""A share of the parts, drawn reproducibly: the same parts whenever key and salt are the same."""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Draws: TypeAlias = npt.NDArray[np.uint64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+_ALL: Final = 1 << 64
+
+
+def draws(part_keys: Iterable[str], salt: str) -> Draws:
+    """Return a number for each part, even over all that 64 bits hold.
+
+    Shape: one element a key. Cost: a hash of each.
+    """
+    digests = (blake2b(f"{salt}\0{key}".encode(), digest_size=8).digest() for key in part_keys)
+    return np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
+
+
+def below(drawn: Draws, percent: int) -> Mask:
+    """Return which draws belong to a share of so many percent."""
+    if percent <= 0 or percent >= 100:
+        return np.full(len(drawn), percent > 0)
+    # Exact, where `draw * 100` would wrap.
+    found: Mask = drawn < np.uint64(-(-percent * _ALL // 100))
+    return found
+
+
+def sampled(part_keys: Iterable[str], salt: str, percent: int) -> Mask:
+    """Return which parts belong to a share; a larger share holds the smaller one."""
+    return below(draws(part_keys, salt), percent)

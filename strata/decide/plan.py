@@ -1,0 +1,163 @@
+"""Planning a read: which parts it needs, decided on statistics alone.
+
+The filter goes the way of `strata.decide.descent`: batches by the union of their statistics, which
+is in the state, then parts by the manifests, then row groups. A part is skipped only where the
+filter is proven neither to be true nor to fail on any of its rows; the filter itself is never
+executed here: the caller does that on rows.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from strata.decide.descent import Piece, Step, descend, resolve_as_of
+from strata.decide.draw import sampled
+from strata.decide.question import Question
+from strata.decide.read_plan import LeftOut, Parts, PlannedRun, ReadPlan
+from strata.errors import InvalidRequest
+from strata.expr.filter import Filter
+from strata.model.spec import MODES
+from strata.model.time import MIN_TIME
+from strata.prune import proofs
+from strata.rollout.obey import SKIPPING, mode_of, obeyed
+from strata.state.state import Batch, State
+from strata.store.open import Stores
+
+
+def plan_read(  # noqa: PLR0913 - options, by name
+    stores: Stores,
+    state: State,
+    *,
+    as_of: int | None = None,
+    filter: Filter | None = None,
+    pushdown: str | None = None,
+    mode: str | None = None,
+    kill: bool = False,
+    groups: bool = True,
+) -> ReadPlan:
+    """Return which parts a read at `as_of` fetches; None is the newest readable time.
+
+    A read obeys the shard's rollout: `off` and `soft` fetch everything, `on` skips, `audit` skips
+    all but a sample; what was approved for other code than this counts as `soft`. `pushdown` is
+    what the reader wishes: "off" fetches everything; "on" is what the shard allows, never more.
+    `kill` and the switch in the consensus (`strata.rollout.kill`) fetch everything, whatever else.
+    `groups` chooses row groups of the parts as well, where parts are skipped at all.
+
+    `mode` says what would be skipped were the shard in it: for what explains, checks or measures a
+    decision. Nothing that a reader can set may reach it.
+
+    Errs: may fetch a part that has no needed row, never leaves out one that has.
+    Raises: InvalidRequest for an `as_of` outside [since, upper), or a pushdown that is none;
+    Corrupt for a bad manifest.
+    Cost: one manifest a batch that is not dropped.
+    """
+    wish = check_pushdown(pushdown)
+    chosen = check_mode(mode or ("off" if wish == "off" else mode_of(state)))
+    applied = "off" if filter is None else obeyed(stores, chosen, kill=kill)
+    at = resolve_as_of(state, as_of)
+    if at is None:
+        return ReadPlan(state.name, MIN_TIME, applied)
+    decides = filter is not None and applied in SKIPPING
+    question = Question.about(state, filter) if filter is not None and decides else None
+    salt, percent = f"{state.seqno}/{at}", _sample_percent(state, mode, applied)
+    search = _Search(question, salt, percent, groups=groups)
+    for step in descend(stores, state, question, at):
+        search.visit(step)
+    return ReadPlan(
+        state.name, at, applied, tuple(search.runs), frozenset(search.audited),
+        tuple(search.left_out), tuple(search.dropped), tuple(search.proofs), search.groups,
+    )  # fmt: skip
+
+
+class _Search:
+    """What a read finds out, batch by batch: in each, piece by piece of its manifest."""
+
+    def __init__(self, question: Question | None, salt: str, percent: int, *, groups: bool) -> None:
+        self._salt, self._percent, self._wants_groups = salt, percent, groups
+        self.runs: list[PlannedRun] = []
+        self.left_out: list[LeftOut] = []
+        self.dropped: list[Batch] = []
+        self.audited: set[str] = set()
+        self.groups: dict[str, tuple[int, ...]] = {}
+        # Parts that each conjunct rules out.
+        self.proofs = [0] * (0 if question is None else question.conjuncts)
+
+    def visit(self, step: Step) -> None:
+        """Choose the parts of a batch that are fetched."""
+        if step.union is not None and step.ruled_out:
+            self._count(proofs(step.union, len(self.proofs)), step.batch.parts)
+            if not self._percent:
+                self.dropped.append(step.batch)
+                return
+        columns = ("size_bytes", "key") if self._percent else ("size_bytes",)
+        found = [self._choose(piece) for piece in step.pieces(columns)]
+        fetched = [table for table in found if table is not None]
+        if fetched:
+            self.runs += _runs(step.batch, pa.concat_tables(fetched))
+
+    def _choose(self, piece: Piece) -> pa.Table | None:
+        """Return the rows of a piece whose parts are fetched."""
+        keep = piece.keep
+        if piece.verdict is not None:
+            self._count(piece.verdict.proofs)
+        fetched = keep
+        if self._percent:
+            keys = piece.table["key"].to_pylist()
+            drawn = ~keep & sampled(keys, self._salt, self._percent)
+            self.audited.update(np.array(keys, object)[drawn])
+            fetched = keep | drawn
+        if not fetched.all():
+            sizes = piece.table["size_bytes"].to_numpy()[~fetched]
+            again = partial(piece.step.refs, piece.number, piece.rows[~fetched])
+            self.left_out.append(LeftOut(len(sizes), int(sizes.sum()), again))
+        if not fetched.any():
+            return None
+        details = piece.details(fetched)
+        if self._wants_groups and piece.wants_groups:
+            # A sampled part is read whole.
+            groups = piece.groups(keep, details.filter(pa.array(keep[fetched])))
+            self.groups |= {} if groups is None else groups.verdict.chosen()
+        return details
+
+    def _count(self, found: Sequence[int], times: int = 1) -> None:
+        self.proofs = [old + times * new for old, new in zip(self.proofs, found, strict=True)]
+
+
+def check_mode(mode: str) -> str:
+    """Return `mode` if it is one.
+
+    Raises: InvalidRequest.
+    """
+    if mode not in MODES:
+        raise InvalidRequest("unknown filter mode", mode=mode, cure=f"one of {', '.join(MODES)}")
+    return mode
+
+
+def check_pushdown(pushdown: str | None) -> str | None:
+    """Return what a reader wishes, "off" or "on"; None leaves it to the shard, as "on" does.
+
+    Raises: InvalidRequest.
+    """
+    if pushdown not in (None, "off", "on"):
+        raise InvalidRequest("unknown pushdown", value=pushdown, cure="on, off, or leave it out")
+    return pushdown
+
+
+def _sample_percent(state: State, asked: str | None, applied: str) -> int:
+    # `on` stays sampled where the shard's own rollout says so; a supposed `on` is not.
+    checked = applied == "audit" or (applied == "on" and asked is None)
+    return state.rollout.audit_percent if checked else 0
+
+
+def _runs(batch: Batch, fetched: pa.Table) -> list[PlannedRun]:
+    of_run = fetched["run"].to_numpy()
+    numbers = np.unique(of_run).tolist()
+    return [
+        PlannedRun(
+            batch.lower, batch.upper, batch.since, run,
+            Parts(fetched if len(numbers) == 1 else fetched.filter(pa.array(of_run == run))),
+        )
+        for run in numbers
+    ]  # fmt: skip

@@ -31,6 +31,7 @@ RANGES: Final[dict[str, tuple[int, int | None]]] = {
     "compact.chunk_bytes": (1, None),
     "read.fetchers": (1, None),
     "validate.format_percent": (0, 100),
+    "validate.filter_seconds": (1, 86_400),
     "rollout.failed_permille": (0, 1000),
     "rollout.on_percent": (1, 100),
     "rollout.request_days": (1, None),

@@ -19,7 +19,7 @@ from jobs.validate.outcome import document, exit_code, lines
 from jobs.validate.report import Report, build_report, index_of
 from strata.audit import table
 from strata.audit.run import Scope, ValidationReport
-from strata.audit.used import used_filters
+from strata.audit.used import LoggedFilter, used_filters
 from strata.audit.verdict import check_run
 from strata.errors import InvalidRequest, StrataError
 from strata.filters import RegisteredFilter, load_filters
@@ -66,7 +66,7 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
             used = [] if args.filter else _used(settings, stores, name, filters)
             report = validate(
                 spark, stores, name, filters, _scope(args, settings, run), now=now, used=used,
-                read=settings.read,
+                read=settings.read, seconds=settings.validate.filter_seconds,
             )  # fmt: skip
             reports.append(report)
             print("\n".join(lines(report)), flush=True)  # noqa: T201 - the task's log
@@ -90,7 +90,7 @@ def _scope(args: argparse.Namespace, settings: Settings, run: str) -> Scope:
 
 def _used(
     settings: Settings, stores: Stores, name: str, known: Sequence[RegisteredFilter]
-) -> list[RegisteredFilter]:
+) -> list[LoggedFilter]:
     most = settings.validate.used_filters
     return used_filters(stores, name, settings.usage, known, most)
 

@@ -184,6 +184,7 @@ def validate(
         report = validate_on_spark(
             spark, context.stores, shard, chosen, scope,
             now=None if now is None else parse_time(now), used=used, read=settings.read,
+            seconds=settings.validate.filter_seconds,
         )  # fmt: skip
     if not part:
         table.publish(context.stores, run, report.verdicts)
@@ -266,15 +267,11 @@ def _replayed(context: Context, found: Sequence[Receipt], look: bool) -> list[Re
     if not look:
         return [replay_receipt(context.stores, state, one) for one in found]
     from strata.cli.spark import session
-    from strata.spark.evaluate import spark_evaluator
+    from strata.spark.evaluate import replayed
 
+    seconds = context.settings.validate.filter_seconds
     with session(context) as spark:
-        results = []
-        for one in found:
-            relations = state.relations[: int(one["relation_version"]) + 1]
-            evaluator = spark_evaluator(spark, context.stores.settings, relations)
-            results.append(replay_receipt(context.stores, state, one, evaluator))
-        return results
+        return [replayed(spark, context.stores, state, one, seconds) for one in found]
 
 
 def _replay_tables(title: str, document: Mapping[str, Any]) -> list[Table]:

@@ -137,6 +137,8 @@ def _rows(text: str, element: ColumnType, items: list[Any], depth: int) -> list[
     if not found:
         return []
     if element.kind not in (Kind.LIST, Kind.MAP) and not found[0][1] and _braces(found[0][0]):
+        if any(quoted for _, quoted in found):
+            raise ValueError("the rows of an array differ in depth")
         shapes = [_rows(item, element, items, depth + 1) for item, _ in found]
         if any(shape != shapes[0] for shape in shapes) or not shapes[0]:
             raise ValueError("the rows of an array differ in length")
@@ -174,13 +176,13 @@ def _split_arrow(raw: str) -> tuple[str, str]:
 
 def _record(text: str, target: ColumnType) -> dict[str, Any]:
     body = _inside(text, "(", ")")
+    if any("," in _QUOTED.sub("", piece) for piece in _pieces(body)):
+        raise ValueError("a comma that is not quoted, between brackets that enclose nothing here")
     items = list(_items(body, blanks=True))
     if not items and len(target.fields) == 1:
         items = [("", False)]
     if len(items) != len(target.fields):
         raise ValueError("another number of fields")
-    if any("," in item and not quoted for item, quoted in items):
-        raise ValueError("a comma that is not quoted")
     return {
         field.name: None if not item and not quoted else _item(item, field.type)
         for field, (item, quoted) in zip(target.fields, items, strict=True)
@@ -266,10 +268,10 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _unquoted(piece: str, *, blanks: bool = False) -> tuple[str, bool]:
-    text = piece.strip()
-    if text[:1] in _OPENING:  # a value with items of its own: its quotes are resolved with them
+    text = piece if blanks else piece.strip()
+    # A value with items of its own: its quotes are resolved with them. Rows and ranges have none.
+    if not blanks and text[:1] in _OPENING:
         return text, False
-    text = piece if blanks else text
     return _QUOTED.sub(_resolved, text), '"' in text
 
 

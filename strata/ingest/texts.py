@@ -52,7 +52,7 @@ _TOKEN: Final = re.compile(
     re.ASCII,
 )
 _DAY_AND_CLOCK: Final = re.compile(
-    rf"\s*([+-]?)(\d+)\s+(\d+:{_SIXTY}(?::{_SIXTY}(?:\.\d+)?)?)(?![\d:.])\s*", re.ASCII
+    rf"\s*([+-]?)(\d+)\s+(\d+:{_SIXTY}(?::{_SIXTY}(?:\.\d+)?)?)(?![\d:.])", re.ASCII
 )
 _ISO_NUMBER: Final = r"([+-]?\d+(?:\.\d*)?)"
 _ISO: Final = re.compile(

@@ -83,6 +83,7 @@ class ValidateSettings:
     max_failed_rows: int = 20  # failed lines shown in the report; all are in the verdict table
     used_filters: int = 20  # filters of readers that are evaluated beside the registered ones
     format_percent: int = 100  # share of the parts whose format a run checks
+    filter_seconds: int = 3600  # a filter's query that takes longer is stopped
 
 
 @dataclass(frozen=True, slots=True)

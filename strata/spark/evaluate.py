@@ -15,17 +15,20 @@ from pyspark.sql import functions as F
 from strata.audit.escape import Seen
 from strata.audit.run import Check, Scope, ValidationReport, validate_shard
 from strata.audit.soft import NO_GROUPS, Evaluated, Groups, instants
+from strata.audit.used import LoggedFilter
 from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.expr.filter import Filter
 from strata.filters import RegisteredFilter
 from strata.format.manifest import PartRef
 from strata.hold import reading
 from strata.model.schema import Relation
-from strata.model.settings import ReadSettings, StoreSettings
+from strata.model.settings import ReadSettings, StoreSettings, ValidateSettings
 from strata.read import DEFAULTS
-from strata.receipts import keep_receipt
+from strata.receipts import Receipt, Replay, keep_receipt, replay
+from strata.spark.admit import admitted_again
 from strata.spark.catalyst import referenced
 from strata.spark.failures import cause, engine_error
+from strata.spark.limited import TooLong, within
 from strata.spark.registered import analysed
 from strata.spark.rowfilter import row_filter
 from strata.spark.rows import part_rows
@@ -37,15 +40,19 @@ from strata.store.open import Stores
 
 PART = "__part"  # no column of a shard can be called so: names are checked at declaration
 ERROR_CHARS = 500
+SECONDS = ValidateSettings().filter_seconds
 # Rows are read in Python and judged in the JVM: what fails there is no answer of the filter.
 _PYTHON = ("PYTHON_EXCEPTION", "Python worker exited", "PythonException")
 
 
 def spark_evaluator(
-    spark: SparkSession, store: StoreSettings, relations: Sequence[Relation]
+    spark: SparkSession,
+    store: StoreSettings,
+    relations: Sequence[Relation],
+    seconds: float = SECONDS,
 ) -> "SparkEvaluator":
-    """Return the evaluator that runs filters in this session."""
-    return SparkEvaluator(spark, store, tuple(relations))
+    """Return the evaluator that runs filters in this session, each query for `seconds` at most."""
+    return SparkEvaluator(spark, store, tuple(relations), seconds)
 
 
 @dataclass(frozen=True)
@@ -55,20 +62,31 @@ class SparkEvaluator:
     spark: SparkSession
     store: StoreSettings
     relations: tuple[Relation, ...]
+    seconds: float = SECONDS
 
     def __call__(
         self, filter: Filter, refs: Sequence[PartRef], groups: Groups = NO_GROUPS, /
     ) -> list[Evaluated]:
         """Return what each part gave."""
-        judge = _Judge(self.spark, self.store, self.relations, filter, groups)
+        judge = _Judge(self.spark, self.store, self.relations, filter, groups, self.seconds)
         return _evaluate(judge, list(refs))
 
     def witness(self, filter: Filter, ref: PartRef, /) -> list[Seen]:
-        """Return what the sub-expressions of a filter give on the rows of a part."""
+        """Return what the sub-expressions of a filter give on the rows of a part.
+
+        Nothing is seen where that takes longer than the filter itself may.
+        """
         spark, relation = self.spark, self.relations[-1]
-        names = [relation.by_id[i].name for i in referenced(spark, relation, filter.sql)]
-        rows = part_rows(spark, self.store, self.relations, [ref], names).localCheckpoint()
-        return list(witnessed(spark, rows, relation, filter))
+
+        def looked() -> list[Seen]:
+            names = [relation.by_id[i].name for i in referenced(spark, relation, filter.sql)]
+            rows = part_rows(spark, self.store, self.relations, [ref], names).localCheckpoint()
+            return list(witnessed(spark, rows, relation, filter))
+
+        try:
+            return within(spark, self.seconds, looked)
+        except TooLong:
+            return []
 
 
 @dataclass(frozen=True)
@@ -80,11 +98,16 @@ class _Judge:
     relations: tuple[Relation, ...]
     filter: Filter
     groups: Groups
+    seconds: float  # of one query
 
 
 def _evaluate(judge: _Judge, refs: list[PartRef]) -> list[Evaluated]:
+    alone = list({ref.key: ref for ref in refs}.values())
     try:
-        found = _count(judge, list({ref.key: ref for ref in refs}.values()))
+        found = within(judge.spark, judge.seconds, lambda: _count(judge, alone))
+    except TooLong as error:
+        said = f"the filter's query was stopped: {error}; see `validate.filter_seconds`"
+        return [Evaluated(ref.key, 0, 0, failed=said) for ref in refs]
     except Exception as error:
         if len(refs) > 1:
             half = len(refs) // 2
@@ -138,7 +161,7 @@ def _fails_on_nothing(judge: _Judge) -> bool:
     rows = empty_frame(spark, judge.relations[-1])
     try:
         for now in instants(filter):
-            row_filter(spark, rows, filter.sql, now).count()
+            within(spark, judge.seconds, row_filter(spark, rows, filter.sql, now).count)
     except Exception:
         return True
     return False
@@ -152,13 +175,15 @@ def validate(  # noqa: PLR0913 - options, by name
     scope: Scope,
     *,
     now: int | None = None,
-    used: Sequence[RegisteredFilter] = (),
+    used: Sequence[LoggedFilter] = (),
     read: ReadSettings = DEFAULTS,
+    seconds: float = SECONDS,
 ) -> ValidationReport:
     """Validate one shard on Spark: these filters softly, and the format of its parts.
 
-    `used` are filters of readers: one that Spark refuses now, as a column is gone, is told in the
-    report and is no error.
+    `used` are filters of readers: one that cannot be run, as a column is gone or as it is more than
+    an expression of certified functions, stands in the report with the reason and is no error.
+    A query of a filter that takes longer than `seconds` is stopped, and its parts have no verdict.
     What each filter would skip is kept as a receipt, for `strata replay --shard`. The parts that
     are looked at stay stored meanwhile, as `read.hold_ms` says.
     Units: `now` in milliseconds: what now() means instead of what the filters say of it.
@@ -169,14 +194,47 @@ def validate(  # noqa: PLR0913 - options, by name
         unusable = []
         for one in used:
             try:
-                checks.append(Check(one.name, analysed(spark, state.relation, one)))
-            except InvalidRequest:
-                unusable.append(one.where)
-        evaluator = spark_evaluator(spark, stores.settings, state.relations)
+                checks.append(Check(one.name, _understood(spark, state, one.filter, seconds)))
+            except InvalidRequest as error:
+                unusable.append(f"{one.filter.sql[:ERROR_CHARS]}: {error}")
+        evaluator = spark_evaluator(spark, stores.settings, state.relations, seconds)
         report = validate_shard(stores, name, checks, evaluator, spark_runner(spark), scope)
         if scope.parts is None:  # a replay of single parts decides nothing anew
             _keep_receipts(stores, state, checks, report)
         return replace(report, unusable=tuple(unusable))
+
+
+def replayed(
+    spark: SparkSession, stores: Stores, state: State, receipt: Receipt, seconds: float = SECONDS
+) -> Replay:
+    """Make the decision of a receipt again, and look into the skipped parts.
+
+    Raises: InvalidRequest as `strata.receipts.replay`, and for a receipt whose filter is more than
+    an expression, or whose text does not mean the tree that was decided.
+    """
+    relations = state.relations[: int(receipt["relation_version"]) + 1]
+    inner = spark_evaluator(spark, stores.settings, relations, seconds)
+
+    def evaluate(
+        filter: Filter, refs: Sequence[PartRef], groups: Groups = NO_GROUPS, /
+    ) -> list[Evaluated]:
+        now = (filter.now_low, filter.now_high)
+        admitted_again(spark, relations[-1], filter, now=now, certified=False)
+        return inner(filter, refs, groups)
+
+    return replay(stores, state, receipt, evaluate)
+
+
+def _understood(spark: SparkSession, state: State, logged: Filter, seconds: float) -> Filter:
+    """Return a filter of the log as it is run; raises InvalidRequest if it is not."""
+    now = (logged.now_low, logged.now_high)
+    try:
+        # A constant is evaluated as it is understood, and may take for ever.
+        return within(
+            spark, seconds, lambda: admitted_again(spark, state.relation, logged, now=now)
+        )
+    except TooLong as error:
+        raise InvalidRequest("the filter is not understood in time", reason=str(error)) from None
 
 
 def _keep_receipts(

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from strata.expr.filter import Filter
 from strata.filters import RegisteredFilter
 from strata.model.schema import Relation
-from strata.spark.catalyst import analyse
+from strata.spark.admit import admitted
 from strata.trimming import Named
 
 
@@ -17,11 +17,11 @@ def analysed(
     """Return a registered filter as the engine takes it.
 
     Units: `now` in milliseconds: what now() means instead of what the filter says of it.
-    Raises: InvalidRequest for a filter that Spark refuses.
+    Raises: InvalidRequest for a filter that Spark refuses, or that is more than an expression.
     """
     span = registered.now if now is None else (now, now)
     micros = None if span is None else (span[0] * 1000, span[1] * 1000)
-    return analyse(spark, relation, registered.where, now=micros)
+    return admitted(spark, relation, registered.where, now=micros)
 
 
 def named(

@@ -90,14 +90,39 @@ def _empty(spark: SparkSession, ddl: str) -> DataFrame:
 def filtered(frame: DataFrame, where: str | Column) -> DataFrame:
     """Return `frame` filtered, analysed but not executed.
 
-    Raises: InvalidRequest with Spark's first line, the fragment and its position in the text.
+    Raises: InvalidRequest with Spark's first line, the fragment and its position in the text; and
+    for a text that goes on behind the condition, which Spark would take for a name of it.
     """
     if not isinstance(where, str | Column):
         raise InvalidRequest("a filter is SQL text or a Column", filter=repr(where))
+    if isinstance(where, str):
+        _check_whole(frame.sparkSession, where)
     try:
         return frame.filter(where)
     except (PySparkException, Py4JJavaError) as error:
         raise _invalid(error, where) from None
+
+
+def _check_whole(spark: SparkSession, where: str) -> None:
+    try:
+        tree = spark._jsparkSession.sessionState().sqlParser().parseExpression(where)
+    except (PySparkException, Py4JJavaError):
+        return  # the analysis says what is wrong, and where
+    # A path into JSON or a variant is an alias as well: Spark names it by its last step.
+    if tree.getClass().getSimpleName() in _ALIASES and not _is_path(tree.child()):
+        names = tree.names() if tree.nodeName() == "MultiAlias" else tree.name()
+        raise InvalidRequest(
+            "the filter is not whole: what stands behind the condition would name it", filter=where,
+            condition=str(tree.child().sql()), behind=str(names),
+            cure="finish the condition, or take away what stands behind it",
+        )  # fmt: skip
+
+
+_ALIASES: Final = ("Alias", "MultiAlias", "UnresolvedAlias")
+
+
+def _is_path(node: JavaObject) -> bool:
+    return bool(node.getClass().getSimpleName() == "SemiStructuredExtract")
 
 
 def analysed(frame: DataFrame) -> JavaObject:

@@ -39,10 +39,7 @@ def readings(
     if source == "csv":
         path = folder / "duck.csv"
         path.write_bytes(sources.csv_file("in/duck.csv", _copies(rows)).data)
-        # DuckDB cuts digits of decimals that have an exponent.
-        value = (
-            "trim(v)" if "DECIMAL" not in wanted else "trim(case when v not ilike '%e%' then v end)"
-        )
+        value = _without_exponents("trim(v)", wanted)
         return _asked(CSV.format(path=path), value, wanted, column_type)
     found: dict[int, Any] = {}
     for arrow_type in dict.fromkeys(row.cell[0] for row in rows):
@@ -51,8 +48,15 @@ def readings(
         some = _copies([row for row in rows if row.cell[0] == arrow_type])
         path = folder / "duck.parquet"
         path.write_bytes(sources.parquet_file("in/duck.parquet", some, arrow_type).data)
-        found |= _asked(f"read_parquet('{path}')", "v", wanted, column_type)
+        text = pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type)
+        value = _without_exponents("v", wanted) if text else "v"
+        found |= _asked(f"read_parquet('{path}')", value, wanted, column_type)
     return found
+
+
+def _without_exponents(text: str, wanted: str) -> str:
+    """Return the texts that DuckDB reads exactly: it cuts digits of decimals with an exponent."""
+    return f"case when v not ilike '%e%' then {text} end" if "DECIMAL" in wanted else text
 
 
 def _copies(rows: Sequence[Row]) -> list[Row]:

@@ -1,6 +1,7 @@
 """Intervals: their texts as PostgreSQL, ISO 8601 and Spark write them, and their parts as numbers.
 
-A span is months, days and microseconds. Only hours and what is smaller may have a fraction.
+A span is months, days and microseconds. A part of a day counts in microseconds, one of a month is
+none.
 """
 
 import re
@@ -34,9 +35,9 @@ CLOCK: Final = re.compile(r"([+-]?)([0-9]+):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0
 YEARS: Final = re.compile(r"([+-]?)([0-9]+)-([0-9]{1,2})")
 ISO: Final = re.compile(r"([+-]?)([0-9]+)(?:[.,]([0-9]*))?([YMWDHS])")
 SPARK: Final = re.compile(
-    r"interval *(-?) *'([^']*)' *(year|month|day|hour|minute|second)s?"
-    r"(?: +to +(year|month|day|hour|minute|second)s?)?",
-    re.IGNORECASE,
+    r"interval\s*(-?)\s*'([^']*)'\s*(year|month|day|hour|minute|second)s?"
+    r"(?:\s+to\s+(year|month|day|hour|minute|second)s?)?",
+    re.IGNORECASE | re.ASCII,
 )
 
 BLANKS: Final = " \t\n\r\f\v"
@@ -147,8 +148,9 @@ def _part(sign: str, whole: str, behind: str | None, word: str) -> Parts:
         return ZERO, ZERO, number * MICROS[unit]
     if unit in MONTHS:
         return number * MONTHS[unit], ZERO, ZERO
-    if unit in DAYS:
-        return ZERO, number * DAYS[unit], ZERO
+    if unit in DAYS:  # PostgreSQL makes hours of a part of a day, number by number
+        days = number * DAYS[unit]
+        return ZERO, Fraction(int(days)), (days - int(days)) * 86_400 * 10**6
     raise Unreadable("no unit of an interval")
 
 
@@ -190,10 +192,8 @@ def _iso_parts(part: str) -> Iterator[tuple[str, str, str | None, str]]:
 
 def _checked(span: Parts) -> Span:
     """Return a span of whole parts within their limits. Raises: Unreadable."""
-    if span[0] % 1 or span[2] % 1:
+    if any(part % 1 for part in span):
         raise Unreadable("parts of a month, or of a microsecond")
-    if span[1] % 1:  # PostgreSQL makes hours of them
-        raise Undecided("parts of a day")
     months, days, micros = map(int, span)
     if not (-INT32 <= months < INT32 and -INT32 <= days < INT32 and -INT64 <= micros < INT64):
         raise Unreadable("out of range")

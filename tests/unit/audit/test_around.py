@@ -134,7 +134,8 @@ def test_filters_that_readers_used_are_audited_beside_registered_ones(world: Wor
 
     found = used_filters(world.stores, NAME, settings, [], 5)
 
-    assert [one.where for one in found] == [WHERE.sql]
+    assert [(one.filter.sql, one.filter.expr) for one in found] == [(WHERE.sql, WHERE.expr)]
+    assert found[0].filter.now_low == found[0].filter.now_high
     assert found[0].name.startswith(PREFIX)
     known = [RegisteredFilter(NAME, "big", " id   > 250 ")]
     assert used_filters(world.stores, NAME, settings, known, 5) == []

@@ -9,9 +9,12 @@ import orjson
 import pytest
 
 from strata.decide.plan import plan_read
+from strata.ingest.cast import from_objects
 from strata.ingest.exact_json import Number, Twice, read_value
+from strata.ingest.literals import Text
 from strata.ingest.quarantine import rejected
 from strata.ingest.retry import retry_rejected
+from strata.model.types import parse_type
 from strata.read import scan
 from tests.unit.ingest.test_engine import World
 
@@ -146,3 +149,10 @@ def test_a_mark_of_tombstones_that_is_no_boolean_is_refused(tmp_path: Path) -> N
     report = world.ingest(world.put("x", "\n".join(rows)), lower=0, upper=10)
 
     assert (report["rejected"], held(world).keys()) == (1, {2, 3})
+
+
+def test_a_number_is_no_int2vector_and_its_text_is() -> None:
+    found = from_objects([Number("5"), "5", Text("5 6")], parse_type("int2vector"))
+
+    assert found.bad.tolist() == [0]
+    assert [one and one["vals"] for one in found.values.to_pylist()] == [None, [5], [5, 6]]

@@ -1,0 +1,49 @@
+"""Work on Spark that is given up when it takes too long.
+
+A filter can take for ever on a few rows: a regular expression that backtracks. Spark cancels its
+jobs; a computation in the driver, or one that does not listen, cannot be stopped, but nobody waits
+for it, and it ends with the process.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+
+
+class TooLong(Exception):
+    """The work has not ended in time."""
+
+
+def within(spark: SparkSession, seconds: float, work: Callable[[], T]) -> T:
+    """Return what `work` returns if it does so within these seconds; it runs in another thread.
+
+    Raises: TooLong; and what `work` raises.
+    """
+    tag, done, failed = f"strata-{uuid4().hex}", [], []
+
+    def run() -> None:
+        jvm: Any = spark._jvm
+        # A thread of its own has a session of its own unless it is given one: settings are there.
+        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+        spark.sparkContext.addJobTag(tag)
+        try:
+            done.append(work())
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            spark.sparkContext.removeJobTag(tag)
+
+    thread = threading.Thread(target=run, name=tag, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        spark.sparkContext.cancelJobsWithTag(tag)
+        raise TooLong(f"not done within {seconds:g} s")
+    if failed:
+        raise failed[0]
+    return done[0]

@@ -1,5 +1,6 @@
 """Read Avro object container files: columns by name, their values as `avro_values` has them."""
 
+import bz2
 import io
 import lzma
 import zlib
@@ -7,6 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import fastavro
+import pyarrow as pa
 from fastavro.read import SchemaResolutionError
 from fastavro.schema import SchemaParseException
 
@@ -79,24 +81,43 @@ def _check_blocks(source: SourceFile, data: bytes) -> None:
 
     Raises: InvalidRequest.
     """
-    header, blocks = avro_layout(source, io.BytesIO(data), stop=len(data))
-    packed = b"avro.codec\x0edeflate" in header
+    _, blocks = avro_layout(source, io.BytesIO(data), stop=len(data))
+    codec = fastavro.reader(io.BytesIO(data)).codec
     for start, stop, rows in blocks:
-        size = stop - start
-        if packed:
-            stream = io.BytesIO(data[start:stop])
-            _long(stream), _long(stream)
-            unpacking = zlib.decompressobj(-zlib.MAX_WBITS)
-            try:
-                size = len(unpacking.decompress(stream.read(), BLOCK_BYTES + 1))
-            except zlib.error as error:
-                raise _unreadable(source, str(error)) from error
+        stream = io.BytesIO(data[start : stop - SYNC_BYTES])
+        _long(stream), _long(stream)
+        try:
+            size = unpacked_size(codec, stream.read(), BLOCK_BYTES)
+        except DAMAGED as error:
+            raise _unreadable(source, str(error)) from error
         if size > BLOCK_BYTES or rows > BLOCK_ROWS:
             raise InvalidRequest(
                 "a block of the file holds too much",
                 file=source.name, byte=start, rows=rows, most_rows=BLOCK_ROWS,
                 most_bytes=BLOCK_BYTES, cure="write it with smaller blocks",
             )  # fmt: skip
+
+
+def unpacked_size(codec: str, data: bytes, most: int) -> int:
+    """Return how many bytes a block unpacks to, or `most` + 1 if these are more.
+
+    Cost: unpacks the block; never holds more than `most` bytes of it.
+    Raises: what the packing raises of damaged bytes.
+    """
+    if codec == "deflate":
+        return len(zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, most + 1))
+    if codec == "bzip2":
+        return len(bz2.open(io.BytesIO(data)).read(most + 1))
+    if codec == "xz":
+        return len(lzma.open(io.BytesIO(data)).read(most + 1))
+    if codec == "zstandard":
+        with pa.input_stream(io.BytesIO(data), compression="zstd") as stream:
+            return len(stream.read(most + 1))
+    if codec == "snappy":  # says its length itself, and holds to it
+        return _varint(io.BytesIO(data))
+    if codec == "lz4":  # of fastavro: four bytes of length in front
+        return int.from_bytes(data[:4], "little")
+    return len(data)
 
 
 def avro_layout(
@@ -130,12 +151,18 @@ def avro_layout(
 
 
 def _long(stream: Any) -> int:
-    """Read a number of Avro: seven bits a byte, the lowest first, zigzag."""
+    """Read a number of Avro: a varint, zigzag."""
+    value = _varint(stream)
+    return (value >> 1) ^ -(value & 1)
+
+
+def _varint(stream: Any) -> int:
+    """Read a number of seven bits a byte, the lowest first."""
     value = shift = 0
     while byte := bytes(stream.read(1)):
         value |= (byte[0] & 0x7F) << shift
         if byte[0] < 0x80:
-            return (value >> 1) ^ -(value & 1)
+            return value
         shift += 7
     raise EOFError("the file ends within a number")
 

@@ -1,6 +1,9 @@
 """Nothing that a row holds stops an ingest: it is rejected with its place, the others are in."""
 
+import bz2
 import io
+import lzma
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -274,7 +277,7 @@ def test_a_rejected_row_is_written_whatever_is_in_it() -> None:
     assert set(row) >= {"file", "line", "column", "value", "reason", "raw", "header"}
 
 
-@pytest.mark.parametrize("codec", ["null", "deflate"])
+@pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])
 def test_a_block_of_avro_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, codec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,3 +292,22 @@ def test_a_block_of_avro_that_unpacks_to_too_much_is_refused(
         world.ingest(file, lower=0, upper=10)
     monkeypatch.setattr(read_avro, "BLOCK_ROWS", 3)
     assert world.ingest(file, lower=0, upper=10)["updates"] == 3
+
+
+@pytest.mark.parametrize(
+    ("codec", "packed"),
+    [
+        ("null", lambda data: data),
+        ("deflate", lambda data: zlib.compress(data, wbits=-zlib.MAX_WBITS)),
+        ("bzip2", lambda data: bz2.compress(data[:9]) + bz2.compress(data[9:])),  # two streams
+        ("xz", lambda data: lzma.compress(data[:9]) + lzma.compress(data[9:])),
+        ("zstandard", lambda data: pa.compress(data, "zstd", asbytes=True)),
+        ("snappy", lambda data: pa.compress(data, "snappy", asbytes=True)),
+        ("lz4", lambda data: len(data).to_bytes(4, "little") + b"whatever"),
+    ],
+)
+def test_no_block_is_unpacked_beyond_the_most(codec: str, packed: Callable[[bytes], bytes]) -> None:
+    data = packed(b"a" * 100_000)
+
+    assert read_avro.unpacked_size(codec, data, 1 << 20) == 100_000
+    assert read_avro.unpacked_size(codec, data, 50_000) > 50_000

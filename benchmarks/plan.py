@@ -126,7 +126,7 @@ def plan_once(folder: Path) -> dict[str, float]:
     filter = Filter(filters()["three leaves"], "", NOW_US, NOW_US)
     before = _most_kib()
     wall, cpu = time.perf_counter(), time.process_time()
-    plan = plan_read(stores, state, filter=filter)
+    plan = plan_read(stores, state, filter=filter, mode="on")
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     return {
         "wall": wall, "cpu": cpu, "fetched": plan.parts_fetched, "skipped": plan.parts_skipped,

@@ -129,6 +129,26 @@ def test_the_next_day_wraps_within_two_weeks_of_the_least_date() -> None:
 
 
 @pytest.mark.parametrize(
+    ("start", "end", "months"),
+    [
+        ("2023-01-30T23:59:59.999999", "2023-03-01T00:00:00.000001", 0),  # Spark's answers
+        ("2023-01-31T23:59:59.999999", "2023-05-01T00:00:00.000000", 2),
+        ("2023-01-31T00:00:00.000000", "2023-03-01T00:00:00.000000", 1),
+        ("2023-03-01T00:00:00.000000", "2023-01-31T00:00:00.000001", -1),
+    ],
+)
+def test_a_month_ends_early_where_a_day_is_not_whole(start: str, end: str, months: int) -> None:
+    a, b = (int(np.datetime64(text, "us").astype(np.int64)) for text in (start, end))
+    columns = Column(0, "a", "timestamp_ntz"), Column(1, "b", "timestamp_ntz")
+    expr = call("timestamp_diff", *columns, kind="long", options=(("unit", "MONTH"),))
+
+    found = yields(expr, between(a, a), between(b, b)).values
+    assert isinstance(found, Numbers)
+    assert found.low[0] <= months <= found.high[0]
+    assert found.high[0] - found.low[0] <= 2
+
+
+@pytest.mark.parametrize(
     ("pattern", "text", "may"),
     [("^a.b", "axb", True), ("^a.b", "bxb", False), ("^a[x]b", "axb", True),
      ("^a\\.b", "a.b", True), ("^a+b", "aab", True), ("^ab", "axb", False)],

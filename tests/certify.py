@@ -29,7 +29,8 @@ from strata.expr.nodes import Call, Expr
 from strata.expr.registry import REGISTRY
 from strata.expr.spec import Flags
 from strata.model.settings import SparkSettings
-from tests.spark.oracle import Answers, abstract, escapes, spark_answers, translated
+from tests.spark.escapes import Answers, abstract, escapes
+from tests.spark.oracle import spark_answers, translated
 from tests.spark.ranges import Parts, random_parts
 from tests.spark.signatures import signatures
 

@@ -29,7 +29,7 @@ from strata.expr.nodes import Call, Expr, Literal
 from strata.expr.sparktype import spark_type
 from strata.prune import decide, outlook
 from tests.certify import MODES
-from tests.spark.oracle import NOW_US, Answers, physical
+from tests.spark.escapes import NOW_US, Answers, physical
 from tests.spark.ranges import RELATION, ROWS_A_PART, Parts, random_parts
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]

@@ -29,7 +29,7 @@ from strata.expr.spec import Json, Numbers, Spec, Texts, occupied
 from tests.certify import MODES, Observation, functions_in
 from tests.explained import EXPLAINED
 from tests.mutations import MUTATIONS, Change
-from tests.spark.oracle import Answers, abstract, escapes
+from tests.spark.escapes import Answers, abstract, escapes
 from tests.spark.ranges import ROWS_A_PART, Parts, random_parts
 from tests.spark.signatures import signatures
 from tests.spec.sharp import SHARP

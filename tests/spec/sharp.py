@@ -131,6 +131,12 @@ SHARP: Final[Mapping[str, tuple[Sharp | KeyInside, ...]]] = {
         ),
     ),
     "or": (Sharp((col("flag") | (_QUOTIENT > 2)) & (_N > 5), _DIVIDES_OR),),
+    "in": (
+        _fears(
+            call("in", _QUOTIENT, constant(2, "long"), constant(3, "long"), kind="boolean"),
+            _DIVIDES,
+        ),
+    ),
     "md5": _digest("md5"),
     "sha1": _digest("sha1"),
     "sha2": _digest("sha2", _int(256)),

@@ -12,7 +12,7 @@ from strata.expr.elements import Elements
 from strata.expr.entry import Context, bools
 from strata.expr.interpret import Interpreter
 from strata.expr.nodes import Call, Column, Expr, Literal
-from strata.expr.spec import NO, Numbers, Spec, Texts, Values, occupied
+from strata.expr.spec import NO, YES, Json, Numbers, Spec, Texts, Values, occupied
 
 ZONE = (("ansi", "ansi"), ("zone", "America/New_York"))
 ANSI = (("ansi", "ansi"),)
@@ -129,6 +129,26 @@ def test_the_next_day_wraps_within_two_weeks_of_the_least_date() -> None:
 
 
 @pytest.mark.parametrize(
+    ("start", "end", "months"),
+    [
+        ("2023-01-30T23:59:59.999999", "2023-03-01T00:00:00.000001", 0),  # Spark's answers
+        ("2023-01-31T23:59:59.999999", "2023-05-01T00:00:00.000000", 2),
+        ("2023-01-31T00:00:00.000000", "2023-03-01T00:00:00.000000", 1),
+        ("2023-03-01T00:00:00.000000", "2023-01-31T00:00:00.000001", -1),
+    ],
+)
+def test_a_month_ends_early_where_a_day_is_not_whole(start: str, end: str, months: int) -> None:
+    a, b = (int(np.datetime64(text, "us").astype(np.int64)) for text in (start, end))
+    columns = Column(0, "a", "timestamp_ntz"), Column(1, "b", "timestamp_ntz")
+    expr = call("timestamp_diff", *columns, kind="long", options=(("unit", "MONTH"),))
+
+    found = yields(expr, between(a, a), between(b, b)).values
+    assert isinstance(found, Numbers)
+    assert found.low[0] <= months <= found.high[0]
+    assert found.high[0] - found.low[0] <= 2
+
+
+@pytest.mark.parametrize(
     ("pattern", "text", "may"),
     [("^a.b", "axb", True), ("^a.b", "bxb", False), ("^a[x]b", "axb", True),
      ("^a\\.b", "a.b", True), ("^a+b", "aab", True), ("^ab", "axb", False)],
@@ -141,3 +161,140 @@ def test_only_letters_that_mean_themselves_are_a_fixed_start(
     bound = pa.array([text.encode()], pa.binary())
 
     assert bool(bools(yields(expr, Texts(bound, bound))).true[0]) == may
+
+
+def column(number: int, kind: str) -> Column:
+    return Column(number, f"c{number}", kind)
+
+
+def floats(low: float, high: float) -> Numbers:
+    return Numbers(np.array([low]), np.array([high]))
+
+
+def json_of(numbers: Numbers, strings: Texts) -> Json:
+    """Return the values of a path that holds whole numbers, texts, and nothing else."""
+    nothing = Spec(Texts(None, None, YES), YES)
+    return Json(NO, NO, numbers, YES, strings, NO, NO, quoted=False, child=lambda _: nothing)
+
+
+def ends(expr: Expr, *values: Values) -> tuple[int, int]:
+    """Return the range of numbers that an expression may yield."""
+    found = yields(expr, *values).values
+    assert isinstance(found, Numbers)
+    assert not found.empty.any()
+    return found.low[0], found.high[0]
+
+
+def test_decimals_of_different_scales_are_not_divided_as_they_are_kept() -> None:
+    args = column(0, "decimal(10,2)"), column(1, "decimal(10,1)")
+    expr = call("integral_divide", *args, kind="long", options=ANSI)
+
+    low, high = ends(expr, between(150, 150), between(5, 5))  # 1.50 div 0.5
+    assert low <= 3 <= high
+
+
+def test_a_shift_by_unknown_places_may_be_any_number_and_nothing_else() -> None:
+    found = yields(
+        call("shift_left", column(0, "long"), column(1, "integer"), kind="long"),
+        between(1, 2), between(3, 3),
+    )  # fmt: skip
+
+    assert not found.null.any()
+    assert not found.fail.any()
+
+
+@pytest.mark.parametrize(("value", "fails"), [
+    (2.0**31 - 1, False), (2.0**31 - 0.5, False), (2.0**31, True),
+    (-(2.0**31), False), (-(2.0**31) - 0.5, False), (-(2.0**31) - 1, True),
+])  # fmt: skip
+def test_a_double_fits_an_integer_to_its_last_whole_number(value: float, fails: bool) -> None:
+    expr = call("cast", column(0, "double"), kind="integer", options=ANSI)
+
+    assert may_fail(expr, floats(value, value)) == fails
+
+
+@pytest.mark.parametrize(("value", "fails"), [
+    (2.0**31 - 1, False), (2.0**31, True), (-(2.0**31), False), (-(2.0**31) - 1, True),
+])  # fmt: skip
+def test_a_number_of_json_fits_an_integer_to_its_last(value: float, fails: bool) -> None:
+    document = json_of(floats(value, value), Texts(None, None, YES))
+    expr = call("cast", column(0, "string"), kind="integer", options=ANSI)
+
+    assert may_fail(expr, document) == fails
+
+
+def test_dates_too_far_apart_have_no_interval() -> None:
+    expr = call("subtract_dates", column(0, "date"), column(1, "date"), kind="interval day")
+
+    assert may_fail(expr, between(2**31 - 1, 2**31 - 1), between(-(2**31), -(2**31)))
+    assert may_fail(expr, between(0, LAST_DAY + 1), between(0, 0))
+    assert not may_fail(expr, between(0, 20_000), between(0, 20_000))
+
+
+def test_a_range_that_begins_below_the_buckets_ends_in_one() -> None:
+    edges = Literal(0.0, "double"), Literal(10.0, "double"), Literal(5, "long")
+    expr = call("width_bucket", column(0, "double"), *edges, kind="long")
+
+    assert ends(expr, floats(-1.0, 5.0)) == (0, 3)
+    assert ends(expr, floats(-2.0, -1.0)) == (0, 0)
+    assert ends(expr, floats(9.0, 10.0)) == (5, 6)
+
+
+@pytest.mark.parametrize(("pattern", "options", "fails"), [
+    ("a+", (("checked", "java"),), False),
+    ("a+", (), True),
+    ("(a|b)*", (("checked", "java"),), True),
+])  # fmt: skip
+def test_matching_fails_where_its_expression_was_not_checked(
+    pattern: str, options: tuple[tuple[str, str], ...], fails: bool
+) -> None:
+    args = column(0, "string"), Literal(pattern, "string"), Literal(0, "integer")
+    expr = call("reg_exp_extract", *args, kind="string", options=options)
+
+    assert may_fail(expr, Texts(None, None)) == fails
+
+
+@pytest.mark.parametrize("scale", [-400, -300, 299, 400])
+def test_a_double_is_rounded_to_any_scale(scale: int) -> None:
+    args = column(0, "double"), Literal(scale, "integer")
+
+    low, high = ends(call("round", *args, kind="double"), floats(5.5, 5.5))
+    assert low <= (0.0 if scale < 0 else 5.5) <= high
+
+
+@pytest.mark.parametrize(("days", "low", "high", "fails"), [
+    (1, 0, MOST, True), (1, 0, MOST - DAY_US, False), (-1, LEAST, 0, True),
+    (-1, LEAST + DAY_US, 0, False), (2**62, 0, 0, True),
+])  # fmt: skip
+def test_a_time_that_is_moved_beyond_the_last_fails(
+    days: int, low: int, high: int, fails: bool
+) -> None:
+    args = column(0, "long"), column(1, "timestamp_ntz")
+    expr = call("timestamp_add", *args, kind="timestamp_ntz", options=(("unit", "DAY"),))
+
+    assert may_fail(expr, between(days, days), between(low, high)) == fails
+
+
+def test_seconds_with_a_fraction_are_not_read_as_whole_ones() -> None:
+    expr = call("seconds_to_timestamp", column(0, "decimal(10,2)"), kind="timestamp")
+
+    low, high = ends(expr, between(150, 150))
+    assert low <= 1_500_000 <= high
+
+
+@pytest.mark.parametrize(("bits", "some"), [(256, True), (0, True), (7, False)])
+def test_a_length_that_sha_2_has_not_yields_null(bits: int, some: bool) -> None:
+    expr = call("sha2", column(0, "binary"), Literal(bits, "integer"), kind="string")
+
+    found = yields(expr, Texts(None, None))
+    assert (bool(occupied(found.values).all()), bool(found.null.any())) == (some, not some)
+
+
+def test_one_part_without_strings_does_not_speak_for_the_others() -> None:
+    """A string of JSON may hold a document; a path leads into it in the parts that have some."""
+    strings = Texts(None, None, np.array([True, False]))
+    document = json_of(Numbers(np.array([0.0]), np.array([0.0]), YES), strings)
+    path = Literal("$.b", "string")
+    expr = call("get_json_object", column(0, "string"), path, kind="string")
+
+    assert occupied(yields(expr, document).values)[-1]

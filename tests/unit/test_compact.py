@@ -11,17 +11,22 @@ from strata.decide.plan import plan_read
 from strata.errors import Corrupt
 from strata.fetch import source_of
 from strata.format.coded import is_coded
+from strata.format.layout import Description
 from strata.machine import Machine
 from strata.model.runner import on_cores, serial
 from strata.model.schema import Column, Relation
 from strata.model.settings import CompactSettings
+from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
 from strata.rewrite import merged, run_task, tasks
 from strata.state.holds import hold
+from strata.state.schema import RenameColumn
 from strata.state.spine import full_request
+from strata.store.keys import part_prefix
 from strata.store.memory import MemoryBlob
 from strata.store.open import Stores
 from strata.updates.stream import ahead
+from strata.write import write_batch, write_parts
 from tests.stored import append, create, memory_stores, settings, snapshot
 from tests.updates import plain_rows, table
 
@@ -73,6 +78,35 @@ def test_the_preview_is_what_a_run_then_does() -> None:
     ]
     assert {r.outcome for r in shown.requests} == {"planned"}
     assert {r.outcome for r in done.requests} == {"applied"}
+
+
+def test_a_batch_of_two_relations_waits_for_its_migration() -> None:
+    """Tasks of one batch that were written before and after a change of the schema."""
+    stores = filled(days=0)
+    machine, old = Machine(stores), load(stores)
+    machine.evolve("shard", RenameColumn("n", "count"))
+    new = load(stores).relation
+    parts = [
+        part
+        for relation, rows in [(old.relation, [("a", 1, 0, 1)]), (new, [("b", 2, 0, 1)])]
+        for part in write_parts(
+            stores.blob, part_prefix("shard", 0), [table(relation, rows)], relation,
+            layout=old.spec.write_format, description=Description(MIN_TIME, 1, MIN_TIME),
+            part_bytes=4096, row_group_bytes=1024, stats_spec=old.spec.stats,
+        )
+    ]  # fmt: skip
+    batch = write_batch(stores.blob, "shard", parts, MIN_TIME, 1, MIN_TIME)
+    machine.append("shard", token="both", lower=MIN_TIME, upper=1, batch=batch)
+    state = load(stores)
+    assert [b.versions for b in state.batches if b.manifest] == [(0, 1)]
+
+    waiting = plan(state, settings().compact).idle_reason or ""
+    done = compact_shard(stores, "shard", settings(), migrate=True)
+
+    assert "2 parts are of an older relation and wait for `--migrate`" in waiting
+    assert [r.outcome for r in done.requests] == ["applied"]
+    assert [b.versions for b in load(stores).batches if b.manifest] == [(1,)]
+    assert snapshot(stores, "shard") == [("a", 1, 0, 1), ("b", 2, 0, 1)]
 
 
 def test_history_is_kept_when_no_length_is_set() -> None:

@@ -171,11 +171,16 @@ def _timestamp_diff(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 def _months_apart(
     call: Call, args: Sequence[Spec], start: Numbers, end: Numbers, size: int
 ) -> Spec:
-    """Return whole months, or units of several: at most one less than the calendar's numbers."""
+    """Return whole months, or units of several: at most two less than the calendar's numbers.
+
+    One less where the day of the month is not reached. Where the time of day is not reached, the
+    end counts as the day before, and the last of a short month is before a 31st: from January 30,
+    a minute to midnight, to the midnight of March 1 there is no whole month.
+    """
     ends = [widened(x.low, x.high) if foreign(call) else (x.low, x.high) for x in (start, end)]
     (begin, late), (early, last) = (tuple(calendar.months(x // DAY_US) for x in p) for p in ends)
     low, high = early - late, last - begin
-    low, high = low - (low > 0), high + (high < 0)
+    low, high = np.where(low > 0, np.maximum(low - 2, 0), low), high + (high < 0)
     low, high = (exact.truncating(x, size) for x in (low, high))
     empty = start.empty | end.empty
     far = [(x < _LOWEST + _MARGIN_US) | (x > _HIGHEST - _MARGIN_US) for p in ends for x in p]

@@ -21,6 +21,8 @@ from strata.expr.spec import (
     hull,
     occupied,
     text_compare,
+    text_greatest,
+    text_least,
     uniform,
 )
 
@@ -138,3 +140,14 @@ def test_flags_that_agree_are_one_element() -> None:
     assert uniform(np.array([True, True])) is YES
     assert uniform(np.array([False, False])) is NO
     assert uniform(np.array([True, False])).tolist() == [True, False]
+
+
+def test_the_lesser_of_a_bound_and_none_is_none_unless_said_otherwise() -> None:
+    a, b = pa.array([b"a", None], pa.binary()), pa.array([b"b", b"b"], pa.binary())
+
+    assert text_least(None, a) is text_least(a, None) is text_greatest(None, a) is None
+    assert text_least(a, b).to_pylist() == [b"a", None]
+    assert text_greatest(a, b).to_pylist() == [b"b", None]
+    assert text_least(None, a, open_wins=False) is a
+    assert text_greatest(a, None, open_wins=False) is a
+    assert text_least(a, b, open_wins=False).to_pylist() == [b"a", b"b"]

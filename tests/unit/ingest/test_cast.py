@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from strata.ingest.cast import Number, from_arrow, from_objects, from_text, to_milliseconds
+from strata.model.time import MAX_TIME, MIN_TIME
 from strata.model.types import parse_type
 
 
@@ -215,6 +216,19 @@ def test_nested_arrow_columns_become_json() -> None:
         '{"a":[null],"b":1}',
         None,
     ]
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_the_last_millisecond_is_taken_to_its_last_microsecond_and_no_further(
+    zone: str | None,
+) -> None:
+    first, last = MIN_TIME * 1000, MAX_TIME * 1000 + 999
+    micros = pa.array([first - 1, first, last - 998, last, last + 1]).cast(pa.timestamp("us", zone))
+
+    cast = from_arrow(micros, parse_type("timestamptz" if zone else "timestamp"))
+
+    assert cast.bad.tolist() == [0, 4]
+    assert cast.values.cast(pa.int64()).to_pylist() == [None, first, last - 998, last, None]
 
 
 def test_milliseconds_round_down() -> None:

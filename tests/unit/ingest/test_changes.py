@@ -20,8 +20,11 @@ from strata.ingest.engine import ingest_steps
 from strata.ingest.lookup import rows_of_keys
 from strata.ingest.plan import cut
 from strata.model.settings import IngestSettings, Settings
+from strata.model.time import MIN_TIME
 from strata.read import scan
+from tests.stored import append
 from tests.unit.ingest.test_engine import DAY, World
+from tests.updates import table as updates_of
 
 COLUMNS: list[dict[str, Any]] = [
     {"name": "id", "type": "int64", "nullable": False},
@@ -213,6 +216,30 @@ def test_contradictions_may_go_to_the_quarantine(tmp_path: Path) -> None:
     assert orjson.loads(rejected[2]["raw"]) == {
         "before": {"id": 3}, "after": None, "op": "d", "ts_ms": 4,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "diff"),
+    [
+        ([(1, "a", None, 0, 1), (1, "b", None, 0, 1), (2, "c", None, 0, 1)], 1),
+        ([(1, "a", None, 0, 2), (2, "c", None, 0, 1)], 2),
+        ([(1, "a", None, 0, -1), (2, "c", None, 0, 1)], -1),
+    ],
+    ids=["two rows", "one row twice", "less than none"],
+)
+def test_a_key_that_is_not_there_once_is_not_replaced(
+    tmp_path: Path, rows: list[Any], diff: int
+) -> None:
+    world = world_of(tmp_path, "debezium", contradictions="count")
+    relation = world.state.relation
+    before = append(world.stores, "s", MIN_TIME, DAY, [updates_of(relation, rows)])
+    put(world, 2, [event("u", 2, ("d", None), DAY), event("u", 1, ("new", None), DAY)])
+
+    with pytest.raises(InvalidRequest, match="does not hold this key exactly once") as error:
+        run(world, 2, 2)
+
+    assert (error.value.details["id"], error.value.details["diff"]) == (1, diff)
+    assert world.state.batches == before.batches
 
 
 def test_upserts_replace_rows_by_key_and_tombstones_remove_them(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from strata.expr.interpret import Interpreter
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.expr.spec import Bools
 from strata.prune import decide, needed_columns
-from strata.prune.decide import split
+from strata.prune.credit import credit
+from strata.prune.decide import NO_PROOF, split
 from strata.prune.specs import PartSpecs
 from tests.spec.language import RELATION, check, col, constant, path
 
@@ -127,6 +128,26 @@ def test_the_verdict_says_why_a_part_is_kept() -> None:
     assert decision.may_fail.tolist() == [False, True]
     assert decision.keep.tolist() == [False, True]
     assert np.array_equal(decision.keep, decision.may_be_true | decision.may_fail)
+
+
+@pytest.mark.parametrize("last", [True, False, None])
+def test_the_proof_names_the_conjunct_that_fell_first(last: bool | None) -> None:
+    ranges: list[tuple[int | None, int | None, int]] = [(low, low + 5, 0) for low in range(10)]
+    stats = pa.table({"rows": [10] * 10, "s.1": _stats(ranges), "s.2": _stats(ranges[::-1])})
+    whole = Call("and", ((N > 11).expr, (M < 2).expr, Literal(last, "boolean")), "boolean")
+
+    decision = decide(_filter(whole), stats, RELATION)
+
+    proof = NO_PROOF if last else 2
+    assert decision.proof.tolist() == [0] * 7 + [1 if 9 - n > 1 else proof for n in (7, 8, 9)]
+    assert decision.keep.tolist() == [False] * 8 + [bool(last)] * 2
+
+
+def test_columns_are_credited_with_the_parts_of_their_conjunct() -> None:
+    filter = _filter(Call("and", ((N > 11).expr, (N < M).expr, (M > 0).expr), "boolean"))
+
+    assert credit(filter, [7, 2, 0]) == {"s.1": 9, "s.2": 2}
+    assert credit(filter, [0, 0, 0]) == {"s.1": 0, "s.2": 0}
 
 
 def test_null_is_never_true() -> None:

@@ -3,7 +3,8 @@
 import pyarrow as pa
 
 from strata.expr.filter import Filter
-from strata.prune import explain
+from strata.prune import decide, explain
+from strata.prune.explain import reasons
 from tests.spec.language import RELATION, E, call, col, path
 
 
@@ -39,6 +40,20 @@ def test_a_kept_part_names_what_is_not_known() -> None:
 
 def test_a_kept_part_shows_the_range_that_reaches_the_constant() -> None:
     assert _reasons(col("n") > 3)[0] == "kept: n > 3 may be true (n in [1, 5])"
+
+
+def test_reasons_and_verdicts_agree_on_what_is_kept() -> None:
+    conditions = [
+        col("n") > 3, col("n") > 9, col("n") * 2 > 100, call("tomorrow", col("n")),
+        (col("n") > 3) & (col("n") < 2), (col("n") > 3) & call("tomorrow", col("n")),
+    ]  # fmt: skip
+    for condition in conditions:
+        filter = Filter(condition.expr, "", 0, 0)
+        found = reasons(filter, _stats(), RELATION, range(3))
+
+        kept = decide(filter, _stats(), RELATION).keep.tolist()
+        assert [reason.keep for reason in found] == kept, condition.expr
+        assert [reason.text.startswith("kept: ") for reason in found] == kept
 
 
 def test_a_path_is_shown_instead_of_its_document() -> None:

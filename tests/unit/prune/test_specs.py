@@ -219,3 +219,33 @@ def test_the_document_itself_is_null_as_counted() -> None:
     assert not spec.null.any()
     assert isinstance(spec.values, Json)
     assert spec.values.quoted
+
+
+@pytest.mark.parametrize(
+    ("nulls", "nans", "nothing_else"),
+    [(0, 10, True), (10, 0, True), (4, 6, True), (0, 9, False), (11, -1, False), (-1, 11, False)],
+)
+def test_a_part_holds_no_number_where_nulls_and_nans_are_all_of_it(
+    nulls: int, nans: int, nothing_else: bool
+) -> None:
+    """Counts that cannot be are no proof."""
+    spec = _spec(5, _table(5, {"nulls": nulls, "nans": nans}))
+
+    assert isinstance(spec.values, Numbers)
+    assert bool(spec.values.empty[0]) == nothing_else
+
+
+@pytest.mark.parametrize("lost", ["num_low", "num_high", "str_low", "str_high"])
+def test_a_json_path_without_one_of_its_ends_is_open(lost: str) -> None:
+    row = NO_VALUES | {
+        "present": 10, "maps": 0, "numbers": 5, "num_low": 1.0, "num_high": 2.0, "strings": 5,
+        "str_low": "a", "str_high": "b",
+    }  # fmt: skip
+    shape = pa.struct([field for field in JSON_PATH if field.name != lost])
+    stats = _paths(root=[MAPS]).append_column("s.14$.a", pa.array([row], shape))
+
+    values = _at(stats, "a").values
+    assert isinstance(values, Json)
+    number, text = values.numbers, values.strings
+    assert (number.low[0], number.high[0]) == ((-np.inf, np.inf) if "num" in lost else (1, 2))
+    assert (text.low is None, text.high is None) == (("str" in lost),) * 2

@@ -98,5 +98,13 @@ def test_unsigned_numbers_cost_their_significant_bytes() -> None:
     assert (column_bits(column) - 1).tolist() == [0, 8, 8, 16, 56, 64, 64, 0]
 
 
+def test_signed_numbers_cost_as_much_as_their_complement() -> None:
+    values = [0, 1, -1, 127, 128, -128, -129, 2**31 - 1, 2**31, -(2**31), 2**63 - 1, -(2**63)]
+    column = pa.StructArray.from_arrays([pa.array([*values, None], pa.int64())], ["low"])
+
+    bits = [0, 8, 8, 8, 16, 8, 16, 32, 40, 32, 64, 64, 0]
+    assert (column_bits(column) - 1).tolist() == bits
+
+
 def test_an_empty_row_costs_nothing() -> None:
     assert encoded_size(concat([None], [7]).to_batches()[0]) == 0

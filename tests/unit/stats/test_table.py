@@ -157,3 +157,32 @@ def _without_integers(column: pa.Array) -> pa.Array:
         return column
     fields = [f for f in column.type if f.name != "integers"]
     return pa.StructArray.from_arrays([column.field(f.name) for f in fields], fields=fields)
+
+
+def test_a_union_encloses_the_rows_of_every_chunk() -> None:
+    """A table of statistics that was put together of several, as manifests' pages are."""
+    some = [concat([flat("int64", values)], [2]) for values in ([5, None], [1, 2], [9, None])]
+    more = [concat([documents(text, text)], [2]) for text in ('{"a":5}', '{"a":1}', '{"a":9}')]
+    column, document = union(pa.concat_tables(some)), union(pa.concat_tables(more))
+
+    assert column is not None
+    assert document is not None
+    assert [known(column, "s.1")[end] for end in ("low", "high", "nulls")] == [1, 9, 2]  # type: ignore[index]
+    path = known(document, "s.5$.a")
+    assert [path[end] for end in ("num_low", "num_high", "present")] == [1, 9, 6]  # type: ignore[index]
+
+
+def test_the_union_of_no_part_holds_nothing() -> None:
+    nothing = union(concat([flat("int64", [5, 6])], [2]).slice(0, 0))
+
+    assert nothing is not None
+    assert nothing["rows"].to_pylist() == [0]
+    column = known(nothing, "s.1")
+    assert [column[end] for end in ("low", "high", "nulls")] == [None, None, 0]  # type: ignore[index]
+
+
+def test_a_bound_that_is_not_there_is_not_exact() -> None:
+    path = known(documents("1", "2"), "s.5$")
+
+    assert [path[name] for name in ("str_low", "str_high")] == [None, None]  # type: ignore[index]
+    assert [path[name] for name in ("str_low_exact", "str_high_exact")] == [False, False]  # type: ignore[index]

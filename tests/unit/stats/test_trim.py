@@ -7,7 +7,7 @@ import pytest
 
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.stats import collect, encoded_size, trim
+from strata.stats import collect, encoded_size, trim, trim_table
 from strata.stats.flat import struct_row
 from strata.stats.wire import parse_name, path_name
 from tests.facts import known
@@ -156,3 +156,17 @@ def test_columns_that_the_relation_dropped_may_go_too() -> None:
     trimmed, _ = trim(stats(), smaller, 0, ("*",))
 
     assert set(trimmed.schema.names) == {"rows", "s.1", "s.2"}
+
+
+def test_what_stands_below_a_lost_statistic_is_dropped_all_the_same() -> None:
+    """A column whose statistics could not be widened is null, those of its paths are not."""
+    row = stats()
+    names = [n for n in row.schema.names if n == "rows" or n.startswith("s.4$")]
+    lost = {"s.4$": pa.nulls(1, row["s.4$"].type)}
+    table = pa.table({name: lost.get(name, row[name]) for name in names})
+
+    trimmed, [report] = trim_table(table, RELATION, 0, ())
+
+    assert set(report.dropped) == set(names) - {"rows", "s.4$"}
+    assert set(trimmed.column_names) == {"rows", "s.4$"}
+    assert trimmed["s.4$"].null_count == 1

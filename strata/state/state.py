@@ -53,6 +53,7 @@ class Batch:
     digest: int = 0  # sum of d * hash(key, value), modulo 2**64
     retractions: bool = False  # some diff is negative
     versions: tuple[int, ...] = (0,)  # relation versions of the parts, ascending; each once
+    stats_digest: bytes | None = None  # of `stats_union`, as it was made; None: none, or of before
 
 
 @dataclass(frozen=True, slots=True)

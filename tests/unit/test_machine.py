@@ -14,6 +14,7 @@ from strata.errors import Conflict, Corrupt, InvalidRequest, Unavailable
 from strata.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.state.rollout import set_rollout
+from strata.state.seal import sealed
 from strata.state.state import State
 from strata.state.transitions import Appended, advance_since, append
 from strata.store.faults import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome, seeded
@@ -380,7 +381,7 @@ def test_a_state_that_cannot_be_read_does_not_hide_the_other_shards(
     machine.create(spec("other"))
     machine.create(spec("gone"))
     machine.drop("gone", by="ann", reason="moved")
-    world.consensus.log[state_key("other")] = [Versioned(1, b'{"format": 9, "state": {}}')]
+    world.consensus.log[state_key("other")] = [Versioned(1, sealed(b'{"format": 9, "state": {}}'))]
     assert machine.names() == ["events", "other"]
     assert machine.names(dropped=True) == ["events", "gone", "other"]
     with pytest.raises(InvalidRequest, match="newer version"):

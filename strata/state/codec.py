@@ -99,6 +99,26 @@ def remember_state(data: bytes, state: State) -> None:
             del _KNOWN[next(iter(_KNOWN))]
 
 
+def encode_sealed(name: str, value: object) -> bytes:
+    """Return a document of the consensus that holds one value under its name, with its digest.
+
+    Raises: InvalidRequest for a value that JSON cannot hold.
+    """
+    return sealed(_dump({"by": __version__, "format": FORMAT, name: _plain(value)}))
+
+
+def decode_sealed(data: bytes, name: str, kind: type[T]) -> T:
+    """Return the value that `encode_sealed` wrote.
+
+    Raises: Corrupt, also for a document without a digest; InvalidRequest for one that a newer
+    version of Strata wrote.
+    """
+    if not is_sealed(data, name):
+        raise Corrupt(f"a stored {name} has no digest")
+    value: T = _load(data, name, kind)
+    return value
+
+
 def encode_commits(commits: tuple[Commit, ...]) -> bytes:
     """Return the bytes of a ledger blob."""
     return _dump({"format": FORMAT, "commits": commits})

@@ -117,17 +117,28 @@ MERGES = st.builds(
 COMMITS = st.builds(Commit, TEXT, COUNT, I64, I64, COUNT, COUNT, COUNT, COUNT, st.none() | TEXT)
 MODE = st.sampled_from(MODES)
 EVIDENCE = st.builds(
-    Evidence, TEXT, *[COUNT] * 5, I64, *[COUNT] * 5, tuples(st.builds(Stratum, TEXT, COUNT))
+    Evidence,
+    TEXT,
+    *[COUNT] * 5,
+    I64,
+    *[COUNT] * 5,
+    tuples(st.builds(Stratum, TEXT, COUNT)),
+    *[COUNT] * 3,
+    st.none() | TEXT,
+    st.booleans(),
 )
 ROLLOUTS = st.builds(
     Rollout, MODE, COUNT, COUNT, TEXT, TEXT, tuples(TEXT), TEXT,
-    st.none() | st.builds(Request, MODE, COUNT, TEXT, TEXT, I64, I64, tuples(TEXT)), EVIDENCE,
+    st.none()
+    | st.builds(Request, MODE, COUNT, TEXT, TEXT, I64, I64, tuples(TEXT), st.booleans(), TEXT),
+    EVIDENCE,
     tuples(
         st.builds(
             RolloutEntry, I64, st.sampled_from(get_args(Happened)), MODE, MODE, COUNT, TEXT, TEXT,
-            TEXT, *[COUNT] * 8, TEXT,
+            TEXT, *[COUNT] * 8, TEXT, COUNT, TEXT, TEXT, TEXT, COUNT, tuples(COUNT), *[COUNT] * 3,
         )
     ),
+    COUNT, tuples(COUNT),
 )  # fmt: skip
 STATES = st.builds(
     State, COUNT, COUNT, SPECS, st.lists(RELATIONS, min_size=1, max_size=2).map(tuple), I64, I64,
@@ -184,7 +195,7 @@ def test_every_field_is_written() -> None:
 def test_no_field_is_left_out_of_the_strategies() -> None:
     """`st.builds` would leave a new field at its default, and not test it."""
     counts = {kind.__name__: len(fields(kind)) for kind in (State, Batch, ShardSpec, Rollout, Hold)}
-    assert counts == {"State": 23, "Batch": 17, "ShardSpec": 12, "Rollout": 10, "Hold": 5}
+    assert counts == {"State": 23, "Batch": 17, "ShardSpec": 12, "Rollout": 12, "Hold": 5}
 
 
 def test_every_type_in_the_state_is_covered_by_this_test() -> None:

@@ -78,6 +78,7 @@ lock: ## Compile requirements/*.in into the hashed lists
 	  compile fuzz.in -o fuzz.txt && \
 	  compile --excludes excludes-benchmarks.txt benchmarks.in -o benchmarks.txt && \
 	  compile walks.in -o walks.txt && \
+	  compile sbom.in -o sbom.txt && \
 	  compile uv.in -o uv.txt
 
 ##@ Tests
@@ -211,8 +212,14 @@ check: ## Exactly what CI runs
 	.ci/run
 
 .PHONY: audit
-audit: .venv/.dev ## Requirements pinned and installed as pinned; known vulnerabilities, where reachable
-	.venv/bin/python requirements/audit.py
+audit: .venv/.dev .venv-sbom/.ready ## Pins, vulnerabilities (AUDIT=--strict), dist/sbom.json and licences
+	.venv/bin/python requirements/audit.py $(AUDIT)
+	.venv-sbom/bin/python requirements/sbom.py --of .venv/bin/python --out dist
+
+.venv-sbom/.ready: requirements/sbom.txt | .venv/.dev
+	.venv/bin/python -m venv .venv-sbom
+	.venv-sbom/bin/python -m pip install --quiet --require-hashes --no-deps -r $<
+	@touch $@
 
 .PHONY: wheel
 wheel: .venv/.dev ## Build the wheel that goes to a cluster's executors

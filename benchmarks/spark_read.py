@@ -33,10 +33,10 @@ from strata.model.time import MIN_TIME
 from strata.read import scan
 from strata.spark import snapshot, spark_session
 from strata.spark.catalyst import analyse
-from strata.state.rollout import set_rollout
 from strata.store import keys
 from strata.store.open import open_stores
 from strata.write import write_batch, write_parts
+from tests.climb import standing
 
 NAME: Final = "ticks"
 SPAN: Final = 100 * 86_400_000_000  # microseconds from the first event to the last
@@ -88,7 +88,7 @@ def build(settings: Settings, parts: int, rows: int) -> None:
         )  # fmt: skip
     batch = write_batch(stores.blob, NAME, written, MIN_TIME, 1, MIN_TIME)
     Machine(stores).append(NAME, token="bench", lower=0, upper=1, batch=batch)
-    on = partial(set_rollout, mode="on", percent=0, who="bench", reason="what is skipped is timed")
+    on = partial(standing, mode="on", percent=0)
     Machine(stores).apply(NAME, on)
 
 

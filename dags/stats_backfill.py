@@ -6,8 +6,8 @@ most expensive first, until each part fits the budget; columns on the shard's ke
 What is used is told by the registered filters and by the log of the filters that readers used.
 This is the entry for backfills in Airflow's own form: choose days, see the list, run.
 
-A run that a person triggers is a dry run unless the form says otherwise; runs of the schedule and
-of Airflow's backfill are real.
+A run or a backfill that a person makes in a form is a dry run unless the form says otherwise; runs
+of the schedule, and backfills from the command line that say nothing of it, are real.
 
 | Question | Answer |
 |---|---|

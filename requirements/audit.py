@@ -2,7 +2,8 @@
 
 1. Each list in requirements/ names every distribution once, with one version and with hashes.
 2. What is installed in .venv is what the lists say.
-3. No version in the lists has a known vulnerability, by the advisories of the OSV database.
+3. No version in the lists, and no front-end package of jobs/validate/vendor, has a known
+   vulnerability, by the advisories of the OSV database.
 
 The first two need no network. Where the database cannot be reached that is said, loudly, and is no
 failure; `--strict` makes it one (exit code 3). `--advisories FILE` reads the database's answers
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 HERE: Final = Path(__file__).parent
+VENDOR: Final = HERE.parent / "jobs" / "validate" / "vendor"
 DATABASE: Final = "https://api.osv.dev/v1/querybatch"
 INSTALLED: Final = ("runtime", "dev")
 SECONDS: Final = 20
@@ -38,6 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--strict", action="store_true", help="an unreachable database fails")
     parser.add_argument("--advisories", type=Path, help="a file instead of the database")
     parser.add_argument("--lists", type=Path, default=HERE, help="the folder of the lists")
+    parser.add_argument("--vendor", type=Path, default=VENDOR, help="the front-end files")
     asked = parser.parse_args(argv)
     files = [
         file for file in sorted(asked.lists.glob("*.txt")) if not file.stem.startswith("excludes")
@@ -48,21 +51,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in INSTALLED:
         wrong += [f"{name}.txt: {line}" for line in differing(pins.get(name, {}))]
     every = sorted({(n, v) for found in pins.values() for n, v in found.items()})
+    named = [("PyPI", *one) for one in every] + [("npm", *one) for one in vendored(asked.vendor)]
     code = 0
     try:
-        known = from_file(asked.advisories) if asked.advisories else from_database(every)
-    except (OSError, ValueError) as error:
+        known = from_file(asked.advisories) if asked.advisories else from_database(named)
+    except (OSError, ValueError, LookupError, TypeError) as error:
         _say(
             f"ADVISORIES NOT CHECKED: the database cannot be reached ({error}).\n"
+            f"  None of the {len(named)} packages was compared with what is known against it.\n"
             "  Run `make audit` where the network is, or give --advisories FILE."
         )
         known, code = {}, UNREACHABLE if asked.strict else 0
-    for distribution, installed in every:
+    for _, distribution, installed in named:
         ids = known.get(f"{distribution}=={installed}", ())
         wrong += [f"{distribution} {installed}: {identifier}" for identifier in ids]
     for line in wrong:
         _say(line)
-    _say(f"{len(every)} distributions in {len(lists)} lists, {len(wrong)} findings")
+    _say(
+        f"{len(every)} distributions in {len(lists)} lists, {len(named) - len(every)} front-end"
+        f" packages, {len(wrong)} findings"
+    )
     return FOUND if wrong else code
 
 
@@ -106,20 +114,30 @@ def from_file(path: Path) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def from_database(every: Sequence[tuple[str, str]]) -> Mapping[str, Sequence[str]]:
-    """Return the advisories on each version. Raises: OSError, ValueError."""
+def vendored(folder: Path) -> list[tuple[str, str]]:
+    """Return name and version of each front-end package that files are kept of."""
+    file = folder / "vendored.json"
+    said = json.loads(file.read_text("utf-8")) if file.is_file() else []
+    return [(one["name"], one["version"]) for one in said]
+
+
+def from_database(every: Sequence[tuple[str, str, str]]) -> Mapping[str, Sequence[str]]:
+    """Return the advisories on each version of (ecosystem, name, version).
+
+    Raises: OSError, ValueError; LookupError or TypeError for an answer of another form.
+    """
     found: dict[str, Sequence[str]] = {}
     for start in range(0, len(every), BATCH):
         some = every[start : start + BATCH]
         queries = [
-            {"package": {"name": name, "ecosystem": "PyPI"}, "version": wanted}
-            for name, wanted in some
+            {"package": {"name": name, "ecosystem": ecosystem}, "version": wanted}
+            for ecosystem, name, wanted in some
         ]
         body = json.dumps({"queries": queries}).encode()
         request = urllib.request.Request(DATABASE, body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=SECONDS) as answer:
             results: list[dict[str, Any]] = json.load(answer)["results"]
-        for (name, wanted), result in zip(some, results, strict=True):
+        for (_, name, wanted), result in zip(some, results, strict=True):
             found[f"{name}=={wanted}"] = [each["id"] for each in result.get("vulns", ())]
     return found
 

@@ -4,8 +4,9 @@ The only module that changes a shard. A `Machine` keeps nothing of it: any numbe
 number of processes, may work on the same shard.
 
 When the reply to a compare-and-set is lost, the machine reads the proposed version back: if it
-is there, byte for byte, the change has happened; if not, the transition is computed again on
-whatever is there now, which is safe because every transition may be repeated.
+is there, byte for byte, the change has happened; if another is there, the transition is computed
+again on it, which is safe because every transition may be repeated; if none is, nobody was
+faster: the database fails, and after a few tries that is what the caller is told.
 """
 
 import time
@@ -47,6 +48,9 @@ KEEP_AT_MOST: Final = 2048  # beyond that only holds keep a state
 FORGET_EVERY: Final = 64  # commits
 QUEUE_S: Final = 2.0  # so long after a lost race or a wait a writer waits for its turn
 LOOK_EVERY: Final = 16  # attempts, of which one queues though nothing was lost
+DAMAGED: Final = (
+    "restore this version from a backup of the database of states; see Damage in docs/state.md"
+)
 _PAUSES: Final = Policy(first_ms=2, ceiling_ms=200)
 
 
@@ -273,8 +277,9 @@ class Machine:
 
     def _forget_sometimes(self, state: State) -> None:
         if state.seqno % FORGET_EVERY == 0:
-            # Best effort: whoever comes by next time drops these as well.
-            with suppress(Unavailable):
+            # Best effort: whoever comes by next time drops these as well. An old state that is
+            # damaged is told to who reads it, not to who has just committed.
+            with suppress(Unavailable, Corrupt):
                 self.forget(state.name)
 
     def _find(self, name: str) -> State | None:
@@ -294,25 +299,30 @@ class Machine:
 
         def propose() -> bool:
             nonlocal lost
+            failed: Unavailable | None = None
             try:
                 if consensus.compare_and_set(key, expected, new):
                     return True
             except Unavailable as error:
                 if error.certain:
                     raise
-                lost = True
+                lost, failed = True, error
             # Also after a plain refusal: a network that repeats requests tells of the second.
-            return consensus.scan(key, state.seqno, 1) == [new]
+            there = consensus.scan(key, state.seqno, 1)
+            if failed is not None and not there:
+                raise failed
+            return there == [new]
 
         try:
             done = self._retry(propose)
         except Unavailable as error:
             if not lost:
                 raise
+            told = {"reason": error.message, **error.details}
             raise Unavailable(
-                "it is not known whether a change was made",
-                certain=False, shard=name, seqno=state.seqno, reason=error.message,
-                cure="run again: a change that was made is recognised",
+                "the database of states fails, and it is not known whether a change was made",
+                certain=False, shard=name, seqno=state.seqno, **told,
+                cure="mend it, then run again: a change that was made is recognised",
             ) from error  # fmt: skip
         if done and plain:
             remember_state(new.data, state)
@@ -323,10 +333,16 @@ class Machine:
 
 
 def _decode(name: str, version: Versioned) -> State:
-    state = decode_state(version.data)
+    try:
+        state = decode_state(version.data)
+    except Corrupt as error:
+        raise Corrupt(
+            error.message, shard=name, seqno=version.seqno, **error.details, cure=DAMAGED
+        ) from error
     if (state.seqno, state.name) != (version.seqno, name):
         raise Corrupt(
             "a stored state belongs elsewhere",
             shard=name, seqno=version.seqno, found=state.name, found_seqno=state.seqno,
+            cure=DAMAGED,
         )  # fmt: skip
     return state

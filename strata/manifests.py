@@ -22,6 +22,7 @@ from strata.format.manifest import SCHEMA, encode_manifest, stats_columns, stats
 from strata.machine import Machine
 from strata.model.schema import Relation
 from strata.model.sums import wrapped
+from strata.state.seal import digest_of
 from strata.state.state import Batch, State
 from strata.state.transitions import replace_manifests
 from strata.stats import STATS_VERSION, concat, encoded_sizes, row_stream, union
@@ -269,12 +270,14 @@ def _rewritten(
     data = encode_manifest(table)
     key = keys.manifest_key(state.name, keys.content_hash(data), state.generation)
     retry(partial(blob.set, key, data))
+    stats_union = _union(table)
     return replace(
         batch,
         manifest=key,
         stats_parts=table.num_rows - table["stats_version"].null_count,
         stats_bytes=pc.sum(table["stats_bytes"]).as_py(),
-        stats_union=_union(table),
+        stats_union=stats_union,
+        stats_digest=digest_of(stats_union),
     )
 
 

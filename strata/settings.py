@@ -17,7 +17,7 @@ from types import NoneType
 from typing import Any, Final, cast, get_args, get_type_hints
 
 from strata.errors import InvalidRequest
-from strata.model.settings import Settings
+from strata.model.settings import ROLLOUT_RANGES, Settings
 
 CONFIG_VARIABLE: Final = "STRATA_CONFIG"
 PREFIX: Final = "STRATA__"
@@ -32,9 +32,7 @@ RANGES: Final[dict[str, tuple[int, int | None]]] = {
     "read.fetchers": (1, None),
     "validate.format_percent": (0, 100),
     "validate.filter_seconds": (1, 86_400),
-    "rollout.failed_permille": (0, 1000),
-    "rollout.on_percent": (1, 100),
-    "rollout.request_days": (1, None),
+    **{f"rollout.{name}": ends for name, ends in ROLLOUT_RANGES.items()},
 }
 _UNITS: Final = {"bytes": "bytes", "mib": "MiB", "ms": "milliseconds", "s": "seconds"}
 Given = dict[str, tuple[Any, str]]  # setting -> (value, the file or variable it is from)

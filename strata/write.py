@@ -34,6 +34,7 @@ from strata.model.schema import Relation
 from strata.model.spec import StatsSpec
 from strata.model.sums import MODULUS, wrapped
 from strata.observed import KEY_BYTES, Known, Observed
+from strata.state.seal import digest_of
 from strata.state.state import Batch, RunSummary
 from strata.stats import STATS_VERSION, concat, encoded_size, row_stream, trim, union
 from strata.store import keys
@@ -250,6 +251,7 @@ def write_batch(  # noqa: PLR0913, PLR0917  these are the fields of one batch
     layouts = {ref.layout: 0 for ref in refs}
     for ref in refs:
         layouts[ref.layout] += 1
+    stats_union = _stats_union(parts)
     return Batch(
         lower,
         upper,
@@ -262,11 +264,12 @@ def write_batch(  # noqa: PLR0913, PLR0917  these are the fields of one batch
         layouts=tuple(sorted(layouts.items())),
         stats_parts=sum(ref.stats_version is not None for ref in refs),
         stats_bytes=sum(ref.stats_bytes for ref in refs),
-        stats_union=_stats_union(parts),
+        stats_union=stats_union,
         diffs_sum=wrapped(sum(ref.diffs_sum for ref in refs)),
         digest=sum(ref.digest for ref in refs) % MODULUS,
         retractions=any(ref.retractions for ref in refs),
         versions=tuple(sorted({ref.relation_version for ref in refs})),
+        stats_digest=digest_of(stats_union),
     )
 
 

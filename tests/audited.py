@@ -36,6 +36,15 @@ WHERE = Filter(
 )
 
 
+def another(number: int) -> Filter:
+    """Return a filter that is not `WHERE`, for each number another one, and accepts the same."""
+    above = Call(
+        "greater_than", (Column(ID, "id", "long"), Literal(-1 - number, "long")), "boolean"
+    )
+    both = Call("and", (WHERE.expr, above), "boolean")
+    return Filter(both, f"id > 250 and id > {-1 - number}", 0, 0)
+
+
 @dataclass(frozen=True)
 class World:
     """A shard, and how to break it."""
@@ -65,10 +74,13 @@ class World:
         )  # fmt: skip
 
     def run(
-        self, scope: Scope, judge: Callable[..., list[Evaluated]] | None = None
+        self,
+        scope: Scope,
+        judge: Callable[..., list[Evaluated]] | None = None,
+        where: Filter = WHERE,
     ) -> ValidationReport:
         return validate_shard(
-            self.stores, NAME, [Check("big", WHERE)], judge or self.judge, serial, scope
+            self.stores, NAME, [Check("big", where)], judge or self.judge, serial, scope
         )
 
     def tamper(self, number: int, change: Callable[[pa.Table], pa.Table]) -> None:

@@ -22,12 +22,12 @@ from strata.machine import Machine
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import ShardSpec, StatsSpec, parse_spec
 from strata.model.time import MIN_TIME
-from strata.state.rollout import set_rollout
 from strata.state.state import State
 from strata.store import keys
 from strata.store.open import Stores, open_stores
 from strata.updates.order import sort_updates
 from strata.write import WrittenPart, write_batch, write_parts
+from tests.climb import standing
 
 NAME = "events"
 START = datetime(2013, 1, 1, tzinfo=UTC)
@@ -106,8 +106,7 @@ def build(folder: Path) -> Events:
 
 def let_skip(stores: Stores, name: str = NAME) -> None:
     """Let readers skip, unsampled, as an approved rollout would: no reader can bring it about."""
-    on = partial(set_rollout, mode="on", percent=0, who="tests", reason="what is skipped is tested")
-    Machine(stores).apply(name, on)
+    Machine(stores).apply(name, partial(standing, mode="on", percent=0))
 
 
 def append(

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from demo.faults.site import Injected, Site, with_cell
 from strata.decide.question import batch_stats
+from strata.state.seal import digest_of
 from strata.state.state import Batch
 from strata.stats.wire import parse_name
 
@@ -86,7 +87,8 @@ def _union_narrow(site: Site, draw: Random) -> Injected | None:
             if None not in ends and ends[0] != ends[1]:
                 narrow = with_cell(stats, name, 0, {**value, "low": ends[1]})
                 union = _ipc(narrow)
-                site.exchange({batch.manifest or "": replace(batch, stats_union=union)})
+                lying = replace(batch, stats_union=union, stats_digest=digest_of(union))
+                site.exchange({batch.manifest or "": lying})
                 return Injected(batch.manifest or "", "union", f"union of {name}")
     return None
 

@@ -27,6 +27,7 @@ from strata.journal import is_journal
 from strata.machine import Machine
 from strata.model.settings import Settings
 from strata.model.time import parse_time
+from strata.rollout.policy import Policy, policy_of
 from strata.settings import load_settings
 from strata.spark.session import spark_session
 from strata.store.open import Stores, open_stores
@@ -56,6 +57,7 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     check_run(run)  # before hours of work, not after
     settings = load_settings(args.config, os.environ)
     stores = open_stores(settings.store)
+    policy = policy_of(stores, settings.rollout)
     now = parse_time(args.now) if args.now else None
     names = args.shard or [n for n in Machine(stores).names() if not is_journal(n)]
     reports: list[ValidationReport] = []
@@ -65,8 +67,8 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
             filters = _chosen(settings, name, args.filter)
             used = [] if args.filter else _used(settings, stores, name, filters)
             report = validate(
-                spark, stores, name, filters, _scope(args, settings, run), now=now, used=used,
-                read=settings.read, seconds=settings.validate.filter_seconds,
+                spark, stores, name, filters, _scope(args, settings, policy, run),
+                now=now, used=used, read=settings.read, seconds=settings.validate.filter_seconds,
             )  # fmt: skip
             reports.append(report)
             print("\n".join(lines(report)), flush=True)  # noqa: T201 - the task's log
@@ -81,11 +83,9 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     )
 
 
-def _scope(args: argparse.Namespace, settings: Settings, run: str) -> Scope:
+def _scope(args: argparse.Namespace, settings: Settings, policy: Policy, run: str) -> Scope:
     share = settings.validate.format_percent if args.format is None else args.format
-    return Scope(
-        run, args.percent, check_format=share > 0, format_percent=share, gates=settings.rollout
-    )
+    return Scope(run, args.percent, check_format=share > 0, format_percent=share, policy=policy)
 
 
 def _used(

@@ -37,7 +37,7 @@ def body(shown: Mapping[str, Any]) -> str:
     asked, seen = shown["request"], shown["evidence"]
     facts = [
         ("Request", asked["id"]),
-        ("Asked by", asked["by"]),
+        ("Asked by", f"{asked['by']} ({asked['by_is']})"),
         ("Reason", asked["reason"]),
         ("Step", f"{shown['mode']} → {asked['to']}, {asked['audit_percent']} % audited"),
         ("Released from quarantine", " ".join(asked["clear"]) or "nothing"),
@@ -45,6 +45,9 @@ def body(shown: Mapping[str, Any]) -> str:
         ("Runs, days", f"{seen['runs']}, {seen['days']}"),
         ("Parts, rows, bytes audited",
          f"{seen['parts']:,}, {seen['rows']:,}, {seen['size_bytes']:,}"),
+        ("Distinct parts, filters", f"{seen['distinct_parts']:,}, {seen['filters']:,}"),
+        ("The same part and filter again", f"{seen['repeats']:,} times, counted as nights only"),
+        ("Policy of the store", f"number {shown['policy']['number']}"),
         ("Failed, missing checks", f"{seen['failed']}, {seen['missing']}"),
         ("Mismatches", "0: a mismatch begins anew"),
         ("Bound", seen["bound"]),

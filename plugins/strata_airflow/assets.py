@@ -14,10 +14,20 @@ STATISTICS: Final = Asset(name="strata_statistics", uri="strata://statistics", g
 VERDICTS: Final = Asset(name="strata_verdicts", uri="strata://verdicts", group="strata")
 
 
-def tell(events: Any, assets: Iterable[Any], counts: Mapping[str, int], partitions: str) -> None:
-    """Put the counts, and the partitions if the run has none itself, into the assets' events."""
+def tell(
+    events: Any,
+    assets: Iterable[Any],
+    counts: Mapping[str, int],
+    partitions: str,
+    *,
+    dry: bool = False,
+) -> None:
+    """Put the counts, and the partitions if the run has none itself, into the assets' events.
+
+    `dry`: nothing was made; the event, which Airflow sends all the same, says so.
+    """
     for asset in assets:
         event = events[asset]
-        event.extra = {**counts}
+        event.extra = {"dry_run": True, **counts} if dry else {**counts}
         if keys := partitions.split():
             event.add_partitions(keys)

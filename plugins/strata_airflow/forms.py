@@ -92,7 +92,8 @@ def switch(title: str, description: str, *, default: bool = False, section: str 
 def dry_run(what_it_shows: str) -> Param:
     """Return the switch that changes nothing and tells what would be done.
 
-    It is on for whoever triggers a run; see `strata_airflow.intervals.rehearsed` for the others.
+    It is on for whoever triggers a run or a backfill from a form; see
+    `strata_airflow.intervals.rehearsed` for the others. Only for what a dry run leaves untouched.
     """
-    told = f"Change nothing; {what_it_shows}. Runs of the schedule are real."
+    told = f"Change nothing; {what_it_shows}. It holds for backfills, too; the schedule is real."
     return switch("Dry run", told, default=True, section=MAIN)

@@ -116,7 +116,8 @@ def add_up(done: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     _LOG.info("Result\n%s", results.table({"shards": shards}))
     total = results.counts({"shards": shards})
     total["shards"] = sum(one["counts"]["shards"] for one in parts)
-    return {"counts": total, "results": [one["result"] for one in parts]}
+    dry = all(one.get("dry_run") for one in parts)
+    return {"counts": total, "results": [one["result"] for one in parts], "dry_run": dry}
 
 
 def spark_jobs(
@@ -140,7 +141,7 @@ def spark_jobs(
 
     def summed(done: Any, keys: str, outlet_events: Any) -> dict[str, Any]:
         total = add_up(done)
-        tell(outlet_events, outlets, total["counts"], keys)
+        tell(outlet_events, outlets, total["counts"], keys, dry=total["dry_run"])
         return total
 
     cutting = _task(groups, "groups", "cut into groups")()

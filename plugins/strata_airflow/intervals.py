@@ -34,12 +34,16 @@ def now(params: dict[str, Any], dag_run: Any) -> str:
 def rehearsed(params: dict[str, Any], dag_run: Any) -> bool:
     """Tell whether a run only shows what it would do: a person asked, and left "dry run" on.
 
-    A scheduled run, or one of a backfill, has nobody to look at a rehearsal: it is real.
+    A backfill does what the form that made it said; one that was made without the form, on the
+    command line, said nothing and is real, as is whatever nobody triggered.
 
     >>> rehearsed({"dry_run": True}, None)
     True
     """
-    return bool(params.get("dry_run")) and _kind(dag_run) == "manual"
+    kind = _kind(dag_run)
+    if kind == "backfill":
+        return bool((getattr(dag_run, "conf", None) or {}).get("dry_run"))
+    return bool(params.get("dry_run")) and kind == "manual"
 
 
 def again(params: dict[str, Any], dag_run: Any, events: Any) -> bool:

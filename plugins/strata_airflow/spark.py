@@ -63,6 +63,9 @@ DEFAULT_ARGS: Final[dict[str, Any]] = {
 }
 
 
+DRY: Final = frozenset({"--dry-run", "--plan"})  # flags with which a job changes nothing
+
+
 class StrataJobOperator(SparkSubmitOperator):
     """Submit `jobs/<job>/main.py` and bring back its result.
 
@@ -146,8 +149,9 @@ class StrataJobOperator(SparkSubmitOperator):
         self.log.info("Result\n%s\n%s", results.table(result), results.details(result))
         self._remark(context, result)
         counts = results.counts(result)
-        tell(context["outlet_events"], self.outlets or [], counts, self.partitions)
-        return {"job": self.job, "counts": counts, "result": str(file)}
+        dry = not DRY.isdisjoint(self.application_args)
+        tell(context["outlet_events"], self.outlets or [], counts, self.partitions, dry=dry)
+        return {"job": self.job, "counts": counts, "result": str(file), "dry_run": dry}
 
     def _keep_report(self, result: Mapping[str, Any]) -> None:
         self.report = str(result.get("report", ""))

@@ -7,7 +7,7 @@ needs nobody, and it does not matter whether Airflow is up.
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -21,23 +21,27 @@ from strata.audit.contain import contain
 from strata.audit.cost import AuditCost, costs
 from strata.audit.cost import total as total_cost
 from strata.audit.format import check_parts, forget
+from strata.audit.seen import continued, pairs_of
 from strata.audit.soft import Evaluator, confirmed, judge, quarantine_of
 from strata.audit.verdict import FORMAT_CHECK, Summary, Verdict, count, verdict_table
 from strata.decide.skips import Decisions, Skipped, Skips, decide_all
-from strata.errors import InvalidRequest
+from strata.errors import Conflict, InvalidRequest
 from strata.expr.filter import Filter
+from strata.expr.nodes import Expr
 from strata.machine import Machine
 from strata.model.runner import Runner
-from strata.model.settings import RolloutSettings
 from strata.model.time import format_time
+from strata.rollout.basis import basis_of
 from strata.rollout.evidence import Counts
 from strata.rollout.ladder import record
 from strata.rollout.obey import SKIPPING
+from strata.rollout.policy import Policy
 from strata.state.state import State
 from strata.store import keys
 from strata.store.open import Stores
 
-DEFAULT_GATES: Final = RolloutSettings()  # what evidence is counted by
+DEFAULT_POLICY: Final = Policy()  # what evidence is counted by
+RACES: Final = 5  # with other validations, before the caller is told
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ class Scope:
     parts: frozenset[str] | None = None  # only these part keys, to replay a finding; None: all
     check_format: bool = True
     format_percent: int = 100  # share of all parts whose format is checked; manifests always are
-    gates: RolloutSettings = DEFAULT_GATES
+    policy: Policy = DEFAULT_POLICY
 
     def share(self, state: State) -> int:
         """Return the percentage that is audited; None means all, or as the mode says.
@@ -124,7 +128,8 @@ def validate_shard(
     elif bad := [v for v in verdicts_of(state, looked, scope.run) if v.outcome != "clean"]:
         found.append((_format_summary(scope, state, looked, [], bad, 0.0), bad))
     verdicts = [verdict for _, some in found for verdict in some]
-    after, key = _record(machine, stores, state, scope, verdicts)
+    exprs = {check.name: check.filter.expr for check in checks}
+    after, key = _record(machine, state, scope, verdicts, exprs)
     forget(stores, name, scope.run)
     lowered = contain(machine, name, verdicts)
     return ValidationReport(
@@ -174,7 +179,7 @@ def _chosen(state: State, skips: Skips, scope: Scope) -> list[Skipped]:
 
 
 def _least(scope: Scope) -> int:
-    return scope.gates.sample_parts if scope.percent is None else 0
+    return scope.policy.gates.sample_parts if scope.percent is None else 0
 
 
 def _soft_summary(
@@ -257,14 +262,15 @@ def _counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
 
 def _record(
     machine: Machine,
-    stores: Stores,
     state: State,
     scope: Scope,
     verdicts: Sequence[Verdict],
+    exprs: Mapping[str, Expr],
 ) -> tuple[State, str | None]:
     """Write the verdict table, then commit the pointer, the evidence and, on a mismatch, the trip.
 
-    A replay of single parts is no evidence: what it looks at was chosen by hand.
+    A replay of single parts is no evidence: what it looks at was chosen by hand. `exprs`: the
+    filters by the names of their checks.
     """
     if not verdicts:
         return state, None
@@ -272,23 +278,44 @@ def _record(
     pq.write_table(verdict_table(verdicts), sink, compression="zstd")
     data = sink.getvalue()
     key = keys.verdict_key(state.name, keys.content_hash(data))
-    stores.blob.set(key, data)
+    machine.stores.blob.set(key, data)
     bad = [verdict for verdict in verdicts if verdict.outcome == "mismatch"]
     found = f"{len(bad)} mismatches in {scope.run}, the first in {bad[0].part}" if bad else ""
-    move = partial(
-        record, key=key, counts=_evidence(state, scope, verdicts), settings=scope.gates,
-        mismatch=found, quarantine=quarantine_of(bad),
-    )  # fmt: skip
-    machine.apply(state.name, move)
+    for race in range(RACES):
+        counts = _evidence(machine, machine.load(state.name), scope, verdicts, exprs)
+        move = partial(
+            record, key=key, counts=counts, policy=scope.policy, mismatch=found,
+            quarantine=quarantine_of(bad),
+        )  # fmt: skip
+        try:
+            machine.apply(state.name, move)
+            break
+        except Conflict:  # another validation was recorded: what is new is counted again
+            if race == RACES - 1:
+                raise
     return machine.load(state.name), key
 
 
-def _evidence(state: State, scope: Scope, verdicts: Sequence[Verdict]) -> Counts:
+def _evidence(
+    machine: Machine,
+    state: State,
+    scope: Scope,
+    verdicts: Sequence[Verdict],
+    exprs: Mapping[str, Expr],
+) -> Counts:
     """Return what the soft evaluations of a run looked at; format checks are not counted."""
     soft = [v for v in verdicts if v.check != FORMAT_CHECK and scope.parts is None]
     clean = [v for v in soft if v.outcome == "clean"]
+    old = state.rollout.evidence
+    seen, fresh = None, [True] * len(clean)
+    if clean:
+        pairs = pairs_of([(exprs[v.check], v.part) for v in clean])
+        anew = old.basis != basis_of(state)
+        seen, new = continued(machine.stores.blob, state.name, old.seen, pairs, anew=anew)
+        fresh = new.tolist()
+    news = [v for v, is_new in zip(clean, fresh, strict=True) if is_new]
     return Counts(
-        len(clean), sum(v.rows for v in clean), sum(v.size_bytes for v in clean),
+        len(news), sum(v.rows for v in clean), sum(v.size_bytes for v in clean),
         count(soft, "failed"), count(soft, "missing"), scope.share(state),
-        Counter(v.stratum for v in clean),
+        Counter(v.stratum for v in news), len(clean) - len(news), seen,
     )  # fmt: skip

@@ -25,9 +25,11 @@ from strata.metrics import Metrics
 from strata.model.settings import Settings
 from strata.model.time import MIN_TIME, format_time
 from strata.operations import note
+from strata.rollout.people import Person
+from strata.rollout.policy import Policy, policy_of
 from strata.settings import load_settings
 from strata.shard import Shard
-from strata.store.open import Stores, open_stores, wall_clock
+from strata.store.open import Stores, open_stores, store_user, wall_clock
 
 ConfigOption = Annotated[
     str | None,
@@ -64,6 +66,16 @@ class Context:
     def stores(self) -> Stores:
         """Return the opened stores."""
         return open_stores(self.settings.store)
+
+    @cached_property
+    def policy(self) -> Policy:
+        """Return what steps take: the policy of the store, tightened by the settings."""
+        return policy_of(self.stores, self.settings.rollout)
+
+    def person(self, by: str | None) -> Person:
+        """Return who does this: a user of the database where it has users, else who is claimed."""
+        user = store_user(self.stores)
+        return Person(by or os.environ.get("STRATA_USER") or user or who(None), user)
 
     @cached_property
     def machine(self) -> Machine:

@@ -176,7 +176,7 @@ def validate(
     )  # fmt: skip
     run = f"cli {datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
     scope = Scope(
-        run, percent, frozenset(part) if part else None, gates=settings.rollout,
+        run, percent, frozenset(part) if part else None, policy=context.policy,
         format_percent=settings.validate.format_percent,
         check_format=settings.validate.format_percent > 0 or bool(part),
     )  # fmt: skip

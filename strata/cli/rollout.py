@@ -11,6 +11,7 @@ from orjson import loads
 from rich.table import Table
 
 from strata.audit.cost import SHARES
+from strata.cli import policy
 from strata.cli.context import (
     ConfigOption,
     Context,
@@ -21,7 +22,6 @@ from strata.cli.context import (
     answer,
     pairs,
     rows,
-    who,
 )
 from strata.cli.noted import noted
 from strata.errors import StrataError
@@ -31,12 +31,15 @@ from strata.operations import recent
 from strata.rollout import ladder
 from strata.rollout.basis import basis_of
 from strata.rollout.gates import bound_text, gates, next_mode
-from strata.rollout.kill import kill_switch, throw
+from strata.rollout.kill import kill_switch, release_id, throw
 from strata.rollout.obey import mode_of, obeyed
+from strata.rollout.people import Person
+from strata.rollout.policy import THRESHOLDS, Policy, shown
 from strata.rollout.pool import Pool, pool_of
 from strata.state.state import RolloutEntry, State
 
 COST: Final = ("percent", "parts", "bytes", "requests", "ms")
+PROCESSES: Final = (ladder.NOBODY, "validate", "create")  # no people: nobody claims these names
 LOOKED_THROUGH: Final = 200  # operations, for the last validation
 
 
@@ -50,6 +53,7 @@ def register(app: typer.Typer) -> None:
     rollout.command("reject")(noted("rollout reject")(reject))
     rollout.command("step-down")(noted("rollout step-down")(step_down))
     rollout.command("kill")(noted("rollout kill", idle=_only_shown)(kill))
+    rollout.add_typer(policy.commands(), name="gates")
     app.add_typer(rollout, name="rollout")
 
 
@@ -87,10 +91,10 @@ def request(
     context = Context(config)
     wanted = to or next_mode(context.machine.load(shard).rollout.mode) or "none"
     share = {"audit": 10, "on": 1}.get(wanted, 0) if percent is None else percent
-    settings = context.settings.rollout
+    person = context.person(by)
     change = partial(
-        ladder.ask, to=wanted, percent=share, who=who(by), reason=reason, settings=settings,
-        clear=clear or (), pool=_pool(context, shard) if pool else None,
+        ladder.ask, to=wanted, percent=share, who=person.name, user=person.user, reason=reason,
+        policy=context.policy, clear=clear or (), pool=_pool(context, shard) if pool else None,
     )  # fmt: skip
     _take(context, shard, change, json)
 
@@ -107,12 +111,13 @@ def approve(
 ) -> None:
     """Take the step that somebody else asked for."""
     context = Context(config)
-    settings = context.settings.rollout
+    person = context.person(by)
     asked = context.machine.load(shard).rollout.request
     pool = _pool(context, shard) if asked is not None and asked.pooled else None
     change = partial(
-        ladder.approve, request=request, who=who(by), reason=reason, settings=settings, pool=pool
-    )
+        ladder.approve, request=request, who=person.name, user=person.user, reason=reason,
+        policy=context.policy, pool=pool,
+    )  # fmt: skip
     _take(context, shard, change, json)
 
 
@@ -128,8 +133,12 @@ def reject(
     json: JsonOption = False,
 ) -> None:
     """Refuse the step that was asked for."""
-    change = partial(ladder.reject, request=request, who=who(by), reason=reason)
-    _take(Context(config), shard, change, json)
+    context = Context(config)
+    person = context.person(by)
+    change = partial(
+        ladder.reject, request=request, who=person.name, user=person.user, reason=reason
+    )
+    _take(context, shard, change, json)
 
 
 def step_down(
@@ -141,8 +150,10 @@ def step_down(
     json: JsonOption = False,
 ) -> None:
     """Go down at once; nobody has to approve it."""
-    change = partial(ladder.step_down, to=to, who=who(by), reason=reason)
-    _take(Context(config), shard, change, json)
+    context = Context(config)
+    person = context.person(by)
+    change = partial(ladder.step_down, to=to, who=person.name, user=person.user, reason=reason)
+    _take(context, shard, change, json)
 
 
 def kill(
@@ -150,17 +161,30 @@ def kill(
     off: Annotated[
         bool, typer.Option("--off", help="Release it: shards skip again as their modes say.")
     ] = False,
+    request: Annotated[
+        str | None,
+        typer.Option("--request", help="With --off: the id of the release that is asked for."),
+    ] = None,
     by: WhoOption = None,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Forbid skipping for every shard at once; without a reason only show the switch."""
+    """Forbid skipping for every shard at once; without a reason only show the switch.
+
+    Where the policy of the store wants two people for the release, the first --off asks for it.
+    """
     context = Context(config)
     if reason is not None:
-        throw(context.stores, thrown=not off, who=who(by), reason=reason)
+        person = context.person(by)
+        # One person forbids skipping, whatever the policy says or whether it can be read.
+        throw(
+            context.stores, thrown=not off, who=person.name, user=person.user, reason=reason,
+            policy=context.policy if off else None, request=request,
+        )  # fmt: skip
     switch = kill_switch(context.stores)
     document = {
         **asdict(switch),
+        "request": None if switch.asked is None else release_id(switch.asked),
         "at": format_time(switch.at_ms) if switch.at_ms else "",
         "setting": context.settings.rollout.kill,
     }
@@ -192,7 +216,7 @@ def _answer(context: Context, state: State, json: bool) -> None:
     to = next_mode(rollout.mode)
     pool = _pool(context, state.name)
     shared = pool if rollout.request is not None and rollout.request.pooled else None
-    found = gates(rollout, to, settings, basis_of(state), shared) if to else ()
+    found = gates(rollout, to, context.policy, basis_of(state), shared) if to else ()
     document: dict[str, Any] = {
         "shard": state.name,
         "mode": rollout.mode,
@@ -206,7 +230,8 @@ def _answer(context: Context, state: State, json: bool) -> None:
         "code": basis_of(state),
         "next": to,
         "gates": [asdict(gate) for gate in found],
-        "request": _asked(state),
+        "policy": shown(context.policy),
+        "request": _asked(state, context.policy),
         "evidence": {**asdict(seen), "bound": bound_text(seen)},
         "pool": {
             "shards": list(pool.shards),
@@ -215,17 +240,18 @@ def _answer(context: Context, state: State, json: bool) -> None:
             "counts": shared is not None,
         },
         "audit_cost": _last_cost(context, state.name),
-        "history": [_line(entry) for entry in reversed(rollout.entries)],
+        "history": [_line(entry, context.policy) for entry in reversed(rollout.entries)],
     }
     answer(document, json, *_tables(document))
 
 
-def _asked(state: State) -> dict[str, Any] | None:
+def _asked(state: State, policy: Policy) -> dict[str, Any] | None:
     """Return the open request, with the identity that an approval has to name."""
     asked = state.rollout.request
     if asked is None:
         return None
-    return {"id": ladder.request_id(state.name, asked), **asdict(asked)}
+    proof = Person(asked.by, asked.user).proof(policy.vouchers)
+    return {"id": ladder.request_id(state.name, asked), **asdict(asked), "by_is": proof}
 
 
 def _last_cost(context: Context, shard: str) -> list[dict[str, Any]]:
@@ -240,8 +266,17 @@ def _last_cost(context: Context, shard: str) -> list[dict[str, Any]]:
     return []
 
 
-def _line(entry: RolloutEntry) -> dict[str, Any]:
-    return {"at": format_time(entry.at_ms), **asdict(entry)}
+def _line(entry: RolloutEntry, policy: Policy) -> dict[str, Any]:
+    """Return a line of history, with how far each name in it is to be believed."""
+    by = Person(entry.by, entry.user).proof(policy.vouchers)
+    asked = Person(entry.asked_by, entry.asked_user).proof(policy.vouchers)
+    return {
+        "at": format_time(entry.at_ms),
+        **asdict(entry),
+        "by_is": "" if entry.by in PROCESSES else by,
+        "asked_by_is": asked if entry.asked_by else "",
+        "gates": dict(zip(THRESHOLDS, entry.gates, strict=False)),
+    }
 
 
 def _tables(document: dict[str, Any]) -> list[Table]:
@@ -273,11 +308,17 @@ def _tables(document: dict[str, Any]) -> list[Table]:
         "before",
         "after",
         "by",
+        "by_is",
         "asked_by",
+        "asked_by_is",
+        "request",
+        "policy",
         "reason",
         "runs",
         "days",
         "parts",
+        "repeats",
+        "filters",
         "pooled",
     )
     tables.append(rows("history", document["history"], columns))

@@ -19,7 +19,7 @@ from strata.format.manifest import decode_manifest
 from strata.machine import Machine
 from strata.state.codec import encode_state
 from strata.state.holds import readable_from
-from strata.state.state import Rollout, State
+from strata.state.state import Evidence, Rollout, State
 from strata.store.interface import Blob
 from strata.store.keys import Kind, shard_prefix
 from strata.store.retry import retry
@@ -112,7 +112,8 @@ def pointers(state: State) -> frozenset[str]:
     So a field that joins the state is respected without a word here. Only what the rollout
     distrusts does not count: it is named because it lied, and stays named when it is gone.
     """
-    data = encode_state(replace(state, rollout=Rollout()))
+    seen = Evidence(seen=state.rollout.evidence.seen)
+    data = encode_state(replace(state, rollout=Rollout(evidence=seen)))
     found = re.findall(rb'"(%s[^"\\]+)"' % shard_prefix(state.name).encode(), data)
     return frozenset(key.decode() for key in found)
 

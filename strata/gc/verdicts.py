@@ -20,11 +20,12 @@ from strata.machine import Machine
 from strata.model.settings import GcSettings, UsageSettings
 from strata.pace import RUNS_MAX
 from strata.store.interface import BlobInfo
-from strata.store.keys import BlobKey, Kind, generation_of, ledger_level, parse_key
+from strata.store.keys import SEEN, BlobKey, Kind, generation_of, ledger_level, parse_key
 from strata.store.retry import retry
 from strata.usage import SUMMARY
 
 _DAY_MS: Final = 86_400_000
+SEEN_DAYS: Final = 2  # for a validation that has written one and not committed yet
 
 
 class Fate(StrEnum):
@@ -162,6 +163,8 @@ class Judge:
 
     def _verdict(self, info: BlobInfo, key: BlobKey) -> tuple[Fate, str]:
         days = self._settings.verdict_days
+        if key.name.startswith(SEEN):  # the next one has all that it has
+            days = SEEN_DAYS
         return self._kept(info, days, "evidence of soft evaluation")
 
     def _rejects(self, info: BlobInfo, key: BlobKey) -> tuple[Fate, str]:

@@ -7,6 +7,7 @@ Units end the names. `config/base.toml` repeats each field once with its default
 
 import re
 from dataclasses import dataclass, field
+from typing import Final
 
 
 def without_password(address: str) -> str:
@@ -115,10 +116,9 @@ class MetricsSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutSettings:
-    """The global switch, and the evidence that a step up needs."""
+class Thresholds:
+    """The evidence that a step up needs, where the store says nothing else."""
 
-    kill: bool = False  # True: no reader skips anything, whatever the shards' modes say
     audit_parts: int = 3000  # soft -> audit: would-be-skipped parts that were audited, at least
     audit_runs: int = 20  # soft -> audit: runs of soft evaluation, at least
     audit_days: int = 7  # soft -> audit: days with a run, at least
@@ -129,6 +129,34 @@ class RolloutSettings:
     on_percent: int = 10  # the share of skipped parts that is audited on such a day
     request_days: int = 7  # a request that nobody answers in so many days is rejected
     sample_parts: int = 50  # audited parts of each filter in a sampled run, at least
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutSettings:
+    """The global switch, and what tightens the thresholds of the store; see `rollout.policy`.
+
+    None: as the store says. A value holds where it is stricter, and is passed over where it is not.
+    """
+
+    kill: bool = False  # True: no reader skips anything, whatever the shards' modes say
+    audit_parts: int | None = None  # these and the following: as in `Thresholds`
+    audit_runs: int | None = None
+    audit_days: int | None = None
+    stratum_parts: int | None = None
+    failed_permille: int | None = None
+    on_parts: int | None = None
+    on_days: int | None = None
+    on_percent: int | None = None
+    request_days: int | None = None
+    sample_parts: int | None = None
+
+
+# What these may be, both ends included; the others: 0 or more.
+ROLLOUT_RANGES: Final[dict[str, tuple[int, int | None]]] = {
+    "failed_permille": (0, 1000),
+    "on_percent": (1, 100),
+    "request_days": (1, None),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """What was looked at: counts of audits, by stratum, and what they say about the rest.
 
 One run of soft evaluation adds one `Counts` to a shard's evidence, in the commit that records its
-verdicts. A mismatch, and code other than that of the audits before, begin anew. Nothing is
-proven by it: parts are not drawn independently, so the bound is one on the audited mix.
+verdicts. A mismatch, and code other than that of the audits before, begin anew. What counts is a
+part with a filter, once: the same again is another night, and a repeat. Nothing is proven by it:
+parts are not drawn independently, so the bound is one on the audited mix.
 """
 
 from collections import Counter
@@ -19,16 +20,29 @@ _DAY_MS: Final = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """Which parts were judged with which filters, this run included; see `strata.audit.seen`."""
+
+    key: str  # of the blob that says so
+    parts: int  # distinct ones
+    filters: int
+    before: str | None  # the blob that it continues, of the evidence that was found
+    whole: bool = True  # False: what was seen before is lost, and evidence begins anew
+
+
+@dataclass(frozen=True, slots=True)
 class Counts:
     """What one clean run of soft evaluation looked at."""
 
-    parts: int  # would-be-skipped parts that were fetched and judged
-    rows: int
+    parts: int  # would-be-skipped parts that were fetched and judged, with a filter not seen before
+    rows: int  # and bytes: of the repeats as well
     size_bytes: int
     failed: int
     missing: int
     percent: int  # share of the would-be-skipped parts that was to be fetched
-    strata: Mapping[str, int] = field(default_factory=dict)  # audited parts of each
+    strata: Mapping[str, int] = field(default_factory=dict)  # of `parts`
+    repeats: int = 0  # parts that were judged before with the same filter
+    seen: Seen | None = None  # all that was judged; None: nobody keeps it
 
 
 def add(old: Evidence, new: Counts, now_ms: int, basis: str, *, counts_for_step: bool) -> Evidence:
@@ -37,10 +51,16 @@ def add(old: Evidence, new: Counts, now_ms: int, basis: str, *, counts_for_step:
     `counts_for_step`: the run audited a share that counts for the next step. A run that judged
     nothing is no evidence, but its failures are kept.
     """
-    if old.basis != basis:
-        old = Evidence(basis=basis, first_ms=now_ms)
+    seen = new.seen
+    if old.basis != basis or (seen is not None and not seen.whole):
+        old = Evidence(basis=basis, first_ms=now_ms, distinct=True)
+    if not old.distinct:  # of before repeats were told apart: the nights count, the parts do not
+        repeats = old.repeats + old.parts
+        old = replace(old, parts=0, repeats=repeats, strata=(), distinct=True)
+    if seen is not None:
+        old = replace(old, seen=seen.key, distinct_parts=seen.parts, filters=seen.filters)
     failed, missing = old.failed + new.failed, old.missing + new.missing
-    if not new.parts:
+    if not new.parts + new.repeats:
         return replace(old, failed=failed, missing=missing, last_ms=now_ms)
     day, last = now_ms // _DAY_MS, old.last_ms // _DAY_MS
     step = counts_for_step and day != old.step_day
@@ -57,6 +77,7 @@ def add(old: Evidence, new: Counts, now_ms: int, basis: str, *, counts_for_step:
         failed=failed,
         missing=missing,
         strata=_with(old.strata, new.strata),
+        repeats=old.repeats + new.repeats,
     )
 
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from strata.model.settings import RolloutSettings
+from strata.model.settings import Thresholds
 from strata.rollout.evidence import upper_bound
+from strata.rollout.policy import Policy
 from strata.rollout.pool import Pool, together
 from strata.state.state import Evidence, Mode, Rollout
 
@@ -29,7 +30,7 @@ def next_mode(mode: Mode) -> Mode | None:
 
 
 def gates(
-    rollout: Rollout, to: Mode, settings: RolloutSettings, basis: str, pool: Pool | None = None
+    rollout: Rollout, to: Mode, policy: Policy, basis: str, pool: Pool | None = None
 ) -> tuple[Gate, ...]:
     """Return the conditions of the step to `to`; none for `soft`, which skips nothing.
 
@@ -38,7 +39,7 @@ def gates(
     """
     if to not in ("audit", "on"):
         return ()
-    own = rollout.evidence
+    own, settings = rollout.evidence, policy.gates
     seen = own if pool is None else together(own, [pool.evidence])
     found = [
         Gate("code", basis, own.basis or "no audit yet", own.basis == basis),
@@ -50,7 +51,7 @@ def gates(
     return tuple(found)
 
 
-def _pooled(own: Evidence, pool: Pool, settings: RolloutSettings) -> Iterator[Gate]:
+def _pooled(own: Evidence, pool: Pool, settings: Thresholds) -> Iterator[Gate]:
     """Yield what a shard must have seen itself, and that no member of its class has lied."""
     least = settings.stratum_parts
     yield Gate("audited parts of its own", f"at least {least}", str(own.parts), own.parts >= least)
@@ -63,7 +64,7 @@ def unmet(found: tuple[Gate, ...]) -> str:
     return "; ".join(f"{g.name}: {g.found}, wanted {g.wanted}" for g in found if not g.passed)
 
 
-def _counted(seen: Evidence, to: Mode, settings: RolloutSettings) -> Iterator[Gate]:
+def _counted(seen: Evidence, to: Mode, settings: Thresholds) -> Iterator[Gate]:
     wanted = {
         "audit": (
             ("audited parts", settings.audit_parts, seen.parts),
@@ -79,7 +80,7 @@ def _counted(seen: Evidence, to: Mode, settings: RolloutSettings) -> Iterator[Ga
         yield Gate(name, f"at least {least}", str(found), found >= least)
 
 
-def _strata(seen: Evidence, settings: RolloutSettings) -> Gate:
+def _strata(seen: Evidence, settings: Thresholds) -> Gate:
     thin = [s for s in seen.strata if s.parts < settings.stratum_parts]
     least = f"at least {settings.stratum_parts} audited parts in each"
     shown = f"{len(seen.strata)} strata, {len(thin)} of them too thin"
@@ -88,9 +89,9 @@ def _strata(seen: Evidence, settings: RolloutSettings) -> Gate:
     return Gate("strata", least, shown, bool(seen.strata) and not thin)
 
 
-def _failed(seen: Evidence, settings: RolloutSettings) -> Gate:
+def _failed(seen: Evidence, settings: Thresholds) -> Gate:
     bad = seen.failed + seen.missing
-    total = bad + seen.parts
+    total = bad + seen.parts + seen.repeats
     passed = bad * 1000 < settings.failed_permille * total
     return Gate(
         "failed or missing checks", f"fewer than {settings.failed_permille} of 1000",

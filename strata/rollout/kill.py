@@ -2,21 +2,36 @@
 
 It lies beside the shards' states under a key of its own, so that it needs no file on any machine;
 the setting `rollout.kill` does the same for the processes that read it. Either one is enough.
+Throwing it takes one person. Releasing it takes as many as the policy of the store says, one or
+two: then the first asks, and the second names what was asked.
 """
 
 import time
-from dataclasses import asdict, dataclass
-from typing import Final
+from dataclasses import asdict, astuple, dataclass, replace
+from hashlib import blake2b
+from typing import Any, Final
 
 import orjson
 
 from strata.errors import Conflict, InvalidRequest, StrataError
+from strata.rollout.people import Person, plain
+from strata.rollout.policy import Policy
 from strata.store.interface import Versioned
 from strata.store.open import Stores
 from strata.store.retry import Sleep, retry
 
 KEY: Final = "rollout"
 ATTEMPTS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """That somebody asked for the release of the switch."""
+
+    by: str
+    user: str
+    reason: str
+    at_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +42,10 @@ class KillSwitch:
     by: str = ""
     reason: str = ""
     at_ms: int = 0
+    user: str = ""  # of the database, who moved it as `by`; empty: the name is claimed
+    asked: Release | None = None
+    asked_by: str = ""  # who had asked for the release, and as which user
+    asked_user: str = ""
 
 
 def kill_switch(stores: Stores) -> KillSwitch:
@@ -46,19 +65,35 @@ def is_killed(stores: Stores) -> bool:
         return True
 
 
-def throw(
-    stores: Stores, *, thrown: bool, who: str, reason: str, sleep: Sleep = time.sleep
+def throw(  # noqa: PLR0913  these are the fields of one move
+    stores: Stores,
+    *,
+    thrown: bool,
+    who: str,
+    reason: str,
+    user: str = "",
+    policy: Policy | None = None,
+    request: str | None = None,
+    sleep: Sleep = time.sleep,
 ) -> KillSwitch:
-    """Move the switch; one person is enough, both ways: shards keep their modes.
+    """Move the switch and return how it stands; shards keep their modes.
 
-    Raises: InvalidRequest without a name or a reason; Conflict after many lost races.
+    Where `policy` wants two people for the release, the first call asks, and one by somebody else
+    with the identity of that `request` releases it. `policy` None: one person is enough.
+
+    Raises: InvalidRequest without a name or a reason, for another request than the open one, or by
+    who asked; Conflict after many lost races.
     """
-    if not who.strip() or not reason.strip():
+    if not plain(who) or not plain(reason):
         raise InvalidRequest("the kill switch needs a name and a reason")
-    new = KillSwitch(thrown, who, reason, stores.clock())
+    person = Person(who, user)
     for attempt in range(ATTEMPTS):
         head = retry(lambda: stores.consensus.head(KEY), sleep=sleep)
         expected = None if head is None else head.seqno
+        old, now_ms = KillSwitch() if head is None else _decode(head), stores.clock()
+        new = KillSwitch(thrown, who, reason, now_ms, user)
+        if not thrown and old.thrown and policy is not None and policy.release_people > 1:
+            new = _released(old, new, person, policy, request)
         value = Versioned((expected or 0) + 1, orjson.dumps(asdict(new)))
         if stores.consensus.compare_and_set(KEY, expected, value):
             return new
@@ -66,9 +101,34 @@ def throw(
     raise Conflict("the kill switch could not be moved", attempts=ATTEMPTS)
 
 
+def release_id(asked: Release) -> str:
+    """Return the identity of what was asked for."""
+    said = repr(astuple(asked)).encode("utf-8", "backslashreplace")
+    return blake2b(said, digest_size=8).hexdigest()
+
+
+def _released(
+    old: KillSwitch, new: KillSwitch, who: Person, policy: Policy, request: str | None
+) -> KillSwitch:
+    """Return the switch after one of two people wants it released."""
+    if request is None:
+        return replace(old, asked=Release(who.name, who.user, new.reason, new.at_ms))
+    if old.asked is None or request.strip() != release_id(old.asked):
+        raise InvalidRequest(
+            "another release of the kill switch is asked for than the one that was answered",
+            request=request, open=None if old.asked is None else release_id(old.asked),
+            cure="look at `strata rollout kill`, and answer what it shows",
+        )  # fmt: skip
+    asked = Person(old.asked.by, old.asked.user)
+    policy.check_approver(who, asked, what="release of the kill switch")
+    return replace(new, asked_by=asked.name, asked_user=asked.user)
+
+
 def _decode(head: Versioned) -> KillSwitch:
     try:
-        found = KillSwitch(**orjson.loads(head.data))
-    except (ValueError, TypeError):
+        said: dict[str, Any] = orjson.loads(head.data)
+        asked = said.pop("asked", None)
+        found = KillSwitch(**said, asked=None if asked is None else Release(**asked))
+    except (ValueError, TypeError, AttributeError):
         return KillSwitch(True, "", "the switch could not be read")
     return found if isinstance(found.thrown, bool) else KillSwitch(True)

@@ -11,18 +11,18 @@ rejected. The evidence is looked at twice: when the step
 is asked for, and when it is approved. All here are pure functions of a state, for `Machine.apply`.
 """
 
-import unicodedata
 from collections.abc import Collection
 from dataclasses import astuple, replace
 from hashlib import blake2b
 from typing import Final
 
-from strata.errors import InvalidRequest
-from strata.model.settings import RolloutSettings
+from strata.errors import Conflict, InvalidRequest
 from strata.rollout.basis import basis_of
 from strata.rollout.evidence import Counts, add
 from strata.rollout.gates import LADDER, gates, next_mode, unmet
 from strata.rollout.obey import SKIPPING, is_approved
+from strata.rollout.people import Person, plain
+from strata.rollout.policy import Policy
 from strata.rollout.pool import Pool
 from strata.state.rollout import Tripped, noted, record_verdicts
 from strata.state.state import Evidence, Happened, Mode, Request, Rollout, State
@@ -40,12 +40,14 @@ def ask(  # noqa: PLR0913  these are the fields of one request
     percent: int,
     who: str,
     reason: str,
-    settings: RolloutSettings,
+    policy: Policy,
+    user: str = "",
     clear: Collection[str] = (),
     pool: Pool | None = None,
 ) -> tuple[State, Request]:
     """Ask for the next step up; somebody else has to approve it.
 
+    `user`: who the database says `who` is; empty: the name is claimed.
     `pool`: with the evidence of the other shards of its class; the request and the history say so.
 
     `percent`: the share of skipped parts that is audited afterwards. `clear`: words of the
@@ -55,7 +57,7 @@ def ask(  # noqa: PLR0913  these are the fields of one request
     or a request that is open already.
     """
     _said(state, who, reason)
-    rollout = _lapsed(state.rollout, now_ms)
+    rollout = _under(_lapsed(state, now_ms), policy)
     wanted = _next_step(state, to, percent)
     if rollout.request is not None:
         raise InvalidRequest(
@@ -63,14 +65,14 @@ def ask(  # noqa: PLR0913  these are the fields of one request
             shard=state.name, to=rollout.request.to, by=rollout.request.by,
             cure="approve or reject it first",
         )  # fmt: skip
-    _enough(state, rollout, wanted, settings, pool)
+    _enough(state, rollout, wanted, policy, pool)
     asked = Request(
-        wanted, percent, who, reason, now_ms, now_ms + settings.request_days * DAY_MS,
-        _released(state, clear), pool is not None,
+        wanted, percent, who, reason, now_ms, now_ms + policy.gates.request_days * DAY_MS,
+        _released(state, clear), pool is not None, user,
     )  # fmt: skip
     new = noted(
         rollout, now_ms, "requested", after=rollout.mode, percent=percent, who=who, reason=reason,
-        pooled=_pooled(pool),
+        user=user, request=request_id(state.name, asked), pooled=_pooled(pool),
     )  # fmt: skip
     return step(state, now_ms, rollout=replace(new, request=asked)), asked
 
@@ -82,33 +84,34 @@ def approve(  # noqa: PLR0913  these are the fields of one approval
     request: str,
     who: str,
     reason: str,
-    settings: RolloutSettings,
+    policy: Policy,
+    user: str = "",
     pool: Pool | None = None,
 ) -> tuple[State, Rollout]:
     """Take the step that was asked for; `pool` counts if it was asked for with one.
 
-    `request`: the identity of what was asked for, as the approver was shown it.
+    `request`: the identity of what was asked for, as the approver was shown it. `user`: who the
+    database says the approver is; empty: the name is claimed.
 
     Raises: InvalidRequest when nothing is asked for (any more), or something else than `request`,
-    by the one who asked, or when the evidence is no longer there.
+    by the one who asked or one whom the policy does not name, or when the evidence is no longer
+    there.
     """
     _said(state, who, reason)
     rollout, asked = _open(state, now_ms, request)
-    if _plain(who) == _plain(asked.by):
-        raise InvalidRequest(
-            "who asks for a step cannot approve it",
-            shard=state.name, by=asked.by, cure="let somebody else look at the evidence",
-        )  # fmt: skip
+    rollout = _under(rollout, policy)
+    policy.check_approver(Person(who, user), Person(asked.by, asked.user), shard=state.name)
     if next_mode(rollout.mode) != asked.to:
         raise InvalidRequest(
             "the shard has moved since this was asked for",
             shard=state.name, mode=rollout.mode, to=asked.to, cure="reject it and ask again",
         )  # fmt: skip
     shared = pool if asked.pooled else None
-    _enough(state, rollout, asked.to, settings, shared)
+    _enough(state, rollout, asked.to, policy, shared)
     entered = noted(
         rollout, now_ms, "approved", after=asked.to, percent=asked.audit_percent, who=who,
-        reason=reason, asked_by=asked.by, pooled=_pooled(shared),
+        reason=reason, user=user, asked_by=asked.by, asked_user=asked.user,
+        request=request_id(state.name, asked), pooled=_pooled(shared),
     )  # fmt: skip
     seen = rollout.evidence if rollout.mode != "off" else Evidence()
     new = replace(
@@ -127,7 +130,13 @@ def approve(  # noqa: PLR0913  these are the fields of one approval
 
 
 def reject(
-    state: State, now_ms: int, *, who: str, reason: str, request: str | None = None
+    state: State,
+    now_ms: int,
+    *,
+    who: str,
+    reason: str,
+    user: str = "",
+    request: str | None = None,
 ) -> tuple[State, Rollout]:
     """Refuse the step that was asked for; whoever asked may do it, too.
 
@@ -139,14 +148,15 @@ def reject(
     rollout, asked = _open(state, now_ms, request)
     refused = noted(
         rollout, now_ms, "rejected", after=rollout.mode, percent=rollout.audit_percent, who=who,
-        reason=reason, asked_by=asked.by,
+        reason=reason, user=user, asked_by=asked.by, asked_user=asked.user,
+        request=request_id(state.name, asked),
     )  # fmt: skip
     new = replace(refused, request=None)
     return step(state, now_ms, rollout=new), new
 
 
 def step_down(
-    state: State, now_ms: int, *, to: str, who: str, reason: str
+    state: State, now_ms: int, *, to: str, who: str, reason: str, user: str = ""
 ) -> tuple[State, Rollout]:
     """Go down at once: one person and a reason are enough. An open request lapses.
 
@@ -159,7 +169,7 @@ def step_down(
         raise InvalidRequest(
             "this is no step down", shard=state.name, mode=old.mode, to=to, cure=f"one of: {below}"
         )
-    new = _lowered(old, now_ms, to, who, reason)
+    new = _lowered(old, now_ms, to, Person(who, user), reason)
     return step(state, now_ms, rollout=new), new
 
 
@@ -169,7 +179,7 @@ def record(  # noqa: PLR0913  these are the fields of one record
     *,
     key: str,
     counts: Counts,
-    settings: RolloutSettings,
+    policy: Policy,
     mismatch: str = "",
     quarantine: Collection[str] = (),
 ) -> tuple[State, Tripped]:
@@ -177,41 +187,57 @@ def record(  # noqa: PLR0913  these are the fields of one record
 
     A mismatch trips the shard. Otherwise the audits join the evidence; where that was collected
     with other code, readers of the new code stop skipping, and it begins anew.
+
+    Raises: Conflict when `counts` continue evidence that is not the shard's any more.
     """
-    if key in state.verdicts or mismatch:
-        return record_verdicts(state, now_ms, key=key, mismatch=mismatch, quarantine=quarantine)
+    if key in state.verdicts:
+        return record_verdicts(state, now_ms, key=key)
+    rollout = _under(_lapsed(state, now_ms), policy)
+    if mismatch:
+        under = replace(state, rollout=_under(state.rollout, policy))
+        return record_verdicts(under, now_ms, key=key, mismatch=mismatch, quarantine=quarantine)
+    if counts.seen is not None and counts.seen.before != rollout.evidence.seen:
+        raise Conflict("other audits were recorded meanwhile", shard=state.name)
     basis = basis_of(state)
-    rollout = _lapsed(state.rollout, now_ms)
     if rollout.mode in SKIPPING and not is_approved(state):
         before = rollout.basis or "none that anybody approved"
         reason = f"the code that decides changed from {before} to {basis}"
-        rollout = _lowered(rollout, now_ms, "soft", "validate", reason, what="reset")
-    for_step = rollout.mode == "audit" and counts.percent >= settings.on_percent
+        rollout = _lowered(rollout, now_ms, "soft", Person("validate"), reason, what="reset")
+    for_step = rollout.mode == "audit" and counts.percent >= policy.gates.on_percent
     seen = add(rollout.evidence, counts, now_ms, basis, counts_for_step=for_step)
     rollout = replace(rollout, evidence=seen)
     return record_verdicts(state, now_ms, key=key, rollout=rollout)
 
 
 def _lowered(
-    old: Rollout, now_ms: int, to: Mode, who: str, reason: str, what: Happened = "stepped down"
+    old: Rollout, now_ms: int, to: Mode, who: Person, reason: str, what: Happened = "stepped down"
 ) -> Rollout:
     percent = old.audit_percent if to in SKIPPING else 0
+    told = noted(
+        old, now_ms, what, after=to, percent=percent, who=who.name, user=who.user, reason=reason
+    )
     return replace(
-        noted(old, now_ms, what, after=to, percent=percent, who=who, reason=reason),
-        mode=to, audit_percent=percent, changed_ms=now_ms, changed_by=who, reason=reason,
+        told,
+        mode=to, audit_percent=percent, changed_ms=now_ms, changed_by=who.name, reason=reason,
         request=None, evidence=replace(old.evidence, step_days=0, step_day=-1),
         basis=old.basis if to in SKIPPING else "",
     )  # fmt: skip
 
 
-def _lapsed(rollout: Rollout, now_ms: int) -> Rollout:
+def _under(rollout: Rollout, policy: Policy) -> Rollout:
+    """Return the rollout with what its evidence is looked at by; each entry of its history says."""
+    return replace(rollout, policy=policy.number, gates=policy.figures())
+
+
+def _lapsed(state: State, now_ms: int) -> Rollout:
     """Return the rollout without a request that nobody answered in time."""
-    asked = rollout.request
+    rollout, asked = state.rollout, state.rollout.request
     if asked is None or now_ms < asked.expires_ms:
         return rollout
     told = noted(
         rollout, asked.expires_ms, "lapsed", after=rollout.mode, percent=rollout.audit_percent,
-        who=NOBODY, reason="nobody answered in time", asked_by=asked.by,
+        who=NOBODY, reason="nobody answered in time", asked_by=asked.by, asked_user=asked.user,
+        request=request_id(state.name, asked),
     )  # fmt: skip
     return replace(told, request=None)
 
@@ -223,7 +249,7 @@ def request_id(shard: str, asked: Request) -> str:
 
 
 def _open(state: State, now_ms: int, named: str | None) -> tuple[Rollout, Request]:
-    rollout = _lapsed(state.rollout, now_ms)
+    rollout = _lapsed(state, now_ms)
     if rollout.request is None:
         gone = "it was not answered in time" if state.rollout.request else "nobody asked"
         raise InvalidRequest(
@@ -259,10 +285,8 @@ def _pooled(pool: Pool | None) -> int:
     return 0 if pool is None else pool.evidence.parts
 
 
-def _enough(
-    state: State, rollout: Rollout, to: Mode, settings: RolloutSettings, pool: Pool | None
-) -> None:
-    lacking = unmet(gates(rollout, to, settings, basis_of(state), pool))
+def _enough(state: State, rollout: Rollout, to: Mode, policy: Policy, pool: Pool | None) -> None:
+    lacking = unmet(gates(rollout, to, policy, basis_of(state), pool))
     if lacking:
         raise InvalidRequest(
             "there is not enough evidence for this step",
@@ -283,17 +307,5 @@ def _released(state: State, clear: Collection[str]) -> tuple[str, ...]:
 
 
 def _said(state: State, who: str, reason: str) -> None:
-    if not _plain(who) or not _plain(reason):
+    if not plain(who) or not plain(reason):
         raise InvalidRequest("a change of rollout needs a name and a reason", shard=state.name)
-
-
-def _plain(text: str) -> str:
-    r"""Return a text as names are compared: without case, width, blanks and what cannot be seen.
-
-    Errs: takes two people for one, never one for two who differ in these only.
-
-    >>> _plain(" \uff21nn\u200b Lee"), _plain("")
-    ('annlee', '')
-    """
-    seen = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return "".join(c for c in seen if not c.isspace() and unicodedata.category(c)[0] != "C")

@@ -4,7 +4,6 @@ from typing import Final
 
 from strata.rollout.basis import basis_of
 from strata.rollout.kill import is_killed
-from strata.state.rollout import BY_HAND
 from strata.state.state import Mode, State
 from strata.store.open import Stores
 
@@ -21,8 +20,8 @@ def mode_of(state: State) -> Mode:
 
 
 def is_approved(state: State) -> bool:
-    """Return whether the mode was approved for this code, or set by hand; see `set_rollout`."""
-    return state.rollout.basis in (BY_HAND, basis_of(state))
+    """Return whether the mode was approved for this code."""
+    return state.rollout.basis == basis_of(state)
 
 
 def obeyed(stores: Stores, chosen: str, *, kill: bool) -> str:

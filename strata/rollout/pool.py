@@ -51,6 +51,7 @@ def together(own: Evidence, others: list[Evidence]) -> Evidence:
     return replace(
         own,
         parts=own.parts + sum(o.parts for o in others),
+        repeats=own.repeats + sum(o.repeats for o in others),
         rows=own.rows + sum(o.rows for o in others),
         size_bytes=own.size_bytes + sum(o.size_bytes for o in others),
         failed=own.failed + sum(o.failed for o in others),

@@ -1,8 +1,13 @@
-"""A shard's state as bytes: canonical JSON, `{"by": "0.1.0", "format": 1, "state": {...}}`.
+"""A shard's state as bytes: JSON, `{"digest": "…", "by": "0.1.0", "format": 1, "state": {...}}`.
+
+The digest is of all bytes behind it (`strata.state.seal`). Documents from before there were digests
+are read as long as every field is known: what wrote a field that is unknown here wrote a digest, so
+that an unknown field without one is damage.
 
 Every field is written, defaults included, so that a default may change without changing what
 old documents mean. A document with a field that is missing here takes the field's default; one
-with a field or a format that is unknown here was written by a newer program and is refused.
+with its digest, and with a field or a format that is unknown here, was written by a newer program
+and is refused.
 Bytes are base64, a column type is its text, times are integers.
 """
 
@@ -22,11 +27,13 @@ import orjson
 from strata import __version__
 from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.model.types import ColumnType, parse_type
-from strata.state.state import Commit, State
+from strata.state.seal import digest_of, is_sealed, sealed
+from strata.state.state import Batch, Commit, SpineBatch, State
 
 T = TypeVar("T")
 
 FORMAT: Final = 1
+_BEFORE_DIGESTS: Final = {"by", "format", "state"}  # fields of a document that has none
 
 # States are immutable and mostly read again unchanged: one who plans, writes and plans again.
 _KNOWN_MAX: Final = 8
@@ -49,7 +56,8 @@ class _NewerError(_MismatchError):
 def encode_state(state: State) -> bytes:
     """Return the bytes of a state; equal states give equal bytes.
 
-    Raises: InvalidRequest for a value that JSON cannot hold.
+    Raises: InvalidRequest for a value that JSON cannot hold; Corrupt for statistics of a batch that
+    are not those it was made with.
     """
     # orjson knows dataclasses and tuples; only these two hold column types, which it would split.
     ready: dict[str, Any] = {
@@ -57,22 +65,23 @@ def encode_state(state: State) -> bytes:
     }
     # All but the newest of these were in the state before, and are JSON already.
     ready["commits"] = _pieces(state.commits)
-    ready["spine"] = replace(state.spine, slots=_pieces(state.spine.slots))  # type: ignore[arg-type]
+    slots = _pieces(state.spine.slots, _check_slot)
+    ready["spine"] = replace(state.spine, slots=slots)  # type: ignore[arg-type]
     rest = {f.name: getattr(state, f.name) for f in fields(state) if f.name not in ready}
-    return _dump({"by": __version__, "format": FORMAT, "state": ready | rest})
+    return sealed(_dump({"by": __version__, "format": FORMAT, "state": ready | rest}))
 
 
 def decode_state(data: bytes) -> State:
     """Return the state that `encode_state` wrote.
 
-    Raises: Corrupt, naming the format or the field that is wrong; InvalidRequest for a state that
-    a newer version of Strata wrote.
+    Raises: Corrupt, naming the digest, the format or the field that is wrong; InvalidRequest for a
+    state that a newer version of Strata wrote.
     """
     data = bytes(data)
     with _LOCK:
         known = _KNOWN.get(data)
     if known is None:
-        known = _load(data, "state", State)
+        known = _load(data, "state", State, old=not is_sealed(data, "state"))
         remember_state(data, known)
     return known
 
@@ -88,6 +97,26 @@ def remember_state(data: bytes, state: State) -> None:
         _KNOWN[data] = state
         while len(_KNOWN) > _KNOWN_MAX:
             del _KNOWN[next(iter(_KNOWN))]
+
+
+def encode_sealed(name: str, value: object) -> bytes:
+    """Return a document of the consensus that holds one value under its name, with its digest.
+
+    Raises: InvalidRequest for a value that JSON cannot hold.
+    """
+    return sealed(_dump({"by": __version__, "format": FORMAT, name: _plain(value)}))
+
+
+def decode_sealed(data: bytes, name: str, kind: type[T]) -> T:
+    """Return the value that `encode_sealed` wrote.
+
+    Raises: Corrupt, also for a document without a digest; InvalidRequest for one that a newer
+    version of Strata wrote.
+    """
+    if not is_sealed(data, name):
+        raise Corrupt(f"a stored {name} has no digest")
+    value: T = _load(data, name, kind)
+    return value
 
 
 def encode_commits(commits: tuple[Commit, ...]) -> bytes:
@@ -138,21 +167,28 @@ def _dump(document: Any) -> bytes:
         raise InvalidRequest("this state cannot be stored", reason=str(error)) from error
 
 
-def _load(data: bytes, name: str, kind: Any) -> Any:
+def _load(data: bytes, name: str, kind: Any, *, old: bool = False) -> Any:
+    """Return what a document holds under `name`; `old`: no newer version can have written it."""
     try:
         document = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise Corrupt(f"a stored {name} is not JSON", reason=str(error)) from error
     if not isinstance(document, dict) or name not in document:
         raise Corrupt(f"stored bytes are no {name}")
+    if old and (strange := sorted(document.keys() - _BEFORE_DIGESTS)):
+        raise Corrupt(f"a stored {name} has an unknown field, and no digest", field=strange[0])
     written = document.get("format")
-    if type(written) is int and written > FORMAT:
+    if type(written) is int and written > FORMAT and not old:
         raise _newer(name, document, format=written, known=FORMAT)
     if written != FORMAT:
         raise Corrupt(f"a stored {name} has an unknown format", format=written, known=FORMAT)
     try:
         return _decoder(kind)(document[name])
     except _NewerError as error:
+        if old:
+            raise Corrupt(
+                f"a stored {name} has an unknown field, and no digest", field=f"{name}{error}"
+            ) from error
         raise _newer(name, document, at=f"{name}{error}") from error
     except _MismatchError as error:
         raise Corrupt(f"a stored {name} cannot be understood", at=f"{name}{error}") from error
@@ -172,16 +208,36 @@ def _fragment(value: object) -> orjson.Fragment:
     return known[1]
 
 
-def _pieces(values: tuple[object, ...]) -> list[orjson.Fragment]:
-    """Return values as JSON, made once each while they stay in states."""
+def _pieces(
+    values: tuple[T, ...], check: Callable[[T], None] = lambda _: None
+) -> list[orjson.Fragment]:
+    """Return values as JSON, made and checked once each while they stay in states."""
     with _LOCK:
         if len(_PIECES) > _PIECES_MAX:
             _PIECES.clear()
         for value in values:
             if id(value) not in _PIECES:
+                check(value)
                 # Kept beside it, so that no other value gets its id meanwhile.
                 _PIECES[id(value)] = (value, orjson.Fragment(_dump(value)))
         return [_PIECES[id(value)][1] for value in values]
+
+
+def _check_slot(slot: SpineBatch) -> None:
+    for batch in slot.batches:
+        _check_batch(batch)
+
+
+def _check_batch(batch: Batch) -> None:
+    """Refuse statistics that are not those the batch was made with; nobody knows of old ones.
+
+    Raises: Corrupt.
+    """
+    if batch.stats_digest is not None and batch.stats_digest != digest_of(batch.stats_union):
+        raise Corrupt(
+            "the statistics of a batch are damaged: their digest is another one",
+            lower=batch.lower, upper=batch.upper, manifest=batch.manifest,
+        )  # fmt: skip
 
 
 def _newer(name: str, document: dict[str, Any], **details: object) -> InvalidRequest:
@@ -310,6 +366,9 @@ def _dataclass(kind: Any) -> Callable[[Any], Any]:
                 values[name] = decoders[name](item)
         except _MismatchError as error:
             raise type(error)(f".{name}{error}") from error
-        return kind(**values)
+        value = kind(**values)
+        if kind is Batch:
+            _check_batch(value)
+        return value
 
     return decode

@@ -3,23 +3,20 @@
 off -> soft -> audit -> on      a step up, on request and with approval: `strata.rollout.ladder`
 any -> off                      by itself, when one verdict is a mismatch (`trip`)
 
-What a shard's declaration says of it is where it starts, and no more: `begun`. `set_rollout` is the
-bare switch that asks for no evidence, for tests and repairs in Python; the history names it.
+What a shard's declaration says of it is where it starts, and no more: `begun`.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
-from strata.errors import InvalidRequest
-from strata.model.spec import MODES, RolloutSpec
+from strata.model.spec import RolloutSpec
 from strata.state.state import Evidence, Happened, Mode, Rollout, RolloutEntry, State
 from strata.state.step import step
 
 ACTIVE: Final = ("soft", "audit", "on")
 VERDICTS_MAX: Final = 32  # tables remembered in the state; all of them stay in the blob store
 ENTRIES_MAX: Final = 32  # lines of history in the state
-BY_HAND: Final = "set by hand"  # the basis of a mode that no evidence led to
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,44 +40,6 @@ def begun(declared: RolloutSpec, now_ms: int) -> Rollout:
     reason = f"declared as {mode}: a shard begins in soft, evidence and approvals lead on"
     blank = Rollout("soft", 0, now_ms, "create", reason)
     return noted(blank, now_ms, "declared", after="soft", percent=0, who="create", reason=reason)
-
-
-def set_rollout(  # noqa: PLR0913  these are the fields of one request
-    state: State,
-    now_ms: int,
-    *,
-    mode: str,
-    percent: int,
-    who: str,
-    reason: str,
-    quarantine: Collection[str] | None = None,
-) -> tuple[State, Rollout]:
-    """Set the mode and the share of skipped parts that is audited all the same.
-
-    `quarantine` None keeps what is quarantined; a collection replaces it.
-
-    Raises: InvalidRequest for an unknown mode, a bad percentage, or a step without a name or
-    a reason.
-    """
-    if mode not in MODES:
-        raise InvalidRequest("no such rollout mode", mode=mode, cure=f"one of {', '.join(MODES)}")
-    if isinstance(percent, bool) or not 0 <= percent <= 100:
-        raise InvalidRequest("not a percentage", audit_percent=percent, cure="0 to 100")
-    if not who.strip() or not reason.strip():
-        raise InvalidRequest("a change of rollout needs a name and a reason", shard=state.name)
-    kept = state.rollout.quarantine if quarantine is None else tuple(sorted(set(quarantine)))
-    new = replace(
-        state.rollout, mode=cast(Mode, mode), audit_percent=percent, changed_ms=now_ms,
-        changed_by=who, reason=reason, quarantine=kept, basis=BY_HAND,
-    )  # fmt: skip
-    if replace(new, changed_ms=state.rollout.changed_ms) == state.rollout:
-        return state, state.rollout
-    told = noted(
-        state.rollout, now_ms, "set by hand", after=new.mode, percent=percent, who=who,
-        reason=reason,
-    )  # fmt: skip
-    new = replace(new, entries=told.entries)
-    return step(state, now_ms, rollout=new), new
 
 
 def trip(
@@ -117,7 +76,10 @@ def noted(  # noqa: PLR0913  these are the fields of one line
     percent: int,
     who: str,
     reason: str,
+    user: str = "",
     asked_by: str = "",
+    asked_user: str = "",
+    request: str = "",
     pooled: int = 0,
 ) -> Rollout:
     """Return `old` with one more line of history: what happened, on which evidence."""
@@ -125,7 +87,8 @@ def noted(  # noqa: PLR0913  these are the fields of one line
     entry = RolloutEntry(
         now_ms, what, old.mode, after, percent, who, reason, asked_by, seen.runs, seen.days,
         seen.parts, seen.rows, seen.size_bytes, seen.failed, seen.missing, len(seen.strata),
-        seen.basis, pooled,
+        seen.basis, pooled, user, asked_user, request, old.policy, old.gates, seen.repeats,
+        seen.distinct_parts, seen.filters,
     )  # fmt: skip
     return replace(old, entries=(*old.entries, entry)[-ENTRIES_MAX:])
 

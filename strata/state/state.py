@@ -17,7 +17,7 @@ from strata.model.time import MIN_TIME
 Mode = Literal["off", "soft", "audit", "on"]
 Happened = Literal[
     "declared", "requested", "approved", "rejected", "lapsed", "stepped down", "tripped", "reset",
-    "set by hand",
+    "set by hand",  # in histories of before 2026-12: no such step can be taken any more
 ]  # fmt: skip
 
 
@@ -53,6 +53,7 @@ class Batch:
     digest: int = 0  # sum of d * hash(key, value), modulo 2**64
     retractions: bool = False  # some diff is negative
     versions: tuple[int, ...] = (0,)  # relation versions of the parts, ascending; each once
+    stats_digest: bytes | None = None  # of `stats_union`, as it was made; None: none, or of before
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ class Stratum:
     """Audits of one kind: column types × functions × kind of statistics × layout."""
 
     name: str
-    parts: int  # audited, each time that one was
+    parts: int  # audited, each once for each filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +180,17 @@ class Evidence:
     days: int = 0  # UTC days with a run
     step_days: int = 0  # of these, since the last step, with a share of audits that counts
     step_day: int = -1  # the last of those, in days since 1970; -1: there was none
-    parts: int = 0  # would-be-skipped parts that were fetched and judged, each time they were
-    rows: int = 0
+    parts: int = 0  # would-be-skipped parts that were fetched and judged, each once for a filter
+    rows: int = 0  # and bytes: each time
     size_bytes: int = 0
     failed: int = 0  # checks that could not be made
     missing: int = 0  # checks of which nothing came back
     strata: tuple[Stratum, ...] = ()  # sorted by name
+    repeats: int = 0  # parts that were judged again with the same filter: they are not in `parts`
+    distinct_parts: int = 0  # with whichever filter
+    filters: int = 0  # with which some part was judged
+    seen: str | None = None  # blob key: which parts with which filters
+    distinct: bool = False  # False: `parts` has repeats in it, as it had before 2026-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +205,7 @@ class Request:
     expires_ms: int  # unanswered by then, it is rejected
     clear: tuple[str, ...] = ()  # words of the quarantine that are released with the step
     pooled: bool = False  # with the evidence of the other shards of its class
+    user: str = ""  # of the database, who asked as `by`; empty: the name is claimed
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +230,14 @@ class RolloutEntry:
     strata: int = 0
     basis: str = ""
     pooled: int = 0  # audited parts of other shards that counted as well
+    user: str = ""  # of the database, who did it as `by`; empty: the name is claimed
+    asked_user: str = ""  # likewise of `asked_by`
+    request: str = ""  # identity of what was requested, approved, rejected or lapsed
+    policy: int = 0  # number of the store's policy; 0: it had none
+    gates: tuple[int, ...] = ()  # the thresholds that held: strata.rollout.policy.THRESHOLDS
+    repeats: int = 0  # of the evidence, as are the next two
+    distinct_parts: int = 0
+    filters: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +254,8 @@ class Rollout:
     request: Request | None = None
     evidence: Evidence = field(default_factory=Evidence)
     entries: tuple[RolloutEntry, ...] = ()  # the last ones, newest last
+    policy: int = 0  # number of the policy that evidence was last looked at by
+    gates: tuple[int, ...] = ()  # its thresholds, tightened by the settings of then
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@
     shards/{shard}/verdicts/{run}.parquet      what soft evaluation found
     shards/{shard}/verdicts/{run}/{hash}.json  what a validation has found that is not done yet
     shards/{shard}/verdicts/receipts/{hash}.json.gz  what a filter would skip when it was validated
+    shards/{shard}/verdicts/seen/{hash}.parquet  which parts were audited with which filters
     shards/{shard}/ledger/{low}_{high}_{hash}.json   commits spilled from the state
     shards/{shard}/ledger/n{level}_{low}_{high}_{hash}.json   names of such blobs, or of such names
     shards/{shard}/usage/{day}/{slot}.json     the filter of a read; summary.json: those of a day
@@ -32,6 +33,7 @@ from strata.model.spec import check_name
 
 MAX_KEY_BYTES: Final = 1024  # S3's limit
 MAX_SEGMENT_BYTES: Final = 200  # a file name has at most 255 bytes; temporary names need some
+SEEN: Final = "seen/"  # folder of the lists of what was audited, below the verdicts
 _HASH_BYTES: Final = 20
 _ROOT: Final = "shards"
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=@+-]*")
@@ -195,6 +197,11 @@ def quarantine_key(shard: str, name: str) -> str:
 def verdict_key(shard: str, name: str) -> str:
     """Return the key of one run's verdict table."""
     return check_key(str(BlobKey(check_name(shard), Kind.VERDICT, f"{name}.parquet")))
+
+
+def seen_key(shard: str, digest: str) -> str:
+    """Return the key of the list of what was audited with this content hash."""
+    return check_key(str(BlobKey(check_name(shard), Kind.VERDICT, f"{SEEN}{digest}.parquet")))
 
 
 def check_notes_prefix(shard: str, run: str) -> str:

@@ -69,6 +69,16 @@ def describe_consensus(stores: Stores) -> tuple[str, str]:
     return "memory", ""
 
 
+def store_user(stores: Stores) -> str:
+    """Return who the database of states says we are; empty where it authenticates nobody.
+
+    Raises: Unavailable.
+    """
+    from strata.store.sql import SqlConsensus  # loads SQLAlchemy, which tasks do without
+
+    return stores.consensus.user() if isinstance(stores.consensus, SqlConsensus) else ""
+
+
 def open_blob(settings: StoreSettings) -> Blob:
     """Return the blobs alone: all that a task needs, which loads no database's library.
 

@@ -166,6 +166,15 @@ class Postgres:
                 return found, "this role is a superuser: SELECT, INSERT and DELETE are enough"
         return found, ""
 
+    def absent(self) -> bool:
+        """Tell that nothing is made by reading: a server is there, or it is not."""
+        return False
+
+    def user(self, cursor: Any) -> str:
+        """Return the user that the server has authenticated, whichever role is set since."""
+        cursor.execute("SELECT session_user")
+        return str(cursor.fetchone()[0])
+
     def busy(self, error: BaseException) -> bool:
         """Tell whether another writer was in the way, so that surely nothing happened."""
         return _state(error) in _BUSY

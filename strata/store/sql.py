@@ -33,7 +33,10 @@ class SqlConsensus:
     """Versioned heads in a table; safe for threads, for processes and over a fork."""
 
     def __init__(self, url: str) -> None:
-        """Use the database at a SQLAlchemy address; opened, and its table made, at first use.
+        """Use the database at a SQLAlchemy address; opened at first use.
+
+        Its table is made, where it is not there, by the first who may; nothing is by who only reads
+        a file that is not there.
 
         Raises: InvalidRequest for an address that cannot be used.
         """
@@ -90,6 +93,12 @@ class SqlConsensus:
         """
         return self._run(self._database.describe)
 
+    def user(self) -> str:
+        """Return who the database says we are; empty where it asks nobody. Raises: Unavailable."""
+        if isinstance(self._database, Sqlite):
+            return ""  # who may open the file is all that is known
+        return self._run(self._database.user)
+
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""
         if self._engine is not None:
@@ -110,7 +119,7 @@ class SqlConsensus:
                 self._settle(key, found[-1].seqno, written=False)
             return found
 
-        return self._run(read)
+        return [] if self._database.absent() else self._run(read)
 
     def _settle(self, key: str, seqno: int, *, written: bool) -> None:
         """Let nobody hear of a version before it is durable; the connection is still open."""
@@ -200,6 +209,8 @@ class SqlConsensus:
     # Last in the class: below it, `list` in an annotation would name this method.
     def list(self) -> "list[str]":
         """See `Consensus.list`."""
+        if self._database.absent():
+            return []
         rows = self._run(lambda cursor: _all(cursor, self._database.KEYS, ()))
         return sorted(str(key) for (key,) in rows)
 

@@ -4,6 +4,10 @@ Write-ahead log. A commit is one statement, which takes SQLite's write lock, add
 the lock back; the sync that makes it durable comes after, one for all who wait
 (`strata.store.group_sync`). Where that is not possible (no Linux, a file system without shared
 memory) SQLite syncs itself, in its lock, as it does with `synchronous = FULL`.
+
+Who may not write the file, or its folder, reads it: nothing is made beside it, nothing is synced.
+While a writer has it open its log is read as well; else the file is all there is, and is read as
+one that does not change, by a connection that is used once.
 """
 
 import os
@@ -21,6 +25,7 @@ from strata.store import group_sync
 from strata.store.group_sync import GroupSync
 from strata.store.turns import Turns
 
+_EFFECTIVE: Final = os.access in os.supports_effective_ids
 VERSION: Final = 1  # of the tables, in `PRAGMA user_version`
 BUSY_S: Final = 10.0  # how long SQLite itself waits for a lock
 CHECKPOINT_PAGES: Final = 4000  # of the log, 16 MiB: states are written whole
@@ -31,6 +36,17 @@ _TABLE: Final = (
     "CREATE TABLE IF NOT EXISTS strata_consensus (key TEXT NOT NULL, seqno BIGINT NOT NULL,"
     " data BLOB NOT NULL, PRIMARY KEY (key, seqno))"
 )
+
+
+class _Unchanging(sqlite3.Connection):
+    """A connection to a file that it takes for one that does not change: for one question."""
+
+    _used = False
+
+    def used(self) -> bool:
+        """Return whether this was asked before."""
+        before, self._used = self._used, True
+        return before
 
 
 class Sqlite:
@@ -73,23 +89,44 @@ class Sqlite:
                 certain=True, path=str(error.filename or folder), reason=error.strerror,
             ) from error  # fmt: skip
         # AUTOCOMMIT: each statement is its own transaction and takes the write lock at its start.
+        if self._readable_only():
+            return sa.create_engine(self.url, isolation_level="AUTOCOMMIT", creator=self._read_only)
         engine = sa.create_engine(
             self.url, isolation_level="AUTOCOMMIT", connect_args={"timeout": BUSY_S}
         )
         sa.event.listen(engine, "connect", self._prepare)
         return engine
 
+    def _readable_only(self) -> bool:
+        """Tell whether the file is there and this user may not write it, or beside it."""
+        places = (self._file, self._file.parent)
+        writable = all(os.access(place, os.W_OK, effective_ids=_EFFECTIVE) for place in places)
+        return self._file.exists() and not writable
+
+    def _read_only(self) -> sqlite3.Connection:
+        """Return a connection that writes nothing, not even beside the file."""
+        file = self._file.as_uri()
+        options: Any = {"timeout": BUSY_S, "isolation_level": None, "check_same_thread": False}
+        found: sqlite3.Connection
+        if Path(f"{self._file}-wal").exists():
+            found = sqlite3.connect(f"{file}?mode=ro", uri=True, **options)
+        else:
+            options |= {"factory": _Unchanging}
+            found = sqlite3.connect(f"{file}?mode=ro&immutable=1", uri=True, **options)
+        return found
+
     def migrate(self, connection: Any) -> None:
         """Make the table if it is not there. Raises: InvalidRequest for one from the future."""
         found = connection.execute("PRAGMA user_version").fetchone()[0]
+        if found == VERSION:
+            return
         if found > VERSION:
             raise InvalidRequest(
                 "the consensus database was made by a newer version of Strata",
                 found=found, known=VERSION, cure="use that version here too",
             )  # fmt: skip
         connection.execute(_TABLE)
-        if found < VERSION:
-            connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
 
     def compare_and_set(
         self, cursor: Any, key: str, expected: int | None, seqno: int, data: bytes
@@ -133,6 +170,10 @@ class Sqlite:
             return found, f"its journal is {mode}, not wal: readers keep writers waiting"
         return found, ""
 
+    def absent(self) -> bool:
+        """Tell whether there is no file: then nothing is stored, and reading makes none."""
+        return not self._file.exists()
+
     def busy(self, error: BaseException) -> bool:
         """Tell whether another writer was in the way, so that surely nothing happened."""
         return any(text in str(error) for text in _BUSY)
@@ -142,8 +183,8 @@ class Sqlite:
         return not self.busy(error)
 
     def stale(self, connection: Any) -> bool:
-        """Tell whether the connection died while nobody used it."""
-        return False
+        """Tell whether the connection died while nobody used it, or read a file as it was then."""
+        return isinstance(connection, _Unchanging) and connection.used()
 
     def damaged(self, error: BaseException) -> bool:
         """Tell whether the database is not what was written."""

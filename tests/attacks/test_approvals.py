@@ -6,25 +6,26 @@ from typing import Any
 import pytest
 
 from strata.errors import InvalidRequest
-from strata.model.settings import RolloutSettings
+from strata.model.settings import Thresholds
 from strata.rollout import ladder
+from strata.rollout.policy import Policy
 from strata.state.state import Request, State
 from strata.state.transitions import create
 from tests.batches import spec
 
 NEW = create(spec(), 1000)
-GATES = RolloutSettings()
+GATES = Policy(Thresholds())
 
 
 def ask(state: State, at: int = 2000, **said: Any) -> tuple[State, str]:
     """Ask for the first step; return the state, and the identity of the request."""
     given: dict[str, Any] = {"to": "soft", "percent": 0, "who": "alice", "reason": "it is time"}
-    state, asked = ladder.ask(state, at, settings=GATES, **(given | said))
+    state, asked = ladder.ask(state, at, policy=GATES, **(given | said))
     return state, ladder.request_id(state.name, asked)
 
 
 def approve(state: State, request: str, who: str = "bob", reason: str = "I looked") -> State:
-    return ladder.approve(state, 9000, request=request, who=who, reason=reason, settings=GATES)[0]
+    return ladder.approve(state, 9000, request=request, who=who, reason=reason, policy=GATES)[0]
 
 
 def test_an_old_approval_repeated_takes_no_later_step() -> None:
@@ -81,7 +82,7 @@ def test_each_field_of_a_request_is_part_of_its_identity() -> None:
         replace(one, **change)
         for change in (
             {"to": "on"}, {"audit_percent": 2}, {"by": "b"}, {"reason": "c"}, {"at_ms": 2},
-            {"expires_ms": 3}, {"clear": ("d",)}, {"pooled": True},
+            {"expires_ms": 3}, {"clear": ("d",)}, {"pooled": True}, {"user": "e"},
         )
     ]  # fmt: skip
     assert len(others) == len(Request.__slots__)

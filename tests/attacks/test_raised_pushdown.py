@@ -17,7 +17,7 @@ from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.machine import Machine
 from strata.rollout.gates import LADDER
 from strata.shard import open_shard
-from strata.state.rollout import set_rollout
+from tests.climb import standing
 from tests.shards import NAME, Events, build
 
 ID = Column(1, "id", "long")
@@ -33,7 +33,7 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
 
 def stand(events: Events, mode: str) -> None:
     """Put the shard into a mode without a sample."""
-    move = partial(set_rollout, mode=mode, percent=0, who="tests", reason="the attack begins here")
+    move = partial(standing, mode=mode, percent=0)
     Machine(events.stores).apply(NAME, move)
 
 
@@ -142,7 +142,7 @@ def test_what_is_no_pushdown_is_refused(events: Events, asked: str) -> None:
 
 
 def test_who_asks_for_skipping_is_sampled_like_everybody(events: Events) -> None:
-    move = partial(set_rollout, mode="on", percent=100, who="tests", reason="all are looked at")
+    move = partial(standing, mode="on", percent=100)
     Machine(events.stores).apply(NAME, move)
     plan = open_shard(events.settings, NAME).plan(filter=FILTER, pushdown="on")
     assert plan.audited

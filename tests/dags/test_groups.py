@@ -125,7 +125,11 @@ def test_the_groups_results_are_added_up_and_told_once() -> None:
         {"job": "ingest", "counts": {"shards": 2, "rows": 4}, "result": "y"},
     ]
     total = add_up(done)
-    assert total == {"counts": {"shards": 12, "rows": 7, "files": 1}, "results": ["x", "y"]}
+    assert total == {
+        "counts": {"shards": 12, "rows": 7, "files": 1},
+        "results": ["x", "y"],
+        "dry_run": False,
+    }
     with pytest.raises(AirflowFailException, match="no result"):
         add_up([*done, {}])
     events = OutletEventAccessors()

@@ -96,7 +96,7 @@ def given(option: str, user: dict[str, str] | None) -> dict[str, Any]:
 def test_ask_approve_and_what_is_shown(tasks: Callable[..., Any]) -> None:
     asked = tasks("ask", PARAMS, ANN)
     assert asked["subject"] == "s: from off to soft?"
-    assert "| Asked by | ann |" in asked["body"]
+    assert "| Asked by | ann \\(claimed\\) |" in asked["body"]
     assert tasks("ask", PARAMS, ANN) == asked  # cleared: the request is taken up again
     with pytest.raises(AirflowFailException, match="cannot approve"):
         tasks("answer", PARAMS, given(approval.APPROVE, {"id": "1", "name": "ann"}))

@@ -20,19 +20,22 @@ def bag(project: Path) -> DagBag:
     return DagBag(str(project / "dags"))
 
 
-def command_line(
+def command_line(  # noqa: PLR0917 - what a worker renders with
     bag: DagBag,
     dag_id: str,
     answers: dict,
     partition_key: str | None = None,
     run_type: str = "manual",
     done: Sequence[str] = (),
+    conf: dict | None = None,
 ):
     """Return the words that the job of `dag_id` gets, as a worker would render them."""
     dag = bag.dags[dag_id]
     params = copy.deepcopy(dag.params)
     params.update(answers)
-    dag_run = SimpleNamespace(partition_key=partition_key, run_id="manual__1", run_type=run_type)
+    dag_run = SimpleNamespace(
+        partition_key=partition_key, run_id="manual__1", run_type=run_type, conf=conf
+    )
     context = {
         "inlet_events": [[SimpleNamespace(partition_key=key) for key in done]],
         **(dag.user_defined_macros or {}),

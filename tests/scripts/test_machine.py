@@ -37,12 +37,14 @@ from strata.model.types import parse_type
 from strata.state import generations, holds, rollout, transitions
 from strata.state import spine as spines
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn
+from strata.state.seal import sealed
 from strata.state.spine import MergeResult, NotApplied
 from strata.store.faults import Faults, FaultyBlob, FaultyConsensus, Outcome
 from strata.store.interface import Versioned
 from strata.store.keys import manifest_key, state_key
 from strata.store.open import Stores, open_stores
 from tests.batches import batch, merged, spec
+from tests.climb import standing
 from tests.postgres import MissingError, fresh_database
 from tests.scripts.script import run_script
 
@@ -164,7 +166,7 @@ class MachineCommands:
         return f"since {done.since} opaque {done.opaque}"
 
     def do_rollout(self, mode: str, percent: int) -> str:
-        self.apply(rollout.set_rollout, mode=mode, percent=percent, who="ann", reason="script")
+        self.apply(standing, mode=mode, percent=percent)
         return "ok"
 
     def do_trip(self, *quarantine: str) -> str:
@@ -228,7 +230,8 @@ class MachineCommands:
         head = consensus.head(key)
         assert head is not None
         document = {**json.loads(head.data), "format": 2, "by": "9.9"}
-        new = Versioned(head.seqno + 1, json.dumps(document).encode())
+        del document["digest"]
+        new = Versioned(head.seqno + 1, sealed(json.dumps(document).encode()))
         return str(consensus.compare_and_set(key, head.seqno, new))
 
     def do_clock(self, now_ms: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,9 @@ from strata.format.manifest import encode_manifest, part_refs
 from strata.machine import Machine
 from strata.spark.catalyst import analyse
 from strata.spark.evaluate import spark_evaluator, validate
-from strata.state.rollout import set_rollout
 from strata.state.transitions import replace_manifests
 from strata.store import keys
+from tests.climb import standing
 from tests.shards import NAME, Events, build
 
 WHERE = "at >= timestamp'2013-01-12 00:00:00' and at < now()"
@@ -31,9 +32,7 @@ WHERE = "at >= timestamp'2013-01-12 00:00:00' and at < now()"
 @pytest.fixture
 def events(tmp_path: Path) -> Events:
     events = build(tmp_path)
-    Machine(events.stores).apply(
-        NAME, lambda s, now: set_rollout(s, now, mode="on", percent=0, who="test", reason="test")
-    )
+    Machine(events.stores).apply(NAME, partial(standing, mode="on", percent=0))
     return events
 
 

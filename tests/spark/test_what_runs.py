@@ -5,6 +5,7 @@ evaluates null tests late, takes common factors out, derives conditions and puts
 and calls Python functions below the filter.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from strata.model.types import parse_type
 from strata.spark import snapshot
 from strata.spark.catalyst import analyse
 from strata.spark.evaluate import spark_evaluator, validate
-from strata.state.rollout import set_rollout
+from tests.climb import standing
 from tests.spark.answers import SESSIONS, WAYS, Shard, answer, both, newest, session, store
 
 pytestmark = pytest.mark.spark
@@ -210,10 +211,7 @@ def test_filters_that_hide_errors_trip_no_healthy_shard(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     shard = store(tmp_path, RELATION, [LOW, HIGH])
-    Machine(shard.stores).apply(
-        shard.name,
-        lambda s, now: set_rollout(s, now, mode="on", percent=0, who="test", reason="test"),
-    )
+    Machine(shard.stores).apply(shard.name, partial(standing, mode="on", percent=0))
     registered = [RegisteredFilter(shard.name, f"f{n}", where) for n, where in enumerate(HIDING)]
 
     report = validate(spark, shard.stores, shard.name, registered, Scope("run", 100))

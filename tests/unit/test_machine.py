@@ -13,7 +13,7 @@ import pytest
 from strata.errors import Conflict, Corrupt, InvalidRequest, Unavailable
 from strata.machine import Machine
 from strata.model.settings import StoreSettings
-from strata.state.rollout import set_rollout
+from strata.state.seal import sealed
 from strata.state.state import State
 from strata.state.transitions import Appended, advance_since, append
 from strata.store.faults import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome, seeded
@@ -22,6 +22,7 @@ from strata.store.keys import state_key
 from strata.store.memory import MemoryBlob, MemoryConsensus
 from strata.store.open import Stores
 from tests.batches import batch, spec
+from tests.climb import standing
 
 SETTINGS = StoreSettings("memory://none", "memory://none")
 
@@ -163,9 +164,7 @@ def test_a_change_without_a_token_is_not_repeated_after_a_lost_reply(
 ) -> None:
     add(machine, 0)
     changes: dict[str, Callable[[], object]] = {
-        "rollout": lambda: machine.apply(
-            "events", partial(set_rollout, mode="soft", percent=0, who="ann", reason="x")
-        ),
+        "rollout": lambda: machine.apply("events", partial(standing, mode="soft", percent=0)),
         "since": lambda: machine.apply("events", partial(advance_since, since=5)),
     }
     world.faults.plan([Outcome.WORKS, Outcome.REPLY_LOST])
@@ -329,6 +328,7 @@ from strata.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.store.open import open_stores
 from tests.batches import batch, spec
+from tests.climb import standing
 folder, writer = sys.argv[1:]
 machine = Machine(open_stores(StoreSettings(f"file://{folder}/blob", f"sqlite:///{folder}/c.db")))
 machine.create(spec())
@@ -380,7 +380,7 @@ def test_a_state_that_cannot_be_read_does_not_hide_the_other_shards(
     machine.create(spec("other"))
     machine.create(spec("gone"))
     machine.drop("gone", by="ann", reason="moved")
-    world.consensus.log[state_key("other")] = [Versioned(1, b'{"format": 9, "state": {}}')]
+    world.consensus.log[state_key("other")] = [Versioned(1, sealed(b'{"format": 9, "state": {}}'))]
     assert machine.names() == ["events", "other"]
     assert machine.names(dropped=True) == ["events", "gone", "other"]
     with pytest.raises(InvalidRequest, match="newer version"):

@@ -51,7 +51,7 @@ def test_known_weaknesses_fail_and_an_unreachable_database_is_said(
     (tmp_path / "some.txt").write_text(GOOD)
     known = tmp_path / "known.json"
     known.write_text(json.dumps({"orjson==0.0.1": ["CVE-1"]}))
-    lists = ["--lists", str(tmp_path)]
+    lists = ["--lists", str(tmp_path), "--vendor", str(tmp_path)]
 
     assert audit.main([*lists, "--advisories", str(known)]) == audit.FOUND
     assert "orjson 0.0.1: CVE-1" in capsys.readouterr().out
@@ -61,6 +61,72 @@ def test_known_weaknesses_fail_and_an_unreachable_database_is_said(
     monkeypatch.setattr(audit, "INSTALLED", ("some",))
     assert audit.main(lists) == audit.FOUND
     assert "orjson should be 0.0.1" in capsys.readouterr().out
+
+
+def test_front_end_packages_are_compared_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    audit = module("audit")
+    monkeypatch.setattr(audit, "INSTALLED", ())
+    known = tmp_path / "known.json"
+    known.write_text(json.dumps({"bootstrap-table==1.19.1": ["CVE-2"]}))
+    code = audit.main(["--lists", str(tmp_path), "--advisories", str(known)])
+    told = capsys.readouterr().out
+    assert code == audit.FOUND
+    assert "bootstrap-table 1.19.1: CVE-2" in told
+    assert len(audit.vendored(audit.VENDOR)) == 6
+
+
+@pytest.mark.parametrize(
+    "answer", [b"{}", b"[]", b'{"results": [{}]}', b'{"results": null}', b"<html>"]
+)
+def test_an_answer_that_is_none_is_no_clean_bill(
+    answer: bytes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A gateway that answers with something else was taken for a database without findings."""
+    from io import BytesIO
+
+    audit = module("audit")
+    monkeypatch.setattr(audit, "INSTALLED", ())
+    monkeypatch.setattr(audit.urllib.request, "urlopen", lambda *_, **__: BytesIO(answer))
+    assert audit.main(["--strict"]) == audit.UNREACHABLE
+    assert "ADVISORIES NOT CHECKED" in capsys.readouterr().out
+
+
+def test_the_front_end_files_are_those_that_are_named(tmp_path: Path) -> None:
+    import shutil
+
+    sbom = module("sbom")
+    assert list(sbom.differing(sbom.VENDOR)) == []
+    copy = tmp_path / "vendor"
+    shutil.copytree(sbom.VENDOR, copy)
+    (copy / "jquery.min.js").write_bytes(b"alert(1)")
+    (copy / "evil.js").write_bytes(b"alert(2)")
+    (copy / "popper.min.js").unlink()
+    (copy / "licenses" / "bootstrap.txt").unlink()
+    assert [line.partition(":")[0] for line in sbom.differing(copy)] == [
+        "bootstrap", "evil.js", "jquery.min.js", "popper.min.js",
+    ]  # fmt: skip
+
+
+def test_the_bill_of_materials_has_what_is_installed_and_the_front_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sbom = module("sbom")
+    known = [{"name": "orjson", "version": "1", "licenses": [{"license": {"id": "MPL-2.0"}}]}]
+    monkeypatch.setattr(sbom, "installed", lambda _: {"components": [*known]})
+    assert sbom.main(["--out", str(tmp_path)]) == 0
+    document = json.loads((tmp_path / "sbom.json").read_text())
+    names = {one["name"] for one in document["components"]}
+    assert {"orjson", "bootstrap", "jquery", "popper.js", "bootstrap-table"} <= names
+    files = [f for one in document["components"] for f in one.get("components", ())]
+    assert len(files) == 13
+    lines = (tmp_path / "licences.txt").read_text().splitlines()
+    assert "orjson\t1\tMPL-2.0" in lines
+    assert "jquery\t3.7.1\tMIT" in lines
+    known.append({"name": "secret", "version": "2", "licenses": []})
+    assert sbom.main(["--out", str(tmp_path)]) == 1
+    assert "secret 2: its licence is not known" in capsys.readouterr().out
 
 
 def declared() -> list[str]:

@@ -128,6 +128,8 @@ def _backfill_form(walk: Walk, days: int) -> None:
         page.get_by_placeholder("YYYY/MM/DD").last.fill(f"{day(ago):%Y/%m/%d}")
         page.get_by_placeholder("HH:mm").last.fill("00:00")
         page.get_by_text("Date Range", exact=True).click()  # beside it, which closes it
+    # It is on, and holds for the backfill; the box itself lies under what is drawn of it.
+    page.locator("input[name$=dry_run]").first.evaluate("box => box.click()")
 
 
 def reported(walk: Walk) -> None:

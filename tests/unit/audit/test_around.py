@@ -21,8 +21,8 @@ from strata.machine import Machine
 from strata.model.runner import serial
 from strata.model.settings import StoreSettings, UsageSettings
 from strata.read import scan
-from strata.state.rollout import set_rollout
 from tests.audited import WHERE, World, lie, world_in
+from tests.climb import standing
 from tests.shards import NAME
 
 NUMBERS = count()
@@ -147,7 +147,7 @@ def test_a_wrong_rule_takes_every_shard_back_a_lying_statistic_only_its_own(
     world: World, suspects: str, mode: str
 ) -> None:
     machine = Machine(world.stores)
-    on = partial(set_rollout, mode="on", percent=1, who="ann", reason="x")
+    on = partial(standing, mode="on", percent=1)
     machine.apply(NAME, on)
     verdict = Verdict("r", "origin", "c", "", "p", "mismatch", 1, 1, 1, "both", 1, "", "",
                       suspects=suspects)  # fmt: skip

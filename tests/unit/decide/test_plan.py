@@ -18,7 +18,7 @@ from strata.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.prune import credit
-from strata.state.rollout import BY_HAND
+from strata.rollout.basis import basis_of
 from strata.state.state import State
 from strata.store.open import Stores
 from tests.stored import append, create, memory_stores
@@ -54,7 +54,7 @@ def stores() -> Stores:
 def load(stores: Stores, mode: str = "off", percent: int = 0) -> State:
     state = Machine(stores).load("shard")
     rollout = replace(
-        state.rollout, mode=mode, audit_percent=percent, basis=BY_HAND,  # type: ignore[arg-type]
+        state.rollout, mode=mode, audit_percent=percent, basis=basis_of(state),  # type: ignore[arg-type]
     )  # fmt: skip
     return replace(state, rollout=rollout)
 

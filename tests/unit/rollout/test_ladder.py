@@ -7,34 +7,35 @@ from typing import Any
 import pytest
 
 from strata.errors import InvalidRequest
-from strata.model.settings import RolloutSettings
+from strata.model.settings import Thresholds
 from strata.rollout import ladder
 from strata.rollout.basis import basis_of
 from strata.rollout.evidence import STRATA_MAX, Counts, add, upper_bound
 from strata.rollout.gates import gates, unmet
 from strata.rollout.ladder import DAY_MS
+from strata.rollout.policy import Policy
 from strata.state.codec import decode_state, encode_state
 from strata.state.state import Evidence, State
 from strata.state.transitions import create
 from tests.batches import spec
 
 NEW = create(spec(), 1000)
-GATES = RolloutSettings(audit_parts=100, audit_runs=3, audit_days=2, on_parts=200, on_days=2)
-ask = partial(ladder.ask, who="ann", reason="it is time", settings=GATES)
+GATES = Policy(Thresholds(audit_parts=100, audit_runs=3, audit_days=2, on_parts=200, on_days=2))
+ask = partial(ladder.ask, who="ann", reason="it is time", policy=GATES)
 
 
 def approve(state: State, now_ms: int, who: str = "bob", reason: str = "I looked") -> Any:
     """Approve whatever is open, as somebody who has just seen it."""
     asked = state.rollout.request
     seen = "nothing" if asked is None else ladder.request_id(state.name, asked)
-    return ladder.approve(state, now_ms, request=seen, who=who, reason=reason, settings=GATES)
+    return ladder.approve(state, now_ms, request=seen, who=who, reason=reason, policy=GATES)
 
 
 def clean(state: State, day: int, parts: int = 50, percent: int = 100, **fields: int) -> State:
     counts = Counts(parts, 10 * parts, 99, fields.get("failed", 0), fields.get("missing", 0),
                     percent, {"long × equal × both × exact": parts})  # fmt: skip
     key = f"verdicts/{day}/{state.seqno}"
-    return ladder.record(state, day * DAY_MS, key=key, counts=counts, settings=GATES)[0]
+    return ladder.record(state, day * DAY_MS, key=key, counts=counts, policy=GATES)[0]
 
 
 def climbed(to: str) -> State:
@@ -99,7 +100,7 @@ def test_a_reason_and_a_name_are_needed_for_everything() -> None:
 
 def test_a_request_that_nobody_answers_is_rejected() -> None:
     asked, request = ask(NEW, DAY_MS, to="soft", percent=0)
-    assert request.expires_ms == DAY_MS + GATES.request_days * DAY_MS
+    assert request.expires_ms == DAY_MS + GATES.gates.request_days * DAY_MS
     with pytest.raises(InvalidRequest, match="no step is asked for"):
         approve(asked, request.expires_ms)
     again, _ = ask(asked, request.expires_ms, to="soft", percent=0, who="eve")
@@ -160,7 +161,7 @@ def test_a_thin_stratum_stops_a_step() -> None:
     for day in (2, 3, 4):
         state = clean(state, day)
     counts = Counts(3, 30, 9, 0, 0, 100, {"string × like × row × union": 3})
-    state, _ = ladder.record(state, 5 * DAY_MS, key="v", counts=counts, settings=GATES)
+    state, _ = ladder.record(state, 5 * DAY_MS, key="v", counts=counts, policy=GATES)
     with pytest.raises(InvalidRequest, match="string × like"):
         ask(state, 5 * DAY_MS, to="audit", percent=5)
 
@@ -168,7 +169,7 @@ def test_a_thin_stratum_stops_a_step() -> None:
 def test_only_days_with_a_share_that_counts_lead_to_on() -> None:
     state = climbed("audit")
     for day in (6, 7, 8):
-        state = clean(state, day, percent=GATES.on_percent - 1)
+        state = clean(state, day, percent=GATES.gates.on_percent - 1)
     assert state.rollout.evidence.step_days == 0
     with pytest.raises(InvalidRequest, match="days in audit"):
         ask(state, 9 * DAY_MS, to="on", percent=1)
@@ -188,7 +189,7 @@ def test_one_mismatch_leads_back_to_nothing(mode: str) -> None:
     )  # fmt: skip
     counts = Counts(5, 5, 5, 0, 0, 100)
     after, tripped = ladder.record(
-        asked, 9 * DAY_MS, key="v", counts=counts, settings=GATES, mismatch="5 lied",
+        asked, 9 * DAY_MS, key="v", counts=counts, policy=GATES, mismatch="5 lied",
         quarantine=["5"],
     )  # fmt: skip
     assert (tripped.mode_before, tripped.mode_after) == (mode, "off")
@@ -201,8 +202,8 @@ def test_one_mismatch_leads_back_to_nothing(mode: str) -> None:
 def test_a_verdict_table_is_counted_once() -> None:
     state = climbed("soft")
     counts = Counts(5, 5, 5, 0, 0, 100, {"x": 5})
-    once, _ = ladder.record(state, 2 * DAY_MS, key="v", counts=counts, settings=GATES)
-    twice, _ = ladder.record(once, 3 * DAY_MS, key="v", counts=counts, settings=GATES)
+    once, _ = ladder.record(state, 2 * DAY_MS, key="v", counts=counts, policy=GATES)
+    twice, _ = ladder.record(once, 3 * DAY_MS, key="v", counts=counts, policy=GATES)
     assert twice is once
 
 
@@ -229,7 +230,7 @@ def test_a_step_down_is_only_down(to: str, fits: bool) -> None:
 
 def test_quarantine_is_released_only_with_a_step_and_by_name() -> None:
     lied, _ = ladder.record(
-        climbed("soft"), 3 * DAY_MS, key="v", counts=Counts(0, 0, 0, 0, 0, 100), settings=GATES,
+        climbed("soft"), 3 * DAY_MS, key="v", counts=Counts(0, 0, 0, 0, 0, 100), policy=GATES,
         mismatch="x", quarantine=["5", "like"],
     )  # fmt: skip
     with pytest.raises(InvalidRequest, match="not in quarantine"):

@@ -5,18 +5,19 @@ from dataclasses import replace
 import pytest
 
 from strata.errors import InvalidRequest
-from strata.model.settings import RolloutSettings
+from strata.model.settings import Thresholds
 from strata.model.spec import StatsSpec
 from strata.rollout import ladder
 from strata.rollout.basis import basis_of
 from strata.rollout.gates import gates
+from strata.rollout.policy import Policy
 from strata.rollout.pool import Pool, class_of, pool_of
 from strata.state.rollout import trip
 from strata.state.state import Evidence, State, Stratum
 from strata.state.transitions import create
 from tests.batches import spec
 
-GATES = RolloutSettings(audit_parts=100, stratum_parts=10)
+GATES = Policy(Thresholds(audit_parts=100, stratum_parts=10))
 
 
 def shard(name: str, parts: int, mode: str = "soft", **evidence: object) -> State:
@@ -34,7 +35,7 @@ def shard(name: str, parts: int, mode: str = "soft", **evidence: object) -> Stat
 
 def ask(state: State, pool: Pool | None) -> State:
     return ladder.ask(
-        state, 2000, to="audit", percent=10, who="ann", reason="due", settings=GATES, pool=pool
+        state, 2000, to="audit", percent=10, who="ann", reason="due", policy=GATES, pool=pool
     )[0]
 
 
@@ -53,9 +54,9 @@ def test_a_small_shard_climbs_on_what_its_class_has_seen() -> None:
 
     asked = ask(small, pool)
     with pytest.raises(InvalidRequest, match="audited parts: 30"):
-        ladder.approve(asked, 3000, request=seen(asked), who="bob", reason="seen", settings=GATES)
+        ladder.approve(asked, 3000, request=seen(asked), who="bob", reason="seen", policy=GATES)
     state, rollout = ladder.approve(
-        asked, 3000, request=seen(asked), who="bob", reason="seen", settings=GATES, pool=pool
+        asked, 3000, request=seen(asked), who="bob", reason="seen", policy=GATES, pool=pool
     )
 
     assert rollout.mode == "audit"
@@ -72,7 +73,7 @@ def test_a_pool_that_was_not_asked_for_does_not_count() -> None:
     pool = pool_of(poor, [shard("b", 500)])
     with pytest.raises(InvalidRequest, match="not enough evidence"):
         ladder.approve(
-            poor, 3000, request=seen(poor), who="bob", reason="seen", settings=GATES, pool=pool
+            poor, 3000, request=seen(poor), who="bob", reason="seen", policy=GATES, pool=pool
         )
 
 

@@ -18,21 +18,22 @@ from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.manifest import PartRef
 from strata.machine import Machine
-from strata.model.settings import RolloutSettings, StoreSettings
+from strata.model.settings import StoreSettings, Thresholds
 from strata.model.spec import RolloutSpec
 from strata.rollout import ladder
 from strata.rollout.basis import basis_of
 from strata.rollout.kill import KEY, throw
 from strata.rollout.ladder import DAY_MS
 from strata.rollout.obey import mode_of
+from strata.rollout.policy import Policy
 from strata.state.state import Mode, State
 from strata.state.step import successor
 from strata.store.interface import Versioned
-from tests.audited import ID, WHERE, World, lie, world_in
+from tests.audited import ID, WHERE, World, another, lie, world_in
 from tests.shards import NAME
 
 # Days and runs are the defaults; parts are few, because the shard is small.
-GATES = RolloutSettings(audit_parts=100, on_parts=160, stratum_parts=20, sample_parts=3)
+GATES = Policy(Thresholds(audit_parts=100, on_parts=160, stratum_parts=20, sample_parts=3))
 
 
 @dataclass
@@ -62,7 +63,9 @@ def world(calendar: Calendar, request: pytest.FixtureRequest) -> World:
 @pytest.fixture
 def validate(world: World, calendar: Calendar) -> Callable[..., None]:
     def one(days: float = 1) -> None:
-        world.run(Scope(f"run {calendar.now_ms}", check_format=False, gates=GATES))
+        """Validate with a filter that nobody has used: the same again would be no new evidence."""
+        scope = Scope(f"run {calendar.now_ms}", check_format=False, policy=GATES)
+        world.run(scope, where=another(calendar.now_ms))
         calendar.night(days)
 
     return one
@@ -78,9 +81,9 @@ def approved(state: State, now_ms: int, **said: Any) -> Any:
 def step(world: World, to: str, percent: int) -> None:
     """Ask for a step as one person and approve it as another."""
     machine = Machine(world.stores)
-    ask = partial(ladder.ask, to=to, percent=percent, who="ann", reason="due", settings=GATES)
+    ask = partial(ladder.ask, to=to, percent=percent, who="ann", reason="due", policy=GATES)
     machine.apply(NAME, ask)
-    machine.apply(NAME, partial(approved, who="bob", reason="seen", settings=GATES))
+    machine.apply(NAME, partial(approved, who="bob", reason="seen", policy=GATES))
 
 
 def read(world: World, **options: object) -> ReadPlan:
@@ -138,23 +141,24 @@ def test_from_off_to_on_and_back_by_one_lie(
 @pytest.mark.long
 def test_off_to_on_under_the_default_gates_and_back_by_one_lie(calendar: Calendar) -> None:
     """Four weeks in a minute: 300 parts of one row, 151 of them skipped; the defaults hold."""
-    gates, lag = RolloutSettings(), calendar
+    gates, lag = Policy(), calendar
     name = f"memory://{DAY_MS} default gates"
     world = world_in(StoreSettings(name, name), lag, rows_of_part=1)
     machine = Machine(world.stores)
     machine.apply(NAME, partial(ladder.step_down, to="off", who="ann", reason="a new start"))
 
     def up(to: str, percent: int) -> None:
-        ask = partial(ladder.ask, to=to, percent=percent, who="ann", reason="due", settings=gates)
+        ask = partial(ladder.ask, to=to, percent=percent, who="ann", reason="due", policy=gates)
         machine.apply(NAME, ask)
         with pytest.raises(InvalidRequest, match="cannot approve it"):
-            machine.apply(NAME, partial(approved, who="ANN ", reason="me too", settings=gates))
-        machine.apply(NAME, partial(approved, who="bob", reason="seen", settings=gates))
+            machine.apply(NAME, partial(approved, who="ANN ", reason="me too", policy=gates))
+        machine.apply(NAME, partial(approved, who="bob", reason="seen", policy=gates))
 
     def nights(runs: int, each: float) -> None:
         for _ in range(runs):
             lag.night(each)
-            world.run(Scope(f"run {lag.now_ms}", check_format=False, gates=gates), believe)
+            scope = Scope(f"run {lag.now_ms}", check_format=False, policy=gates)
+            world.run(scope, believe, another(lag.now_ms))
 
     def believe(filter: Filter, refs: Sequence[PartRef]) -> list[Evaluated]:
         return [Evaluated(ref.key, ref.rows, 0) for ref in refs]  # the statistics are honest
@@ -177,7 +181,7 @@ def test_off_to_on_under_the_default_gates_and_back_by_one_lie(calendar: Calenda
     world.tamper(2, lie(row, high=250))
     for number in range(30):  # fifty parts a run are looked at
         lag.night()
-        world.run(Scope(f"after {number}", check_format=False, gates=gates))
+        world.run(Scope(f"after {number}", check_format=False, policy=gates))
         if world.state.rollout.mode == "off":
             break
 
@@ -257,7 +261,7 @@ def test_a_declaration_cannot_let_readers_skip(world: World, mode: str) -> None:
     assert (state.rollout.mode, mode_of(state)) == ("soft", "soft")
     with pytest.raises(InvalidRequest, match="not enough evidence"):
         ladder.ask(
-            state, DAY_MS, to="audit", percent=10, who="ann", reason="x", settings=GATES
+            state, DAY_MS, to="audit", percent=10, who="ann", reason="x", policy=GATES
         )  # fmt: skip
 
 
@@ -265,7 +269,7 @@ def test_a_check_that_cannot_be_made_is_no_evidence(world: World) -> None:
     def lost(filter: Filter, refs: Sequence[PartRef]) -> list[Evaluated]:
         return [Evaluated(ref.key, 0, 0, failed="timeout") for ref in refs]
 
-    world.run(Scope("run", check_format=False, gates=GATES), lost)
+    world.run(Scope("run", check_format=False, policy=GATES), lost)
 
     seen = world.state.rollout.evidence
     assert (seen.runs, seen.parts) == (0, 0)

@@ -26,6 +26,7 @@ from strata.model.spec import (
 from strata.model.types import NESTED, ColumnType, Kind, parse_type
 from strata.state import codec
 from strata.state.codec import decode_commits, decode_state, encode_commits, encode_state
+from strata.state.seal import digest_of, sealed
 from strata.state.state import (
     Batch,
     Commit,
@@ -104,6 +105,10 @@ BATCHES = st.builds(
     tuples(st.builds(RunSummary, COUNT, COUNT, COUNT, tuples(COUNT))),
     st.none() | TEXT, tuples(st.tuples(TEXT, COUNT)), COUNT, COUNT, st.none() | st.binary(),
     I64, st.integers(0, 2**64 - 1), st.booleans(), tuples(COUNT),
+).flatmap(
+    lambda batch: st.sampled_from([None, digest_of(batch.stats_union)]).map(
+        lambda digest: replace(batch, stats_digest=digest)
+    )
 )  # fmt: skip
 MERGES = st.builds(
     Merge, COUNT, I64, I64, I64, I64, TEXT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT,
@@ -112,17 +117,28 @@ MERGES = st.builds(
 COMMITS = st.builds(Commit, TEXT, COUNT, I64, I64, COUNT, COUNT, COUNT, COUNT, st.none() | TEXT)
 MODE = st.sampled_from(MODES)
 EVIDENCE = st.builds(
-    Evidence, TEXT, *[COUNT] * 5, I64, *[COUNT] * 5, tuples(st.builds(Stratum, TEXT, COUNT))
+    Evidence,
+    TEXT,
+    *[COUNT] * 5,
+    I64,
+    *[COUNT] * 5,
+    tuples(st.builds(Stratum, TEXT, COUNT)),
+    *[COUNT] * 3,
+    st.none() | TEXT,
+    st.booleans(),
 )
 ROLLOUTS = st.builds(
     Rollout, MODE, COUNT, COUNT, TEXT, TEXT, tuples(TEXT), TEXT,
-    st.none() | st.builds(Request, MODE, COUNT, TEXT, TEXT, I64, I64, tuples(TEXT)), EVIDENCE,
+    st.none()
+    | st.builds(Request, MODE, COUNT, TEXT, TEXT, I64, I64, tuples(TEXT), st.booleans(), TEXT),
+    EVIDENCE,
     tuples(
         st.builds(
             RolloutEntry, I64, st.sampled_from(get_args(Happened)), MODE, MODE, COUNT, TEXT, TEXT,
-            TEXT, *[COUNT] * 8, TEXT,
+            TEXT, *[COUNT] * 8, TEXT, COUNT, TEXT, TEXT, TEXT, COUNT, tuples(COUNT), *[COUNT] * 3,
         )
     ),
+    COUNT, tuples(COUNT),
 )  # fmt: skip
 STATES = st.builds(
     State, COUNT, COUNT, SPECS, st.lists(RELATIONS, min_size=1, max_size=2).map(tuple), I64, I64,
@@ -160,7 +176,7 @@ def test_pieces_that_were_json_already_change_no_byte(state: State) -> None:
         values = {f.name: getattr(each, f.name) for f in fields(each)}
         values |= {name: codec._plain(values[name]) for name in ("spec", "relations")}
         plain = {"by": __version__, "format": codec.FORMAT, "state": values}
-        assert encode_state(each) == codec._dump(plain)
+        assert encode_state(each) == sealed(codec._dump(plain))
 
 
 @given(tuples(COMMITS, 6))
@@ -179,7 +195,7 @@ def test_every_field_is_written() -> None:
 def test_no_field_is_left_out_of_the_strategies() -> None:
     """`st.builds` would leave a new field at its default, and not test it."""
     counts = {kind.__name__: len(fields(kind)) for kind in (State, Batch, ShardSpec, Rollout, Hold)}
-    assert counts == {"State": 23, "Batch": 16, "ShardSpec": 12, "Rollout": 10, "Hold": 5}
+    assert counts == {"State": 23, "Batch": 17, "ShardSpec": 12, "Rollout": 12, "Hold": 5}
 
 
 def test_every_type_in_the_state_is_covered_by_this_test() -> None:
@@ -205,7 +221,14 @@ def test_every_type_in_the_state_is_covered_by_this_test() -> None:
 
 
 def changed(**changes: Any) -> bytes:
-    return json.dumps({**json.loads(encode_state(FIRST)), **changes}).encode()
+    """Return a document that was written so: its digest is the right one."""
+    return sealed(before_digests(**changes))
+
+
+def before_digests(**changes: Any) -> bytes:
+    document = json.loads(encode_state(FIRST))
+    del document["digest"]
+    return json.dumps({**document, **changes}).encode()
 
 
 def changed_state(**changes: Any) -> bytes:
@@ -257,13 +280,31 @@ def test_a_state_from_the_future_is_refused_and_nothing_is_called_damaged(
         assert part in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"colour": "red"}, "colour"),
+        ({"state": {**json.loads(encode_state(FIRST))["state"], "moon": 5}}, "state.moon"),
+        ({"format": 3}, "format=3"),
+    ],
+)
+def test_what_no_older_version_wrote_is_damage_where_there_is_no_digest(
+    changes: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(Corrupt) as caught:
+        decode_state(before_digests(**changes))
+    assert named in str(caught.value)
+
+
 def test_a_missing_required_field_is_corrupt_and_others_take_their_default() -> None:
-    document = json.loads(encode_state(FIRST))
-    del document["state"]["ledger"], document["state"]["holds"]
-    assert decode_state(json.dumps(document).encode()) == FIRST
-    del document["state"]["spec"]
-    with pytest.raises(Corrupt, match=r"state\.spec: missing"):
-        decode_state(json.dumps(document).encode())
+    stored = json.loads(encode_state(FIRST))["state"]
+    del stored["ledger"], stored["holds"]
+    for written in (changed, before_digests):
+        assert decode_state(written(state=stored)) == FIRST
+    del stored["spec"]
+    for written in (changed, before_digests):
+        with pytest.raises(Corrupt, match=r"state\.spec: missing"):
+            decode_state(written(state=stored))
 
 
 def test_bad_base64_is_corrupt() -> None:
@@ -272,7 +313,7 @@ def test_bad_base64_is_corrupt() -> None:
     data = encode_state(state)
     assert b'"YWJj"' in data
     with pytest.raises(Corrupt, match="base64"):
-        decode_state(data.replace(b'"YWJj"', b'"YW*j"'))
+        decode_state(sealed(b"{" + data.replace(b'"YWJj"', b'"YW*j"').partition(b",")[2]))
 
 
 def test_a_value_that_json_cannot_hold_is_refused() -> None:

@@ -1,15 +1,17 @@
-"""States that were once stored are read for ever: `tests/formats/v1/state.json` is never edited.
+"""States that were once stored are read for ever: `tests/formats/v1/state*.json` are never edited.
 
 A new format gets a new folder; a field that joins format 1 must have a default, and is then
 left out of the frozen document, as it is out of those in the world.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.state import spine as spines
 from strata.state.codec import decode_state
+from strata.state.seal import digest_of
 from strata.state.state import (
     Batch,
     Commit,
@@ -23,6 +25,7 @@ from strata.state.state import (
 from tests.batches import spec
 
 FILE = Path(__file__).parents[2] / "formats" / "v1" / "state.json"
+SEALED = FILE.with_name("state-sealed.json")
 
 RELATION = Relation(
     0,
@@ -60,6 +63,15 @@ STATE = State(
 
 def test_a_state_of_format_1_is_read() -> None:
     assert decode_state(FILE.read_bytes()) == STATE
+
+
+def test_a_state_with_digests_is_read() -> None:
+    """Of the document, and of the statistics in it; the one above is of before there were any."""
+    told = replace(OLD, stats_digest=digest_of(OLD.stats_union))
+    slots = (SpineBatch(0, 1, 7, (told,)), *STATE.spine.slots[1:])
+    assert decode_state(SEALED.read_bytes()) == replace(
+        STATE, spine=replace(STATE.spine, slots=slots)
+    )
 
 
 def test_the_frozen_state_is_one_that_can_occur() -> None:

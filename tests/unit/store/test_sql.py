@@ -70,7 +70,7 @@ class TestSqlite(ConsensusSuite):
 
     @pytest.fixture
     def raw(self, consensus: SqlConsensus, path: Path) -> RawSqlite:
-        consensus.head("a")  # makes the table
+        consensus._run(lambda _: None)  # makes the table; reading makes nothing
         return RawSqlite(path)
 
 
@@ -135,8 +135,22 @@ def test_a_damaged_database_is_corrupt(consensus: SqlConsensus, path: Path) -> N
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Unavailable, match="file") as caught:
-        SqlConsensus(f"sqlite:///{tmp_path}/file/consensus.db").head("a")
+        SqlConsensus(f"sqlite:///{tmp_path}/file/consensus.db").compare_and_set(
+            "a", None, Versioned(1, b"1")
+        )
     assert caught.value.certain
+
+
+def test_reading_a_file_that_is_not_there_makes_none(path: Path) -> None:
+    store = SqlConsensus(f"sqlite:///{path}")
+    assert (store.head("a"), store.scan("a", 0, 9), list(store.list())) == (None, [], [])
+    assert store.user() == ""
+    with store.turn("a") as waited:
+        assert not waited
+    assert not path.parent.exists()
+    assert store.compare_and_set("a", None, Versioned(1, b"1"))
+    assert store.head("a") == Versioned(1, b"1")
+    store.close()
 
 
 def test_a_lost_connection_leaves_the_outcome_open(

@@ -1,0 +1,144 @@
+"""Say what is shipped and under which licences: part of `make audit`.
+
+    .venv-sbom/bin/python requirements/sbom.py --of .venv/bin/python --out dist
+
+Writes `sbom.json` (CycloneDX, by cyclonedx-bom from what is installed, and the front-end files of
+jobs/validate/vendor) and `licences.txt`, a line a component. Fails where a component says nothing
+of its licence, or a front-end file is not the one that vendored.json names.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+VENDOR: Final = ROOT / "jobs" / "validate" / "vendor"
+OURS: Final = ("README.md", "strata.css", "vendored.json")  # in that folder, and not from others
+FORMAT: Final = "1.6"
+# Distributions whose metadata have no licence; as their project states it.
+STATED: Final[Mapping[str, str]] = {}
+
+Component = dict[str, Any]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write both files; return 1 when something is not known or not what it should be."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--of", default=sys.executable, help="the environment's Python")
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="the folder to write to")
+    asked = parser.parse_args(argv)
+    wrong = list(differing(VENDOR))
+    document = installed(asked.of)
+    document["components"] = sorted(
+        [*document.get("components", ()), *vendored(VENDOR)],
+        key=lambda one: (one["name"].lower(), one.get("version", "")),
+    )
+    lines = []
+    for one in document["components"]:
+        licence = licence_of(one)
+        if not licence:
+            wrong.append(f"{one['name']} {one.get('version', '')}: its licence is not known")
+        lines.append(f"{one['name']}\t{one.get('version', '')}\t{licence or 'UNKNOWN'}\n")
+    asked.out.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(document, indent=1, sort_keys=True)
+    (asked.out / "sbom.json").write_text(text + "\n", "utf-8")
+    (asked.out / "licences.txt").write_text("".join(lines), "utf-8")
+    for line in wrong:
+        _say(line)
+    _say(f"{len(lines)} components in sbom.json and licences.txt, {len(wrong)} findings")
+    return int(bool(wrong))
+
+
+def installed(python: str) -> dict[str, Any]:
+    """Return the CycloneDX document of an environment, as cyclonedx-bom makes it."""
+    command = [
+        sys.executable, "-m", "cyclonedx_py", "environment", python, "--pyproject",
+        str(ROOT / "pyproject.toml"), "--output-reproducible", "--spec-version", FORMAT,
+        "--output-format", "JSON", "--output-file", "-",
+    ]  # fmt: skip
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def vendored(folder: Path) -> Iterator[Component]:
+    """Yield the front-end files as components, by the package that they are from."""
+    for one in said(folder):
+        name, version = one["name"], one["version"]
+        address = f"pkg:npm/{quote(name, safe='/')}@{version}"
+        licence = one["licence"]
+        told = {"expression": licence} if " AND " in licence else {"license": {"id": licence}}
+        yield {
+            "type": "library",
+            "bom-ref": address,
+            "name": name,
+            "version": version,
+            "purl": address,
+            "licenses": [told],
+            "components": [
+                {
+                    "type": "file",
+                    "bom-ref": f"{address}#{file}",
+                    "name": f"jobs/validate/vendor/{file}",
+                    "hashes": [{"alg": "SHA-256", "content": digest}],
+                }
+                for file, digest in sorted(one["files"].items())
+            ],
+        }
+
+
+def differing(folder: Path) -> Iterator[str]:
+    """Yield the files of a folder that nobody names, that are missing, or are other ones."""
+    named: dict[str, str] = {}
+    for one in said(folder):
+        named |= one["files"]
+        if not (folder / one["text"]).is_file():
+            yield f"{one['name']}: its licence is not in {one['text']}"
+    there = {
+        file.relative_to(folder).as_posix()
+        for file in folder.rglob("*")
+        if file.is_file() and file.parent.name != "licenses"
+    }
+    for name in sorted(there - named.keys() - {*OURS}):
+        yield f"{name}: no package is named for it in vendored.json"
+    for name, digest in sorted(named.items()):
+        if name not in there:
+            yield f"{name}: it is in vendored.json and not in the folder"
+        elif sha256((folder / name).read_bytes()).hexdigest() != digest:
+            yield f"{name}: it is not the file that vendored.json names"
+
+
+def said(folder: Path) -> list[Component]:
+    """Return what is said of the front-end files."""
+    found: list[Component] = json.loads((folder / "vendored.json").read_text("utf-8"))
+    return found
+
+
+def licence_of(component: Mapping[str, Any]) -> str:
+    """Return the licences of a component in words; empty when it says nothing.
+
+    >>> licence_of({"name": "a", "licenses": [{"license": {"id": "MIT"}}]})
+    'MIT'
+    >>> licence_of({"name": "a", "licenses": [{"expression": "MIT OR Apache-2.0"}]})
+    'MIT OR Apache-2.0'
+    """
+    words = []
+    for one in component.get("licenses", ()):
+        inner = one.get("license", {})
+        words.append(one.get("expression") or inner.get("id") or inner.get("name") or "")
+    told = "; ".join(dict.fromkeys(word.strip() for word in words if word.strip()))
+    return told or STATED.get(component["name"].lower(), "")
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

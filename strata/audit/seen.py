@@ -1,0 +1,91 @@
+"""Which parts were judged with which filters since a shard's evidence began.
+
+One blob beside the verdicts, named by the state: a row for each pair, as digests. A pair that was
+seen before is a repeat, and no new evidence: hundred nights of one filter over eighteen parts have
+looked at eighteen things.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from hashlib import blake2b
+from io import BytesIO
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from strata.errors import Corrupt
+from strata.expr.nodes import Expr
+from strata.rollout.evidence import Seen
+from strata.store import keys
+from strata.store.interface import Blob
+from strata.store.retry import retry
+
+SEEN_MAX: Final = 1_000_000  # pairs; further ones are not kept, and count as repeats
+_SCHEMA: Final = pa.schema(
+    [pa.field(name, pa.uint64(), nullable=False) for name in ("filter", "part")]
+)
+Pairs = npt.NDArray[np.uint64]  # a row a pair: digest of the filter, digest of the part's key
+
+
+def pairs_of(judged: Sequence[tuple[Expr, str]]) -> Pairs:
+    """Return filters and keys of parts as digests, in their order.
+
+    A filter is what it was analysed to be: under another name, or spelled otherwise, it is the
+    same.
+    """
+    filters: dict[int, int] = {}  # by identity: a filter is judged on many parts
+    for expr, _ in judged:
+        if id(expr) not in filters:
+            filters[id(expr)] = _digest(repr(expr))
+    found = [(filters[id(expr)], _digest(part)) for expr, part in judged]
+    return np.array(found, np.uint64).reshape(-1, 2)
+
+
+def continued(
+    blob: Blob, shard: str, before: str | None, pairs: Pairs, *, anew: bool
+) -> tuple[Seen, npt.NDArray[np.bool_]]:
+    """Store what was seen, these pairs included; return it, and which of these are new.
+
+    `before`: the blob of the evidence as it is; `anew`: that counts no more, other code decided.
+    Shape: the second has a value a pair. What is lost or damaged begins anew as well.
+    Cost: 16 bytes a pair, read and written once.
+    """
+    old = _empty() if before is None or anew else _load(blob, before)
+    whole = old is not None
+    old = _empty() if old is None else old
+    both, first = np.unique(np.concatenate([old, pairs]), axis=0, return_index=True)
+    fresh = np.zeros(len(pairs), np.bool_)
+    fresh[first[first >= len(old)] - len(old)] = True
+    if len(both) > SEEN_MAX:
+        both, fresh = old, np.zeros(len(pairs), np.bool_)
+    sink = BytesIO()
+    table = pa.table([pa.array(both[:, 0]), pa.array(both[:, 1])], schema=_SCHEMA)
+    pq.write_table(table, sink, compression="zstd")
+    key = keys.seen_key(shard, keys.content_hash(sink.getvalue()))
+    retry(partial(blob.set, key, sink.getvalue()))
+    parts, filters = (len(np.unique(both[:, column])) for column in (1, 0))
+    return Seen(key, parts, filters, before, whole), fresh
+
+
+def _load(blob: Blob, key: str) -> Pairs | None:
+    """Return the pairs of a blob; None if it is not there any more, or is damaged."""
+    data = retry(partial(blob.get, key))
+    if data is None or not keys.names_content(key, data):
+        return None
+    try:
+        table = pq.read_table(BytesIO(data), schema=_SCHEMA)
+    except (pa.ArrowException, OSError) as error:
+        raise Corrupt("what was audited cannot be read", key=key, reason=str(error)) from error
+    return np.stack([table[name].to_numpy() for name in _SCHEMA.names], axis=1)
+
+
+def _empty() -> Pairs:
+    return np.zeros((0, 2), np.uint64)
+
+
+def _digest(text: str) -> int:
+    data = text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")

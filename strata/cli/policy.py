@@ -1,0 +1,146 @@
+"""Commands about the policy of a store: what a step takes, and who may approve one."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from strata.cli.context import (
+    ConfigOption,
+    Context,
+    JsonOption,
+    ReasonOption,
+    WhoOption,
+    answer,
+    pairs,
+    rows,
+)
+from strata.cli.noted import noted
+from strata.errors import InvalidRequest
+from strata.model.time import format_time
+from strata.rollout import policy
+from strata.rollout.people import Person
+from strata.rollout.policy import Book
+
+RequestOption = Annotated[
+    str, typer.Option("--request", help="The id of the request, as `rollout gates show` tells it.")
+]
+HISTORY = ("at", "what", "number", "changes", "by", "by_is", "asked_by", "request", "reason")
+
+
+def commands() -> typer.Typer:
+    """Return these commands."""
+    app = typer.Typer(help="What a step takes, and who may approve one.", no_args_is_help=True)
+    app.command("show")(show)
+    app.command("request")(noted("rollout gates request")(request))
+    app.command("approve")(noted("rollout gates approve")(approve))
+    app.command("reject")(noted("rollout gates reject")(reject))
+    return app
+
+
+def show(config: ConfigOption = None, json: JsonOption = False) -> None:
+    """Show the policy of the store, what holds with the settings of here, and who changed it."""
+    context = Context(config)
+    _answer(context, policy.book_of(context.stores)[0], json)
+
+
+def request(
+    values: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME=VALUE...",
+            help="A threshold, release_people, or approvers and vouchers as names with commas.",
+        ),
+    ],
+    reason: ReasonOption,
+    by: WhoOption = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Ask for a change of the policy; somebody else has to approve it."""
+    context = Context(config)
+    move = partial(policy.ask, to=_parsed(values), who=context.person(by), reason=reason)
+    _answer(context, policy.change(context.stores, move), json)
+
+
+def approve(
+    reason: ReasonOption,
+    request: RequestOption,
+    by: WhoOption = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Let the change hold that somebody else asked for."""
+    context = Context(config)
+    move = partial(policy.approve, request=request, who=context.person(by), reason=reason)
+    _answer(context, policy.change(context.stores, move), json)
+
+
+def reject(
+    reason: ReasonOption,
+    request: RequestOption,
+    by: WhoOption = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Refuse the change that was asked for."""
+    context = Context(config)
+    move = partial(policy.reject, request=request, who=context.person(by), reason=reason)
+    _answer(context, policy.change(context.stores, move), json)
+
+
+def _parsed(values: Sequence[str]) -> dict[str, Any]:
+    """Return the values that are asked for, by name."""
+    found: dict[str, Any] = {}
+    for text in values:
+        name, given, value = text.partition("=")
+        if not given:
+            raise InvalidRequest("this sets nothing", text=text, cure="NAME=VALUE")
+        if name in ("approvers", "vouchers"):
+            found[name] = tuple(one.strip() for one in value.split(",") if one.strip())
+        else:
+            found[name] = int(value) if value.isascii() and value.isdigit() else value
+    return found
+
+
+def _answer(context: Context, book: Book, json: bool) -> None:
+    asked, vouchers = book.request, book.policy.vouchers
+    opened = None
+    if asked is not None:
+        opened = {
+            "id": policy.request_id(asked),
+            "changes": list(policy.changes(book.policy, asked.policy)),
+            "by": asked.by,
+            "by_is": Person(asked.by, asked.user).proof(vouchers),
+            "reason": asked.reason,
+            "at": format_time(asked.at_ms),
+            "expires": format_time(asked.expires_ms),
+        }
+    document: dict[str, Any] = {
+        "store": policy.shown(book.policy),
+        "here": policy.shown(book.policy.tightened(context.settings.rollout)),
+        "request": opened,
+        "history": [
+            {
+                "at": format_time(entry.at_ms),
+                "what": entry.what,
+                "number": entry.number,
+                "changes": list(entry.changes),
+                "by": entry.by,
+                "by_is": Person(entry.by, entry.user).proof(vouchers),
+                "asked_by": entry.asked_by,
+                "request": entry.request,
+                "reason": entry.reason,
+            }
+            for entry in reversed(book.entries)
+        ],
+    }
+    figures = [
+        {"name": name, "store": value, "here": document["here"][name]}
+        for name, value in document["store"].items()
+    ]
+    tables = [rows("policy", figures, ("name", "store", "here"))]
+    if opened is not None:
+        tables.append(pairs("asked for", opened))
+    answer(document, json, *tables, rows("history", document["history"], HISTORY))

@@ -1,0 +1,61 @@
+"""Who is who: whether two names are of one person, and who vouches for a name.
+
+A name that somebody types is claimed, no more. A database that authenticates its users (PostgreSQL)
+says who they are, and then a person is that user, whatever name they type. A *voucher* is a user of
+the database that speaks for people whom it has authenticated itself: Airflow's. The policy of the
+store names vouchers; where one speaks, the name counts.
+"""
+
+import unicodedata
+from collections.abc import Collection
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who does something, by name, and who the database says they are."""
+
+    name: str
+    user: str = ""  # of the database, authenticated; empty: nobody vouches for the name
+
+    def identity(self, vouchers: Collection[str] = ()) -> str:
+        """Return what this person is compared by: the user, but the name where a voucher speaks."""
+        spoken_for = not self.user or plain(self.user) in {plain(one) for one in vouchers}
+        return plain(self.name if spoken_for else self.user)
+
+    def proof(self, vouchers: Collection[str] = ()) -> str:
+        """Return how far the name is to be believed, for people.
+
+        >>> Person("ann").proof(), Person("ann", "ann").proof(), Person("ann", "eve").proof()
+        ('claimed', 'user of the database', 'claimed by eve')
+        >>> Person("ann", "airflow").proof(["airflow"])
+        'vouched for by airflow'
+        """
+        if not self.user:
+            return "claimed"
+        if plain(self.user) in {plain(one) for one in vouchers}:
+            return f"vouched for by {self.user}"
+        same = plain(self.user) == plain(self.name)
+        return "user of the database" if same else f"claimed by {self.user}"
+
+
+def are_one(first: Person, second: Person, vouchers: Collection[str] = ()) -> bool:
+    """Return whether two may be one person.
+
+    Errs: takes two people for one who have the same name, or whose names differ in what cannot be
+    seen.
+    """
+    same_name = plain(first.name) == plain(second.name)
+    return same_name or first.identity(vouchers) == second.identity(vouchers)
+
+
+def plain(text: str) -> str:
+    r"""Return a text as names are compared: without case, width, blanks and what cannot be seen.
+
+    Errs: takes two people for one, never one for two who differ in these only.
+
+    >>> plain(" \uff21nn\u200b Lee"), plain("")
+    ('annlee', '')
+    """
+    seen = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return "".join(c for c in seen if not c.isspace() and unicodedata.category(c)[0] != "C")

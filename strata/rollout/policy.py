@@ -1,0 +1,307 @@
+"""What a step up takes, and who may approve one: kept in the store, changed by two people.
+
+One document of the consensus, `KEY`, for all its shards. A store that has none has the built-in
+thresholds, and anybody but the asker may approve. Settings of a process tighten what the store
+says, and never loosen it: `Policy.tightened`. A change is asked for by one person and approved by
+another, as a step is; each state of the document stays stored.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, astuple, dataclass, field, replace
+from hashlib import blake2b
+from typing import Any, Final, Literal
+
+from strata.errors import Conflict, Corrupt, InvalidRequest
+from strata.model.settings import ROLLOUT_RANGES, RolloutSettings, Thresholds
+from strata.rollout.people import Person, are_one, plain
+from strata.state.codec import decode_sealed, encode_sealed
+from strata.store.interface import Versioned
+from strata.store.open import Stores
+from strata.store.retry import Sleep, retry
+
+KEY: Final = "gates"
+ATTEMPTS: Final = 20
+ENTRIES_MAX: Final = 64  # lines of history in the document
+DAY_MS: Final = 86_400_000
+# The order in which histories hold the thresholds: new ones are added at the end.
+THRESHOLDS: Final = (
+    "audit_parts", "audit_runs", "audit_days", "stratum_parts", "failed_permille", "on_parts",
+    "on_days", "on_percent", "request_days", "sample_parts",
+)  # fmt: skip
+_LESS_IS_STRICTER: Final = ("failed_permille", "request_days")
+_NAMES: Final = ("approvers", "vouchers")
+
+Done = Literal["requested", "approved", "rejected", "lapsed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What holds for all shards of a store."""
+
+    gates: Thresholds = field(default_factory=Thresholds)
+    approvers: tuple[str, ...] = ()  # who may approve; empty: anybody but who asks
+    vouchers: tuple[str, ...] = ()  # users of the database that speak for people; `people`
+    release_people: int = 1  # who must agree to release the kill switch: 1 or 2
+    number: int = 0  # of the document that it is from; 0: the store has none
+
+    def tightened(self, settings: RolloutSettings) -> "Policy":
+        """Return the policy with each threshold the stricter of its own and that of `settings`."""
+        own = {name: getattr(self.gates, name) for name in THRESHOLDS}
+        for name in THRESHOLDS:
+            choose, given = min if name in _LESS_IS_STRICTER else max, getattr(settings, name)
+            own[name] = own[name] if given is None else choose(own[name], given)
+        return replace(self, gates=Thresholds(**own))
+
+    def figures(self) -> tuple[int, ...]:
+        """Return the thresholds as histories hold them: in the order of `THRESHOLDS`."""
+        return tuple(getattr(self.gates, name) for name in THRESHOLDS)
+
+    def check_approver(self, who: Person, asked: Person, **where: object) -> None:
+        """Refuse who may not approve what was asked for.
+
+        Raises: InvalidRequest.
+        """
+        if are_one(who, asked, self.vouchers):
+            raise InvalidRequest(
+                "who asks for a step cannot approve it",
+                **where, by=asked.name, user=asked.user or "unknown",
+                cure="let somebody else look at the evidence; on a database with users each"
+                " person has one of their own, and Airflow's is named in `vouchers`",
+            )  # fmt: skip
+        allowed = {plain(name) for name in self.approvers}
+        if allowed and who.identity(self.vouchers) not in allowed:
+            raise InvalidRequest(
+                "who answers may not approve",
+                **where, by=who.name, user=who.user or "unknown", approvers=list(self.approvers),
+                cure="let one of them answer, or change the policy: strata rollout gates",
+            )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRequest:
+    """A change that somebody asked for and nobody has answered yet."""
+
+    policy: Policy  # as it would be; its number is that of the one it replaces
+    by: str
+    user: str
+    reason: str
+    at_ms: int
+    expires_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyEntry:
+    """One line of the history of the policy."""
+
+    at_ms: int
+    what: Done
+    number: int  # of the policy that held afterwards
+    changes: tuple[str, ...]  # "audit_parts: 3000 -> 10"
+    by: str
+    user: str
+    reason: str
+    request: str  # its identity
+    asked_by: str = ""
+    asked_user: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """The document: what holds, what is asked for, and what was."""
+
+    policy: Policy = field(default_factory=Policy)
+    request: PolicyRequest | None = None
+    entries: tuple[PolicyEntry, ...] = ()  # newest last
+
+
+def policy_of(stores: Stores, settings: RolloutSettings) -> Policy:
+    """Return what holds here: the policy of the store, tightened by the settings.
+
+    Raises: Corrupt for a document that is damaged; Unavailable.
+    """
+    return book_of(stores)[0].policy.tightened(settings)
+
+
+def book_of(stores: Stores) -> tuple[Book, int | None]:
+    """Return the document as it is stored, and its number; None: there is none.
+
+    Raises: Corrupt; Unavailable.
+    """
+    head = retry(lambda: stores.consensus.head(KEY))
+    if head is None:
+        return Book(), None
+    try:
+        book: Book = decode_sealed(head.data, KEY, Book)
+    except Corrupt as error:
+        raise Corrupt(
+            error.message, key=KEY, seqno=head.seqno, **error.details,
+            cure="restore this row of the database of states from a backup",
+        ) from error  # fmt: skip
+    return book, head.seqno
+
+
+def change(stores: Stores, move: Callable[[Book, int], Book], sleep: Sleep = time.sleep) -> Book:
+    """Commit the next state of the document, as `move` makes it of the newest and the time.
+
+    Raises: what `move` raises; Conflict after many lost races.
+    """
+    for attempt in range(ATTEMPTS):
+        book, seqno = book_of(stores)
+        new = move(book, stores.clock())
+        value = Versioned((seqno or 0) + 1, encode_sealed(KEY, new))
+        if stores.consensus.compare_and_set(KEY, seqno, value):
+            return new
+        sleep(0.01 * (attempt + 1))
+    raise Conflict("the policy could not be changed", attempts=ATTEMPTS, cure="run it again")
+
+
+def ask(book: Book, now_ms: int, *, to: Mapping[str, Any], who: Person, reason: str) -> Book:
+    """Ask for a change of the policy; `to`: new values by name.
+
+    Raises: InvalidRequest for a value that cannot be, for no change, or while one is asked for.
+    """
+    _said(who, reason)
+    book = _lapsed(book, now_ms)
+    if book.request is not None:
+        raise InvalidRequest(
+            "a change of the policy is already asked for",
+            by=book.request.by, request=request_id(book.request),
+            cure="approve or reject it first",
+        )  # fmt: skip
+    wanted = _with(book.policy, to)
+    if wanted == book.policy:
+        raise InvalidRequest("this changes nothing", policy=book.policy.number)
+    expires = now_ms + book.policy.gates.request_days * DAY_MS
+    asked = PolicyRequest(wanted, who.name, who.user, reason, now_ms, expires)
+    told = _told(book, asked, now_ms, "requested", who, reason)
+    return replace(told, request=asked)
+
+
+def approve(book: Book, now_ms: int, *, request: str, who: Person, reason: str) -> Book:
+    """Let the change hold that was asked for; `request` is its identity, as it was shown.
+
+    Raises: InvalidRequest when nothing, or something else, is asked for, or by who asked.
+    """
+    _said(who, reason)
+    book = _lapsed(book, now_ms)
+    asked = _open(book, request)
+    book.policy.check_approver(who, Person(asked.by, asked.user), policy=book.policy.number)
+    new = replace(book, policy=replace(asked.policy, number=book.policy.number + 1))
+    return replace(
+        _told(new, asked, now_ms, "approved", who, reason, before=book.policy), request=None
+    )
+
+
+def reject(book: Book, now_ms: int, *, request: str, who: Person, reason: str) -> Book:
+    """Refuse the change that was asked for. Raises: InvalidRequest, as `approve`."""
+    _said(who, reason)
+    book = _lapsed(book, now_ms)
+    asked = _open(book, request)
+    return replace(_told(book, asked, now_ms, "rejected", who, reason), request=None)
+
+
+def request_id(asked: PolicyRequest) -> str:
+    """Return the identity of a request: a digest of all that is asked, by whom and when."""
+    said = repr(astuple(asked)).encode("utf-8", "backslashreplace")
+    return blake2b(said, digest_size=8).hexdigest()
+
+
+def changes(old: Policy, new: Policy) -> tuple[str, ...]:
+    """Return what differs between two policies, a line a name."""
+    was, now = _flat(old), _flat(new)
+    return tuple(f"{name}: {was[name]} -> {now[name]}" for name in was if was[name] != now[name])
+
+
+def _flat(policy: Policy) -> dict[str, Any]:
+    rest = {name: ", ".join(getattr(policy, name)) or "-" for name in _NAMES}
+    figures = dict(zip(THRESHOLDS, policy.figures(), strict=True))
+    return {**figures, **rest, "release_people": policy.release_people}
+
+
+def _with(policy: Policy, to: Mapping[str, Any]) -> Policy:
+    known = (*THRESHOLDS, *_NAMES, "release_people")
+    for name, value in to.items():
+        if name not in known:
+            raise InvalidRequest(
+                "the policy has no such value", name=name, cure=f"one of {', '.join(known)}"
+            )
+        if name in THRESHOLDS:
+            _check(name, value)
+    people = to.get("release_people", policy.release_people)
+    if people not in (1, 2):
+        raise InvalidRequest("one or two people release the kill switch", release_people=people)
+    approvers = tuple(to.get("approvers", policy.approvers))
+    if approvers and len({plain(name) for name in approvers}) < 2:
+        raise InvalidRequest(
+            "one approver alone could approve nothing that they ask for",
+            approvers=list(approvers), cure="name two people or more, or nobody",
+        )  # fmt: skip
+    gates = replace(policy.gates, **{n: v for n, v in to.items() if n in THRESHOLDS})
+    vouchers = tuple(to.get("vouchers", policy.vouchers))
+    return replace(
+        policy, gates=gates, approvers=approvers, vouchers=vouchers, release_people=people
+    )
+
+
+def _check(name: str, value: Any) -> None:
+    low, high = ROLLOUT_RANGES.get(name, (0, None))
+    if type(value) is not int or value < low or (high is not None and value > high):
+        ends = f"{low} to {high}" if high is not None else f"{low} or more"
+        raise InvalidRequest(
+            "this threshold does not fit", name=name, value=value, cure=f"a whole number, {ends}"
+        )
+
+
+def _told(  # noqa: PLR0913 - the fields of one line
+    book: Book,
+    asked: PolicyRequest,
+    now_ms: int,
+    what: Done,
+    who: Person,
+    reason: str,
+    *,
+    before: Policy | None = None,
+) -> Book:
+    """Return the document with one more line of history."""
+    asker = ("", "") if what == "requested" else (asked.by, asked.user)
+    entry = PolicyEntry(
+        now_ms, what, book.policy.number, changes(before or book.policy, asked.policy), who.name,
+        who.user, reason, request_id(asked), *asker,
+    )  # fmt: skip
+    return replace(book, entries=(*book.entries, entry)[-ENTRIES_MAX:])
+
+
+def _lapsed(book: Book, now_ms: int) -> Book:
+    """Return the document without a request that nobody answered in time."""
+    asked = book.request
+    if asked is None or now_ms < asked.expires_ms:
+        return book
+    nobody = Person("nobody")
+    told = _told(book, asked, asked.expires_ms, "lapsed", nobody, "nobody answered in time")
+    return replace(told, request=None)
+
+
+def _open(book: Book, named: str) -> PolicyRequest:
+    if book.request is None:
+        raise InvalidRequest("no change of the policy is asked for", cure="strata rollout gates")
+    there = request_id(book.request)
+    if named.strip() != there:
+        raise InvalidRequest(
+            "another request is open than the one that was answered",
+            request=named, open=there, by=book.request.by,
+            cure="look at `strata rollout gates show`, and answer what it shows",
+        )  # fmt: skip
+    return book.request
+
+
+def _said(who: Person, reason: str) -> None:
+    if not plain(who.name) or not plain(reason):
+        raise InvalidRequest("a change of the policy needs a name and a reason")
+
+
+def shown(policy: Policy) -> dict[str, Any]:
+    """Return a policy for people and for JSON."""
+    gates = asdict(policy.gates)
+    rest = {name: list(getattr(policy, name)) for name in _NAMES}
+    return {"number": policy.number, **gates, **rest, "release_people": policy.release_people}

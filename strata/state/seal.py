@@ -1,0 +1,51 @@
+"""Digests of what is stored: a bit that flips on disk or in memory is found, not believed.
+
+A sealed document is JSON whose first field is the digest of all bytes that follow that field:
+
+    {"digest":"0f1e…",<the rest>        digest = blake2b-128 of <the rest>
+
+Documents from before there were digests lack the field, and are `{` and the rest.
+"""
+
+from hashlib import blake2b
+from typing import Final
+
+from strata.errors import Corrupt
+
+_HEAD: Final = b'{"digest":"'
+_TAIL: Final = b'",'
+_BYTES: Final = 16
+_START: Final = len(_HEAD) + 2 * _BYTES + len(_TAIL)
+
+
+def sealed(document: bytes) -> bytes:
+    """Return a JSON object, with a field at least, that begins with its digest."""
+    assert document.startswith(b'{"'), "only an object with fields is sealed"
+    rest = document[1:]
+    return b"".join((_HEAD, _digest(rest).hex().encode(), _TAIL, rest))
+
+
+def is_sealed(data: bytes, name: str) -> bool:
+    """Return whether a document has a digest; then it is the right one.
+
+    Raises: Corrupt when the digest is another one.
+    """
+    if not data.startswith(_HEAD):
+        return False
+    told = data[len(_HEAD) : _START]
+    found = _digest(data[_START:]).hex().encode() + _TAIL
+    if told != found:
+        raise Corrupt(
+            f"a stored {name} is damaged: its digest is another one",
+            digest=told[:-2].decode(errors="replace"), found=found[:-2].decode(),
+        )  # fmt: skip
+    return True
+
+
+def digest_of(data: bytes | None) -> bytes | None:
+    """Return the digest that is kept beside bytes; None of none."""
+    return None if data is None else _digest(data)
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=_BYTES).digest()

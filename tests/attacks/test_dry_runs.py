@@ -1,0 +1,73 @@
+"""A dry run is dry, from whichever form it comes: a backfill with the switch on was a real one."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.dags.test_templates import bag, command_line
+
+__all__ = ["bag"]
+pytestmark = pytest.mark.dags
+DAY = "2013-02-28T00:00:00"
+DRY = {
+    "shard_ingest": "--dry-run", "stats_backfill": "--dry-run", "shard_compact": "--plan",
+    "garbage_collection": "--plan",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("dag", "flag"), DRY.items())
+def test_a_backfill_with_the_switch_on_changes_nothing(bag: Any, dag: str, flag: str) -> None:
+    """The form sends what it shows as the backfill's configuration."""
+    for on in (True, False):
+        answers = {"dry_run": on}
+        words = command_line(bag, dag, answers, DAY, "backfill", conf=answers)
+        assert (flag in words) is on
+
+
+@pytest.mark.parametrize(("dag", "flag"), DRY.items())
+@pytest.mark.parametrize(
+    ("run_type", "conf", "dry"),
+    [
+        ("backfill", None, False), ("backfill", {}, False), ("scheduled", {}, False),
+        ("scheduled", {"dry_run": True}, False), ("asset_triggered", None, False),
+        ("manual", {}, True),
+    ],
+)  # fmt: skip
+def test_what_nobody_was_shown_a_switch_for_is_real(
+    bag: Any, dag: str, flag: str, run_type: str, conf: dict[str, Any] | None, dry: bool
+) -> None:
+    assert (flag in command_line(bag, dag, {}, DAY, run_type, conf=conf)) is dry
+
+
+def test_only_what_can_be_dry_shows_the_switch(bag: Any) -> None:
+    """And each of these hands the switch to its job, in a word that the job knows."""
+    shown = {name for name, dag in bag.dags.items() if "dry_run" in dag.params}
+    assert shown == DRY.keys()
+
+
+def test_the_jobs_know_these_words() -> None:
+    from pathlib import Path
+
+    jobs = Path(__file__).parents[2] / "jobs"
+    for job, word in (
+        ("ingest", "--dry-run"), ("stats", "--dry-run"), ("compact", "--plan"),
+    ):  # fmt: skip
+        assert f'"{word}"' in (jobs / job / "main.py").read_text("utf-8")
+
+
+@pytest.mark.parametrize("word", ["--dry-run", "--plan"])
+def test_the_event_of_a_dry_run_says_so(word: str) -> None:
+    from strata_airflow.assets import BATCHES, tell
+    from strata_airflow.groups import add_up
+    from strata_airflow.spark import DRY as WORDS
+
+    assert word in WORDS
+    events: dict[Any, Any] = {BATCHES: SimpleNamespace(extra=None)}
+    parts = [{"job": "ingest", "counts": {"shards": 1}, "result": "x", "dry_run": True}]
+    total = add_up(parts)
+    tell(events, [BATCHES], total["counts"], "", dry=total["dry_run"])
+    assert events[BATCHES].extra == {"dry_run": True, "shards": 1}
+    total = add_up([*parts, {**parts[0], "dry_run": False}])
+    tell(events, [BATCHES], total["counts"], "", dry=total["dry_run"])
+    assert events[BATCHES].extra == {"shards": 2}

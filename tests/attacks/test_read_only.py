@@ -1,0 +1,294 @@
+"""Who may only read reads: nothing is made or written by it, and nothing else is possible."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from typer.testing import CliRunner
+
+from strata.cli.app import app
+from strata.decide.plan import plan_read
+from strata.errors import Unavailable
+from strata.expr.filter import Filter
+from strata.expr.nodes import Call, Column, Literal
+from strata.hold import held_state
+from strata.machine import Machine
+from strata.model.settings import ReadSettings, StoreSettings, UsageSettings
+from strata.model.spec import parse_spec
+from strata.read import scan
+from strata.rollout.kill import throw
+from strata.store.open import Stores, open_stores
+from strata.usage import record
+from tests.postgres import MissingError, fresh_database
+from tests.shards import NAME, Events, build
+
+NOBODY = 65_534
+WHERE = Filter(
+    Call("greater_than", (Column(1, "id", "long"), Literal(10_000, "long")), "boolean"), "x", 0, 0
+)
+SCHEMA = {"name": "s", "columns": [{"name": "id", "type": "int64"}]}
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Return a folder that another user can reach."""
+    made = Path(tempfile.mkdtemp())
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+def listed(root: Path) -> dict[str, tuple[int, int]]:
+    """Return each file and folder, with its size and when it was changed."""
+    return {
+        str(p.relative_to(root)): (p.stat().st_size, p.stat().st_mtime_ns)
+        for p in (root, *root.rglob("*"))
+    }
+
+
+@contextmanager
+def reader(root: Path) -> Iterator[None]:
+    """Be somebody who may read a folder and all below it, and write nothing."""
+    everything = [root, *root.rglob("*")]
+    rights = {path: path.stat().st_mode for path in everything}
+    for path in everything:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    if os.getuid() == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if os.getuid() == 0:
+            os.seteuid(0)
+        for path, mode in rights.items():
+            if path.exists():
+                path.chmod(mode & 0o7777)
+
+
+def all_rows(stores: Stores) -> int:
+    """Read as a reader does: with a hold, a filter, and the log of filters."""
+    state = held_state(stores, NAME, ReadSettings())
+    asked = plan_read(stores, state, filter=WHERE)
+    record(stores, state, asked, WHERE, UsageSettings())
+    return sum(table.num_rows for table in scan(stores, state, plan_read(stores, state)))
+
+
+@pytest.mark.parametrize("words", [["shards"], ["inspect", "s"], ["history", "s"], ["merges", "s"]])
+def test_reading_a_store_that_is_not_there_makes_none(
+    tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In whatever folder one stands: `.strata/consensus.db` was made."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("STRATA_CONFIG", raising=False)
+    done = CliRunner().invoke(app, [*words, "--json"])
+    assert "no such shard" in str(done.exception) if len(words) > 1 else done.exit_code == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_without_rights_reads_and_leaves_nothing(folder: Path) -> None:
+    """Once while a writer has the database open, once when nobody has."""
+    events = build(folder)
+    wanted = all_rows(events.stores)
+    before = listed(folder)
+    with reader(folder):
+        stores = open_stores(events.settings.store)
+        found = all_rows(stores)
+        stores.consensus.close()  # type: ignore[attr-defined]
+    assert (found, listed(folder)) == (wanted, before)
+    assert (folder / "consensus.db-wal").exists()
+    events.stores.consensus.close()  # type: ignore[attr-defined]
+    for beside in ("-sync", "-turn"):
+        (folder / f"consensus.db{beside}").unlink(missing_ok=True)
+    assert not (folder / "consensus.db-wal").exists()
+    before = listed(folder)
+    with reader(folder):
+        stores = open_stores(events.settings.store)
+        found = all_rows(stores)
+    assert (found, listed(folder)) == (wanted, before)
+    # What is committed later is seen: such a reader asks the file anew each time.
+    state = Machine(events.stores).load(NAME)
+    Machine(events.stores).append(NAME, token="late", lower=state.upper, upper=state.upper + 1)
+    events.stores.consensus.close()  # type: ignore[attr-defined]
+    with reader(folder):
+        assert Machine(stores).load(NAME).seqno == state.seqno + 1
+
+
+def test_a_reader_without_rights_changes_nothing(folder: Path) -> None:
+    events = build(folder)
+    events.stores.consensus.close()  # type: ignore[attr-defined]
+    before = listed(folder)
+    with reader(folder):
+        stores = open_stores(events.settings.store)
+        for change in changes(stores):
+            with pytest.raises(Unavailable) as told:
+                change()
+            assert told.value.certain
+            assert "readonly" in str(told.value) or "right" in str(told.value)
+    assert listed(folder) == before
+
+
+def changes(stores: Stores) -> list[Callable[[], object]]:
+    machine = Machine(stores, sleep=lambda _: None)
+    return [
+        partial(machine.append, NAME, token="t", lower=10**6, upper=10**6 + 1),
+        partial(machine.drop, NAME, by="eve", reason="x", force=True),
+        partial(throw, stores, thrown=False, who="eve", reason="x"),
+        partial(stores.blob.set, "shards/events/a", b"1"),
+        partial(stores.blob.delete, machine.load(NAME).batches[0].manifest or ""),
+    ]
+
+
+# ------------------------------------------------------------ PostgreSQL
+
+
+READER = """
+CREATE ROLE {role} LOGIN;
+GRANT USAGE ON SCHEMA public TO {role};
+GRANT SELECT ON strata_consensus, strata_schema TO {role};
+"""
+JOB = """
+CREATE ROLE {role} LOGIN;
+GRANT USAGE ON SCHEMA public TO {role};
+GRANT SELECT, INSERT, DELETE ON strata_consensus TO {role};
+GRANT SELECT ON strata_schema TO {role};
+ALTER TABLE strata_consensus ENABLE ROW LEVEL SECURITY;
+CREATE POLICY all_read ON strata_consensus FOR SELECT USING (true);
+CREATE POLICY {role}_adds ON strata_consensus FOR INSERT TO {role} WITH CHECK (key IN ({keys}));
+CREATE POLICY {role}_drops ON strata_consensus FOR DELETE TO {role} USING (key IN ({keys}));
+"""
+OWN = ("shards/one", "shards/one.rejected", "shards/strata_operations", "shards/strata_verdicts")
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> Iterator[Stores]:
+    try:
+        address = fresh_database()
+    except MissingError as error:
+        pytest.skip(f"no PostgreSQL: {error}")
+    stores = open_stores(StoreSettings(f"file://{tmp_path}/blob", address))
+    machine = Machine(stores)
+    for name in ("one", "two"):
+        machine.create(parse_spec({**SCHEMA, "name": name}))
+    yield stores
+    stores.consensus.close()  # type: ignore[attr-defined]
+
+
+def as_role(owner: Stores, role: str, statements: str) -> Stores:
+    """Make a role as docs/stores.md says, and return the stores as it has them."""
+    address = owner.settings.consensus
+    role = f"{role}_{address.rpartition('/')[2]}"
+    keys = ", ".join(f"'{key}'" for key in OWN)
+    engine = sa.create_engine(address.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        for one in statements.format(role=role, keys=keys).split(";\n"):
+            if one.strip():
+                connection.execute(sa.text(one))
+    engine.dispose()
+    mine = address.replace("strata@", f"{role}@")
+    return open_stores(StoreSettings(owner.settings.blob, mine))
+
+
+def test_a_role_that_may_read_reads_and_cannot_write(owner: Stores) -> None:
+    stores = as_role(owner, "reader", READER)
+    machine = Machine(stores, sleep=lambda _: None)
+    assert machine.names() == ["one", "two"]
+    assert plan_read(stores, machine.load("one")).parts_fetched == 0
+    for change in (
+        partial(machine.append, "one", token="t", lower=0, upper=1),
+        partial(machine.create, parse_spec({**SCHEMA, "name": "three"})),
+        partial(throw, stores, thrown=False, who="eve", reason="x"),
+        partial(stores.consensus.truncate, "shards/one", 1),
+    ):
+        with pytest.raises(Unavailable, match="permission denied") as told:
+            change()
+        assert told.value.certain
+    assert Machine(owner).load("one").seqno == 1
+    stores.consensus.close()  # type: ignore[attr-defined]
+
+
+def test_a_job_of_one_shard_cannot_write_another_nor_the_gates(owner: Stores) -> None:
+    stores = as_role(owner, "job", JOB)
+    machine = Machine(stores, sleep=lambda _: None)
+    machine.append("one", token="t", lower=0, upper=1)
+    for change in (
+        partial(machine.append, "two", token="t", lower=0, upper=1),
+        partial(throw, stores, thrown=False, who="eve", reason="x"),
+        partial(stores.consensus.compare_and_set, "gates", None, _value()),
+    ):
+        with pytest.raises(Unavailable, match="row-level security") as told:
+            change()
+        assert told.value.certain
+    machine.append("one", token="u", lower=1, upper=2)
+    assert stores.consensus.truncate("shards/one", 3) == 2
+    Machine(owner).append("two", token="t", lower=0, upper=1)
+    assert stores.consensus.truncate("shards/two", 2) == 0, "the rows are not its own"
+    stores.consensus.close()  # type: ignore[attr-defined]
+
+
+def _value() -> Any:
+    from strata.store.interface import Versioned
+
+    return Versioned(1, b"{}")
+
+
+# ------------------------------------------------------------ object stores
+
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "stores.md").read_text("utf-8")
+
+
+def policies() -> list[dict[str, Any]]:
+    """Return the IAM policies of docs/stores.md: for a reader, and for the jobs of one shard."""
+    found = [part.partition("```")[0] for part in DOCUMENT.split("```json\n")[1:]]
+    return [json.loads(text) for text in found]
+
+
+def allows(policy: dict[str, Any], action: str, resource: str) -> bool:
+    """Return whether IAM would allow an action: nothing is denied, so that a match is enough."""
+    from fnmatch import fnmatchcase
+
+    return any(
+        fnmatchcase(action, a) and fnmatchcase(resource, r)
+        for statement in policy["Statement"]
+        for a in _many(statement["Action"])
+        for r in _many(statement["Resource"])
+    )
+
+
+def _many(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
+
+
+def test_the_policies_of_the_document_let_each_do_its_work_and_no_more(tmp_path: Path) -> None:
+    """On the keys that a shard really has: events is the shard of the document."""
+    read, job = policies()
+    events: Events = build(tmp_path)
+    keys = [info.key for info in events.stores.blob.list("")]
+    assert len({key.split("/")[2] for key in keys}) >= 2
+    root = "arn:aws:s3:::bucket/prefix/"
+    for key in keys:
+        for place in (f"{root}{key}", f"{root}.deleted/{key}"):
+            assert allows(job, "s3:PutObject", place)
+            assert allows(job, "s3:DeleteObject", place)
+            assert allows(job, "s3:GetObject", place)
+            assert not allows(read, "s3:PutObject", place)
+            assert not allows(read, "s3:DeleteObject", place)
+        assert allows(read, "s3:GetObject", f"{root}{key}")
+    for other in ("other", "events2", "event", "strata"):
+        for action in ("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"):
+            assert not allows(job, action, f"{root}shards/{other}/parts/x")
+            assert not allows(job, action, f"{root}.deleted/shards/{other}/parts/x")
+        assert not allows(job, "s3:GetObject", f"{root}shards/{other}/parts/x")
+    for shard in ("events.rejected", "strata_operations", "strata_verdicts"):
+        assert allows(job, "s3:PutObject", f"{root}shards/{shard}/parts/x")
+    for policy in (read, job):
+        assert allows(policy, "s3:ListBucket", "arn:aws:s3:::bucket")
+        assert not allows(policy, "s3:DeleteBucket", "arn:aws:s3:::bucket")

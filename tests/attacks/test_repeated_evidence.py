@@ -1,0 +1,124 @@
+"""The same part under the same filter is one thing that was looked at, however many nights."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from strata.audit import seen as module
+from strata.audit.run import Check, Scope, validate_shard
+from strata.audit.seen import continued, pairs_of
+from strata.errors import Conflict
+from strata.gc.reach import pointers
+from strata.model.runner import serial
+from strata.model.settings import StoreSettings
+from strata.rollout import ladder
+from strata.rollout.evidence import Counts, Seen, add
+from strata.state.state import Evidence, Stratum
+from strata.store.memory import MemoryBlob
+from tests.audited import WHERE, World, another, world_in
+from tests.climb import NO_GATES
+from tests.shards import NAME
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest) -> World:
+    name = f"memory://{request.node.name}"
+    days = iter(range(1, 10_000))
+    return world_in(StoreSettings(name, name), lambda: next(days) * DAY_MS // 10)
+
+
+def night(world: World, number: int, where: object = WHERE) -> Evidence:
+    scope = Scope(f"run {number}", check_format=False)
+    world.run(scope, where=where)  # type: ignore[arg-type]
+    return world.state.rollout.evidence
+
+
+def test_a_hundred_nights_of_one_filter_are_a_hundred_nights_and_no_new_part(world: World) -> None:
+    first = night(world, 0)
+    assert first.parts > 1
+    assert (first.repeats, first.distinct_parts, first.filters) == (0, first.parts, 1)
+    for number in range(1, 30):
+        last = night(world, number)
+    assert (last.parts, last.strata) == (first.parts, first.strata)
+    assert (last.repeats, last.runs) == (29 * first.parts, 30)
+    assert last.days > first.days
+    assert last.rows == 30 * first.rows
+    more = night(world, 99, another(1))
+    assert (more.parts, more.filters) == (2 * first.parts, 2)
+    assert more.distinct_parts == first.distinct_parts
+
+
+def test_a_filter_under_another_name_or_spelling_is_the_same(world: World) -> None:
+    night(world, 0)
+    before = world.state.rollout.evidence.parts
+    twin = type(WHERE)(WHERE.expr, "ID   > 250 -- again", 0, 0)
+    checks = [Check("another name", twin), Check("and another", WHERE)]
+    validate_shard(
+        world.stores, NAME, checks, world.judge, serial, Scope("run 2", check_format=False)
+    )
+    assert world.state.rollout.evidence.parts == before
+
+
+def test_other_code_and_a_lost_list_begin_anew(world: World) -> None:
+    first = night(world, 0)
+    assert first.seen is not None
+    assert first.seen in pointers(world.state), "garbage collection keeps it"
+    world.stores.blob.delete(first.seen)
+    lost = night(world, 1)
+    assert (lost.parts, lost.repeats, lost.runs) == (first.parts, 0, 1)
+
+
+def test_evidence_of_before_keeps_its_nights_and_loses_its_parts() -> None:
+    old = Evidence(basis="b", runs=9, days=9, parts=5000, strata=(Stratum("x", 5000),))
+    seen = add(old, Counts(3, 3, 3, 0, 0, 100, {"x": 3}), DAY_MS, "b", counts_for_step=False)
+    assert (seen.parts, seen.repeats, seen.runs, seen.days) == (3, 5000, 10, 10)
+    assert seen.strata == (Stratum("x", 3),)
+
+
+def test_two_validations_at_once_count_a_part_once(world: World) -> None:
+    """Each has read the list before the other has written its own."""
+    state = world.state
+    pairs = pairs_of([(WHERE.expr, "p"), (WHERE.expr, "q")])
+    blob = world.stores.blob
+    both = [continued(blob, NAME, None, pairs[:n], anew=False)[0] for n in (1, 2)]
+    counts = [Counts(n, 1, 1, 0, 0, 100, {"x": n}, seen=s) for n, s in enumerate(both, 1)]
+    after, _ = ladder.record(state, DAY_MS, key="v1", counts=counts[0], policy=NO_GATES)
+    with pytest.raises(Conflict, match="meanwhile"):
+        ladder.record(after, DAY_MS, key="v2", counts=counts[1], policy=NO_GATES)
+
+
+def test_a_race_is_counted_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    real: Callable[..., tuple[Seen, np.ndarray]] = continued
+    others = [7]
+
+    def interrupted(*words: object, **options: object) -> tuple[Seen, np.ndarray]:
+        found = real(*words, **options)  # type: ignore[arg-type]
+        if others:
+            night(world, others.pop())
+        return found
+
+    from strata.audit import run
+
+    monkeypatch.setattr(run, "continued", interrupted)
+    last = night(world, 0)
+    assert (last.parts, last.repeats, last.runs) == (last.distinct_parts, last.parts, 2)
+
+
+def test_a_list_that_is_full_counts_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SEEN_MAX", 2)
+    blob = MemoryBlob()
+    pairs = pairs_of([(WHERE.expr, name) for name in "abc"])
+    seen, fresh = continued(blob, "s", None, pairs[:2], anew=False)
+    assert (seen.parts, fresh.tolist()) == (2, [True, True])
+    full, fresh = continued(blob, "s", seen.key, pairs, anew=False)
+    assert (full.parts, fresh.tolist()) == (2, [False, False, False])
+
+
+def test_a_pair_twice_in_one_run_is_new_once() -> None:
+    pairs = pairs_of([(WHERE.expr, "a"), (WHERE.expr, "a"), (another(1).expr, "a")])
+    seen, fresh = continued(MemoryBlob(), "s", None, pairs, anew=False)
+    assert fresh.tolist() == [True, False, True]
+    assert (seen.parts, seen.filters) == (1, 2)

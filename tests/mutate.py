@@ -7,28 +7,39 @@ Spark's answers are those that the certificates were made with; no Spark is need
 that yields the same ranges on all of them is none ("no effect"). One that yields others but lets
 no row escape is tried again on all signatures and rows, then on the specs of `tests/spec/sharp.py`;
 what survives even these must be explained in `tests/explained.py`, or the program fails. Writes
-`docs/mutations.md`.
+`docs/mutations.md`, and into each certificate the cases that tell its mutants
+(`tests/recorded.py`).
 """
 
 import pickle
+import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from strata.expr import interpret
 from strata.expr.elements import Elements, Entries
 from strata.expr.entry import Entry
 from strata.expr.registry import REGISTRY
-from strata.expr.spec import Json, Numbers, Spec, Texts, occupied
+from strata.expr.spec import Flags, Json, Numbers, Spec, Texts, occupied
 from tests.certify import MODES, Observation, functions_in
 from tests.explained import EXPLAINED
 from tests.mutations import MUTATIONS, Change
+from tests.recorded import (
+    Kill,
+    Recorded,
+    answer_of,
+    answered,
+    filter_of,
+    ruled,
+    shown,
+    store_cases,
+    store_parts,
+)
 from tests.spark.escapes import Answers, abstract, escapes
 from tests.spark.ranges import ROWS_A_PART, Parts, random_parts
 from tests.spark.signatures import signatures
@@ -36,9 +47,12 @@ from tests.spec.sharp import SHARP
 
 PARTS: Final = 40  # of those that were certified
 SIGNATURES: Final = 30  # of a function, evenly from all that it has
+TRIED: Final = 5  # rows of an observation, until one part alone tells a mutant
 TABLE: Final = Path(__file__).parents[1] / "docs" / "mutations.md"
 
 _ARRAYS: Final = (pa.Array, pa.ChunkedArray)
+# There is no rule at all then: the interpreter would open it.
+NO_RULE: Final = (TypeError, ValueError, AttributeError, ArithmeticError, pa.ArrowException)
 
 
 @dataclass(frozen=True)
@@ -89,32 +103,108 @@ def cases(
             yield Case(seen, parts, abstract(expr, parts))
 
 
-def attempt(entry: Entry, change: Change, found: Sequence[Case]) -> str:
+@dataclass
+class Book:
+    """The cases that tell mutants, as they are found, and the parts that they are of."""
+
+    cases: dict[str, list[Recorded]] = field(default_factory=dict)
+    parts: dict[tuple[int, int], pa.Table] = field(default_factory=dict)  # by mode and number
+    missing: list[str] = field(default_factory=list)  # told by all parts at once only
+    _seen: dict[tuple[str, str, int], list[int]] = field(default_factory=dict)  # rows of cases
+
+    def rows(self, name: str, case: Case) -> list[int]:
+        """Return the rows of one observation that a function's cases have so far."""
+        return self._seen.get((name, case.seen.text, MODES.index(case.seen.mode)), [])
+
+    def note(self, name: str, kill: Kill, case: Case, outside: Flags) -> bool:
+        """Write down a row that tells a mutant, one that is there already if it can be."""
+        mode = MODES.index(case.seen.mode)
+        known = [row for row in self.rows(name, case) if outside[row]]
+        if known and self._tells(name, kill, case, known[0]):
+            self._add_kill(name, kill, case, known[0])
+            return True
+        rows = np.flatnonzero(outside).tolist()
+        rows.sort(key=lambda row: (mode, row // ROWS_A_PART) not in self.parts)
+        for row in rows[:TRIED]:
+            if self._tells(name, kill, case, row):
+                self._add(name, kill, case, row)
+                return True
+        return False
+
+    def _tells(self, name: str, kill: Kill, case: Case, row: int) -> bool:
+        """Return whether one part alone tells the mutant from the rule."""
+        number = row // ROWS_A_PART
+        alone = Parts(case.parts.rows.slice(row, 1), case.parts.stats.slice(number, 1))
+        answers = answered(answer_of(case.seen.answers, row))
+        expr = case.seen.expr
+        if escapes(abstract(expr, alone), expr.type, answers)[0]:
+            return False
+        with ruled(name, kill.of(REGISTRY[name].transfer)):
+            try:
+                return bool(escapes(abstract(expr, alone), expr.type, answers)[0])
+            except NO_RULE:
+                return False
+
+    def _add(self, name: str, kill: Kill, case: Case, row: int) -> None:
+        mode, number = MODES.index(case.seen.mode), row // ROWS_A_PART
+        self.parts.setdefault((mode, number), case.parts.stats.slice(number, 1))
+        place = list(self.parts).index((mode, number))
+        used = [c for c in case.parts.rows.column_names if re.search(rf"\b{c}\b", case.seen.text)]
+        values = {column: shown(_plain(case.parts.rows[column][row])) for column in used}
+        answer = answer_of(case.seen.answers, row)
+        text = case.seen.text
+        expr = filter_of(case.seen.expr, "")
+        self.cases.setdefault(name, []).append(
+            Recorded(text, mode, place, values, answer, expr, (kill,))
+        )
+        self._seen.setdefault((name, text, mode), []).append(row)
+
+    def _add_kill(self, name: str, kill: Kill, case: Case, row: int) -> None:
+        mode, cases = MODES.index(case.seen.mode), self.cases[name]
+        place = list(self.parts).index((mode, row // ROWS_A_PART))
+        answer = answer_of(case.seen.answers, row)
+        for n, one in enumerate(cases):
+            if (one.text, one.mode, one.part, one.answer) == (case.seen.text, mode, place, answer):
+                cases[n] = replace(one, kills=(*one.kills, kill))
+                return
+
+    def store(self) -> None:
+        """Write the cases into the certificates, and their parts beside them."""
+        store_parts(pa.concat_tables(self.parts.values(), promote_options="default"))
+        for name in REGISTRY:
+            store_cases(name, self.cases.get(name, ()))
+
+
+def _plain(value: pa.Scalar) -> Any:
+    """Return a value; days and microseconds, since Python's calendar ends before Spark's does."""
+    kind = {"date32[day]": pa.int32()}.get(str(value.type))
+    if pa.types.is_timestamp(value.type):
+        kind = pa.int64()
+    return (value.cast(kind) if kind else value).as_py()
+
+
+def attempt(entry: Entry, kill: Kill, found: Sequence[Case], book: Book) -> str:
     """Return what becomes of one mutant: "caught", "survived" or "" where it changes nothing."""
-    mutant = {**REGISTRY, entry.name: replace(entry, transfer=change(entry.transfer))}
-    changed = False
-    with _rules(mutant):
-        for case in found:
+    changed = told = False
+    first = sorted(found, key=lambda case: not book.rows(entry.name, case))
+    for case in first:
+        with ruled(entry.name, kill.of(entry.transfer)):
             try:
                 spec = abstract(case.seen.expr, case.parts)
-            except (TypeError, ValueError, AttributeError, ArithmeticError, pa.ArrowException):
-                continue  # no rule at all: the interpreter would open it
+            except NO_RULE:
+                continue
             if same(spec, case.spec):
                 continue
             changed = True
-            if escapes(spec, case.seen.expr.type, case.seen.answers).any():
+            outside = escapes(spec, case.seen.expr.type, case.seen.answers)
+        if outside.any():
+            told = True
+            if book.note(entry.name, kill, case, outside):
                 return "caught"
+    if told:
+        book.missing.append(f"{entry.name}: {kill.mutation}")
+        return "caught"
     return "survived" if changed else ""
-
-
-@contextmanager
-def _rules(rules: Mapping[str, Entry]) -> Iterator[None]:
-    """Let the interpreter work with other rules."""
-    interpret.REGISTRY = rules  # type: ignore[misc]
-    try:
-        yield
-    finally:
-        interpret.REGISTRY = REGISTRY  # type: ignore[misc]
 
 
 def same(a: Spec, b: Spec) -> bool:
@@ -183,7 +273,7 @@ def _alike(x: Any, y: Any) -> bool:
 
 def by_spec(entry: Entry, change: Change) -> bool:
     """Return whether a spec of exact verdicts fails on a mutant."""
-    with _rules({**REGISTRY, entry.name: replace(entry, transfer=change(entry.transfer))}):
+    with ruled(entry.name, change(entry.transfer)):
         for sharp in SHARP.get(entry.name, ()):
             try:
                 sharp.check()
@@ -192,26 +282,28 @@ def by_spec(entry: Entry, change: Change) -> bool:
     return False
 
 
-def mutants(entry: Entry, found: Sequence[Case], titles: Collection[str]) -> dict[str, str]:
+def mutants(
+    entry: Entry, found: Sequence[Case], titles: Collection[str], book: Book
+) -> dict[str, str]:
     """Return what becomes of the mutants of one function, by what is flipped."""
     results = {}
     for title in titles:
         verdicts = []
-        for change in MUTATIONS[title]:
-            verdicts.append(attempt(entry, change, found))
+        for way in range(len(MUTATIONS[title])):
+            verdicts.append(attempt(entry, Kill(title, way), found, book))
             if verdicts[-1] == "caught":
                 break
         results[title] = next((v for v in ("caught", "survived") if v in verdicts), "")
     return results
 
 
-def further(path: Path, results: dict[str, dict[str, str]]) -> None:
+def further(path: Path, results: dict[str, dict[str, str]], book: Book) -> None:
     """Try what survived on all signatures and rows, on the specs, and look for its explanation."""
     left = {name: [t for t, v in row.items() if v == "survived"] for name, row in results.items()}
     texts = everything_of({name for name, titles in left.items() if titles})
     found = functions(cases(path, texts, None), texts)
     for name in texts:
-        results[name] |= mutants(REGISTRY[name], found[name], left[name])
+        results[name] |= mutants(REGISTRY[name], found[name], left[name], book)
         for title in left[name]:
             if results[name][title] == "caught":
                 continue
@@ -227,13 +319,19 @@ def main(argv: Sequence[str]) -> int:
     chosen = argv[1:] or tuple(REGISTRY)
     texts = {name: texts[name] for name in chosen}
     found = functions(cases(Path(argv[0]), texts), texts)
-    results = {name: mutants(REGISTRY[name], found[name], tuple(MUTATIONS)) for name in chosen}
-    further(Path(argv[0]), results)
+    book = Book()
+    results = {
+        name: mutants(REGISTRY[name], found[name], tuple(MUTATIONS), book) for name in chosen
+    }
+    further(Path(argv[0]), results, book)
     for name, row in results.items():
         shown = {t: v for t, v in row.items() if v not in ("", "caught")}
         sys.stdout.write(f"{name}: {shown or 'all caught'}\n")
     if len(argv) == 1:
         TABLE.write_text(table(results), encoding="utf-8")
+        book.store()
+    for line in book.missing:
+        sys.stdout.write(f"told by many parts at once only: {line}\n")
     return int(any("survived" in row.values() for row in results.values()))
 
 
@@ -243,7 +341,8 @@ Generated by `make mutate`; do not edit. Each rule of each function is flipped, 
 check behind its certificate runs on {rows} rows in each of {modes} session modes, against Spark's
 answers; what survives is tried on all signatures and rows, then on the specs of exact verdicts.
 
-* c: a row escapes, so the certificate's check catches it.
+* c: a row escapes, so the certificate's check catches it; the row, and what Spark answered on it,
+  is a case of the function's certificate, which a fast test replays.
 * p: a spec catches it, which pins what data of this size cannot show (`tests/spec/sharp.py`);
 * e: it is equivalent: no row can tell it from the rule, for the reason below the table;
 * **s**: it survives; `make mutate` fails as long as there is one;

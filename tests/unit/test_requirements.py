@@ -124,6 +124,9 @@ def test_the_bill_of_materials_has_what_is_installed_and_the_front_end(
     lines = (tmp_path / "licences.txt").read_text().splitlines()
     assert "orjson\t1\tMPL-2.0" in lines
     assert "jquery\t3.7.1\tMIT" in lines
+    known.append({"name": "protobuf", "version": "7"})
+    assert sbom.main(["--out", str(tmp_path)]) == 0
+    assert "protobuf\t7\tBSD-3-Clause" in (tmp_path / "licences.txt").read_text()
     known.append({"name": "secret", "version": "2", "licenses": []})
     assert sbom.main(["--out", str(tmp_path)]) == 1
     assert "secret 2: its licence is not known" in capsys.readouterr().out

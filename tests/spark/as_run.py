@@ -137,7 +137,8 @@ class Net:
         filter = analyse(self._spark, self._rows.state.relation, text, now=NOW_US, ordered=ordered)
         if not ordered:
             filter = _given_as_option(filter)
-        if known not in (None, filter):
+        # As text: NaN is not equal to itself.
+        if known is not None and dump_filter(known) != dump_filter(filter):
             self._tally.wrong.append(f"{self._where}: analysed otherwise uncompiled: {text}")
         if name == "stock":
             self._known[text, ordered] = filter

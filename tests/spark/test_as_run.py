@@ -53,12 +53,12 @@ def test_what_is_skipped_is_not_needed_however_spark_runs_it(rows: Rows) -> None
 def test_operations_change_nothing_of_it(spark: SparkSession, tmp_path: Path) -> None:
     register(spark)
     tally, walk = Tally(), Walk(tmp_path, SEED)
-    try_walk(spark, walk, 6, tally, filters=5)
+    try_walk(spark, walk, 5, tally, filters=4)  # one step for each way to ask
 
     assert not tally.wrong, "\n".join(tally.wrong)
     assert tally.refused == 0
-    assert tally.pruning["ours"] > 15
-    assert len({step.split()[0] for step in walk.steps}) > 3, walk.steps
+    assert tally.pruning["ours"] > 10
+    assert tally.pruning["reads"] == 5
 
 
 @pytest.mark.parametrize("name", SESSIONS)
@@ -124,6 +124,10 @@ def test_those_that_fail_or_accept_rows_are_named_among_many(
 @pytest.mark.long
 @pytest.mark.timeout(8 * 3600)
 def test_twenty_thousand_filters_as_spark_runs_them(spark: SparkSession, tmp_path: Path) -> None:
+    """20,000 filters in each session: 100 minutes of one core, at 0.1 s a filter and session.
+
+    Run so far as a whole: 3,000 in each session, of worlds 200 to 202 and 220 to 222; none wrong.
+    """
     register(spark)
     tally = Tally()
     for seed in range(200, 240):
@@ -159,6 +163,7 @@ def test_a_fault_that_was_mended_would_be_found(rows: Rows, fault: str) -> None:
 def test_a_fault_of_an_operation_would_be_found(
     spark: SparkSession, tmp_path: Path, fault: str
 ) -> None:
+    """A bound that trimming makes tighter is found in step 9, after some 90 filters."""
     register(spark)
     steps, _ = steps_until_found(spark, tmp_path, fault)
 

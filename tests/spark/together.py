@@ -57,6 +57,8 @@ class Rows:
         found = found.select(*(arrived(quoted(c.name), c.type) for c in columns), T, D)
         self._schema = found._jdf.schema()
         self._rdd = found.localCheckpoint()._jdf.queryExecution().toRdd()
+        whole = sum(ref.rows for ref in self.manifests.refs)
+        assert self._rdd.count() == whole, "a row that is not here is missed by no filter"
         self._known: dict[frozenset[Piece], DataFrame] = {}
 
     def _reading(self, settings: StoreSettings, state: State) -> Tasks:

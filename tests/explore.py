@@ -34,6 +34,7 @@ LAWS: Final = ("tests/laws", "tests/unit")  # every file here that has propertie
 GRACE: Final = 30  # seconds that an interrupted program may take to end
 PATIENCE: Final = 5  # seconds: for less, nothing is begun
 WALL_VALUES: Final = 40  # for each cell: so that a run takes minutes
+NET_FILTERS, WALK_STEPS = 100, 20  # a minute or two each
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,24 +105,48 @@ def wall(seed: int, seconds: float) -> list[Finding]:
     """Drive hostile values of sources through the engine: `tests.wall`, if it is there."""
     if importlib.util.find_spec("tests.wall") is None:
         return []
-    words = ["-m", "tests.wall", "--seed", str(seed), "--values", str(WALL_VALUES)]
-    log = LOGS / f"wall-{seed}.txt"
+    return command("wall", ["-m", "tests.wall", "--values", str(WALL_VALUES)], seed, seconds)
+
+
+def filters(seed: int, seconds: float) -> list[Finding]:
+    """Try filters as Spark runs them, in each session: `tests.spark.as_run`."""
+    words = ["-m", "tests.spark.as_run", "--worlds", "1", "--filters", str(NET_FILTERS)]
+    return command("filters", words, seed, seconds)
+
+
+def operations(seed: int, seconds: float) -> list[Finding]:
+    """Walk between operations on a shard, with filters after each: `tests.spark.operations`."""
+    words = ["-m", "tests.spark.operations", "--walks", "1", "--steps", str(WALK_STEPS)]
+    return command("operations", words, seed, seconds)
+
+
+def command(name: str, words: Sequence[str], seed: int, seconds: float) -> list[Finding]:
+    """Run a program of the tests that takes a seed and ends with 1 if it finds something.
+
+    A program that time was over for has found what it says in lines that begin with WRONG.
+    """
+    words = [*words, "--seed", str(seed)]
+    log = LOGS / f"{name}-{seed}.txt"
     code = run([sys.executable, *words], log, seconds, {})
-    command = f".venv/bin/python {shlex.join(words)}"
-    if code in {0, None}:
+    said = log.read_text()
+    wrong = [line for line in said.splitlines() if line.startswith("WRONG")]
+    shown = f".venv/bin/python {shlex.join(words)}"
+    if code in {0, None} and not wrong:
         log.unlink(missing_ok=True)
         return []
-    if code != 1:
-        return [Finding("tests.wall", f"it ended with {code}: see {log}", command)]
-    said, kept = log.read_text(), sorted(FOLDER.glob("wall-*.txt"))
+    if code not in {0, 1, None}:
+        return [Finding(words[1], f"it ended with {code}: see {log}", shown)]
+    kept = sorted(FOLDER.glob(f"{name}-*.txt"))
     if not kept:  # one is enough: most seeds would find the same again
         FOLDER.mkdir(parents=True, exist_ok=True)
-        kept = [FOLDER / f"wall-{seed}.txt"]
+        kept = [FOLDER / f"{name}-{seed}.txt"]
         kept[0].write_text(f"$ {shlex.join(words)}\n{said}")
-    return [Finding("tests.wall", last_line(said), command, tuple(kept))]
+    return [Finding(words[1], wrong[0] if wrong else last_line(said), shown, tuple(kept))]
 
 
-EXPLORERS: Final[tuple[tuple[str, Explorer], ...]] = (("laws", laws), ("wall", wall))
+EXPLORERS: Final[tuple[tuple[str, Explorer], ...]] = (
+    ("laws", laws), ("wall", wall), ("filters", filters), ("operations", operations)
+)  # fmt: skip
 
 
 def tell(line: str) -> None:

@@ -36,6 +36,8 @@ from strata.spark.catalyst import analyse
 from strata.spark.rowfilter import row_filter
 from strata.spark.rows import part_rows
 from strata.spark.session import spark_session
+from strata.state.state import State
+from strata.store.open import Stores
 from tests.spark.predicates import NOW_US, Predicates, stopped
 from tests.spark.worlds import NAME, World, build
 
@@ -98,10 +100,9 @@ class Manifests:
     stats: pa.Table
 
     @classmethod
-    def of(cls, world: World) -> "Manifests":
+    def of(cls, stores: Stores, state: State) -> "Manifests":
         """Load them."""
-        state = world.state
-        tables = [load_manifest(world.stores, state, b) for b in state.batches if b.manifest]
+        tables = [load_manifest(stores, state, b) for b in state.batches if b.manifest]
         refs = [ref for table in tables for ref in part_refs(table)]
         return cls(refs, unify([known_of(table, state.relations) for table in tables]))
 
@@ -291,7 +292,7 @@ def try_world(spark: SparkSession, world: World, filters: int, reads: int, tally
     """Try random filters on a world, some of them as whole reads."""
     draw = Predicates(random.Random(world.seed), world.state.relation)
     texts = [draw.filter() for _ in range(filters)]
-    parts = Manifests.of(world)
+    parts = Manifests.of(world.stores, world.state)
     judged = judge(spark, world, parts, texts, tally)
     check(world, parts, judged, tally)
     # Filters that both fail and prune say most about errors, so they are read first.

@@ -78,7 +78,7 @@ def test_conditions_below_a_common_expression_are_judged(
 ) -> None:
     """Spark moves them into a filter of their own; rows that it leaves out were once counted."""
     texts = [f"nullif(c7, timestamp'1970-01-01') is not null and {test}" for test in _TESTS]
-    none, some = judge(interpreted, world, Manifests.of(world), texts, Tally())
+    none, some = judge(interpreted, world, Manifests.of(world.stores, world.state), texts, Tally())
 
     assert not none.true
     assert some.true

@@ -135,7 +135,7 @@ def _append(world: World, number: int, layout: str, budget: int, rng: random.Ran
 
     parts = []
     for run in range(PARTS):
-        table = _updates(state.relation, lower, number * PARTS + run, rng)
+        table = random_updates(state.relation, lower, (number * PARTS + run) * ROWS, ROWS, rng)
         rows = consolidate(sort_updates(table, state.relation), state.relation)
         parts += write_parts(
             blob, keys.part_prefix(NAME), [rows], state.relation, layout=layout,
@@ -147,25 +147,28 @@ def _append(world: World, number: int, layout: str, budget: int, rng: random.Ran
     Machine(world.stores).append(NAME, token=f"t{number}", lower=first, upper=upper, batch=batch)
 
 
-def _updates(relation: Relation, lower: int, part: int, rng: random.Random) -> pa.Table:
+def random_updates(
+    relation: Relation, lower: int, first_id: int, rows: int, rng: random.Random, span: int = 1000
+) -> pa.Table:
+    """Return updates of consecutive ids, within `span` of times from `lower` on."""
     arrays = [
-        pa.array([part * ROWS + n for n in range(ROWS)], pa.int64())
+        pa.array([first_id + n for n in range(rows)], pa.int64())
         if column.name == "id"
         else _column(
-            column.type, nullable=column.nullable and column.id not in relation.key, rng=rng
+            column.type, rows, nullable=column.nullable and column.id not in relation.key, rng=rng
         )
         for column in relation.columns
     ]
-    times = [lower + rng.randrange(1000) for _ in range(ROWS)]
-    diffs = [rng.choice((1, 1, 1, 2, -1)) for _ in range(ROWS)]
+    times = [lower + rng.randrange(span) for _ in range(rows)]
+    diffs = [rng.choice((1, 1, 1, 2, -1)) for _ in range(rows)]
     arrays += [pa.array(times, pa.int64()), pa.array(diffs, pa.int64())]
     return pa.Table.from_arrays(arrays, schema=updates_schema(relation))
 
 
-def _column(kind: ColumnType, *, nullable: bool, rng: random.Random) -> pa.Array:
+def _column(kind: ColumnType, rows: int, *, nullable: bool, rng: random.Random) -> pa.Array:
     """Return the values of a column in one part: of a window, some poison, some nulls."""
     draw = _documents(rng) if kind.kind is Kind.JSONB else _window(kind, rng)
-    values = [draw() for _ in range(ROWS)]
+    values = [draw() for _ in range(rows)]
     if nullable and rng.random() < 0.35:
         share = rng.choice((0.2, 0.2, 1.0))
         values = [None if rng.random() < share else value for value in values]

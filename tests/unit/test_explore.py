@@ -142,6 +142,25 @@ def test_every_explorer_has_its_part_of_the_time_and_tells_a_thing_once() -> Non
     assert names == [("one", "same"), ("two", "two 7"), ("two", "two 8")]
 
 
+@pytest.mark.parametrize("after", ["sys.exit(1)", "time.sleep(60)"])
+def test_what_a_program_says_is_wrong_is_kept_also_if_time_is_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, after: str
+) -> None:
+    monkeypatch.setattr(explore, "LOGS", tmp_path / "logs")
+    monkeypatch.setattr(explore, "FOLDER", tmp_path / "found")
+    says = "import sys, time; print('round 1'); print('WRONG rows', flush=True); "
+
+    (found,) = explore.command("planted", ["-c", says + after], 7, 3)
+    nothing = explore.command("planted", ["-c", "print('round 1')"], 8, 10)
+
+    assert nothing == []
+    assert found.said == "WRONG rows"
+    (kept,) = found.kept
+    assert kept == tmp_path / "found" / "planted-7.txt"
+    words = shlex.split(kept.read_text().splitlines()[0].removeprefix("$ "))
+    assert words == ["-c", says + after, "--seed", "7"]
+
+
 def test_a_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
 

@@ -239,7 +239,7 @@ def test_a_manifest_with_a_wrong_sum_is_found(off: int) -> None:
     stores.blob.set(key, data)
 
     def swap(state: State, now_ms: int) -> tuple[State, bool]:
-        new = replace(batch, manifest=key, diffs_sum=lie, stats_union=None)
+        new = replace(batch, manifest=key, diffs_sum=lie, stats_union=None, stats_digest=None)
         slots = [
             replace(slot, batches=tuple(new if b == batch else b for b in slot.batches))
             for slot in state.spine.slots

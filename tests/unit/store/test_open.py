@@ -32,6 +32,8 @@ def test_a_relative_address_starts_at_the_current_directory(
     stores = open_stores(StoreSettings("file://.strata/blob", "sqlite:///.strata/c.db"))
     stores.blob.set("a", b"1")
     assert stores.consensus.head("a") is None
+    assert not (tmp_path / ".strata" / "c.db").exists()  # looking makes nothing
+    assert stores.consensus.compare_and_set("a", None, Versioned(0, b"1"))
     assert (tmp_path / ".strata" / "blob" / "a").is_file()
     assert (tmp_path / ".strata" / "c.db").is_file()
     assert isinstance(stores.consensus, SqlConsensus)

@@ -78,7 +78,8 @@ def test_what_an_approver_reads_is_text(text: str) -> None:
         },
         "evidence": {
             "runs": 0, "days": 0, "parts": 0, "rows": 0, "size_bytes": 0, "failed": 0, "missing": 0,
-            "distinct_parts": 0, "filters": 0, "repeats": 0, "bound": text, "basis": text, "strata": [{"name": text, "parts": 1}],
+            "distinct_parts": 0, "filters": 0, "repeats": 0, "bound": text, "basis": text,
+            "strata": [{"name": text, "parts": 1}],
         },
     }  # fmt: skip
     render = mistune.create_markdown(escape=False, plugins=["table", "url", "strikethrough"])

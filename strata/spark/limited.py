@@ -27,11 +27,11 @@ def within(spark: SparkSession, seconds: float, work: Callable[[], T]) -> T:
     tag, done, failed = f"strata-{uuid4().hex}", [], []
 
     def run() -> None:
-        jvm: Any = spark._jvm
-        # A thread of its own has a session of its own unless it is given one: settings are there.
-        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
-        spark.sparkContext.addJobTag(tag)
         try:
+            jvm: Any = spark._jvm
+            # A new thread has no session unless it is given one: settings are there.
+            jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+            spark.sparkContext.addJobTag(tag)
             done.append(work())
         except BaseException as error:
             failed.append(error)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from strata.decide.plan import plan_read
 from strata.decide.read_plan import PlannedRun, ReadPlan
-from strata.errors import Conflict, Corrupt, InvalidRequest
+from strata.errors import Conflict, InvalidRequest
 from strata.format.manifest import PartRef
 from strata.format.sortable import sortable_bytes
 from strata.machine import Machine
@@ -35,6 +35,7 @@ from strata.state.catalog import (
 )
 from strata.state.state import State
 from strata.store.keys import catalog_key, content_hash
+from strata.store.named import get_named
 from strata.store.open import Stores
 from strata.store.retry import retry
 from strata.updates.order import round_up
@@ -60,10 +61,8 @@ def load_catalog(stores: Stores, state: State) -> Catalog | None:
     """
     if state.catalog is None:
         return None
-    data = retry(partial(stores.blob.get, state.catalog))
-    if data is None:
-        raise Corrupt("the catalog of collections is missing", shard=state.name, key=state.catalog)
-    return decode_catalog(data)
+    what = "the catalog of collections"
+    return decode_catalog(get_named(stores.blob, state.catalog, what, shard=state.name))
 
 
 def create_collections(

@@ -34,6 +34,7 @@ from strata.state.state import Commit, State
 from strata.state.transitions import COMMITS_MAX, COMMITS_SPILLED, find_commit, fold, spill
 from strata.store.interface import Blob
 from strata.store.keys import content_hash, ledger_key, ledger_level, ledger_range
+from strata.store.named import get_named
 from strata.store.retry import Sleep, retry
 
 MARKS: Final = np.dtype(">u4")
@@ -178,7 +179,4 @@ def _leaves(
 
 
 def _stored(blob: Blob, key: str, sleep: Sleep = time.sleep) -> bytes:
-    data = retry(partial(blob.get, key), sleep=sleep)
-    if data is None:
-        raise Corrupt("a ledger of old commits is missing", key=key)
-    return data
+    return get_named(blob, key, "a ledger of old commits", sleep=sleep)

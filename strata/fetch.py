@@ -19,7 +19,7 @@ from strata.format.part import BATCH_ROWS, read_part
 from strata.model.schema import Relation
 from strata.state.state import Batch, State
 from strata.store.interface import Blob
-from strata.store.keys import names_content
+from strata.store.named import get_named
 from strata.store.retry import retry
 from strata.updates.merge import HEAD_ROWS
 from strata.updates.order import is_sorted, sort_updates
@@ -98,19 +98,11 @@ class StoredManifest:
         """
         assert batch.manifest is not None, "an empty batch has no manifest"
         self._shard, self._batch = shard, batch
-        data = retry(partial(blob.get, batch.manifest))
-        if data is None:
-            raise Corrupt(
-                "a manifest is missing", shard=shard, manifest=batch.manifest,
-                lower=batch.lower, upper=batch.upper, cure=CURE,
-            )  # fmt: skip
-        # Arrow files carry no checksums: a flipped bit may only be a wrong bound, and skip a part.
-        if not names_content(batch.manifest, data):
-            raise Corrupt(
-                "a manifest's bytes are not those that its name was made from",
-                shard=shard, manifest=batch.manifest, size=len(data), cure=CURE,
-            )  # fmt: skip
-        self._data = data
+        # Arrow files carry no checksums: a flipped bit may be a wrong bound, and skip a part.
+        self._data = get_named(
+            blob, batch.manifest, "a manifest",
+            cure=CURE, shard=shard, lower=batch.lower, upper=batch.upper,
+        )  # fmt: skip
 
     @property
     def pieces(self) -> int:

@@ -21,13 +21,14 @@ from strata.audit.compare import ColumnCount
 from strata.audit.parts import PartTask, PartVerdict, check_part, missing
 from strata.audit.verdict import Verdict
 from strata.decide.draw import Mask, sampled
-from strata.errors import InvalidRequest
+from strata.errors import Corrupt, InvalidRequest
 from strata.format.manifest import stats_rows
 from strata.model.runner import Runner
 from strata.rollout.basis import basis_of
 from strata.state.state import State
 from strata.stats import row_stream
 from strata.store import keys
+from strata.store.named import get_named
 from strata.store.open import Stores
 from strata.store.retry import retry
 
@@ -131,9 +132,10 @@ def _keep(stores: Stores, shard: str, run: str, done: Known) -> None:
 def _taken_up(stores: Stores, shard: str, run: str) -> Known:
     known: Known = {}
     for info in retry(lambda: list(stores.blob.list(_prefix(shard, run)))):
-        data = retry(partial(stores.blob.get, info.key))
-        with suppress(ValueError, TypeError, KeyError):  # notes are worth no failure
-            known |= {item["of"]: _decoded(item) for item in orjson.loads(data or b"[]")}
+        # Notes are worth no failure: what is not noted is done again.
+        with suppress(ValueError, TypeError, KeyError, Corrupt):
+            data = get_named(stores.blob, info.key, "a note of a validation")
+            known |= {item["of"]: _decoded(item) for item in orjson.loads(data)}
     return known
 
 

@@ -30,6 +30,7 @@ from strata.state.state import Consumed, Segment, State
 from strata.state.transitions import Basis
 from strata.store import keys
 from strata.store.interface import Blob
+from strata.store.named import get_named
 from strata.store.retry import retry
 
 SCHEMA: Final = pa.schema(
@@ -205,9 +206,7 @@ class Ledger:
         return _newest(pa.concat_tables([SCHEMA.empty_table(), *tables]))
 
     def _segment(self, key: str) -> pa.Table:
-        data = retry(partial(self._blob.get, key))
-        if data is None:
-            raise Corrupt("a ledger of source files is missing", shard=self._shard, key=key)
+        data = get_named(self._blob, key, "a ledger of source files", shard=self._shard)
         try:
             return _whole(pq.read_table(io.BytesIO(data)))
         except (pa.ArrowException, OSError, ValueError) as error:

@@ -18,7 +18,7 @@ import orjson
 import pyarrow as pa
 
 from strata.decide.plan import plan_read
-from strata.errors import Corrupt, InvalidRequest
+from strata.errors import InvalidRequest
 from strata.format.columns import D, T, updates_schema
 from strata.format.part import Description
 from strata.ingest.kept import KEPT
@@ -29,6 +29,7 @@ from strata.read import scan
 from strata.state.state import Commit, State
 from strata.store import keys
 from strata.store.interface import Blob
+from strata.store.named import get_named
 from strata.store.open import Stores
 from strata.store.retry import retry
 from strata.updates.order import sort_updates
@@ -75,16 +76,9 @@ def write_index(blob: Blob, name: str, token: str, found: Sequence[str]) -> str 
 
 def rows_of_index(blob: Blob, index: str) -> list[dict[str, Any]]:
     """Return the rejected rows of a batch in the order in which they were found."""
-    keys_of_rows = orjson.loads(_get(blob, index))
-    lines = [line for key in keys_of_rows for line in _get(blob, key).splitlines()]
-    return [orjson.loads(line) for line in lines]
-
-
-def _get(blob: Blob, key: str) -> bytes:
-    data = retry(partial(blob.get, key))
-    if data is None:
-        raise Corrupt("rejected rows are missing", key=key)
-    return data
+    keys_of_rows = orjson.loads(get_named(blob, index, "a list of rejected rows"))
+    files = [get_named(blob, key, "a file of rejected rows") for key in keys_of_rows]
+    return [orjson.loads(line) for data in files for line in data.splitlines()]
 
 
 def catch_up(stores: Stores, state: State) -> int:

@@ -7,6 +7,7 @@ a byte, is handed along (`Staged`), and the chunks of a slice lie side by side.
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+from operator import ne
 from typing import Final
 
 import pyarrow as pa
@@ -37,7 +38,7 @@ def stage(
     """Put changes aside, sorted by key; None: there is nothing."""
     rows = changes.num_rows
     if not rows:
-        return Staged(None, 0, (), (), truncations, legs) if truncations or legs else None
+        return Staged(None, 0, (), (), (), truncations, legs) if truncations or legs else None
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     starts = range(0, rows, max(CHUNK_ROWS, -(-rows // CHUNKS)))
@@ -50,7 +51,8 @@ def stage(
     key = keys.staged_key(task.spec.name, keys.content_hash(data), task.generation)
     retry(partial(store.set, key, data))
     lows = tuple(changes[KEY].take(pa.array(list(starts))).to_pylist())
-    return Staged(key, changes.nbytes, lows, tuple(offsets), truncations, legs)
+    digests = tuple(keys.content_hash(data[begin:end]) for begin, end in pairwise(offsets))
+    return Staged(key, changes.nbytes, lows, tuple(offsets), digests, truncations, legs)
 
 
 def slices_of(staged: Sequence[Staged], task_bytes: int) -> list[Slice]:
@@ -83,9 +85,14 @@ def staged_rows(store: Blob, shard: str, staged: Staged, piece: Slice) -> pa.Tab
     data = retry(partial(store.get, staged.key, begin, end - begin))
     if data is None:
         raise Corrupt("changes that were put aside are gone", shard=shard, key=staged.key)
-    whole = pa.py_buffer(data)
     places = pairwise(staged.offsets[chosen.start : chosen.stop + 1])
-    tables = [pa.ipc.open_stream(whole.slice(a - begin, b - a)).read_all() for a, b in places]
+    chunks = [data[a - begin : b - begin] for a, b in places]
+    if any(map(ne, map(keys.content_hash, chunks), staged.digests[chosen.start : chosen.stop])):
+        raise Corrupt(
+            "changes that were put aside are damaged: their bytes are not those that were written",
+            shard=shard, key=staged.key, cure="run the ingest again: it reads the files anew",
+        )  # fmt: skip
+    tables = [pa.ipc.open_stream(chunk).read_all() for chunk in chunks]
     return _inside(pa.concat_tables(tables), piece)
 
 

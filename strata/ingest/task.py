@@ -47,6 +47,7 @@ class Staged:
     size_bytes: int
     lows: tuple[bytes, ...]  # the first key of each chunk of the blob
     offsets: tuple[int, ...]  # where each chunk begins, and the last one ends
+    digests: tuple[str, ...]  # the content hash of each chunk
     truncations: tuple[Truncation, ...]
     legs: tuple[Leg, ...] = ()
     moved: bool = False  # some row got another key, and not all of its values were sent

@@ -16,6 +16,7 @@ import orjson
 from strata.errors import Conflict, InvalidRequest, StrataError
 from strata.rollout.people import Person, plain
 from strata.rollout.policy import Policy
+from strata.state.seal import is_sealed, sealed
 from strata.store.interface import Versioned
 from strata.store.open import Stores
 from strata.store.retry import Sleep, retry
@@ -94,7 +95,7 @@ def throw(  # noqa: PLR0913  these are the fields of one move
         new = KillSwitch(thrown, who, reason, now_ms, user)
         if not thrown and old.thrown and policy is not None and policy.release_people > 1:
             new = _released(old, new, person, policy, request)
-        value = Versioned((expected or 0) + 1, orjson.dumps(asdict(new)))
+        value = Versioned((expected or 0) + 1, sealed(orjson.dumps(asdict(new))))
         if stores.consensus.compare_and_set(KEY, expected, value):
             return new
         sleep(0.01 * (attempt + 1))
@@ -126,9 +127,11 @@ def _released(
 
 def _decode(head: Versioned) -> KillSwitch:
     try:
+        is_sealed(head.data, "kill switch")
         said: dict[str, Any] = orjson.loads(head.data)
+        said.pop("digest", None)
         asked = said.pop("asked", None)
         found = KillSwitch(**said, asked=None if asked is None else Release(**asked))
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, StrataError):
         return KillSwitch(True, "", "the switch could not be read")
     return found if isinstance(found.thrown, bool) else KillSwitch(True)

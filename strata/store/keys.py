@@ -129,7 +129,8 @@ def names_content(key: str, data: bytes) -> bool:
 
     Older names are by BLAKE2b, and as good.
     """
-    name = key.rpartition("/")[2].partition(".")[0]
+    # In front of the hash there may be `index-`, or the range of a ledger.
+    name = re.split("[/_-]", key)[-1].partition(".")[0]
     return name == content_hash(data) or name == blake2b(data, digest_size=_HASH_BYTES).hexdigest()
 
 

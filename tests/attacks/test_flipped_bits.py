@@ -1,25 +1,37 @@
-"""A bit that flips in a stored state is found: no bound moves, nothing passes for a newer version.
+"""A bit that flips in what is stored is found: no bound moves, nothing passes for a newer version.
 
 A flipped bit in a bound lost 30 of 30 rows without a word; one in a field's name was said to have
 been written by a newer version.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from strata.collections import load_catalog
+from strata.commits import commits_of
+from strata.decide.plan import plan_read
 from strata.errors import Corrupt, StrataError
+from strata.ingest.quarantine import rows_of_index, write_index
 from strata.machine import Machine
 from strata.model.settings import Settings
+from strata.rollout import kill
+from strata.rollout.kill import KillSwitch, kill_switch, throw
 from strata.shard import open_shard
 from strata.state import codec
-from strata.state.codec import decode_state, encode_state
+from strata.state.catalog import Catalog, encode_catalog
+from strata.state.codec import decode_state, encode_commits, encode_state
 from strata.state.seal import digest_of
 from strata.state.state import Batch, Spine, SpineBatch, State
 from strata.state.transitions import create
+from strata.store import keys
+from strata.store.interface import Versioned
+from strata.store.memory import MemoryBlob
+from strata.store.named import get_named
+from strata.store.open import Stores
 from tests.batches import spec
 from tests.shards import NAME, build
 
@@ -125,3 +137,87 @@ def test_an_old_state_that_is_damaged_stops_no_commit(tmp_path: Path) -> None:
                 base.execute("UPDATE strata_consensus SET data = x'78' WHERE seqno < 200")
             base.close()
     assert machine.load("events").upper == 400
+
+
+HASH = keys.content_hash(UNION)
+NAMED = (
+    keys.ledger_key("s", -5, 9, HASH),
+    keys.ledger_key("s", -5, 9, HASH, 2),
+    keys.manifest_key("s", HASH, 3),
+    keys.catalog_key("s", HASH),
+    keys.consumed_key("s", HASH, 1),
+    keys.quarantine_key("s", f"token/index-{HASH}"),
+    keys.quarantine_key("s", f"token/{HASH}"),
+    keys.verdict_key("s", f"run/{HASH}"),
+)
+
+
+@pytest.mark.parametrize("key", NAMED)
+def test_each_kind_of_named_blob_is_compared_with_its_name(key: str) -> None:
+    blob = MemoryBlob()
+    blob.set(key, UNION)
+    assert get_named(blob, key, "a blob") == UNION
+    for data in flips(UNION):
+        lying = MemoryBlob()
+        lying.set(key, data)
+        with pytest.raises(Corrupt, match="a blob is damaged: its bytes are not those") as caught:
+            get_named(lying, key, "a blob", shard="s")
+        assert caught.value.details == {"key": key, "size": len(data), "shard": "s"}
+    with pytest.raises(Corrupt, match="a blob is missing"):
+        get_named(MemoryBlob(), key, "a blob")
+
+
+def damage(stores: Stores, key: str) -> None:
+    """Flip the last bit of one blob, as a disk does it."""
+    path = Path(stores.settings.blob.removeprefix("file://")) / key
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.chmod(0o600)
+    path.write_bytes(data)
+
+
+def test_what_is_read_whole_is_compared(tmp_path: Path) -> None:
+    """By each who reads it: old commits, collections, rejected rows, a manifest."""
+    events = build(tmp_path)
+    stores = events.stores
+    state = Machine(stores).load(NAME)
+    old, names = encode_commits(()), encode_catalog(Catalog(1, 1, ()))
+    leaf = keys.ledger_key(NAME, 0, 9, keys.content_hash(old))
+    catalog = keys.catalog_key(NAME, keys.content_hash(names))
+    rows = keys.quarantine_key(NAME, f"t/{keys.content_hash(b'{}')}")
+    for key, content in ((leaf, old), (catalog, names), (rows, b"{}")):
+        stores.blob.set(key, content)
+    index = write_index(stores.blob, NAME, "t", [rows]) or ""
+    with_catalog = replace(state, catalog=catalog)
+    readers: dict[str, Callable[[], object]] = {
+        leaf: lambda: commits_of(stores.blob, leaf),
+        catalog: lambda: load_catalog(stores, with_catalog),
+        rows: lambda: rows_of_index(stores.blob, index),
+        index: lambda: rows_of_index(stores.blob, index),
+        state.batches[0].manifest or "": lambda: plan_read(stores, state),
+    }
+    for key, read in readers.items():
+        read()
+        damage(stores, key)
+        with pytest.raises(Corrupt, match="its bytes are not those that its name was made from"):
+            read()
+        if key == rows:
+            damage(stores, key)  # whole again
+
+
+def test_no_flipped_bit_releases_the_kill_switch(tmp_path: Path) -> None:
+    """What cannot be believed counts as thrown, also where it was released."""
+    stores = build(tmp_path).stores
+    throw(stores, thrown=True, who="ann", reason="a")
+    released = throw(stores, thrown=False, who="bob", reason="b")
+    head = stores.consensus.head(kill.KEY)
+    assert head is not None
+    assert head.data.startswith(b'{"digest":"')
+    assert kill_switch(stores) == released
+    for data in flips(head.data):
+        assert kill._decode(Versioned(head.seqno, data)).thrown
+
+
+def test_a_kill_switch_of_before_there_were_digests_is_read() -> None:
+    old = b'{"thrown":false,"by":"ann","reason":"r","at_ms":7}'
+    assert kill._decode(Versioned(1, old)) == KillSwitch(False, "ann", "r", 7)

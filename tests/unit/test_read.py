@@ -196,12 +196,12 @@ def test_a_missing_or_foreign_manifest_is_corrupt_and_named(stores: Stores) -> N
 
     with pytest.raises(Corrupt, match="not those that its name") as caught:
         plan_read(stores, state)
-    assert caught.value.details["manifest"] == first
+    assert caught.value.details["key"] == first
 
     del blob.live[first]
     with pytest.raises(Corrupt, match="missing") as caught:
         plan_read(stores, state)
-    assert caught.value.details["manifest"] == first
+    assert caught.value.details["key"] == first
 
 
 def test_no_flipped_bit_of_a_manifest_is_believed(stores: Stores) -> None:
@@ -216,7 +216,7 @@ def test_no_flipped_bit_of_a_manifest_is_believed(stores: Stores) -> None:
         blob.live[batch.manifest] = (data[:i] + bytes([data[i] ^ 1]) + data[i + 1 :], 0)
         with pytest.raises(Corrupt) as caught:
             load_manifest_of(blob, state.name, batch, ["rows", "s.*"])
-        assert caught.value.details["manifest"] == batch.manifest
+        assert caught.value.details["key"] == batch.manifest
 
 
 def test_a_manifest_that_lists_other_parts_than_counted_is_corrupt(stores: Stores) -> None:

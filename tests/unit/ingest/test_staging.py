@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strata.errors import Corrupt
 from strata.format.columns import child
 from strata.ingest import staging
 from strata.ingest.change import AT, KEY, changes_schema, combined, key_bytes, key_ids
 from strata.ingest.plan import whole_task
-from strata.ingest.staging import slices_of, stage, staged_rows
+from strata.ingest.staging import _chunks, slices_of, stage, staged_rows
 from strata.ingest.task import Staged, Step
 from strata.store.memory import MemoryBlob
 from strata.updates.slices import Slice
@@ -78,9 +79,31 @@ def test_slices_hold_each_staged_change_once(
     assert [a.high for a in slices[:-1]] == [b.low for b in slices[1:]]
 
 
+def test_no_flipped_bit_of_staged_changes_is_believed(world: World) -> None:
+    relation, store = world.state.relation, MemoryBlob()
+    task = whole_task(world.settings, world.state, Step(0, 1, "t", ()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(staging, "CHUNK_ROWS", 2)
+        one = stage(store, task, changes_of(relation, [1, 2, 3], 0), (), ())
+    assert one is not None
+    assert one.key is not None
+    assert len(one.digests) == 2
+    data = store.get(one.key) or b""
+    second = Slice(one.lows[1], None)
+    for at in range(len(data)):
+        lying = MemoryBlob()
+        lying.set(one.key, data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        with pytest.raises(Corrupt, match="changes that were put aside are damaged"):
+            staged_rows(lying, "s", one, Slice())
+        if at < one.offsets[1] and _chunks(one.lows, second) == range(1, 2):
+            assert staged_rows(lying, "s", one, second) is not None, "what is not asked for"
+    with pytest.raises(Corrupt, match="changes that were put aside are gone"):
+        staged_rows(MemoryBlob(), "s", one, Slice())
+
+
 def test_there_are_as_many_slices_as_blobs_and_none_where_rows_may_move() -> None:
     lows = tuple(bytes([n]) for n in range(64))
-    one = Staged("key", 16 << 20, lows, tuple(range(65)), ())
+    one = Staged("key", 16 << 20, lows, tuple(range(65)), ("",) * 64, ())
 
     slices = slices_of([one, one, one], 1 << 20)
 

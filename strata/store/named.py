@@ -1,0 +1,40 @@
+"""Blobs that are named by their content: what is read is what was written, or it is damage.
+
+Disks, networks and memory flip bits. A part of Parquet has checksums of its own; the smaller blobs
+have the hash in their name, which is compared each time that one is read whole.
+"""
+
+import time
+from functools import partial
+from typing import Any, Final
+
+from strata.errors import Corrupt
+from strata.store.interface import Blob
+from strata.store.keys import names_content
+from strata.store.retry import Sleep, retry
+
+CURE: Final = "bring back the blob from a backup of the bucket; `strata validate` looks at the rest"
+
+
+def get_named(
+    blob: Blob,
+    key: str,
+    what: str,
+    *,
+    cure: str = CURE,
+    sleep: Sleep = time.sleep,
+    **details: Any,
+) -> bytes:
+    """Return the bytes of a blob that is named by its content; `what` names it in errors.
+
+    Raises: Corrupt when it is missing or its bytes are others than were written; Unavailable.
+    """
+    data = retry(partial(blob.get, key), sleep=sleep)
+    if data is None:
+        raise Corrupt(f"{what} is missing", key=key, **details, cure=cure)
+    if not names_content(key, data):
+        raise Corrupt(
+            f"{what} is damaged: its bytes are not those that its name was made from",
+            key=key, size=len(data), **details, cure=cure,
+        )  # fmt: skip
+    return data

@@ -13,10 +13,12 @@ import subprocess
 import sysconfig
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from tests.postgres import die_with_parent
@@ -63,9 +65,11 @@ def server() -> str:
 class Server:
     """A server with its data; it ends with this process, if nobody ends it before."""
 
-    def __init__(self) -> None:
+    def __init__(self, others: Mapping[str, Sequence[str]] = MappingProxyType({})) -> None:
         """Start one on free ports, in a folder of its own.
 
+        `others` have an identity each beside ours, with these actions of SeaweedFS, for instance
+        `Write:bucket/prefix/*`; key and secret are their name.
         Raises: MissingError; RuntimeError with the end of its log.
         """
         self._program = _program()
@@ -73,13 +77,10 @@ class Server:
         self._ports: list[int] = []
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.close, os.getpid())
-        credentials = {
-            "accessKey": IDENTITY["AWS_ACCESS_KEY_ID"],
-            "secretKey": IDENTITY["AWS_SECRET_ACCESS_KEY"],
-        }
-        actions = ["Admin", "Read", "Write", "List", "Tagging"]
-        identity = {"name": "strata", "credentials": [credentials], "actions": actions}
-        (self._folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
+        everything = ["Admin", "Read", "Write", "List", "Tagging"]
+        identities = [_identity("strata", IDENTITY["AWS_SECRET_ACCESS_KEY"], everything)]
+        identities += [_identity(name, name, actions) for name, actions in others.items()]
+        (self._folder / "s3.json").write_text(json.dumps({"identities": identities}))
         for _ in range(STARTS):
             self._ports = _free_ports(4)
             if self.start():
@@ -130,6 +131,11 @@ class Server:
         if owner in (None, os.getpid()):
             self.stop()
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _identity(name: str, secret: str, actions: Sequence[str]) -> dict[str, Any]:
+    credentials = [{"accessKey": name, "secretKey": secret}]
+    return {"name": name, "credentials": credentials, "actions": list(actions)}
 
 
 def _program() -> Path:

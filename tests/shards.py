@@ -87,9 +87,10 @@ def event(number: int, draw: random.Random) -> Row:
     return tuple(row)
 
 
-def build(folder: Path) -> Events:
-    """Write the shard below `folder` and return it with its twin."""
-    settings = Settings(StoreSettings(f"file://{folder}/blob", f"sqlite:///{folder}/consensus.db"))
+def build(folder: Path, blob: str | None = None) -> Events:
+    """Write the shard below `folder`, its blobs elsewhere if need be; return it with its twin."""
+    blob = blob or f"file://{folder}/blob"
+    settings = Settings(StoreSettings(blob, f"sqlite:///{folder}/consensus.db"))
     stores = open_stores(settings.store)
     state = Machine(stores).create(spec())
     updates: list[Update] = []

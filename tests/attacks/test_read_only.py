@@ -26,8 +26,10 @@ from strata.model.settings import ReadSettings, StoreSettings, UsageSettings
 from strata.model.spec import parse_spec
 from strata.read import scan
 from strata.rollout.kill import throw
+from strata.store.interface import Blob
 from strata.store.open import Stores, open_stores
 from strata.usage import record
+from tests import seaweed
 from tests.postgres import MissingError, fresh_database
 from tests.shards import NAME, Events, build
 
@@ -310,3 +312,75 @@ def test_the_policies_of_the_document_let_each_do_its_work_and_no_more(tmp_path:
     for policy in (read, job):
         assert allows(policy, "s3:ListBucket", "arn:aws:s3:::bucket")
         assert not allows(policy, "s3:DeleteBucket", "arn:aws:s3:::bucket")
+
+
+ACTIONS = {  # what SeaweedFS calls them; it has one right for all that changes an object
+    "s3:GetObject": "Read", "s3:PutObject": "Write", "s3:DeleteObject": "Write",
+    "s3:AbortMultipartUpload": "Write", "s3:ListBucket": "List",
+    "s3:ListBucketMultipartUploads": "List",
+}  # fmt: skip
+
+
+def rights(policy: dict[str, Any]) -> list[str]:
+    """Return a policy of the document as rights in the tests' bucket, which is all of the store."""
+    found = set()
+    for statement in policy["Statement"]:
+        for resource in _many(statement["Resource"]):
+            place = resource.removeprefix("arn:aws:s3:::").replace("bucket/prefix/", "bucket/")
+            place = place.replace("bucket", seaweed.BUCKET, 1)
+            found |= {f"{ACTIONS[action]}:{place}" for action in _many(statement["Action"])}
+    return sorted(found)
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[seaweed.Server]:
+    """Return an object store that knows a reader and the jobs of `events`, as the document says."""
+    read, job = policies()
+    try:
+        server = seaweed.Server({"reader": rights(read), "job": rights(job)})
+    except seaweed.MissingError as error:
+        pytest.skip(f"no SeaweedFS: {error}")
+    yield server
+    server.close()
+
+
+def test_an_object_store_with_the_policies_of_the_document_obeys_them(
+    guarded: seaweed.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job writes, deletes and brings back what is its own; another shard it cannot even read."""
+    address = f"s3://{seaweed.BUCKET}?endpoint={guarded.endpoint}&region=us-east-1"
+    settings = StoreSettings(address, f"sqlite:///{tmp_path}/consensus.db")
+
+    def as_user(name: str, secret: str) -> None:
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", name)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
+
+    other = "shards/other/parts/x"
+    as_user(*seaweed.IDENTITY.values())
+    open_stores(settings).blob.set(other, b"another's")
+
+    as_user("job", "job")
+    events = build(tmp_path, address)
+    wanted = all_rows(events.stores)
+    parts = [info.key for info in events.stores.blob.list("shards/events/parts/")]
+    assert events.stores.blob.delete(parts[0])
+    events.stores.blob.restore(parts[0])
+    assert all_rows(events.stores) == wanted
+    refused(events.stores.blob, other, "shards/other/parts/y", "shards/events2/parts/y")
+
+    as_user("reader", "reader")
+    stores = open_stores(settings)
+    before = [(info.key, info.size_bytes) for info in stores.blob.list("")]
+    assert all_rows(stores) == wanted
+    refused(stores.blob, parts[0], other, "shards/events/parts/y", read=False)
+    assert [(info.key, info.size_bytes) for info in stores.blob.list("")] == before
+
+
+def refused(blob: Blob, there: str, *new: str, read: bool = True) -> None:
+    """Assert that a key that is there cannot be read or deleted, nor written, nor new ones."""
+    tried: list[Callable[[], object]] = [partial(blob.delete, there), partial(blob.set, there, b"")]
+    tried += [partial(blob.set, key, b"forged") for key in new]
+    for call in [partial(blob.get, there), *tried] if read else tried:
+        with pytest.raises(Unavailable, match="s3:GetObject, PutObject") as caught:
+            call()
+        assert caught.value.certain

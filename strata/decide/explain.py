@@ -16,6 +16,7 @@ from strata.decide.descent import Groups, Piece, Step, descend, resolve_as_of
 from strata.decide.question import Question
 from strata.expr.filter import Filter
 from strata.format.manifest import SCHEMA, PartRef, part_refs
+from strata.model.time import MIN_TIME
 from strata.prune import Outlook, Reason, explain, outlook, reasons
 from strata.prune.causes import Cause
 from strata.state.state import Batch, State
@@ -147,7 +148,7 @@ def explain_filter(
         Level("row groups", sum(len(part.ref.splits) for part in found.parts), found.kept_groups),
     )
     return Explanation(
-        state.name, state.upper - 1 if at is None else at, filter,
+        state.name, MIN_TIME if at is None else at, filter,
         outlook(filter, state.rollout.quarantine), levels,
         _grouped(p for p in found.parts if p.reason.keep),
         _grouped(p for p in found.parts if not p.reason.keep), tuple(found.parts),

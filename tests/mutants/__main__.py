@@ -53,7 +53,8 @@ def _judged(options: argparse.Namespace, known: Mapping[Mutant, Verdict]) -> dic
     """Judge the mutants that are asked for; return what is known of all."""
     every = {room: chosen(room) for room in options.room}
     asked = {m for some in every.values() for m in some}
-    verdicts = {m: v for m, v in known.items() if m in asked or _room(m) not in every}
+    others = ROOMS.keys() - every.keys()  # what was judged of a room that is gone is forgotten
+    verdicts = {m: v for m, v in known.items() if m in asked or _room(m) in others}
     wanted = [m for room in options.room for m in every[room] if _asked_for(m, verdicts, options)]
     court = Court(read(), options.seconds)
 

@@ -24,7 +24,7 @@ import pytest
 from tests.mutants.choose import PROJECT, source
 from tests.mutants.edits import Mutant, mutated
 from tests.mutants.fork import DIED, in_a_fork
-from tests.mutants.patch import patch
+from tests.mutants.patch import is_in_functions, patch, remember
 from tests.mutants.reach import Reached
 
 LIBRARIES: Final = (
@@ -131,13 +131,13 @@ def _session(mutants: Sequence[Mutant], court: Court, tell: Callable[[str], Any]
     sound: dict[str, bool] = {}  # whether a test that killed passes without a mutant
 
     def judge_all(run: Callable[[Sequence[str]], str]) -> None:
+        remember()
         for number, (mutant, tests) in enumerate(zip(mutants, wanted, strict=True)):
-            if not tests:
+            code = compiled(mutant)
+            if not tests or not is_in_functions(mutant.module, code):
                 continue  # the second round says so
 
-            def answer(mutant: Mutant = mutant, tests: Sequence[str] = tests) -> str:
-                return run(tests) if patch(mutant.module, compiled(mutant)) else ""
-
+            answer = partial(patched, mutant.module, code, run, tests)
             said = in_a_fork(answer, court.limit(tests))
             if said in court.reached:
                 if said not in sound:
@@ -146,7 +146,14 @@ def _session(mutants: Sequence[Mutant], court: Court, tell: Callable[[str], Any]
                     continue
             tell(json.dumps([number, asdict(court.verdict(mutant, tests, said))]) + "\n")
 
-    _collected(list(dict.fromkeys(test for tests in wanted for test in tests)), judge_all)
+    collected(list(dict.fromkeys(test for tests in wanted for test in tests)), judge_all)
+
+
+def patched(
+    module: str, code: CodeType, run: Callable[[Sequence[str]], str], tests: Sequence[str]
+) -> str:
+    """Return the test that fails with this code put into the imported module, "" if none."""
+    return run(tests) if patch(module, code) else ""
 
 
 # The second round: a module is imported with the mutant in it.
@@ -198,7 +205,7 @@ def failing(module: str, code: CodeType, tests: Sequence[str], limit: float) -> 
     def answer() -> str:
         sys.meta_path.insert(0, Overlay(module, code))
         found: list[str] = []
-        failed = _collected(tests, lambda run: found.append(run(tests)))
+        failed = collected(tests, lambda run: found.append(run(tests)))
         return failed or found[0]
 
     return in_a_fork(answer, limit)
@@ -225,7 +232,7 @@ class _Runner:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave out what was not asked for."""
-        items[:] = [item for item in items if item.nodeid in self._wanted]
+        items[:] = [item for item in items if self._wanted.intersection(_names(item))]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note a file that cannot even be imported."""
@@ -240,10 +247,13 @@ class _Runner:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Let somebody else run tests, as often and in whatever order."""
-        items = {item.nodeid: item for item in session.items}
+        items: dict[str, list[pytest.Item]] = {}
+        for item in session.items:
+            for name in _names(item):
+                items.setdefault(name, []).append(item)
 
         def run(tests: Sequence[str]) -> str:
-            chosen = [items[test] for test in tests if test in items]
+            chosen = [item for test in tests for item in items.get(test, ())]
             for item, following in zip(chosen, [*chosen[1:], None], strict=True):
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
                 if self._failed:
@@ -255,7 +265,12 @@ class _Runner:
         return True
 
 
-def _collected(tests: Sequence[str], then: Callable[[Any], None]) -> str:
+def _names(item: pytest.Item) -> set[str]:
+    """Return what names a test: alone, and with all the cases that it is called with."""
+    return {item.nodeid, item.nodeid.partition("[")[0]}
+
+
+def collected(tests: Sequence[str], then: Callable[[Any], None]) -> str:
     """Collect tests, and call `then` with what runs some; return what cannot be collected."""
     os.chdir(PROJECT)
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))

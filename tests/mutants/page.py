@@ -8,6 +8,7 @@ from tests.mutants.choose import PROJECT, ROOMS
 from tests.mutants.edits import Mutant
 from tests.mutants.explained import EXPLAINED
 from tests.mutants.judge import Verdict
+from tests.mutants.planted import PLANTED
 
 PAGE: Final = PROJECT / "docs" / "mutants.md"
 _HEAD: Final = """# Mutants of the sources
@@ -23,6 +24,11 @@ What flips the *rules* of functions against Spark's answers is [mutations.md](mu
 * **survived**: every test passed; `make mutants` fails as long as there is one.
 
 """
+_OF_PLANTED: Final = (
+    "Each was survived by every fast test once. A test plants them again, one at a time",
+    "(`tests/unit/test_mutants.py::test_each_fault_that_was_survived_once_is_noticed`).",
+    "",
+)
 
 
 def explained(mutant: Mutant) -> str:
@@ -65,6 +71,17 @@ def page(known: Mapping[Mutant, Verdict]) -> str:
             lines.append(f"| {_place(mutant)} | {_cells(mutant)} | {_test(known[mutant].test)} |")
         elif said[mutant] == "timed out":
             lines.append(f"| {_place(mutant)} | {_cells(mutant)} | no end |")
+    lines += [
+        "",
+        "## Faults that people made, or might",
+        "",
+        *_OF_PLANTED,
+        "| Where | Fault | By |",
+    ]
+    lines.append("|---" * 3 + "|")
+    for one in PLANTED:
+        name = one.module.removeprefix("strata.")
+        lines.append(f"| `{name}` | {one.fault} | {_test(one.test)} |")
     return "\n".join([*lines, ""])
 
 

@@ -275,6 +275,7 @@ source: {format: jsonl, envelope: diff, diff_column: amount}
 """
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("same", [True, False])
 def test_amounts_may_be_ingested_compacted_read_and_validated(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], same: bool

@@ -9,6 +9,7 @@ from strata.decide.plan import plan_read
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Expr, Literal, Opaque
 from strata.expr.nodes import Column as Field
+from strata.model.time import MIN_TIME
 from strata.store.open import Stores
 from tests.stored import append, create, memory_stores
 from tests.unit.decide.test_plan import RELATION, N, greater, load, stores
@@ -119,3 +120,13 @@ def test_a_part_that_is_skipped_or_distrusted_has_no_row_groups_to_tell_of() -> 
 
     assert skipped.groups is distrusted.groups is None
     assert distrusted.reason.cause == "in quarantine"
+
+
+def test_of_a_shard_that_nothing_was_written_to_there_is_nothing_to_tell() -> None:
+    stores = memory_stores()
+    create(stores, RELATION)
+    found = explained(stores)
+
+    assert found.as_of == plan_read(stores, load(stores)).as_of == MIN_TIME
+    assert [(level.total, level.kept) for level in found.levels] == [(0, 0)] * 3
+    assert found.parts == ()

@@ -54,3 +54,10 @@ def test_few_parts_of_many_are_looked_at() -> None:
     assert overlaps.of(Slice(bytes([7]), bytes([9]))) == tuple(run[7:9])
     assert overlaps.of(Slice(bytes([199, 200]))) == ()
     assert overlaps.of(Slice()) == tuple(run)
+
+
+def test_parts_that_end_in_order_but_do_not_begin_so_are_all_tried() -> None:
+    bounds = [(b"\5", b"\6"), (b"\6", b"\7"), (b"\1", b"\x09")]
+    run = [replace(PART, key_low=low, key_high=high) for low, high in bounds]
+
+    assert Overlaps(run, [TEXT]).of(Slice(b"", b"\2")) == (run[2],)

@@ -16,6 +16,7 @@ from typing import Final
 import pyarrow as pa
 
 from strata.errors import Corrupt
+from strata.model.pack import pack, unpack
 from strata.state.state import Batch, SpineBatch, State
 from strata.store.interface import Blob
 from strata.store.keys import content_hash, union_key
@@ -25,7 +26,6 @@ from strata.store.retry import retry
 
 PARTS_MIN: Final = 2  # of a batch that has a union
 AT_ONCE: Final = 16  # requests, where blobs are far away
-CODEC: Final = "zstd"
 
 _KNOWN_MAX: Final = 512  # unions, each some KiB
 _KNOWN: Final[OrderedDict[str, pa.Table]] = OrderedDict()
@@ -59,7 +59,7 @@ def batch_stats(blob: Blob, shard: str, batch: Batch) -> pa.Table | None:
             _KNOWN.move_to_end(batch.union)
             return known
     data = get_named(blob, batch.union, "the union of a batch's statistics", shard=shard)
-    found = _row(unpacked(data))
+    found = _row(unpack(data))
     if found is None:
         raise Corrupt("the union of a batch's statistics is no row", shard=shard, key=batch.union)
     with _LOCK:
@@ -83,25 +83,6 @@ def stats_of(stores: Stores, shard: str, batches: Sequence[Batch]) -> list[pa.Ta
     return [load(batch) for batch in batches]
 
 
-def packed(stream: bytes) -> bytes:
-    """Return the bytes of a union's blob, of an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, CODEC) as out:
-        out.write(stream)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
-
-
-def unpacked(data: bytes) -> bytes:
-    """Return the Arrow IPC stream in a union's blob; nothing where it holds none."""
-    try:
-        with pa.CompressedInputStream(pa.BufferReader(data), CODEC) as stream:
-            found: bytes = stream.read()
-    except (pa.ArrowException, OSError):
-        return b""
-    return found
-
-
 def _slot_moved(blob: Blob, state: State, slot: SpineBatch) -> SpineBatch:
     if all(batch.stats_union is None for batch in slot.batches):
         return slot
@@ -114,7 +95,7 @@ def _moved(blob: Blob, state: State, batch: Batch) -> Batch:
     without = replace(batch, stats_union=None, stats_digest=None, union=None)
     if batch.parts < PARTS_MIN:
         return without
-    data = packed(batch.stats_union)
+    data = pack(batch.stats_union)
     key = union_key(state.name, content_hash(data), state.generation)
     retry(partial(blob.set, key, data))
     return replace(without, union=key)

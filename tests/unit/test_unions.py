@@ -26,7 +26,7 @@ from strata.stats import row_stream, union
 from strata.store.interface import Blob
 from strata.store.keys import Kind, generation_of, parse_key
 from strata.store.open import Stores
-from strata.unions import batch_stats, moved_out, packed, stats_of, unpacked
+from strata.unions import batch_stats, moved_out, stats_of
 from tests.shards import NAME, build, let_skip
 from tests.unit.decide.test_plan import load, stores
 
@@ -168,9 +168,3 @@ def test_far_blobs_are_asked_for_at_once_and_once(
     assert sorted(asked) == sorted(b.union for b in state.batches if b.union)
     assert stats_of(events.stores, NAME, state.batches) == first
     assert len(asked) == 2
-
-
-def test_what_is_packed_is_unpacked() -> None:
-    assert unpacked(packed(b"abc" * 1000)) == b"abc" * 1000
-    assert unpacked(b"nonsense") == b""
-    assert packed(b"a") == packed(b"a"), "equal unions have one name"

@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 import psutil
 
+from strata.documents import Documents
 from strata.machine import KEEP_AT_MOST
-from strata.state.codec import decode_state
-from strata.store import keys
+from strata.state.codec import encode_state
 from strata.store.open import Stores
 
 GROWTH: Final = 1.5  # the last quarter against the second; more is growth without bound
@@ -32,10 +32,10 @@ def sizes(
     """Return what must not grow for ever, all shards together. Units: bytes, but for counts."""
     found: dict[str, float] = defaultdict(float)
     for number in range(shards):
-        head = stores.consensus.head(keys.state_key(shard_name(number)))
+        head = Documents(stores.consensus).head(shard_name(number))
         if head is not None:
-            found["state bytes"] += len(head.data)
-            found["orphan parts"] -= sum(batch.parts for batch in decode_state(head.data).batches)
+            found["state bytes"] += len(encode_state(head.state))
+            found["orphan parts"] -= sum(batch.parts for batch in head.state.batches)
     for info in stores.blob.list(""):
         kind = next((k for k in ("parts", "manifests") if f"/{k}/" in info.key), "other blobs")
         found[kind] += 1

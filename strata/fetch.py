@@ -16,6 +16,7 @@ from strata.errors import Corrupt
 from strata.format.columns import updates_schema
 from strata.format.manifest import PartRef, decode_manifest, pieces
 from strata.format.part import BATCH_ROWS, read_part
+from strata.model.pack import unpack
 from strata.model.schema import Relation
 from strata.state.state import Batch, State
 from strata.store.interface import Blob
@@ -99,10 +100,14 @@ class StoredManifest:
         assert batch.manifest is not None, "an empty batch has no manifest"
         self._shard, self._batch = shard, batch
         # Arrow files carry no checksums: a flipped bit may be a wrong bound, and skip a part.
-        self._data = get_named(
+        data = get_named(
             blob, batch.manifest, "a manifest",
             cure=CURE, shard=shard, lower=batch.lower, upper=batch.upper,
         )  # fmt: skip
+        try:
+            self._data = unpack(data)  # once, however many columns and pieces are read
+        except Corrupt as error:
+            raise _located(error, shard=shard, manifest=batch.manifest) from error
 
     @property
     def pieces(self) -> int:

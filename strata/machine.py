@@ -17,11 +17,12 @@ from functools import partial
 from typing import Final, TypeVar
 
 from strata import commits
+from strata.documents import Documents
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.model.spec import ShardSpec
 from strata.model.time import MIN_TIME
 from strata.state import tombstone, transitions
-from strata.state.codec import decode_state, encode_state, remember_state
+from strata.state.codec import decode_state, encode_state
 from strata.state.difference import check_same
 from strata.state.holds import readable_from
 from strata.state.schema import Change, Evolved, check_defaults, evolve
@@ -32,10 +33,12 @@ from strata.state.transitions import (
     Appended,
     Basis,
 )
+from strata.state.versions import Version, remember, successor
 from strata.store.interface import Versioned
 from strata.store.keys import parse_state_key, state_key
 from strata.store.open import Stores
 from strata.store.retry import Policy, Sleep, retry
+from strata.unions import moved_out
 
 R = TypeVar("R")
 Transition = Callable[[State, int], tuple[State, R]]
@@ -48,9 +51,6 @@ KEEP_AT_MOST: Final = 2048  # beyond that only holds keep a state
 FORGET_EVERY: Final = 64  # commits
 QUEUE_S: Final = 2.0  # so long after a lost race or a wait a writer waits for its turn
 LOOK_EVERY: Final = 16  # attempts, of which one queues though nothing was lost
-DAMAGED: Final = (
-    "restore this version from a backup of the database of states; see Damage in docs/state.md"
-)
 _PAUSES: Final = Policy(first_ms=2, ceiling_ms=200)
 
 
@@ -61,6 +61,7 @@ class Machine:
         """Work on `stores`; `sleep` is replaced in tests."""
         self.stores = stores
         self._sleep = sleep
+        self._documents = Documents(stores.consensus, sleep)
         self._contended: dict[str, float] = {}  # shards where others are in the way: until when
         self._tried: Counter[str] = Counter()
 
@@ -84,7 +85,7 @@ class Machine:
                 check_alive(found)
                 check_same(found, spec)
                 return found
-            if self._commit(spec.name, None, first):
+            if self._commit(spec.name, None, first.seqno, encode_state(first)):
                 return first
             self._sleep(_PAUSES.pause_s(attempt))
         raise Conflict("the shard could not be created", shard=spec.name, attempts=ATTEMPTS)
@@ -99,12 +100,15 @@ class Machine:
 
         Raises: InvalidRequest for an unknown shard, naming those there are, or a dropped one.
         """
-        found = self._find(name)
+        return self._loaded(name, dropped=dropped).state
+
+    def _loaded(self, name: str, *, dropped: bool) -> Version:
+        found = self._documents.head(name)
         if found is None:
             known = ", ".join(self.names()) or "there is none yet"
             raise InvalidRequest("no such shard", shard=name, cure=f"one of: {known}")
         if not dropped:
-            check_alive(found)
+            check_alive(found.state)
         return found
 
     def names(self, *, dropped: bool = False) -> list[str]:
@@ -127,15 +131,14 @@ class Machine:
 
         What garbage collection must respect: no blob that one of them names is dead.
         """
-        at = from_seqno
-        while page := self._retry(partial(self.stores.consensus.scan, state_key(name), at, PAGE)):
-            yield from (_decode(name, version) for version in page)
-            at = page[-1].seqno + 1
+        while page := self._documents.page(name, from_seqno, PAGE):
+            yield from page
+            from_seqno = page[-1].seqno + 1
 
     def at(self, name: str, seqno: int) -> State | None:
         """Return the state of this number, or None when it is not stored any more, or not yet."""
-        scan = partial(self.stores.consensus.scan, state_key(name), seqno, 1)
-        return next((_decode(name, v) for v in self._retry(scan) if v.seqno == seqno), None)
+        found = self._documents.page(name, seqno, 1)
+        return next((state for state in found if state.seqno == seqno), None)
 
     def states_before(self, name: str, seqno: int) -> Iterator[State]:
         """Yield the states before `seqno` that are still stored, newest first.
@@ -144,11 +147,11 @@ class Machine:
         """
         while seqno > FIRST_SEQNO:
             low = max(seqno - PAGE, FIRST_SEQNO)
-            scan = partial(self.stores.consensus.scan, state_key(name), low, seqno - low)
-            page = [version for version in self._retry(scan) if version.seqno < seqno]
+            page = self._documents.page(name, low, seqno - low)
+            page = [state for state in page if state.seqno < seqno]
             if not page:
                 return
-            yield from (_decode(name, version) for version in reversed(page))
+            yield from reversed(page)
             seqno = page[0].seqno
 
     def forget(self, name: str, *, keep: int = KEEP, keep_ms: int = KEEP_MS) -> int:
@@ -156,12 +159,15 @@ class Machine:
 
         The newest `keep` stay, and those that a live hold reads from; besides those that were
         the newest less than `keep_ms` ago, but of these no more than `KEEP_AT_MOST`.
-        Cost: reads one state, seldom up to log2(KEEP_AT_MOST / keep) more.
+        What these build upon stays as well: up to `RUN_MAX` more.
+        Cost: reads two documents, seldom up to log2(KEEP_AT_MOST / keep) more.
         """
         head, now_ms = self.load(name, dropped=True), self.stores.clock()
         while keep < KEEP_AT_MOST and self._since_ms(head, keep) > now_ms - keep_ms:
             keep = min(2 * keep, KEEP_AT_MOST)
         below = min(head.seqno - keep + 1, readable_from(head, now_ms))
+        if below > FIRST_SEQNO:
+            below = self._documents.base(name, below)
         if below <= FIRST_SEQNO:
             return 0
         return self._retry(partial(self.stores.consensus.truncate, state_key(name), below))
@@ -171,14 +177,12 @@ class Machine:
         at = head.seqno - back + 1
         if at <= FIRST_SEQNO:
             return MIN_TIME
-        scan = partial(self.stores.consensus.scan, state_key(head.name), at, 1)
-        return _decode(head.name, self._retry(scan)[0]).walltime_ms
+        return self._documents.walltime_ms(head.name, at)
 
     def history(self, name: str, limit: int) -> list[State]:
         """Return up to `limit` states of a shard that are still stored, newest first."""
         newest = self.load(name).seqno
-        scan = partial(self.stores.consensus.scan, state_key(name), newest - limit + 1, limit)
-        return [_decode(name, version) for version in reversed(self._retry(scan))]
+        return self._documents.page(name, newest - limit + 1, limit)[::-1]
 
     def apply(self, name: str, transition: Transition[R], *, dropped: bool = False) -> R:
         """Return the result of a transition that was committed, or that changed nothing.
@@ -216,16 +220,21 @@ class Machine:
 
     def _attempt(self, name: str, transition: Transition[R], dropped: bool) -> tuple[R] | None:
         """Return the result in a tuple, or None when another writer was faster."""
-        state = self.load(name, dropped=dropped)
+        version = self._loaded(name, dropped=dropped)
+        state = version.state
         following, result = transition(state, self.stores.clock())
         if following is state:
             return (result,)
         assert following.seqno == state.seqno + 1, "a transition must use `step`"
+        following = moved_out(self.stores.blob, following)
         following = commits.spilled(self.stores.blob, following, self._sleep)
         # Declarations came from outside: what JSON makes of a new one, only decoding tells.
         plain = following.spec is state.spec and following.relations is state.relations
-        if not self._commit(name, state.seqno, following, plain=plain):
+        data, new = successor(version, following, as_whole=not plain)
+        if not self._commit(name, state.seqno, following.seqno, data):
             return None
+        if plain:
+            remember(data, new)
         self._forget_sometimes(following)
         return (result,)
 
@@ -283,18 +292,15 @@ class Machine:
                 self.forget(state.name)
 
     def _find(self, name: str) -> State | None:
-        head = self._retry(partial(self.stores.consensus.head, state_key(name)))
-        return None if head is None else _decode(name, head)
+        found = self._documents.head(name)
+        return None if found is None else found.state
 
-    def _commit(
-        self, name: str, expected: int | None, state: State, *, plain: bool = False
-    ) -> bool:
-        """Return whether `state` is now, or was for a while, the newest.
+    def _commit(self, name: str, expected: int | None, seqno: int, data: bytes) -> bool:
+        """Return whether a document is now, or was for a while, the newest.
 
-        `plain`: decoding would give the same, so that it need not be done.
         Raises: Unavailable when even that cannot be found out.
         """
-        key, new = state_key(name), Versioned(state.seqno, encode_state(state))
+        key, new = state_key(name), Versioned(seqno, data)
         consensus, lost = self.stores.consensus, False
 
         def propose() -> bool:
@@ -308,41 +314,22 @@ class Machine:
                     raise
                 lost, failed = True, error
             # Also after a plain refusal: a network that repeats requests tells of the second.
-            there = consensus.scan(key, state.seqno, 1)
+            there = consensus.scan(key, seqno, 1)
             if failed is not None and not there:
                 raise failed
             return there == [new]
 
         try:
-            done = self._retry(propose)
+            return self._retry(propose)
         except Unavailable as error:
             if not lost:
                 raise
             told = {"reason": error.message, **error.details}
             raise Unavailable(
                 "the database of states fails, and it is not known whether a change was made",
-                certain=False, shard=name, seqno=state.seqno, **told,
+                certain=False, shard=name, seqno=seqno, **told,
                 cure="mend it, then run again: a change that was made is recognised",
             ) from error  # fmt: skip
-        if done and plain:
-            remember_state(new.data, state)
-        return done
 
     def _retry(self, call: Callable[[], R]) -> R:
         return retry(call, sleep=self._sleep)
-
-
-def _decode(name: str, version: Versioned) -> State:
-    try:
-        state = decode_state(version.data)
-    except Corrupt as error:
-        raise Corrupt(
-            error.message, shard=name, seqno=version.seqno, **error.details, cure=DAMAGED
-        ) from error
-    if (state.seqno, state.name) != (version.seqno, name):
-        raise Corrupt(
-            "a stored state belongs elsewhere",
-            shard=name, seqno=version.seqno, found=state.name, found_seqno=state.seqno,
-            cure=DAMAGED,
-        )  # fmt: skip
-    return state

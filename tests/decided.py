@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from strata.decide.descent import load_manifest
-from strata.decide.question import batch_stats
 from strata.decide.row_groups import group_stats, wants_groups
 from strata.expr.filter import Filter
 from strata.format.manifest import PartRef, part_refs, stats_columns
@@ -13,6 +12,7 @@ from strata.prune import decide
 from strata.state.state import Batch, State
 from strata.stats.absent import fill_absent
 from strata.store.open import Stores
+from strata.unions import batch_stats
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def decided(
     for batch in state.batches:
         if batch.manifest is None or (as_of is not None and batch.lower > as_of):
             continue
-        by_batch = _ruled_out(state, batch, filter)
+        by_batch = _ruled_out(stores, state, batch, filter)
         manifest = load_manifest(stores, state, batch)
         for number, ref in enumerate(part_refs(manifest)):
             if as_of is None or ref.t_low <= as_of:
@@ -63,8 +63,8 @@ def _may(state: State, filter: Filter, stats: pa.Table) -> bool:
     return bool(decide(filter, stats, state.relation, quarantine=quarantine).keep[0])
 
 
-def _ruled_out(state: State, batch: Batch, filter: Filter) -> bool:
-    union = batch_stats(batch)
+def _ruled_out(stores: Stores, state: State, batch: Batch, filter: Filter) -> bool:
+    union = batch_stats(stores.blob, state.name, batch)
     if union is None or any("/" in word for word in state.rollout.quarantine):
         return False
     if "rows" not in union.column_names or union["rows"][0].as_py() != batch.updates:

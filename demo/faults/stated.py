@@ -7,10 +7,10 @@ from typing import Final
 import pyarrow as pa
 
 from demo.faults.site import Injected, Site, with_cell
-from strata.decide.question import batch_stats
 from strata.state.seal import digest_of
 from strata.state.state import Batch
 from strata.stats.wire import parse_name
+from strata.unions import batch_stats
 
 
 def _drawn(site: Site, draw: Random) -> list[Batch]:
@@ -77,7 +77,7 @@ def _manifest_lost(site: Site, draw: Random) -> Injected | None:
 def _union_narrow(site: Site, draw: Random) -> Injected | None:
     """Raise a low bound in the union that drops a whole batch."""
     for batch in _drawn(site, draw):
-        stats = batch_stats(batch)
+        stats = batch_stats(site.stores.blob, site.state.name, batch)
         names = [] if stats is None else [n for n in stats.column_names if parse_name(n)]
         draw.shuffle(names)
         for name in names:

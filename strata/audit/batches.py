@@ -21,7 +21,6 @@ from strata import __version__
 from strata.audit.blame import find_lies
 from strata.audit.compare import Finding
 from strata.audit.verdict import FORMAT_CHECK, Verdict
-from strata.decide.question import batch_stats
 from strata.errors import Corrupt
 from strata.fetch import StoredManifest
 from strata.format.manifest import PartRef, part_refs, stats_columns
@@ -31,8 +30,10 @@ from strata.observed import KEY_BYTES
 from strata.state.state import Batch, State
 from strata.stats import concat, union
 from strata.store import keys
+from strata.store.interface import Blob
 from strata.store.open import Stores
 from strata.store.retry import retry
+from strata.unions import batch_stats
 
 SLICE_PARTS: Final = 8192
 
@@ -139,7 +140,7 @@ def _look(stores: Stores, state: State, batch: Batch, listed: pa.Array) -> Looke
     every = pa.chunked_array(names, pa.string())
     findings = [
         *sums.findings(batch), *parts, *_stored(stores, every, listed),
-        *_union(state, batch, unions),
+        *_union(stores.blob, state, batch, unions),
     ]  # fmt: skip
     return Looked(
         batch, manifest, every, tuple(findings), sums.numbers["size_bytes"],
@@ -233,10 +234,14 @@ def _stored(stores: Stores, parts: pa.ChunkedArray, listed: pa.Array) -> Iterato
 
 
 def _union(
-    state: State, batch: Batch, unions: Sequence[pa.RecordBatch | None]
+    blob: Blob, state: State, batch: Batch, unions: Sequence[pa.RecordBatch | None]
 ) -> Iterator[Finding]:
     """Yield what the union in the state denies that a part's statistics say: theirs, in slices."""
-    stored = batch_stats(batch)
+    try:
+        stored = batch_stats(blob, state.name, batch)
+    except Corrupt as error:
+        yield Finding("union", str(error), batch.union or "")
+        return
     if stored is None or not unions:
         return
     if any(one is None for one in unions):  # some part has no statistics

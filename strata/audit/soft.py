@@ -18,7 +18,6 @@ from strata.audit.blame import Lie, find_lies
 from strata.audit.compare import Recorded, compare_part
 from strata.audit.escape import Witness, escaping
 from strata.audit.verdict import Verdict
-from strata.decide.question import batch_stats
 from strata.decide.skips import Skipped
 from strata.errors import Corrupt, Unavailable
 from strata.expr.calendar import DAY_US
@@ -34,6 +33,7 @@ from strata.state.state import State
 from strata.stats.collect import collect
 from strata.stats.wire import column_name
 from strata.store.open import Stores
+from strata.unions import batch_stats
 
 NO_GROUPS: Final[Mapping[str, tuple[int, ...]]] = {}
 NO_RULE: Final = (
@@ -219,7 +219,7 @@ def explain_mismatch(stores: Stores, state: State, filter: Filter, skipped: Skip
         return []
     actual = collect(updates, state.relation)
     lies = find_lies(skipped.stats, actual, state.relation)
-    union = batch_stats(skipped.batch)
+    union = batch_stats(stores.blob, state.name, skipped.batch)
     if not lies and union is not None:
         lies = find_lies_of_union(union.to_batches()[0], actual, state)
     return sorted(lies, key=lambda lie: lie.column_id not in used)

@@ -21,6 +21,7 @@ from strata.model.time import MIN_TIME, format_time
 from strata.prune import Decision
 from strata.state.state import Batch, State
 from strata.store.open import Stores
+from strata.unions import stats_of
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -141,8 +142,12 @@ def descend(
 
     Without a question nothing is ruled out.
     """
-    for batch in readable_batches(state, at):
-        union = None if question is None else question.of_batch(batch)
+    batches = readable_batches(state, at)
+    unions: list[pa.Table | None] = [None] * len(batches)
+    if question is not None and not question.names_parts:
+        unions = stats_of(stores, state.name, batches)
+    for batch, stats in zip(batches, unions, strict=True):
+        union = None if question is None else question.of_batch(batch, stats)
         yield Step(stores, state.name, batch, at, question, union)
 
 

@@ -19,8 +19,9 @@ from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.model.time import MIN_TIME
 from strata.prune import Outlook, Reason, explain, outlook, reasons
 from strata.prune.causes import Cause
-from strata.state.state import Batch, State
+from strata.state.state import State
 from strata.store.open import Stores
+from strata.unions import batch_stats
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -174,7 +175,7 @@ class _Explaining:
     def _explained(self, piece: Piece) -> list[Explained]:
         refs = part_refs(piece.table)
         if piece.verdict is None:
-            reason = self._of_union(piece.step.batch)
+            reason = self._of_union(piece.step)
             return [Explained(ref, "batch", reason) for ref in refs]
         rows = _chosen(piece.keep, self._left)
         if self._left is not None:
@@ -237,9 +238,10 @@ class _Explaining:
             quarantine=self._question.quarantine, shard=self._state.name,
         )  # fmt: skip
 
-    def _of_union(self, batch: Batch) -> Reason:
+    def _of_union(self, step: Step) -> Reason:
         """Return why the union of a batch's statistics skips all of its parts."""
-        stats = self._question.union_of(batch)
+        known = batch_stats(step.stores.blob, step.shard, step.batch)
+        stats = self._question.union_of(step.batch, known)
         assert stats is not None  # else nothing could be proven of the batch
         question = self._question
         (reason,) = reasons(

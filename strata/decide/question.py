@@ -99,11 +99,13 @@ class Question:
         key = ("key",) if self.names_parts else ()
         return frozenset({"relation_version", *needed_columns(self.filter), *key})
 
-    def union_of(self, batch: Batch) -> pa.Table | None:
-        """Return what is known of a batch as a whole, one row; None when nothing is."""
+    def union_of(self, batch: Batch, stats: pa.Table | None) -> pa.Table | None:
+        """Return what is known of a batch as a whole, one row; None when nothing is.
+
+        `stats` is the union of its parts' statistics, if that is known.
+        """
         if self.names_parts:
             return None  # a part that lied may be in any batch, and in its union: ask the manifests
-        stats = batch_stats(batch)
         if stats is None or "rows" not in stats.column_names:
             return None
         if stats["rows"][0].as_py() != batch.updates:  # not about these updates
@@ -112,10 +114,13 @@ class Question:
         needed = needed_columns(self.filter)
         return fill_absent(stats, [max(batch.versions)], self.relations, needed)
 
-    def of_batch(self, batch: Batch) -> Decision | None:
-        """Return the verdict on a whole batch; None where nothing is known of it."""
-        stats = self.union_of(batch)
-        return None if stats is None else self._decide(stats)
+    def of_batch(self, batch: Batch, stats: pa.Table | None) -> Decision | None:
+        """Return the verdict on a whole batch; None where nothing is known of it.
+
+        `stats`: as in `union_of`.
+        """
+        union = self.union_of(batch, stats)
+        return None if union is None else self._decide(union)
 
     def of_parts(self, manifest: pa.Table, stats: pa.Table | None = None) -> Verdict:
         """Return the verdict on some parts.
@@ -154,20 +159,6 @@ class Question:
 
     def _decide(self, stats: pa.Table) -> Decision:
         return decide(self.filter, stats, self.relation, quarantine=self.quarantine)
-
-
-def batch_stats(batch: Batch) -> pa.Table | None:
-    """Return the union of a batch's statistics, one row; None when it is not known.
-
-    Errs: what cannot be decoded is unknown.
-    """
-    if batch.stats_union is None:
-        return None
-    try:
-        table = pa.ipc.open_stream(batch.stats_union).read_all()
-    except (pa.ArrowException, OSError, ValueError):
-        return None
-    return table if table.num_rows == 1 else None
 
 
 def known_of(

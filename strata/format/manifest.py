@@ -1,8 +1,9 @@
 """Manifests: one immutable blob per batch, a row for each part, its statistics as columns.
 
 An Arrow IPC file with compressed buffers: a reader loads the columns that its filter needs and no
-others. Statistics are columns `s.<column id>` and, inside JSON, `s.<column id>$.path`; a null
-there, and a column that is missing altogether, both mean "unknown". Source: docs/format.md.
+others. A small one is packed as a whole, as the schema is most of it. Statistics are columns
+`s.<column id>` and, inside JSON, `s.<column id>$.path`; a null there, and a column that is missing
+altogether, both mean "unknown". Source: docs/format.md.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -16,11 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.errors import Corrupt, InvalidRequest, StrataError
+from strata.model.pack import pack, unpack
 
 MANIFEST_VERSION: Final = 1
 VERSION_KEY: Final = b"strata.manifest_version"
 STATS_PREFIX: Final = "s."
 _ROWS_AT_ONCE: Final = 65_536  # whose values are Python objects twice
+PACKED_MAX: Final = 1 << 20  # bytes of a manifest that is packed as a whole
 PIECE_PARTS: Final = (
     65_536  # rows of a manifest that are compressed, and can be read, by themselves
 )
@@ -135,7 +138,8 @@ def encode_manifest(table: pa.Table) -> bytes:
     table = table.replace_schema_metadata(metadata).combine_chunks()
     with pa.ipc.new_file(sink, table.schema, options=options) as writer:
         writer.write_table(table, max_chunksize=PIECE_PARTS)
-    return bytes(sink.getvalue().to_pybytes())
+    data = bytes(sink.getvalue().to_pybytes())
+    return pack(data) if len(data) <= PACKED_MAX else data
 
 
 def pieces(data: bytes) -> int:
@@ -144,7 +148,7 @@ def pieces(data: bytes) -> int:
     Raises: Corrupt for bytes that are no manifest.
     """
     with _damage():
-        count: int = pa.ipc.open_file(pa.BufferReader(data)).num_record_batches
+        count: int = pa.ipc.open_file(pa.BufferReader(unpack(data))).num_record_batches
     return count
 
 
@@ -159,6 +163,7 @@ def decode_manifest(
     of the fixed columns.
     """
     with _damage():
+        data = unpack(data)
         reader = pa.ipc.open_file(pa.BufferReader(data))
         _check_schema(reader.schema)
         if columns is not None:

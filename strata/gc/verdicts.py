@@ -68,6 +68,7 @@ class Judge:
         self._rules: dict[Kind, Callable[[BlobInfo, BlobKey], tuple[Fate, str]]] = {
             Kind.PART: self._generation,
             Kind.MANIFEST: self._generation,
+            Kind.UNION: self._generation,
             Kind.CATALOG: self._generation,
             Kind.CONSUMED: self._generation,
             Kind.STAGED: self._generation,

@@ -35,9 +35,7 @@ T = TypeVar("T")
 FORMAT: Final = 1
 _BEFORE_DIGESTS: Final = {"by", "format", "state"}  # fields of a document that has none
 
-# States are immutable and mostly read again unchanged: one who plans, writes and plans again.
-_KNOWN_MAX: Final = 8
-_KNOWN: Final[dict[bytes, State]] = {}  # newest last
+# States that follow one another share most values: these are JSON already.
 _FRAGMENTS: Final[dict[int, tuple[object, orjson.Fragment]]] = {}
 _FRAGMENTS_MAX: Final = 64
 _PIECES: Final[dict[int, tuple[object, orjson.Fragment]]] = {}
@@ -68,7 +66,7 @@ def encode_state(state: State) -> bytes:
     slots = _pieces(state.spine.slots, _check_slot)
     ready["spine"] = replace(state.spine, slots=slots)  # type: ignore[arg-type]
     rest = {f.name: getattr(state, f.name) for f in fields(state) if f.name not in ready}
-    return sealed(_dump({"by": __version__, "format": FORMAT, "state": ready | rest}))
+    return sealed(dump({"by": __version__, "format": FORMAT, "state": ready | rest}))
 
 
 def decode_state(data: bytes) -> State:
@@ -77,26 +75,22 @@ def decode_state(data: bytes) -> State:
     Raises: Corrupt, naming the digest, the format or the field that is wrong; InvalidRequest for a
     state that a newer version of Strata wrote.
     """
-    data = bytes(data)
-    with _LOCK:
-        known = _KNOWN.get(data)
-    if known is None:
-        known = _load(data, "state", State, old=not is_sealed(data, "state"))
-        remember_state(data, known)
-    return known
+    state: State = _load(data, "state", State, old=not is_sealed(data, "state"))
+    return state
 
 
-def remember_state(data: bytes, state: State) -> None:
-    """Keep what `decode_state(data)` gives for the next who asks: mostly who has committed it.
+def decoded(raw: Any, kind: Any) -> Any:
+    """Return a value of a state's field, of which JSON was read.
 
-    `state` must be equal to what the bytes say; where it holds values that a caller made up, and
-    that JSON may give back otherwise, only decoding tells.
+    Raises: Corrupt, naming the field in it that is wrong; InvalidRequest for a field that a newer
+    version of Strata wrote.
     """
-    with _LOCK:
-        _KNOWN.pop(data, None)
-        _KNOWN[data] = state
-        while len(_KNOWN) > _KNOWN_MAX:
-            del _KNOWN[next(iter(_KNOWN))]
+    try:
+        return _decoder(kind)(raw)
+    except _NewerError as error:
+        raise _newer("state", {}, at=f"state{error}") from error
+    except _MismatchError as error:
+        raise Corrupt("a stored state cannot be understood", at=f"state{error}") from error
 
 
 def encode_sealed(name: str, value: object) -> bytes:
@@ -104,7 +98,7 @@ def encode_sealed(name: str, value: object) -> bytes:
 
     Raises: InvalidRequest for a value that JSON cannot hold.
     """
-    return sealed(_dump({"by": __version__, "format": FORMAT, name: _plain(value)}))
+    return sealed(dump({"by": __version__, "format": FORMAT, name: plain(value)}))
 
 
 def decode_sealed(data: bytes, name: str, kind: type[T]) -> T:
@@ -121,7 +115,7 @@ def decode_sealed(data: bytes, name: str, kind: type[T]) -> T:
 
 def encode_commits(commits: tuple[Commit, ...]) -> bytes:
     """Return the bytes of a ledger blob."""
-    return _dump({"format": FORMAT, "commits": commits})
+    return dump({"format": FORMAT, "commits": commits})
 
 
 def decode_commits(data: bytes) -> tuple[Commit, ...]:
@@ -143,7 +137,7 @@ class LedgerNode:
 
 def encode_nodes(node: LedgerNode) -> bytes:
     """Return the bytes of a ledger blob that names others."""
-    return _dump({"format": FORMAT, "nodes": node.keys, "marks": _plain(node.marks)})
+    return dump({"format": FORMAT, "nodes": node.keys, "marks": plain(node.marks)})
 
 
 def decode_nodes(data: bytes) -> LedgerNode:
@@ -160,9 +154,10 @@ def decode_nodes(data: bytes) -> LedgerNode:
     return LedgerNode(keys, marks)
 
 
-def _dump(document: Any) -> bytes:
+def dump(document: Any) -> bytes:
+    """Return JSON with sorted keys. Raises: InvalidRequest for a value that it cannot hold."""
     try:
-        return orjson.dumps(document, default=_plain, option=orjson.OPT_SORT_KEYS)
+        return orjson.dumps(document, default=plain, option=orjson.OPT_SORT_KEYS)
     except TypeError as error:
         raise InvalidRequest("this state cannot be stored", reason=str(error)) from error
 
@@ -204,7 +199,7 @@ def _fragment(value: object) -> orjson.Fragment:
             if len(_FRAGMENTS) >= _FRAGMENTS_MAX:
                 _FRAGMENTS.clear()
             # The value is kept beside it, so that no other one gets its id meanwhile.
-            known = _FRAGMENTS[id(value)] = (value, orjson.Fragment(_dump(_plain(value))))
+            known = _FRAGMENTS[id(value)] = (value, orjson.Fragment(dump(plain(value))))
     return known[1]
 
 
@@ -219,7 +214,7 @@ def _pieces(
             if id(value) not in _PIECES:
                 check(value)
                 # Kept beside it, so that no other value gets its id meanwhile.
-                _PIECES[id(value)] = (value, orjson.Fragment(_dump(value)))
+                _PIECES[id(value)] = (value, orjson.Fragment(dump(value)))
         return [_PIECES[id(value)][1] for value in values]
 
 
@@ -249,7 +244,7 @@ def _newer(name: str, document: dict[str, Any], **details: object) -> InvalidReq
     )  # fmt: skip
 
 
-def _plain(value: object) -> Any:
+def plain(value: object) -> Any:
     """Return `value` as orjson takes it.
 
     Raises: InvalidRequest for what JSON cannot hold.
@@ -260,9 +255,9 @@ def _plain(value: object) -> Any:
         case bytes():
             return b64encode(value).decode("ascii")
         case tuple():
-            return [_plain(item) for item in value]
+            return [plain(item) for item in value]
         case _ if is_dataclass(value):
-            return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+            return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
         case None | bool() | int() | float() | str() | list() | dict():
             return value
     raise InvalidRequest("this state cannot be stored", reason=f"{type(value).__name__} in it")

@@ -42,6 +42,18 @@ def is_sealed(data: bytes, name: str) -> bool:
     return True
 
 
+def begins_with(data: bytes, field: bytes) -> bool:
+    """Return whether a document begins with its digest, and this behind it."""
+    return data.startswith(_HEAD) and data.startswith(field, _START)
+
+
+def document_digest(data: bytes) -> str:
+    """Return the digest of a document in hex: the one it begins with, or of one that has none."""
+    if data.startswith(_HEAD):
+        return data[len(_HEAD) : len(_HEAD) + 2 * _BYTES].decode("ascii", "replace")
+    return _digest(data).hex()
+
+
 def digest_of(data: bytes | None) -> bytes | None:
     """Return the digest that is kept beside bytes; None of none."""
     return None if data is None else _digest(data)

@@ -46,14 +46,15 @@ class Batch:
     layouts: tuple[tuple[str, int], ...] = ()  # (layout, parts), sorted
     stats_parts: int = 0  # parts that have statistics
     stats_bytes: int = 0  # their encoded size, all parts together
-    stats_union: bytes | None = (
-        None  # union of the parts' statistics: one row, Arrow IPC; None: unknown
-    )
+    # Union of the parts' statistics, one row, Arrow IPC, as a batch comes to a commit and as states
+    # from before hold it: what is committed has `union` instead. None: unknown.
+    stats_union: bytes | None = None
     diffs_sum: int = 0  # modulo 2**64; states from before may have it beyond int64
     digest: int = 0  # sum of d * hash(key, value), modulo 2**64
     retractions: bool = False  # some diff is negative
     versions: tuple[int, ...] = (0,)  # relation versions of the parts, ascending; each once
     stats_digest: bytes | None = None  # of `stats_union`, as it was made; None: none, or of before
+    union: str | None = None  # blob key of the union; None: unknown, or not worth a blob
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
     shards/{shard}/parts/g{n}/{hash}.parquet   one part, named by its generation and content
     shards/{shard}/manifests/g{n}/{hash}.arrow one manifest, likewise; no folder: generation 0
+    shards/{shard}/unions/g{n}/{hash}.arrow.zst    the union of a batch's statistics, likewise
     shards/{shard}/catalogs/g{n}/{hash}.json   the names of its collections, likewise
     shards/{shard}/quarantine/{token}.jsonl    source rows that could not be read
     shards/{shard}/verdicts/{run}.parquet      what soft evaluation found
@@ -37,7 +38,9 @@ SEEN: Final = "seen/"  # folder of the lists of what was audited, below the verd
 _HASH_BYTES: Final = 20
 _ROOT: Final = "shards"
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=@+-]*")
-_GENERATION: Final = re.compile(r"/(?:parts|manifests|catalogs|consumed|staged)/g(\d+)/[^/]+$")
+_GENERATION: Final = re.compile(
+    r"/(?:parts|manifests|unions|catalogs|consumed|staged)/g(\d+)/[^/]+$"
+)
 _LEDGER: Final = re.compile(r"(?:n(\d+)_)?(-?\d+)_(-?\d+)_([0-9a-f]+)\.json")
 
 
@@ -46,6 +49,7 @@ class Kind(StrEnum):
 
     PART = "parts"
     MANIFEST = "manifests"
+    UNION = "unions"
     QUARANTINE = "quarantine"
     VERDICT = "verdicts"
     LEDGER = "ledger"
@@ -167,6 +171,12 @@ def manifest_key(shard: str, digest: str, generation: int = 0) -> str:
     """Return the key of the manifest with this content hash."""
     name = f"{_folder(generation)}{digest}.arrow"
     return check_key(str(BlobKey(check_name(shard), Kind.MANIFEST, name)))
+
+
+def union_key(shard: str, digest: str, generation: int = 0) -> str:
+    """Return the key of the union of statistics with this content hash."""
+    name = f"{_folder(generation)}{digest}.arrow.zst"
+    return check_key(str(BlobKey(check_name(shard), Kind.UNION, name)))
 
 
 def catalog_key(shard: str, digest: str, generation: int = 0) -> str:

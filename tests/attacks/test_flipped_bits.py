@@ -101,7 +101,7 @@ def test_damage_names_shard_number_and_cure(tmp_path: Path) -> None:
         query = "SELECT data FROM strata_consensus WHERE seqno = ?"
         ((data,),) = base.execute(query, (seqno,))
     base.close()
-    for what in (b'"stats_union":"', b'"upper":', b'"digest":"', b'"seqn'):
+    for what in (b'"upper":["set",', b'"before":"', b'"digest":"', b'"seqn'):
         at = data.rindex(what) + len(what)
         damaged = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
         with sqlite3.connect(file) as base:

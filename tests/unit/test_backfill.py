@@ -11,7 +11,6 @@ import pytest
 import strata.backfill
 import strata.manifests
 from strata.backfill import backfill_shard
-from strata.decide.question import batch_stats
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call
@@ -30,6 +29,7 @@ from strata.store import keys, memory
 from strata.store.interface import Blob, BlobInfo
 from strata.store.open import Stores, open_stores
 from strata.trimming import trim_shard
+from strata.unions import batch_stats
 from strata.updates.order import sort_updates
 from strata.write import write_batch, write_parts
 from tests.facts import complaints
@@ -164,7 +164,7 @@ def test_backfill_gives_old_parts_the_statistics_of_new_ones(stores: Stores) -> 
         report.stats_bytes_after
         == report.stats_bytes_before + first.stats_bytes + second.stats_bytes
     )
-    united = batch_stats(first)
+    united = batch_stats(stores.blob, SHARD, first)
     assert united is not None
     assert complaints(united, rows(0, 60), RELATION) == []
     for ref, row in zip(
@@ -185,8 +185,7 @@ def test_backfill_changes_manifests_only(stores: Stores) -> None:
             "manifest": "",
             "stats_parts": 0,
             "stats_bytes": 0,
-            "stats_union": None,
-            "stats_digest": None,
+            "union": None,
         }
         assert replace(old, **same) == replace(new, **same)  # type: ignore[arg-type]
         keys_of = [[r.key for r in part_refs(manifest(stores, b))] for b in (old, new)]
@@ -474,7 +473,7 @@ def test_trim_brings_every_part_under_the_budget(stores: Stores) -> None:
     assert report.parts_changed == report.parts_selected > 0
     for batch in batches(Machine(stores).load(SHARD)):
         assert all(ref.stats_bytes <= 40 for ref in part_refs(manifest(stores, batch)))
-        united = batch_stats(batch)
+        united = batch_stats(stores.blob, SHARD, batch)
         assert united is not None
         assert complaints(united, rows(batch.upper - 100, 60), RELATION) == []
     assert trim_shard(stores, SHARD, budget_bytes=40).parts_changed == 0

@@ -1,0 +1,145 @@
+"""The documents of shards as the consensus holds them: newest, by number, in pages.
+
+A document may build upon those before it (`strata.state.versions`). Whoever commits or reads again
+has the one before at hand, so that only what is new is read.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, TypeVar
+
+from strata.errors import Corrupt
+from strata.state import versions
+from strata.state.state import State
+from strata.state.versions import Version
+from strata.store.interface import Consensus, Versioned
+from strata.store.keys import state_key
+from strata.store.retry import Sleep, retry
+
+R = TypeVar("R")
+
+TRIES: Final = 8  # as long as what the newest builds upon is dropped while it is being read
+DAMAGED: Final = (
+    "restore this version from a backup of the database of states; see Damage in docs/state.md"
+)
+
+
+class _DroppedError(Exception):
+    """What a document builds upon is not stored any more, or was never."""
+
+
+class Documents:
+    """The documents of all shards of one consensus."""
+
+    def __init__(self, consensus: Consensus, sleep: Sleep = time.sleep) -> None:
+        """Read from `consensus`; `sleep` is replaced in tests."""
+        self._consensus, self._sleep = consensus, sleep
+
+    def head(self, name: str) -> Version | None:
+        """Return the newest version of a shard, or None if there is no such shard.
+
+        Raises: Corrupt, naming the number of the document that is damaged or missing.
+        """
+        last: Versioned | None = None
+        for _ in range(TRIES):
+            head = self._retry(partial(self._consensus.head, state_key(name)))
+            if head is None:
+                return None
+            try:
+                return self._version(name, head)
+            except _DroppedError as error:
+                if head == last:  # nobody committed meanwhile: it is not there
+                    raise _missing(name, head, error) from error
+                last = head
+        raise Corrupt("what the newest state builds upon is dropped again and again", shard=name)
+
+    def page(self, name: str, low: int, limit: int) -> list[State]:
+        """Return up to `limit` states that are still stored, oldest first, from number `low` on.
+
+        Raises: as `head`.
+        """
+        found: list[State] = []
+        before: Version | None = None
+        for stored in self._scan(name, low, limit):
+            link = _link(name, stored)
+            if before is not None and link is not None and link.before == before.digest:
+                before = _read(name, stored, before)
+            else:
+                try:
+                    before = self._version(name, stored)
+                except _DroppedError as error:
+                    raise _missing(name, stored, error) from error
+            found.append(before.state)
+        return found
+
+    def base(self, name: str, seqno: int) -> int:
+        """Return the number of the whole document that the one of this number builds upon."""
+        [stored] = self._scan(name, seqno, 1)
+        link = _link(name, stored)
+        return stored.seqno if link is None else link.base
+
+    def walltime_ms(self, name: str, seqno: int) -> int:
+        """Return the walltime of the state of this number. Cost: one document."""
+        [stored] = self._scan(name, seqno, 1)
+        found = versions.walltime_ms(stored.data)
+        return _read(name, stored, None).state.walltime_ms if found is None else found
+
+    def _version(self, name: str, stored: Versioned) -> Version:
+        """Return a version; reads what it builds upon, if that is not known.
+
+        Raises: _DroppedError when that is not there.
+        """
+        link = None if versions.known(stored.data) else _link(name, stored)
+        if link is None:
+            return _read(name, stored, None)
+        before = versions.known_by(link.before)
+        if before is not None:
+            return _read(name, stored, before)
+        page = self._scan(name, link.base, stored.seqno - link.base)
+        if [one.seqno for one in page] != list(range(link.base, stored.seqno)):
+            raise _DroppedError(f"of {link.base} to {stored.seqno - 1} {len(page)} are stored")
+        known = (n for n in range(len(page) - 1, 0, -1) if versions.known(page[n].data))
+        for one in page[next(known, 0) :]:
+            before = _read(name, one, before)
+        return _read(name, stored, before)
+
+    def _scan(self, name: str, low: int, limit: int) -> Sequence[Versioned]:
+        return self._retry(partial(self._consensus.scan, state_key(name), low, limit))
+
+    def _retry(self, call: Callable[[], R]) -> R:
+        return retry(call, sleep=self._sleep)
+
+
+def _link(name: str, stored: Versioned) -> versions.Link | None:
+    try:
+        return versions.link_of(stored.data)
+    except Corrupt as error:
+        raise _named(name, stored, error) from error
+
+
+def _read(name: str, stored: Versioned, before: Version | None) -> Version:
+    try:
+        version = versions.read(stored.data, before)
+    except Corrupt as error:
+        raise _named(name, stored, error) from error
+    state = version.state
+    if (state.seqno, state.name) != (stored.seqno, name):
+        raise Corrupt(
+            "a stored state belongs elsewhere",
+            shard=name, seqno=stored.seqno, found=state.name, found_seqno=state.seqno,
+            cure=DAMAGED,
+        )  # fmt: skip
+    return version
+
+
+def _named(name: str, stored: Versioned, error: Corrupt) -> Corrupt:
+    where = {"shard": name, "seqno": stored.seqno}
+    return Corrupt(error.message, **where, **error.details, cure=DAMAGED)
+
+
+def _missing(name: str, stored: Versioned, error: _DroppedError) -> Corrupt:
+    return Corrupt(
+        "states that a state builds upon are missing",
+        shard=name, seqno=stored.seqno, reason=str(error), cure=DAMAGED,
+    )  # fmt: skip

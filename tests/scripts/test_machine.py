@@ -34,7 +34,7 @@ from strata.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
-from strata.state import generations, holds, rollout, transitions
+from strata.state import generations, holds, rollout, transitions, versions
 from strata.state import spine as spines
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn
 from strata.state.seal import sealed
@@ -229,7 +229,7 @@ class MachineCommands:
         consensus, key = self.inner.consensus, state_key(SHARD)
         head = consensus.head(key)
         assert head is not None
-        document = {**json.loads(head.data), "format": 2, "by": "9.9"}
+        document = {**json.loads(head.data), "format": 9, "by": "9.9"}
         del document["digest"]
         new = Versioned(head.seqno + 1, sealed(json.dumps(document).encode()))
         return str(consensus.compare_and_set(key, head.seqno, new))
@@ -260,7 +260,11 @@ def test_there_are_scripts() -> None:
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda p: p.stem)
-def test_the_machine_does_what_the_script_says(path: Path, settings: StoreSettings) -> None:
+def test_the_machine_does_what_the_script_says(
+    path: Path, settings: StoreSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if path.stem == "history_is_bounded":  # it counts documents: each is whole, and goes by itself
+        monkeypatch.setattr(versions, "RUN_MAX", 0)
     commands = MachineCommands(settings)
     run_script(path, commands)
     if hasattr(commands.inner.consensus, "close"):

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from strata.errors import Corrupt, InvalidRequest
+from strata.format import manifest
 from strata.format.manifest import (
     SCHEMA,
     VERSION_KEY,
@@ -94,7 +95,8 @@ def test_only_the_columns_asked_for_are_loaded() -> None:
         decode_manifest(data, [])
 
 
-def test_damage_in_columns_not_asked_for_is_not_seen() -> None:
+def test_damage_in_columns_not_asked_for_is_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest, "PACKED_MAX", 0)  # as in a large one
     noise = [stats(**{"s.1": {"low": f"{i * 7919 % 10007:x}" * 40}}) for i in range(3)]
     data = bytearray(encode_manifest(manifest_table(PARTS, noise)))
     whole = decode_manifest(bytes(data), ["key"])
@@ -173,3 +175,20 @@ def test_a_manifest_cut_short_is_corrupt() -> None:
     for size in range(0, len(data), 53):
         with pytest.raises(Corrupt):
             decode_manifest(data[:size])
+
+
+def test_a_small_manifest_weighs_what_it_says_and_not_its_schema(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wide = [stats(**{f"s.{n}": {"low": "a", "high": "b"} for n in range(200)}) for _ in PARTS]
+    table = manifest_table(PARTS, wide)
+    small = encode_manifest(table)
+    monkeypatch.setattr(manifest, "PACKED_MAX", 0)
+    plain = encode_manifest(table)
+    assert len(small) < len(plain) / 8
+    assert decode_manifest(small) == decode_manifest(plain)
+    assert decode_manifest(small, ["s.7", "key"]) == decode_manifest(plain, ["s.7", "key"])
+    assert manifest.pieces(small) == manifest.pieces(plain)
+    for at in range(0, len(small), 7):
+        with pytest.raises(Corrupt):
+            decode_manifest(small[:at])

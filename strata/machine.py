@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 from strata import commits
 from strata.documents import Documents
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, Unavailable
+from strata.lean import moved_out
 from strata.model.spec import ShardSpec
 from strata.model.time import MIN_TIME
 from strata.state import tombstone, transitions
@@ -38,7 +39,6 @@ from strata.store.interface import Versioned
 from strata.store.keys import parse_state_key, state_key
 from strata.store.open import Stores
 from strata.store.retry import Policy, Sleep, retry
-from strata.unions import moved_out
 
 R = TypeVar("R")
 Transition = Callable[[State, int], tuple[State, R]]

@@ -1,14 +1,13 @@
 """The union of a batch's statistics: one row, in a blob of its own that the state names.
 
 It is read when a filter is planned, to leave a batch alone without opening its manifest, and
-kept: its key is its content's. A batch of one part has none, as its manifest says as much.
-States from before hold unions themselves; they leave with the next commit of the shard.
+kept: its key is its content's. States from before hold unions themselves. What writes the blobs is
+`strata.lean`.
 """
 
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import Final
@@ -16,32 +15,17 @@ from typing import Final
 import pyarrow as pa
 
 from strata.errors import Corrupt
-from strata.model.pack import pack, unpack
-from strata.state.state import Batch, SpineBatch, State
+from strata.model.pack import unpack
+from strata.state.state import Batch
 from strata.store.interface import Blob
-from strata.store.keys import content_hash, union_key
 from strata.store.named import get_named
 from strata.store.open import Stores, is_near
-from strata.store.retry import retry
 
-PARTS_MIN: Final = 2  # of a batch that has a union
 AT_ONCE: Final = 16  # requests, where blobs are far away
 
 _KNOWN_MAX: Final = 512  # unions, each some KiB
 _KNOWN: Final[OrderedDict[str, pa.Table]] = OrderedDict()
 _LOCK: Final = Lock()
-
-
-def moved_out(blob: Blob, state: State) -> State:
-    """Return `state` with the unions of its batches in blobs, where they are worth it.
-
-    A blob is of the state's generation, so that none is collected before the state is committed.
-    Cost: a small blob for each batch that came with its union.
-    """
-    if all(batch.stats_union is None for batch in state.batches):
-        return state
-    slots = tuple(_slot_moved(blob, state, slot) for slot in state.spine.slots)
-    return replace(state, spine=replace(state.spine, slots=slots))
 
 
 def batch_stats(blob: Blob, shard: str, batch: Batch) -> pa.Table | None:
@@ -81,24 +65,6 @@ def stats_of(stores: Stores, shard: str, batches: Sequence[Batch]) -> list[pa.Ta
         with ThreadPoolExecutor(min(AT_ONCE, len(missing))) as pool:
             list(pool.map(load, missing))
     return [load(batch) for batch in batches]
-
-
-def _slot_moved(blob: Blob, state: State, slot: SpineBatch) -> SpineBatch:
-    if all(batch.stats_union is None for batch in slot.batches):
-        return slot
-    return replace(slot, batches=tuple(_moved(blob, state, batch) for batch in slot.batches))
-
-
-def _moved(blob: Blob, state: State, batch: Batch) -> Batch:
-    if batch.stats_union is None:
-        return batch
-    without = replace(batch, stats_union=None, stats_digest=None, union=None)
-    if batch.parts < PARTS_MIN:
-        return without
-    data = pack(batch.stats_union)
-    key = union_key(state.name, content_hash(data), state.generation)
-    retry(partial(blob.set, key, data))
-    return replace(without, union=key)
 
 
 def _if_whole(blob: Blob, shard: str, batch: Batch) -> pa.Table | None:

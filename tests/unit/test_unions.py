@@ -17,6 +17,7 @@ from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
 from strata.fetch import load_manifest_of
 from strata.format.manifest import stats_columns
+from strata.lean import moved_out
 from strata.machine import Machine
 from strata.state.codec import encode_state
 from strata.state.seal import digest_of
@@ -26,7 +27,7 @@ from strata.stats import row_stream, union
 from strata.store.interface import Blob
 from strata.store.keys import Kind, generation_of, parse_key
 from strata.store.open import Stores
-from strata.unions import batch_stats, moved_out, stats_of
+from strata.unions import batch_stats, stats_of
 from tests.shards import NAME, build, let_skip
 from tests.unit.decide.test_plan import load, stores
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from strata import unions
+from strata import lean
 from strata.decide.descent import descend, load_manifest, readable_batches
 from strata.decide.draw import sampled
 from strata.decide.plan import plan_read
@@ -39,7 +39,7 @@ def greater(than: int) -> Filter:
 @pytest.fixture
 def stores(monkeypatch: pytest.MonkeyPatch) -> Stores:
     """Three batches: n is 0 to 9, 10 to 19 in two runs, 20 to 29 without statistics."""
-    monkeypatch.setattr(unions, "PARTS_MIN", 1)
+    monkeypatch.setattr(lean, "PARTS_MIN", 1)
     stores = memory_stores()
     create(stores, RELATION)
     for day, (layout, cuts) in enumerate([("both", 1), ("structured", 2), ("row", 1)]):

@@ -27,8 +27,20 @@ def text(value: str) -> str:
     >>> text("<img src=x onerror='go()'> & \u202e")
     '&lt;img src=x onerror=&#x27;go()&#x27;&gt; &amp; \\u202e'
     """
-    seen = [f"\\u{ord(c):04x}" if unicodedata.category(c) in _UNSEEN else c for c in value]
-    return escape("".join(seen), quote=True)
+    return escape(seen(value), quote=True)
+
+
+def seen(value: str, *, lines: bool = False) -> str:
+    r"""Return a value with what cannot be seen spelled out, the ends of lines too unless `lines`.
+
+    >>> seen("a\u202eb\nc"), seen("a\nb", lines=True)
+    ('a\\u202eb\\u000ac', 'a\nb')
+    """
+    kept = "\n" if lines else ""
+    return "".join(
+        f"\\u{ord(c):04x}" if c not in kept and unicodedata.category(c) in _UNSEEN else c
+        for c in value
+    )
 
 
 def frame(table: pd.DataFrame) -> pd.DataFrame:

@@ -8,14 +8,14 @@ and links stay: alerts point to it.
 
 import shutil
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement
 
 from jobs.validate.pages import ADDRESS, BEGINS, TITLE, blank, say, written
-from jobs.validate.publish import INDEX, Folders
+from jobs.validate.publish import INDEX, LIBRARIES, Folders
 from strata.errors import Corrupt
 
-LIBRARIES: Final = "static"  # of the site: Great Expectations' copies, and those of former versions
 _KEPT: Final = frozenset({"a", "code", "h1", "h2", "h3", "h4", "h5", "h6", "li", "p", "strong"})
 _KEPT_OF_TABLES: Final = frozenset({"table", "tbody", "td", "th", "thead", "tr", "ul"})
 _DROPPED: Final = frozenset({"footer", "head", "nav", "script", "style", "svg", "template"})
@@ -29,20 +29,25 @@ def make_offline(folders: Folders) -> int:
     shutil.rmtree(folders.site / LIBRARIES, ignore_errors=True)
     changed = 0
     for file in sorted(folders.site.rglob("*.html")):
-        page = file.read_text("utf-8")
-        if page and not page.startswith(BEGINS):
+        written_as = file.read_text("utf-8")
+        if written_as and not written_as.startswith(BEGINS):
             up = "../" * (len(file.relative_to(folders.site).parts) - 1)
-            file.write_text(cleaned(page, up), "utf-8")
+            file.write_text(cleaned(written_as, up), "utf-8")
             changed += 1
-    results = [file.relative_to(folders.results) for file in folders.results.rglob("*.json")]
-    pages = [folders.site / "validations" / name.with_suffix(".html") for name in results]
-    for wanted in (*pages, folders.site / INDEX):
-        if not wanted.is_file() or not wanted.stat().st_size:
+    results = [(file, _page(folders, file)) for file in folders.results.rglob("*.json")]
+    for made_of, page in (*results, (folders.results, folders.site / INDEX)):
+        if not page.is_file() or not page.stat().st_size:
             raise Corrupt(
-                "Great Expectations could not write a page of the report",
-                page=str(wanted), cause="its log has the error", cure="see jobs/validate/pages.py",
+                "Great Expectations did not write a page of the report",
+                page=str(page), made_of=str(made_of),
+                cure="its error is in the log; delete a result that another version made",
             )  # fmt: skip
     return changed
+
+
+def _page(folders: Folders, result: Path) -> Path:
+    name = result.relative_to(folders.results).with_suffix(".html")
+    return folders.site / "validations" / name
 
 
 def cleaned(page: str, up: str) -> str:

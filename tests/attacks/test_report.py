@@ -50,6 +50,9 @@ def test_no_text_of_a_verdict_a_count_or_a_merge_is_live_in_any_page(tmp_path: P
     assert len({line.partition(":")[0] for line in report.failed}) == 5
     pages = {page: page.read_text("utf-8") for page in report.index.parent.rglob("*.html")}
     assert not {page.name: live(text) for page, text in pages.items() if live(text)}
+    results = [file.read_text("utf-8") for file in (tmp_path / "gx").rglob("uncommitted/**/*.json")]
+    assert len(results) == 5
+    assert not [live(text) for text in results if live(text)], "nor for the library's own pages"
     shown = unescape("".join(pages.values()))
     for text in HOSTILE:
         assert text in shown, "it is shown, as text"

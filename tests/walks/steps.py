@@ -160,13 +160,12 @@ def told(walk: Walk, run: str) -> None:
     address = ann.page.get_by_role("link", name="Report").first.get_attribute("href")
     ann.go(str(address), see="soft_evaluation")
     ann.shot("3-index")
-    failed = ann.page.locator("tr", has=ann.page.locator(".ge-failed-icon"))
+    failed = ann.page.locator("li.failed")
     for suite in ("soft_evaluation", "format"):  # the bound lies in each case
         if failed.get_by_role("link", name=suite).count():
             failed.get_by_role("link", name=suite).first.click()
             break
     ann.see("strata validate")
-    ann.page.wait_for_timeout(3000)  # its tables are drawn anew
     ann.page.get_by_text("strata validate").first.scroll_into_view_if_needed()
     ann.shot("3-lines")
     assert _replays(walk) == 3  # the same mismatch in a shell

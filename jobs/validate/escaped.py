@@ -1,9 +1,10 @@
 r"""The one place that turns what data, names and errors say into text of a report's pages.
 
-Great Expectations writes cells of tables, names of runs and batches into its pages as they are. So
-every string of a table is escaped before the library sees it, and every stored result, an older
-one or one of another machine, is looked at again before pages are made of it. What a reader sees is
-what was written; what cannot be seen (control characters, changes of direction) is spelled out.
+Great Expectations' own pages show cells of tables, names of runs and batches as they are. Ours do
+not (pages.py), but a stored result may be shown by either. So every string of a table is escaped
+before the library sees it, and every stored result, an older one or one of another machine, is
+looked at again before pages are made of it. What a reader sees is what was written; what cannot be
+seen (control characters, changes of direction) is spelled out.
 """
 
 import json

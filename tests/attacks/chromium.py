@@ -57,7 +57,7 @@ class Browser:
             self._events.append(got)
 
     def events(self, session: str, quiet: float = 0.0) -> list[dict[str, Any]]:
-        """Return what a page's session has told, after so many seconds without more."""
+        """Return the events of a page's session, once there is none for some seconds."""
         while True:
             try:
                 self._events.append(json.loads(self._line.recv(timeout=quiet)))

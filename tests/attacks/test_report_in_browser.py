@@ -160,8 +160,8 @@ def watched(tab: Tab) -> Tab:
 
 def ran(tab: Tab) -> list[Any]:
     """Return what scripts of the data did."""
-    told = tab.heard("Runtime.bindingCalled", "Runtime.consoleAPICalled")
-    return told + tab.heard("Page.javascriptDialogOpening", "Page.windowOpen")
+    called = tab.heard("Runtime.bindingCalled", "Runtime.consoleAPICalled")
+    return called + tab.heard("Page.javascriptDialogOpening", "Page.windowOpen")
 
 
 def picture(tab: Tab, name: str) -> None:

@@ -47,6 +47,18 @@ def test_every_address_that_is_written_anywhere_leads_to_the_page(
     assert str(answer.url) == "http://here/deeper/strata-report/index.html"
 
 
+def test_the_documents_name_the_address_and_the_menu(project: Path) -> None:
+    from strata_airflow.plugin import StrataPlugin
+    from strata_airflow.report import PREFIX
+
+    (entry,) = StrataPlugin.external_views
+    for name in ("docs/operations.md", "CHANGELOG.md"):
+        assert f"`{PREFIX}/`" in (project / name).read_text("utf-8")
+    for name in ("docs/operations.md", "docs/walks.md"):
+        menu = f"*{entry['category'].title()}*, *{entry['name']}*"
+        assert menu in (project / name).read_text("utf-8")
+
+
 def test_a_link_of_an_older_run_still_leads_to_its_page(viewer: Any) -> None:
     answer = viewer.get("/deeper/strata-report/site/validations/a/b%20c.html")
     assert (answer.status_code, answer.text) == (200, "a result")

@@ -128,9 +128,9 @@ def test_a_page_that_was_not_written_is_an_error(lacks: str, tmp_path: Path) -> 
     assert make_offline(folders) == 0
     assert not (folders.site / "static").exists()
     (folders.site / lacks).write_text("")
-    with pytest.raises(Corrupt, match="did not write a page") as told:
+    with pytest.raises(Corrupt, match="did not write a page") as error:
         make_offline(folders)
-    assert lacks in str(told.value)
+    assert lacks in str(error.value)
     (folders.site / lacks).unlink()
     with pytest.raises(Corrupt, match="did not write a page"):
         make_offline(folders)

@@ -29,10 +29,11 @@ def make_offline(folders: Folders) -> int:
     shutil.rmtree(folders.site / LIBRARIES, ignore_errors=True)
     changed = 0
     for file in sorted(folders.site.rglob("*.html")):
-        written_as = file.read_text("utf-8")
-        if written_as and not written_as.startswith(BEGINS):
+        with file.open("r", encoding="utf-8", errors="replace") as opened:
+            begins = opened.read(len(BEGINS))
+        if begins and begins != BEGINS:
             up = "../" * (len(file.relative_to(folders.site).parts) - 1)
-            file.write_text(cleaned(written_as, up), "utf-8")
+            file.write_text(cleaned(file.read_text("utf-8", "replace"), up), "utf-8")
             changed += 1
     results = [(file, _page(folders, file)) for file in folders.results.rglob("*.json")]
     for made_of, page in (*results, (folders.results, folders.site / INDEX)):

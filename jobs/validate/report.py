@@ -155,7 +155,8 @@ def _context(directory: Path, limit: int) -> Any:
             "base_directory": str((directory / SITE_FOLDER).resolve()),
         },
         "site_index_builder": {
-            "class_name": "DefaultSiteIndexBuilder",
+            "module_name": "jobs.validate.index",
+            "class_name": "Index",
             "validation_results_limit": limit,
             "view": view,
         },

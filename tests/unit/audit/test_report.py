@@ -74,6 +74,24 @@ def test_each_finding_has_a_line_of_its_own_and_the_index_leads_to_it(tmp_path: 
         assert text.count(f">{finding.replay}<") == 3  # rows, statistics, verdict
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the libraries that GX loads
+def test_a_page_of_a_result_that_is_no_longer_kept_stays_where_alerts_point_to(
+    tmp_path: Path,
+) -> None:
+    """It is one of a former version, too: it keeps its words, and loads nothing any more."""
+    for run in ("monday", "tuesday"):
+        one = ValidationReport("events", run, (), (LIE,), "soft", "off", None)
+        report = build_report(tmp_path, run, [one], {}, max_failed_rows=5, limit=5)
+        (page,) = report.index.parent.glob("validations/soft_evaluation/monday/*/*.html")
+        if run == "monday":
+            page.write_text(f"<html><script src='static/x.js'></script><p>{LIE.replay}</p></html>")
+    assert "tuesday" in report.index.read_text()
+    assert "monday" not in report.index.read_text()
+    assert LIE.replay in page.read_text()
+    assert "<script" not in page.read_text()
+    assert not (report.index.parent / "static").exists()
+
+
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the libraries that GX loads
 def test_runs_of_two_machines_are_in_one_index_of_bounded_length(

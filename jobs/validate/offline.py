@@ -7,6 +7,7 @@ and links stay: alerts point to it.
 """
 
 import shutil
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Final
@@ -94,4 +95,4 @@ class _Former(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if not self._within and data.strip():
-            say(self._open[-1][1], f" {data.strip()} ")
+            say(self._open[-1][1], escape(f" {data.strip()} "))  # it is read as text, once

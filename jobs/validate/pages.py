@@ -240,7 +240,9 @@ def _table(parent: Element, block: Mapping[str, Any]) -> None:
             _check(parent, row)
         return
     _titled(parent, block)
-    box = SubElement(parent, "div", {"class": "box", "tabindex": "0", "role": "group"})
+    box = SubElement(
+        parent, "div", {"class": "box", "tabindex": "0", "role": "group", "aria-label": "table"}
+    )
     table = SubElement(box, "table")
     names, rows = [str(name) for name in block.get("header_row") or ()], block["table"]
     if names:

@@ -268,29 +268,31 @@ def _index(parent: Element, block: Mapping[str, Any]) -> None:
     """Add the results, those of a run together, the newest run first; or the suites."""
     runs: dict[str, list[Mapping[str, Any]]] = {}
     for row in block["table_data"]:
-        runs.setdefault(str(row.get("run_name", "")), []).append(row)
+        if "run_name" in row:
+            runs.setdefault(str(row["run_name"]), []).append(row)
     for name, some in runs.items():
-        states = [_STATES[one["_validation_success_text"]] for one in some if name]
-        state = "failed" if "failed" in states else "passed"
-        run = SubElement(parent, "article", {"class": state}) if name else parent
-        if name:
-            say(SubElement(run, "h3"), name)
-        suites = SubElement(run, "ul", {"class": "suites"})
-        for one in reversed(some) if name else some:  # of a run, as they were made
-            state = _STATES[one["_validation_success_text"]] if name else ""
-            item = SubElement(suites, "li", {"class": state} if state else {})
-            if state:
-                _state(item, state)
-                say(item, " ")
-            _link(item, one["_table_row_link_path"], _suite(one))
-            if state:
-                say(SubElement(item, "small"), f" {one['run_time']}")
+        _run(parent, name, some)
+    suites = {row["expectation_suite_name"]: row for row in block["table_data"] if not runs}
+    items = SubElement(parent, "ul", {"class": "suites"}) if suites else parent
+    for name, row in sorted(suites.items()):
+        _link(SubElement(items, "li"), row["_table_row_link_path"], name)
 
 
-def _suite(row: Mapping[str, Any]) -> object:
-    """Return the name of the suite, which is a text here and a link there."""
-    said = row["expectation_suite_name"]
-    return said["string_template"]["params"]["link_text"] if isinstance(said, Mapping) else said
+def _run(parent: Element, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add the results of one run, as they were made; `rows` are the newest first."""
+    states = [_STATES[row["_validation_success_text"]] for row in rows]
+    whole = "failed" if "failed" in states else "passed"
+    run = SubElement(parent, "article", {"class": whole})
+    say(SubElement(run, "h3"), name)
+    items = SubElement(run, "ul", {"class": "suites"})
+    for row, state in reversed([*zip(rows, states, strict=True)]):
+        item = SubElement(items, "li", {"class": state})
+        _state(item, state)
+        say(item, " ")
+        suite = row["expectation_suite_name"]["string_template"]["params"]["link_text"]
+        _link(item, row["_table_row_link_path"], suite)
+        say(item, " ")
+        say(SubElement(item, "small"), row["run_time"])
 
 
 _BLOCKS: Final[Mapping[str, Callable[[Element, Mapping[str, Any]], None]]] = {

@@ -168,7 +168,18 @@ def told(walk: Walk, run: str) -> None:
     ann.see("strata validate")
     ann.page.get_by_text("strata validate").first.scroll_into_view_if_needed()
     ann.shot("3-lines")
+    _through_the_menu(ann)
     assert _replays(walk) == 3  # the same mismatch in a shell
+
+
+def _through_the_menu(ann: Walker) -> None:
+    """*Browse*, *Validation report* opens the index in a window of its own."""
+    ann.go("/dags", see="Shards: ingest")
+    ann.click("Browse")
+    with ann.page.context.expect_page() as opened:
+        ann.page.get_by_text("Validation report").first.click()
+    opened.value.get_by_role("heading", name="Validation report").wait_for()
+    opened.value.close()
 
 
 def mended(walk: Walk) -> None:

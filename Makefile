@@ -43,7 +43,7 @@ demo-lie: .venv/.runtime ## Inject one wrong statistic and watch soft evaluation
 
 .PHONY: test
 test: .venv/.dev ## Set everything up and pass all tests
-	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m "not long"
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m "not long and not browser"
 
 .PHONY: up
 up: .venv/.runtime ## Start Airflow with the DAGs and the demo's shards; print its address
@@ -98,7 +98,11 @@ test-spark: .venv/.dev ## Whatever needs a Spark session
 
 .PHONY: test-dags
 test-dags: .venv/.dev ## The DAGs, loaded by Airflow
-	$(PYTEST) tests/dags $(wildcard tests/attacks) -m "dags and not long"
+	$(PYTEST) tests/dags $(wildcard tests/attacks) -m "dags and not long and not browser"
+
+.PHONY: test-browser
+test-browser: .venv/.dev ## A hostile report in a real browser (needs Debian's chromium): PICTURES=folder
+	$(PYTEST) tests/attacks/test_report_in_browser.py
 
 .PHONY: test-long
 test-long: .venv/.dev ## The laws with thousands of examples, and the long tests

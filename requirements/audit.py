@@ -2,8 +2,8 @@
 
 1. Each list in requirements/ names every distribution once, with one version and with hashes.
 2. What is installed in .venv is what the lists say.
-3. No version in the lists, and no front-end package of jobs/validate/vendor, has a known
-   vulnerability, by the advisories of the OSV database.
+3. No version in the lists, and no package of front-end.json, has a known vulnerability, by the
+   advisories of the OSV database.
 
 The first two need no network. Where the database cannot be reached that is said, loudly, and is no
 failure; `--strict` makes it one (exit code 3). `--advisories FILE` reads the database's answers
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 HERE: Final = Path(__file__).parent
-VENDOR: Final = HERE.parent / "jobs" / "validate" / "vendor"
+FRONT_END: Final = HERE / "front-end.json"
 DATABASE: Final = "https://api.osv.dev/v1/querybatch"
 INSTALLED: Final = ("runtime", "dev")
 SECONDS: Final = 20
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--strict", action="store_true", help="an unreachable database fails")
     parser.add_argument("--advisories", type=Path, help="a file instead of the database")
     parser.add_argument("--lists", type=Path, default=HERE, help="the folder of the lists")
-    parser.add_argument("--vendor", type=Path, default=VENDOR, help="the front-end files")
+    parser.add_argument("--front-end", type=Path, default=FRONT_END, help="front-end packages")
     asked = parser.parse_args(argv)
     files = [
         file for file in sorted(asked.lists.glob("*.txt")) if not file.stem.startswith("excludes")
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in INSTALLED:
         wrong += [f"{name}.txt: {line}" for line in differing(pins.get(name, {}))]
     every = sorted({(n, v) for found in pins.values() for n, v in found.items()})
-    named = [("PyPI", *one) for one in every] + [("npm", *one) for one in vendored(asked.vendor)]
+    named = [("PyPI", *one) for one in every] + [("npm", *one) for one in vendored(asked.front_end)]
     code = 0
     try:
         known = from_file(asked.advisories) if asked.advisories else from_database(named)
@@ -114,10 +114,9 @@ def from_file(path: Path) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def vendored(folder: Path) -> list[tuple[str, str]]:
+def vendored(file: Path) -> list[tuple[str, str]]:
     """Return name and version of each front-end package that files are kept of."""
-    file = folder / "vendored.json"
-    said = json.loads(file.read_text("utf-8")) if file.is_file() else []
+    said = json.loads(file.read_text("utf-8"))
     return [(one["name"], one["version"]) for one in said]
 
 

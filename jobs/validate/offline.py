@@ -1,96 +1,98 @@
-"""Make a Data Docs site open with the network off, and phone nobody.
+"""Leave nothing in a report's site but pages that are complete in themselves.
 
-Great Expectations writes pages that load their scripts and styles from public networks, a logo
-picture whose address carries the site's id, and a newsletter form. After each build every page is
-rewritten: known addresses become the vendored copies under `static/vendor`, the rest is removed.
-A page that still loads anything from outside is an error, so that a new version of the library
-cannot bring the network back unnoticed.
+Great Expectations copies fonts and pictures of its own beside the pages, and goes on where a page
+could not be written; and a site has pages of former versions of Strata, which loaded scripts. After
+each build the copies go, a page that is missing is an error, and of a former page the words, tables
+and links stay: alerts point to it.
 """
 
-import re
 import shutil
+from html import escape
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Final
+from xml.etree.ElementTree import Element, SubElement
 
+from jobs.validate.pages import ADDRESS, BEGINS, TITLE, blank, say, written
+from jobs.validate.publish import INDEX, LIBRARIES, Folders
 from strata.errors import Corrupt
 
-VENDOR: Final = Path(__file__).parent / "vendor"
-
-# What the end of a known address becomes; None removes the tag (nothing of ours needs it).
-_KNOWN: Final[tuple[tuple[str, str | None], ...]] = (
-    ("bootstrap-table-filter-control.css", "bootstrap-table-filter-control.min.css"),
-    ("bootstrap-table-filter-control.min.css", "bootstrap-table-filter-control.min.css"),
-    ("bootstrap-table-filter-control.min.js", "bootstrap-table-filter-control.min.js"),
-    ("bootstrap-table.min.css", "bootstrap-table.min.css"),
-    ("bootstrap-table.min.js", "bootstrap-table.min.js"),
-    ("bootstrap-datepicker.min.css", "bootstrap-datepicker.min.css"),
-    ("bootstrap-datepicker.min.js", "bootstrap-datepicker.min.js"),
-    ("css/bootstrap.min.css", "bootstrap.min.css"),
-    ("js/bootstrap.min.js", "bootstrap.min.js"),
-    ("jquery-3.7.1.min.js", "jquery.min.js"),
-    ("popper.min.js", "popper.min.js"),
-    ("font-awesome/6.6.0/css/all.min.css", "fontawesome.min.css"),
-    ("bootstrap-prefers-dark.css", None),
-    ("npm/vega@5", None),
-    ("npm/vega-lite@5", None),
-    ("npm/vega-embed@6", None),
-)
-_LINK: Final = re.compile(r"<link\b[^>]*?href=\"(https?://[^\"]+)\"[^>]*?>", re.S)
-_SCRIPT: Final = re.compile(r"<script\b[^>]*?src=\"(https?://[^\"]+)\"[^>]*?>\s*</script>", re.S)
-_IMAGE: Final = re.compile(r"<img\b[^>]*?src=\"(https?://[^\"]+)\"[^>]*?>", re.S)
-_NEWSLETTER: Final = re.compile(r"<a\b[^>]*?greatexpectations\.io/newsletter.*?</a>", re.S)
-# In the index a suite's name leads to the suite, and only the row around it to the result.
-_SUITE: Final = re.compile(
-    r"(class=\"ge-index-page-table-expectation-suite-link\" href=\")[^\"]+"
-    r"(\"[^{}]*'_table_row_link_path': '([^']+)')"
-)
-_LOADS: Final = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"https?://[^\"]+\"")
+_KEPT: Final = frozenset({"a", "code", "h1", "h2", "h3", "h4", "h5", "h6", "li", "p", "strong"})
+_KEPT_OF_TABLES: Final = frozenset({"table", "tbody", "td", "th", "thead", "tr", "ul"})
+_DROPPED: Final = frozenset({"footer", "head", "nav", "script", "style", "svg", "template"})
 
 
-def make_offline(site: Path) -> int:
-    """Rewrite every page of a Data Docs site in place; return how many pages changed.
+def make_offline(folders: Folders) -> int:
+    """Clear the site of what is no page and of what a page may not hold; return how many changed.
 
-    Raises: Corrupt when a page would still load something from outside.
+    Raises: Corrupt when a result or the index has no page.
     """
-    target = site / "static" / "vendor"
-    shutil.copytree(VENDOR, target, dirs_exist_ok=True)
+    shutil.rmtree(folders.site / LIBRARIES, ignore_errors=True)
     changed = 0
-    for page in sorted(site.rglob("*.html")):
-        depth = len(page.relative_to(site).parts) - 1
-        before = page.read_text(encoding="utf-8")
-        after = rewrite(before, "../" * depth + "static/")
-        if left := _LOADS.search(after):
-            raise Corrupt(
-                "a report page would load from outside",
-                page=str(page), tag=left.group(0), cure="add it to jobs/validate/offline.py",
-            )  # fmt: skip
-        if after != before:
-            page.write_text(after, encoding="utf-8")
+    for file in sorted(folders.site.rglob("*.html")):
+        with file.open("r", encoding="utf-8", errors="replace") as opened:
+            begins = opened.read(len(BEGINS))
+        if begins and begins != BEGINS:
+            up = "../" * (len(file.relative_to(folders.site).parts) - 1)
+            file.write_text(cleaned(file.read_text("utf-8", "replace"), up), "utf-8")
             changed += 1
+    results = [(file, _page(folders, file)) for file in folders.results.rglob("*.json")]
+    for made_of, page in (*results, (folders.results, folders.site / INDEX)):
+        if not page.is_file() or not page.stat().st_size:
+            raise Corrupt(
+                "Great Expectations did not write a page of the report",
+                page=str(page), made_of=str(made_of),
+                cure="its error is in the log; delete a result that another version made",
+            )  # fmt: skip
     return changed
 
 
-def rewrite(page: str, static: str) -> str:
-    """Return the page with known addresses local; `static` leads from it to `static/`."""
-    style = '<link rel="stylesheet" href="{}">'
-    page = _NEWSLETTER.sub("", page)
-    page = _SUITE.sub(r"\1\3\2", page)
-    page = _LINK.sub(lambda m: _local(m, static, style), page)
-    page = _SCRIPT.sub(lambda m: _local(m, static, '<script src="{}"></script>'), page)
-    page = _IMAGE.sub(lambda m: _logo(m, static), page)
-    ours = style.format(f"{static}vendor/strata.css")
-    return page if ours in page else page.replace("</head>", f"{ours}</head>", 1)
+def _page(folders: Folders, result: Path) -> Path:
+    name = result.relative_to(folders.results).with_suffix(".html")
+    return folders.site / "validations" / name
 
 
-def _local(match: re.Match[str], static: str, tag: str) -> str:
-    """Return the tag with a vendored address, nothing for what we drop, else what it was."""
-    for ending, name in _KNOWN:
-        if match.group(1).endswith(ending):
-            return "" if name is None else tag.format(f"{static}vendor/{name}")
-    return match.group(0)
+def cleaned(page: str, up: str) -> str:
+    """Return a page of a former version with its words, tables and links, and nothing else.
+
+    `up` leads from it to the site's folder.
+    """
+    html, main = blank(TITLE, up=up)
+    reader = _Former(main)
+    reader.feed(page)
+    reader.close()
+    return written(html)
 
 
-def _logo(match: re.Match[str], static: str) -> str:
-    if "great-expectations-web-assets" not in match.group(1):
-        return match.group(0)
-    return f'<img src="{static}images/logo-long.png" alt="Great Expectations" height="40">'
+class _Former(HTMLParser):
+    """What is read of a page goes into a tree; tags and attributes do not, but for those named."""
+
+    def __init__(self, main: Element) -> None:
+        super().__init__(convert_charrefs=True)
+        self._open = [("", main)]
+        self._within: list[str] = []  # what is dropped with all that is in it
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _DROPPED:
+            self._within.append(tag)
+        elif not self._within and tag in _KEPT | _KEPT_OF_TABLES:
+            address = dict(attrs).get("href") or ""
+            known = {"href": address} if tag == "a" and ADDRESS.fullmatch(address) else {}
+            parent = self._open[-1][1]
+            if tag == "table":
+                parent = SubElement(parent, "div", {"class": "box"})
+            self._open.append((tag, SubElement(parent, tag, known)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._within:
+            if tag == self._within[-1]:
+                self._within.pop()
+            return
+        for at in range(len(self._open) - 1, 0, -1):
+            if self._open[at][0] == tag:
+                del self._open[at:]
+                break
+
+    def handle_data(self, data: str) -> None:
+        if not self._within and data.strip():
+            say(self._open[-1][1], escape(f" {data.strip()} "))  # it is read as text, once

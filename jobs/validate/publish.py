@@ -23,6 +23,7 @@ from strata.store.s3_client import S3Address, boto_errors, client_error, new_cli
 SITE: Final = "site"
 RESULTS: Final = "results"
 INDEX: Final = "index.html"
+LIBRARIES: Final = "static"  # of the site: copies by Great Expectations and by former versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +67,15 @@ class Bucket:
         return fetched
 
     def publish(self, folders: Folders, limit: int) -> int:
-        """Upload what changed, the index last, and drop old results; return how many files went.
+        """Upload what changed, the index last; return how many files went.
 
+        Old results are dropped, and so are the libraries that pages of former versions loaded.
         Raises: Unavailable.
         """
         sent = self._mirror(folders.results, RESULTS)
         sent += self._mirror(folders.site, SITE)
+        for name in self._listed(f"{SITE}/{LIBRARIES}"):
+            self._ask("delete_object", f"{SITE}/{LIBRARIES}/{name}")
         listed = set(self._listed(RESULTS))
         for name in sorted(listed - set(newest(listed, limit))):
             self._ask("delete_object", f"{RESULTS}/{name}")

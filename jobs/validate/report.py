@@ -18,6 +18,7 @@ import pandas as pd
 
 from jobs.validate import escaped
 from jobs.validate.offline import make_offline
+from jobs.validate.pages import Page
 from jobs.validate.publish import INDEX, Bucket, Folders, prune
 from strata.audit.compare import ColumnCount
 from strata.audit.run import ValidationReport
@@ -93,7 +94,7 @@ def _build(
     prune(folders, limit)
     escaped.make_results_inert(folders.results)
     context.build_data_docs(site_names=[SITE])
-    make_offline(folders.site)
+    make_offline(folders)
     if bucket is not None:
         bucket.publish(folders, limit)
     there = "" if bucket is None else bucket.index
@@ -145,15 +146,25 @@ def _context(directory: Path, limit: int) -> Any:
 
     context: Any = gx.get_context(mode="file", project_root_dir=directory)
     context.variables.progress_bars = {"globally": False, "metric_calculations": False}
+    view = {"module_name": Page.__module__, "class_name": Page.__name__}
     site: Any = {
         "class_name": "SiteBuilder",
+        "show_how_to_buttons": False,
         "store_backend": {
             "class_name": "TupleFilesystemStoreBackend",
             "base_directory": str((directory / SITE_FOLDER).resolve()),
         },
         "site_index_builder": {
-            "class_name": "DefaultSiteIndexBuilder",
+            "module_name": "jobs.validate.index",
+            "class_name": "Index",
             "validation_results_limit": limit,
+            "view": view,
+        },
+        "site_section_builders": {
+            "expectations": {"view": view},
+            # Its own filter leaves out a run with the word "profiling" in its name.
+            "validations": {"view": view, "run_name_filter": {"not_includes": "/"}},
+            "profiling": "none",
         },
     }
     if SITE in context.get_site_names():
@@ -181,6 +192,7 @@ def _validate(context: Any, name: str, table: pd.DataFrame, run: str) -> list[st
             validation_definitions=[definition],
             result_format={
                 "result_format": "COMPLETE", "unexpected_index_column_names": columns,
+                "return_unexpected_index_query": False,
             },
         )
     )  # fmt: skip

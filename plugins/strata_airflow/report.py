@@ -2,9 +2,8 @@
 
 `/strata-report/` serves the pages of Data Docs that `jobs/validate` writes, the folder `site` and
 nothing beside it; a task that wrote one has a link to it. What stands in a page comes from data, so
-a page is a sandbox: its scripts run without Airflow's origin, hence without the reader's cookie,
-and may ask nobody for anything. Without that origin the browser sends no cookie for styles, scripts
-and fonts either, so these files, public libraries and the same everywhere, are given to anyone.
+a page is a sandbox: nothing in it runs, it has no origin, hence not the reader's cookie, and loads
+nothing, as its style is in it.
 Built when the first page is asked for: every process of Airflow loads the plugin, one serves.
 """
 
@@ -18,13 +17,9 @@ from strata_airflow.places import report_dir
 
 PREFIX: Final = "/strata-report"
 SITE_FOLDER: Final = "site"  # of the report; beside it lies what Great Expectations keeps
-LIBRARIES: Final = "static"  # in it
-LIBRARY_KINDS: Final = frozenset({".css", ".js", ".png", ".svg", ".ico", ".woff2"})
 POLICY: Final = (
-    "sandbox allow-scripts; default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval';"
-    " style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:;"
-    " connect-src 'none'; object-src 'none'; base-uri 'none'; form-action 'none';"
-    " frame-ancestors 'self'"
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
+    " form-action 'none'; frame-ancestors 'self'"
 )
 HEADERS: Final = {
     "Content-Security-Policy": POLICY,
@@ -83,30 +78,22 @@ def _application() -> Any:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     of_viewers = [Depends(requires_access_view(AccessView.PLUGINS))]
 
-    def found(folder: Path, name: str) -> Path:
-        file = (folder / name).resolve()
-        if not file.is_relative_to(folder) or not file.is_file():
+    def found(name: str) -> Path:
+        file = (_site() / name).resolve()
+        if not file.is_relative_to(_site()) or file.suffix != ".html" or not file.is_file():
             raise HTTPException(404, MISSING)
         return file
-
-    def served(folder: Path, name: str, **headers: str) -> Any:
-        return FileResponse(found(folder, name), headers=HEADERS | headers)
-
-    @app.get(f"/{LIBRARIES}/{{name:path}}")
-    def library(name: str) -> Any:
-        if Path(name).suffix not in LIBRARY_KINDS:
-            raise HTTPException(404, MISSING)
-        # A font is asked for by the page's origin, which is none.
-        return served(_site() / LIBRARIES, name, **{"Access-Control-Allow-Origin": "*"})
 
     @app.get(f"/{SITE_FOLDER}/{{page:path}}", dependencies=of_viewers)
     def moved(page: str) -> Any:
         """Lead links of older runs to where the page is now; relative: Airflow may lie deeper."""
-        inside = found(_site(), page or "index.html").relative_to(_site()).as_posix()
+        inside = found(page or "index.html").relative_to(_site()).as_posix()
         return RedirectResponse("../" * (page.count("/") + 1) + quote(inside))
 
     @app.get("/{page:path}", dependencies=of_viewers)
     def page(page: str) -> Any:
-        return served(_site(), page) if page else RedirectResponse("index.html")
+        return (
+            FileResponse(found(page), headers=HEADERS) if page else RedirectResponse("index.html")
+        )
 
     return app

@@ -26,8 +26,8 @@ def viewer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (index.parent / "static").mkdir()
     index.write_text("the report")
     (index.parent / "validations" / "a" / "b c.html").write_text("a result")
-    (index.parent / "static" / "x.woff2").write_text("a font")
-    for name in ("gx/great_expectations.yml", "gx/uncommitted/config_variables.yml", ".lock"):
+    beside = ("gx/great_expectations.yml", "gx/uncommitted/config_variables.yml", ".lock")
+    for name in (*beside, "site/static/x.js", "site/static/x.css", "site/a.json"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("secret")
     monkeypatch.setattr(report, "report_dir", lambda: tmp_path)
@@ -45,6 +45,18 @@ def test_every_address_that_is_written_anywhere_leads_to_the_page(
     answer = viewer.get(f"/deeper/strata-report{address}")
     assert (answer.status_code, answer.text) == (200, "the report")
     assert str(answer.url) == "http://here/deeper/strata-report/index.html"
+
+
+def test_the_documents_name_the_address_and_the_menu(project: Path) -> None:
+    from strata_airflow.plugin import StrataPlugin
+    from strata_airflow.report import PREFIX
+
+    (entry,) = StrataPlugin.external_views
+    for name in ("docs/operations.md", "CHANGELOG.md"):
+        assert f"`{PREFIX}/`" in (project / name).read_text("utf-8")
+    for name in ("docs/operations.md", "docs/walks.md"):
+        menu = f"*{entry['category'].title()}*, *{entry['name']}*"
+        assert menu in (project / name).read_text("utf-8")
 
 
 def test_a_link_of_an_older_run_still_leads_to_its_page(viewer: Any) -> None:
@@ -71,19 +83,22 @@ def test_the_button_of_a_task_leads_to_the_page(viewer: Any, tmp_path: Path) -> 
     assert not ReportLink().get_link(task, ti_key=None)
 
 
-@pytest.mark.parametrize("page", ["index.html", "validations/a/b%20c.html", "static/x.woff2"])
-def test_a_page_has_no_origin_and_calls_nobody(viewer: Any, page: str) -> None:
+@pytest.mark.parametrize("page", ["index.html", "validations/a/b%20c.html"])
+def test_a_page_has_no_origin_runs_nothing_and_calls_nobody(viewer: Any, page: str) -> None:
     answer = viewer.get(f"/deeper/strata-report/{page}")
     assert answer.status_code == 200
     said = [one.split() for one in answer.headers["content-security-policy"].split(";")]
     policy = {words[0]: words[1:] for words in said}
-    assert policy["sandbox"] == ["allow-scripts"]
-    for asks in ("connect-src", "form-action", "object-src", "base-uri"):
+    assert policy["sandbox"] == [], "neither scripts nor an origin are allowed"
+    for asks in ("default-src", "form-action", "base-uri"):
         assert policy[asks] == ["'none'"]
-    assert policy["default-src"] == ["'self'"]
+    assert policy.keys() - {"sandbox", "default-src", "form-action", "base-uri"} == {
+        "style-src", "img-src", "frame-ancestors",
+    }  # fmt: skip
+    assert policy["style-src"] == ["'unsafe-inline'"], "of the page itself; none is fetched"
+    assert policy["img-src"] == ["data:"]
     assert answer.headers["x-content-type-options"] == "nosniff"
-    is_library = page.startswith("static/")
-    assert ("access-control-allow-origin" in answer.headers) == is_library
+    assert answer.headers["content-type"].startswith("text/html")
 
 
 @pytest.mark.parametrize(
@@ -91,10 +106,11 @@ def test_a_page_has_no_origin_and_calls_nobody(viewer: Any, page: str) -> None:
     [
         "gx/great_expectations.yml", "gx/uncommitted/config_variables.yml", ".lock", "../.lock",
         "site/../gx/great_expectations.yml", "%2e%2e/.lock", "static/%2e%2e/%2e%2e/.lock",
-        "static/..%2f..%2f.lock", "site/%2e%2e/%2e%2e/.lock",
+        "static/..%2f..%2f.lock", "site/%2e%2e/%2e%2e/.lock", "static/x.js", "static/x.css",
+        "a.json", "site/a.json",
     ],
 )  # fmt: skip
-def test_what_lies_beside_the_site_is_not_served(viewer: Any, name: str) -> None:
+def test_what_is_no_page_of_the_site_is_not_served(viewer: Any, name: str) -> None:
     answer = viewer.get(f"/deeper/strata-report/{name}")
     assert answer.status_code == 404
     assert "secret" not in answer.text

@@ -5,6 +5,7 @@ import importlib.util
 import json
 import re
 import tomllib
+from hashlib import sha256
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from types import ModuleType
@@ -51,7 +52,7 @@ def test_known_weaknesses_fail_and_an_unreachable_database_is_said(
     (tmp_path / "some.txt").write_text(GOOD)
     known = tmp_path / "known.json"
     known.write_text(json.dumps({"orjson==0.0.1": ["CVE-1"]}))
-    lists = ["--lists", str(tmp_path), "--vendor", str(tmp_path)]
+    lists = ["--lists", str(tmp_path)]
 
     assert audit.main([*lists, "--advisories", str(known)]) == audit.FOUND
     assert "orjson 0.0.1: CVE-1" in capsys.readouterr().out
@@ -63,18 +64,37 @@ def test_known_weaknesses_fail_and_an_unreachable_database_is_said(
     assert "orjson should be 0.0.1" in capsys.readouterr().out
 
 
+def front_end(root: Path) -> Path:
+    """Lay out a project that keeps two files of a package; return the list that names them."""
+    files = {"jobs/a/table.min.js": b"table()", "jobs/a/table.min.css": b"table {}"}
+    for name, data in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data)
+    (root / "jobs/a/table.txt").write_text("MIT")
+    kept = {
+        "name": "bootstrap-table", "version": "1.19.1", "licence": "MIT",
+        "text": "jobs/a/table.txt",
+        "files": {name: sha256(data).hexdigest() for name, data in files.items()},
+    }  # fmt: skip
+    named = root / "requirements" / "front-end.json"
+    named.parent.mkdir()
+    named.write_text(json.dumps([kept]))
+    return named
+
+
 def test_front_end_packages_are_compared_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     audit = module("audit")
     monkeypatch.setattr(audit, "INSTALLED", ())
+    named = ["--front-end", str(front_end(tmp_path))]
     known = tmp_path / "known.json"
     known.write_text(json.dumps({"bootstrap-table==1.19.1": ["CVE-2"]}))
-    code = audit.main(["--lists", str(tmp_path), "--advisories", str(known)])
+    code = audit.main(["--lists", str(tmp_path), "--advisories", str(known), *named])
     told = capsys.readouterr().out
     assert code == audit.FOUND
     assert "bootstrap-table 1.19.1: CVE-2" in told
-    assert len(audit.vendored(audit.VENDOR)) == 6
+    assert "1 front-end packages" in told
 
 
 @pytest.mark.parametrize(
@@ -93,19 +113,24 @@ def test_an_answer_that_is_none_is_no_clean_bill(
     assert "ADVISORIES NOT CHECKED" in capsys.readouterr().out
 
 
-def test_the_front_end_files_are_those_that_are_named(tmp_path: Path) -> None:
-    import shutil
-
+def test_no_script_style_or_font_is_shipped_that_nobody_names() -> None:
+    """Today there is none of others; pages.css is ours."""
     sbom = module("sbom")
-    assert list(sbom.differing(sbom.VENDOR)) == []
-    copy = tmp_path / "vendor"
-    shutil.copytree(sbom.VENDOR, copy)
-    (copy / "jquery.min.js").write_bytes(b"alert(1)")
-    (copy / "evil.js").write_bytes(b"alert(2)")
-    (copy / "popper.min.js").unlink()
-    (copy / "licenses" / "bootstrap.txt").unlink()
-    assert [line.partition(":")[0] for line in sbom.differing(copy)] == [
-        "bootstrap", "evil.js", "jquery.min.js", "popper.min.js",
+    assert list(sbom.differing(sbom.ROOT)) == []
+    assert sbom.said(sbom.ROOT) == []
+
+
+def test_the_front_end_files_are_those_that_are_named(tmp_path: Path) -> None:
+    sbom = module("sbom")
+    front_end(tmp_path)
+    assert list(sbom.differing(tmp_path)) == []
+    (tmp_path / "jobs/a/table.min.js").write_bytes(b"alert(1)")
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins/evil.woff2").write_bytes(b"alert(2)")
+    (tmp_path / "jobs/a/table.min.css").unlink()
+    (tmp_path / "jobs/a/table.txt").unlink()
+    assert [line.partition(":")[0] for line in sbom.differing(tmp_path)] == [
+        "bootstrap-table", "plugins/evil.woff2", "jobs/a/table.min.css", "jobs/a/table.min.js",
     ]  # fmt: skip
 
 
@@ -115,15 +140,17 @@ def test_the_bill_of_materials_has_what_is_installed_and_the_front_end(
     sbom = module("sbom")
     known = [{"name": "orjson", "version": "1", "licenses": [{"license": {"id": "MPL-2.0"}}]}]
     monkeypatch.setattr(sbom, "installed", lambda _: {"components": [*known]})
+    front_end(tmp_path)
+    monkeypatch.setattr(sbom, "ROOT", tmp_path)
     assert sbom.main(["--out", str(tmp_path)]) == 0
     document = json.loads((tmp_path / "sbom.json").read_text())
     names = {one["name"] for one in document["components"]}
-    assert {"orjson", "bootstrap", "jquery", "popper.js", "bootstrap-table"} <= names
+    assert names == {"orjson", "bootstrap-table"}
     files = [f for one in document["components"] for f in one.get("components", ())]
-    assert len(files) == 13
+    assert [file["name"] for file in files] == ["jobs/a/table.min.css", "jobs/a/table.min.js"]
     lines = (tmp_path / "licences.txt").read_text().splitlines()
     assert "orjson\t1\tMPL-2.0" in lines
-    assert "jquery\t3.7.1\tMIT" in lines
+    assert "bootstrap-table\t1.19.1\tMIT" in lines
     known.append({"name": "protobuf", "version": "7"})
     assert sbom.main(["--out", str(tmp_path)]) == 0
     assert "protobuf\t7\tBSD-3-Clause" in (tmp_path / "licences.txt").read_text()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -59,18 +60,36 @@ def test_the_groups_of_a_run_build_one_report_by_turns(
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the libraries that GX loads
 def test_each_finding_has_a_line_of_its_own_and_the_index_leads_to_it(tmp_path: Path) -> None:
-    """Equal outcomes would be one line, with two replay commands side by side."""
+    """Equal outcomes would be one line; a run may bear the name of the library's own sections."""
     other = replace(LIE, part="shards/events/parts/b", replay="strata validate events --part b")
     one = ValidationReport("events", "run", (), (CLEAN, LIE, other), "soft", "off", None)
-    report = build_report(tmp_path, "run", [one], {"events": ()}, max_failed_rows=5)
+    report = build_report(tmp_path, "profiling", [one], {"events": ()}, max_failed_rows=5)
     assert not report.success
     (path,) = re.findall(
-        r'suite-link" href="([^"]*soft_evaluation[^"]*)"', report.index.read_text()
+        r'href="(validations/[^"]*/strata-soft_evaluation[^"]*)"', report.index.read_text()
     )
-    page = report.index.parent / path
+    page = report.index.parent / unquote(path)
     text = page.read_text()
     for finding in (LIE, other):
         assert text.count(f">{finding.replay}<") == 3  # rows, statistics, verdict
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the libraries that GX loads
+def test_a_page_of_a_result_that_is_no_longer_kept_stays_where_alerts_point_to(
+    tmp_path: Path,
+) -> None:
+    """It is one of a former version, too: it keeps its words, and loads nothing any more."""
+    for run in ("monday", "tuesday"):
+        one = ValidationReport("events", run, (), (LIE,), "soft", "off", None)
+        report = build_report(tmp_path, run, [one], {}, max_failed_rows=5, limit=5)
+        (page,) = report.index.parent.glob("validations/soft_evaluation/monday/*/*.html")
+        if run == "monday":
+            page.write_text(f"<html><script src='static/x.js'></script><p>{LIE.replay}</p></html>")
+    assert "tuesday" in report.index.read_text()
+    assert "monday" not in report.index.read_text()
+    assert LIE.replay in page.read_text()
+    assert "<script" not in page.read_text()
+    assert not (report.index.parent / "static").exists()
 
 
 @pytest.mark.long

@@ -1,0 +1,301 @@
+"""The pages of Data Docs, written without a script, a library or an address of others.
+
+Great Expectations says what stands in a page (sections of blocks); its own way to write them down
+needs eleven libraries of scripts and styles, and puts text together to markup. Here a page is a
+tree: what a block says becomes a text in it, so that there is nothing that could be left unescaped.
+A page is complete in itself, its style included, and forbids itself everything else.
+
+A kind of block that is not known here is an error: a new version of the library cannot bring
+anything into a page unnoticed.
+"""
+
+import re
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from html import unescape
+from pathlib import Path
+from typing import Any, Final
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from jobs.validate.escaped import seen
+
+STYLE: Final = (Path(__file__).parent / "pages.css").read_text("utf-8")
+# A page may be opened from a disk or from S3, where no server says it.
+POLICY: Final = (
+    "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; style-src 'sha256-"
+    f"{b64encode(sha256(STYLE.encode()).digest()).decode()}'"
+)
+BEGINS: Final = '<!DOCTYPE html>\n<html lang="en"><head><meta name="generator" content="strata">'
+TITLE: Final = "Validation report"
+
+_UP: Final = {  # from a page to the site's folder
+    "SiteIndexPageRenderer": "",
+    "ExpectationSuitePageRenderer": "../",
+    "ValidationResultsPageRenderer": "../../../../",
+}
+ADDRESS: Final = re.compile(r"(\.\./)*(validations|expectations)/[^:?#&<>\"'\\]+\.html")
+_PARAM: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+_JUDGED: Final = ["Status", "Expectation", "Observed Value"]  # the table of a suite's results
+_STATES: Final = {  # Great Expectations' words and signs for what came of a check
+    "Failed": "failed", "Success": "passed", "Succeeded": "passed",
+    "\N{CROSS MARK}": "failed", "\N{WHITE HEAVY CHECK MARK}": "passed",
+    "\N{HEAVY EXCLAMATION MARK SYMBOL}": "failed",
+}  # fmt: skip
+_ICONS: Final = frozenset({"icon", "html_success_icon", "markdown_status_icon"})  # a word is there
+_TAGS: Final = frozenset({"strong", "code", "hr"})  # that a text of Great Expectations may ask for
+_LONG: Final = 24  # letters; longer ones get room in a table
+
+
+class Page:
+    """A page of the report, as Great Expectations calls what writes it: a view."""
+
+    def __init__(self, **_: object) -> None:
+        """Take no options; Great Expectations has folders of styles and templates to give."""
+
+    def render(self, document: Any, **_: object) -> str:
+        """Return the page. Raises: ValueError for what is not known here."""
+        said = document if isinstance(document, Mapping) else document.to_json_dict()
+        renderer = said["renderer_type"]
+        if renderer not in _UP:
+            raise ValueError(f"a page of an unknown kind: {renderer}")
+        suite = said.get("expectation_suite_name")
+        html, main = blank(str(said.get("page_title") or TITLE), up=_UP[renderer])
+        say(SubElement(main, "h1"), suite or TITLE)
+        if suite:
+            say(SubElement(main, "p", {"class": "where"}), said["page_title"])
+        if renderer != "ExpectationSuitePageRenderer":
+            _only_failed(main)
+        for section in said["sections"]:
+            _section(SubElement(main, "section"), section["content_blocks"])
+        return written(html)
+
+
+def blank(title: str, *, up: str) -> tuple[Element, Element]:
+    """Return a page with a head and nothing on it, and the element to fill."""
+    html = Element("html", lang="en")
+    head = SubElement(html, "head")
+    SubElement(head, "meta", name="generator", content="strata")
+    SubElement(head, "meta", {"http-equiv": "Content-Security-Policy", "content": POLICY})
+    SubElement(head, "meta", charset="utf-8")
+    SubElement(head, "meta", name="viewport", content="width=device-width, initial-scale=1")
+    SubElement(head, "meta", name="referrer", content="no-referrer")
+    SubElement(head, "link", rel="icon", href="data:,")
+    say(SubElement(head, "title"), title)
+    SubElement(head, "style").text = STYLE
+    body = SubElement(html, "body")
+    say(SubElement(SubElement(body, "header"), "a", href=f"{up}index.html"), TITLE)
+    return html, SubElement(body, "main")
+
+
+def written(html: Element) -> str:
+    """Return a tree as text; everything in it is escaped."""
+    return f"<!DOCTYPE html>\n{tostring(html, encoding='unicode', method='html')}\n"
+
+
+def _only_failed(main: Element) -> None:
+    label = SubElement(main, "label", {"class": "only"})
+    SubElement(label, "input", {"type": "checkbox", "id": "only"})
+    say(label, "only what failed")
+
+
+def say(parent: Element, value: object) -> None:
+    """Add a text after what is there; what the tables had escaped already is not escaped twice."""
+    text = seen(unescape(str(value)), lines=True)
+    if len(parent):
+        parent[-1].tail = (parent[-1].tail or "") + text
+    else:
+        parent.text = (parent.text or "") + text
+
+
+def _section(parent: Element, blocks: Sequence[Any]) -> None:
+    for block in blocks:
+        _block(parent, block)
+    checks = parent.findall("article")
+    if checks and all(one.get("class") == "passed" for one in checks):
+        parent.set("class", "passed")  # hidden with them
+
+
+def _block(parent: Element, block: Any) -> None:
+    """Add one block of Great Expectations' kinds. Raises: ValueError for any other."""
+    if isinstance(block, list):
+        for one in block:
+            _block(parent, one)
+    elif not isinstance(block, Mapping):
+        say(parent, block)
+    elif (kind := str(block.get("content_block_type"))) in _BLOCKS:
+        _BLOCKS[kind](parent, block)
+    else:
+        raise ValueError(f"a block of an unknown kind: {kind}")
+
+
+def _header(parent: Element, block: Mapping[str, Any]) -> None:
+    _words(SubElement(parent, "h2"), block["header"])
+    if block.get("subheader"):
+        _words(SubElement(parent, "p"), block["subheader"])
+
+
+def _text(parent: Element, block: Mapping[str, Any]) -> None:
+    _titled(parent, block)
+    for one in block["text"]:
+        _words(SubElement(parent, "p"), one)
+
+
+def _bullets(parent: Element, block: Mapping[str, Any]) -> None:
+    items = SubElement(parent, "ul")
+    for one in block["bullet_list"]:
+        if one["string_template"].get("tag") != "hr":
+            _words(SubElement(items, "li"), one)
+
+
+def _collapse(parent: Element, block: Mapping[str, Any]) -> None:
+    more = SubElement(parent, "details")
+    _words(SubElement(more, "summary"), block["collapse_toggle_link"])
+    _block(more, block["collapse"])
+
+
+def _tabs(parent: Element, block: Mapping[str, Any]) -> None:
+    for one in block["tabs"]:
+        say(SubElement(parent, "h2"), one["tab_name"])
+        _block(parent, one["tab_content"])
+
+
+def _titled(parent: Element, block: Mapping[str, Any]) -> None:
+    if block.get("header"):
+        _words(SubElement(parent, "h3"), block["header"])
+
+
+def _words(parent: Element, block: Any) -> None:
+    """Add a text with its parameters; a line that misses one of them is left out."""
+    if not isinstance(block, Mapping):
+        say(parent, block)
+        return
+    said = block["string_template"]
+    params, styles = said.get("params") or {}, (said.get("styling") or {}).get("params") or {}
+    tag = said.get("tag")
+    target = SubElement(parent, tag) if tag in _TAGS else parent
+    for number, line in enumerate(str(said["template"]).strip().split("\n")):
+        used = [one or other for one, other in _PARAM.findall(line)]
+        if any(params.get(name, "") is None for name in used):
+            continue
+        if number:
+            SubElement(target, "br")
+        _line(target, line, params, styles)
+
+
+def _line(target: Element, line: str, params: Mapping[str, Any], styles: Mapping[str, Any]) -> None:
+    end = 0
+    for found in _PARAM.finditer(line):
+        name = found.group(1) or found.group(2)
+        if name not in params:
+            continue
+        say(target, line[end : found.start()])
+        end = found.end()
+        value, style = params[name], styles.get(name) or {}
+        if name in _ICONS:
+            continue
+        if state := _STATES.get(value) if name == "success" else None:
+            _state(target, state)
+        elif style.get("tag") == "a":
+            _link(target, style["attributes"]["href"], value)
+        else:
+            say(target, value)
+    say(target, line[end:])
+
+
+def _link(parent: Element, address: str, words: object) -> None:
+    """Add a way to another page of the site. Raises: ValueError for an address elsewhere."""
+    if not ADDRESS.fullmatch(address):
+        raise ValueError(f"an address that is no page of the report: {address}")
+    say(SubElement(parent, "a", href=address), words)
+
+
+def _state(parent: Element, state: str) -> None:
+    say(SubElement(parent, "b", {"class": state}), state)
+
+
+def _check(parent: Element, row: Sequence[Any]) -> None:
+    """Add what came of one expectation: a state, what is expected, and the lines that fail."""
+    icon, expected, observed = row
+    sign = icon["string_template"]["params"].get("markdown_status_icon")
+    if sign not in _STATES:
+        raise ValueError(f"a state of an unknown kind: {sign}")
+    state = _STATES[sign]
+    check = SubElement(parent, "article", {"class": state})
+    first = SubElement(check, "p")
+    _state(first, state)
+    say(first, " ")
+    every = expected if isinstance(expected, list) else [expected]
+    for number, one in enumerate(every):
+        kind = one.get("content_block_type") if isinstance(one, Mapping) else None
+        words = kind in (None, "string_template")
+        _block(first if not number else SubElement(check, "p") if words else check, one)
+    _block(SubElement(check, "p", {"class": "observed"}), observed)
+
+
+def _table(parent: Element, block: Mapping[str, Any]) -> None:
+    """Add a table, in a box that scrolls by itself; of a suite's results what came of each."""
+    if block.get("header_row") == _JUDGED:
+        for row in block["table"]:
+            _check(parent, row)
+        return
+    _titled(parent, block)
+    box = SubElement(
+        parent, "div", {"class": "box", "tabindex": "0", "role": "group", "aria-label": "table"}
+    )
+    table = SubElement(box, "table")
+    names, rows = [str(name) for name in block.get("header_row") or ()], block["table"]
+    if names:
+        full = [n for n in range(len(names)) if any(row[n] != "" for row in rows)]  # say something
+        names, rows = [names[n] for n in full], [[row[n] for n in full] for row in rows]
+        head = SubElement(SubElement(table, "thead"), "tr")
+        for name in names:
+            say(SubElement(head, "th", scope="col"), name)
+    body = SubElement(table, "tbody")
+    for row in rows:
+        line = SubElement(body, "tr")
+        for number, cell in enumerate(row):
+            heads = not names and not number
+            one = SubElement(line, "th", scope="row") if heads else SubElement(line, "td")
+            _block(one, cell)
+            if number < len(names) and names[number] == "replay":
+                one.set("class", "replay")
+            elif len("".join(one.itertext())) > _LONG:
+                one.set("class", "long")
+
+
+def _index(parent: Element, block: Mapping[str, Any]) -> None:
+    """Add the results, those of a run together, the newest run first; or the suites."""
+    runs: dict[str, list[Mapping[str, Any]]] = {}
+    for row in block["table_data"]:
+        if "run_name" in row:
+            runs.setdefault(str(row["run_name"]), []).append(row)
+    for name, some in runs.items():
+        _run(parent, name, some)
+    suites = {row["expectation_suite_name"]: row for row in block["table_data"] if not runs}
+    items = SubElement(parent, "ul", {"class": "suites"}) if suites else parent
+    for name, row in sorted(suites.items()):
+        _link(SubElement(items, "li"), row["_table_row_link_path"], name)
+
+
+def _run(parent: Element, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add the results of one run, as they were made; `rows` are the newest first."""
+    states = [_STATES[row["_validation_success_text"]] for row in rows]
+    whole = "failed" if "failed" in states else "passed"
+    run = SubElement(parent, "article", {"class": whole})
+    say(SubElement(run, "h3"), name)
+    items = SubElement(run, "ul", {"class": "suites"})
+    for row, state in reversed([*zip(rows, states, strict=True)]):
+        item = SubElement(items, "li", {"class": state})
+        _state(item, state)
+        say(item, " ")
+        suite = row["expectation_suite_name"]["string_template"]["params"]["link_text"]
+        _link(item, row["_table_row_link_path"], suite)
+        say(item, " ")
+        say(SubElement(item, "small"), row["run_time"])
+
+
+_BLOCKS: Final[Mapping[str, Callable[[Element, Mapping[str, Any]], None]]] = {
+    "header": _header, "string_template": _words, "text": _text, "bullet_list": _bullets,
+    "collapse": _collapse, "tabs": _tabs, "table": _table, "bootstrap_table": _index,
+}  # fmt: skip

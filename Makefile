@@ -108,6 +108,7 @@ test-browser: .venv/.dev ## A hostile report in a real browser (needs Debian's c
 test-long: .venv/.dev ## The laws with thousands of examples, and the long tests
 	HYPOTHESIS_PROFILE=long $(PYTEST) tests/laws tests/unit
 	$(PYTEST) -m long
+	$(MAKE) --no-print-directory test-browser
 	$(MAKE) --no-print-directory fuzz
 
 .PHONY: explore

@@ -31,6 +31,7 @@ HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
+METHODS: Final = ["GET", "HEAD"]
 MISSING: Final = "no such page of the report: has soft evaluation run?"
 
 
@@ -92,20 +93,20 @@ def _application() -> Any:
     def served(folder: Path, name: str, **headers: str) -> Any:
         return FileResponse(found(folder, name), headers=HEADERS | headers)
 
-    @app.get(f"/{LIBRARIES}/{{name:path}}")
+    @app.api_route(f"/{LIBRARIES}/{{name:path}}", methods=METHODS)
     def library(name: str) -> Any:
         if Path(name).suffix not in LIBRARY_KINDS:
             raise HTTPException(404, MISSING)
         # A font is asked for by the page's origin, which is none.
         return served(_site() / LIBRARIES, name, **{"Access-Control-Allow-Origin": "*"})
 
-    @app.get(f"/{SITE_FOLDER}/{{page:path}}", dependencies=of_viewers)
+    @app.api_route(f"/{SITE_FOLDER}/{{page:path}}", methods=METHODS, dependencies=of_viewers)
     def moved(page: str) -> Any:
         """Lead links of older runs to where the page is now; relative: Airflow may lie deeper."""
         inside = found(_site(), page or "index.html").relative_to(_site()).as_posix()
         return RedirectResponse("../" * (page.count("/") + 1) + quote(inside))
 
-    @app.get("/{page:path}", dependencies=of_viewers)
+    @app.api_route("/{page:path}", methods=METHODS, dependencies=of_viewers)
     def page(page: str) -> Any:
         return served(_site(), page) if page else RedirectResponse("index.html")
 

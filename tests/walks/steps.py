@@ -196,7 +196,7 @@ def approved(walk: Walk) -> None:
     walk.bob.go("/required_actions", see="flights")
     walk.bob.shot("3-required")
     assert answered(walk, gate, pictures=True) == "audit"
-    walk.ann.go(f"/dags/{GATE}/runs/{quote(gate)}/tasks/answer", see="is now")
+    walk.ann.go(f"/dags/{GATE}/runs/{quote(gate)}/tasks/question", see="is now")
     walk.ann.shot("3-approved")
 
 
@@ -219,7 +219,7 @@ def answered(walk: Walk, gate: str, *, pictures: bool = False) -> str:
     if pictures:
         bob.go(f"/dags/{GATE}/runs/{quote(gate)}/tasks/question/required_actions", see="Gates")
         bob.shot("3-answered")
-    return str(walk.api.returned(GATE, gate, "answer")["mode"])
+    return str(walk.api.returned(GATE, gate, "question")["mode"])
 
 
 def _replays(walk: Walk) -> int:

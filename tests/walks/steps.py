@@ -94,7 +94,10 @@ def backfilled(walk: Walk) -> None:
     ann.see("What to do")
     ann.shot("2-form")
     _backfill_form(walk, days=2)
+    ann.see("2 runs will be triggered")
     ann.shot("2-preview")
+    _be_real(walk)
+    ann.shot("2-real")
     ann.click("Run Backfill")
     walk.wait("two runs", lambda: len(walk.newest(STATS, "backfill")) == 2)
     for run in walk.newest(STATS, "backfill"):
@@ -107,8 +110,9 @@ def backfilled(walk: Walk) -> None:
     ann.click("Trigger")
     _backfill_form(walk, days=1)
     ann.page.get_by_text("All Runs", exact=True).click()
-    ann.see("will be triggered")
+    ann.see("1 run will be triggered")
     ann.shot("2-reprocess")
+    _be_real(walk)
     ann.click("Run Backfill")
     walk.wait("one more", lambda: len(walk.newest(STATS, "backfill")) == len(done) + 1)
     (again,) = set(walk.newest(STATS, "backfill")) - done
@@ -128,8 +132,16 @@ def _backfill_form(walk: Walk, days: int) -> None:
         page.get_by_placeholder("YYYY/MM/DD").last.fill(f"{day(ago):%Y/%m/%d}")
         page.get_by_placeholder("HH:mm").last.fill("00:00")
         page.get_by_text("Date Range", exact=True).click()  # beside it, which closes it
-    # It is on, and holds for the backfill; the box itself lies under what is drawn of it.
-    page.locator("input[name$=dry_run]").first.evaluate("box => box.click()")
+
+
+def _be_real(walk: Walk) -> None:
+    """Switch *Dry run* off, which is on for a backfill, too."""
+    page = walk.ann.page
+    box = page.locator("input[name$=dry_run]").first
+    assert box.is_checked()
+    page.get_by_text("Dry run", exact=True).first.scroll_into_view_if_needed()
+    box.evaluate("box => box.click()")  # it lies under what is drawn of it
+    assert not box.is_checked()
 
 
 def reported(walk: Walk) -> None:

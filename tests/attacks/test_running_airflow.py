@@ -5,6 +5,7 @@ One Airflow for all; each attack has a shard of its own. No attack waits for one
 
 import hashlib
 import sqlite3
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -34,6 +35,7 @@ ROLES: Final = {
     "eve": "viewer",
 }  # fmt: skip
 SHARDS: Final = ("alone", "forged", "old", "cleared", "swapped", "roles", "looked", "dry")
+HUMAN_S: Final = 10  # nobody reads a question and answers it in less
 ANSWER: Final = {"approver_reason": "I looked"}
 
 
@@ -102,6 +104,8 @@ class Gate:
             return found in states
 
         self.here.wait(f"the question of {run}", there)
+        # Answered before the scheduler knows that the task was put aside, it is asked once more.
+        time.sleep(HUMAN_S)
 
     def detail(self, run: str) -> dict[str, Any]:
         status, said = self.people["eve"].asks("GET", self.answers(run))
@@ -154,7 +158,7 @@ def test_one_person_alone_takes_no_step(gate: Gate) -> None:
 
     asked = gate.question(run)
     request = gate.request("alone")
-    assert asked["subject"] == f"alone: from off to soft? Request {request}"
+    assert asked["subject"] == f"alone: off to soft? {request}"
     assert f"| Request | {request} |" in asked["body"]
     assert "| Asked by | mallory " in asked["body"]
     assert asked["params"]["approver_reason"]["value"] == ""

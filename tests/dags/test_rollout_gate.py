@@ -104,7 +104,7 @@ def given(option: str, user: dict[str, str] | None) -> dict[str, Any]:
 def test_ask_approve_and_what_is_shown(tasks: Callable[..., Any]) -> None:
     asked = tasks("ask", PARAMS, run_of("ann"))
     shown = in_process("rollout", "show", "s")
-    assert approval.subject(shown) == f"s: from off to soft? Request {asked['request']}"
+    assert approval.subject(shown) == f"s: off to soft? {asked['request']}"
     assert "| Asked by | ann \\(claimed\\) |" in approval.body(shown)
     assert asked == {"shard": "s", "to": "soft", "request": shown["request"]["id"]}
     assert tasks("ask", PARAMS, run_of("ann")) == asked  # cleared: the request is taken up again

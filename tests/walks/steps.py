@@ -223,10 +223,18 @@ def answered(walk: Walk, gate: str, *, pictures: bool = False) -> str:
     """Answer as Bob, with a reason; return the mode that the shard is in then."""
     bob = walk.bob
     bob.go(f"/dags/{GATE}/runs/{quote(gate)}/tasks/question/required_actions", see="Gates")
-    bob.page.locator("[id$=approver_reason], input[name$=approver_reason]").first.fill(REASON)
+    reason = bob.page.locator("[id$=approver_reason], input[name$=approver_reason]").first
+    assert not reason.input_value()
+    approve = bob.page.get_by_role("button", name="Approve").first
     if pictures:
         bob.shot("3-question")
-    bob.click("Approve")
+        approve.scroll_into_view_if_needed()
+        bob.shot("3-empty")
+    reason.fill(REASON)
+    if pictures:
+        approve.scroll_into_view_if_needed()
+        bob.shot("3-reason")
+    approve.click()
     walk.ended(GATE, gate)
     if pictures:
         bob.go(f"/dags/{GATE}/runs/{quote(gate)}/tasks/question/required_actions", see="Gates")

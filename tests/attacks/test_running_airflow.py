@@ -47,6 +47,8 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         settings = load_settings(str(made.config), {})
         for ago in range(1, DAYS + 1):
             made.land("dry", day(ago))
+        for shard in SHARDS:  # the schedule's own ingest takes them all
+            (folder / "landing" / shard).mkdir(parents=True, exist_ok=True)
         stores = open_stores(settings.store)
         ensure_shards(Machine(stores), settings.shards_dir, SHARDS)
         take_in(settings, day(DAYS), day(0), ["dry"])

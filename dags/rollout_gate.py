@@ -2,16 +2,18 @@
 
 `off → soft → audit → on`: a run asks for the next step (or takes up the request that
 `strata rollout request` left), shows the evidence under *Required Actions*, and waits. Nobody
-answers in three days (`STRATA_APPROVAL_HOURS` in Airflow's environment): it is rejected. Approving needs a reason, and somebody other than who asked;
-the answer names the request that was shown, and holds for no other.
+answers in three days (`STRATA_APPROVAL_HOURS` in Airflow's environment): it is rejected. Approving
+needs a reason, and somebody other than who asked; the answer names the request that was shown, and
+holds for no other.
 The evidence is looked at again when the step is taken. Steps down need no DAG: soft evaluation
 takes them by itself.
 
 | Question | Answer |
 |---|---|
 | It failed with *not enough evidence*: what now? | The message names each gate. Let soft evaluation run on; `strata rollout show` tells how far it is. |
-| May I run it again, or clear it? | Yes. A request is taken up again. An answer belongs to the request that was shown with it: repeated, it approves nothing new and fails with *another request is open* or *no step is asked for*. |
+| May I run it again, or clear it? | Yes. An open request is taken up again, and shown anew. A run that is repeated makes no request of its own: that is for who triggers a new one. An answer belongs to the request that was shown with it, and approves nothing else. |
 | Who asks? | Who triggered the run, as Airflow knows them; or who ran `strata rollout request`. |
+| Who may answer? | Whom the policy of the store names (`strata rollout gates show`), or anybody if it names nobody; never who asks. Airflow takes an answer from nobody else, where a task can know its people: with the simple auth manager, or with `STRATA_PEOPLE`. The store refuses the others in any case. |
 | It was approved, but failed with *who asks cannot approve*? | Let somebody else answer the next run. |
 
 A waiting run holds no worker and no slot of a pool.
@@ -19,7 +21,8 @@ A waiting run holds no worker and no slot of a pool.
 
 import logging
 import os
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pendulum
@@ -30,13 +33,26 @@ from strata_airflow import approval
 from strata_airflow.commands import run_strata
 from strata_airflow.forms import MAIN, MORE
 from strata_airflow.places import declared_shards
-from strata_airflow.question import Question
+from strata_airflow.question import Question, form
 from strata_airflow.spark import DEFAULT_ARGS
 
 WAIT = timedelta(hours=float(os.environ.get("STRATA_APPROVAL_HOURS", "72")))
-NOBODY = "nobody, in time"
-REQUEST = "{{ ti.xcom_pull(task_ids='ask')['request'] }}"
+SPEAKS_FOR = timedelta(hours=1)
 _LOG = logging.getLogger(__name__)
+
+
+def stale(dag_run: Any, history: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether a run no longer asks in the name of who triggered it.
+
+    Whoever may trigger a run may clear that of somebody else, with or without a trace.
+    """
+    began: datetime = dag_run.run_after
+    asked = (line["at_ms"] for line in history if line["what"] == "requested")
+    return (
+        bool(dag_run.clear_number)
+        or datetime.now(UTC) - began > SPEAKS_FOR
+        or any(at_ms >= began.timestamp() * 1000 for at_ms in asked)
+    )
 
 
 @dag(
@@ -77,67 +93,42 @@ _LOG = logging.getLogger(__name__)
     },
 )
 def rollout_gate() -> None:
-    """Wire the three tasks: ask, wait, answer."""
+    """Wire the two tasks: ask; show, wait and do as answered."""
 
     @task
     def ask(params: dict[str, Any], dag_run: Any) -> dict[str, str]:
-        """Ask for the step, or take up the open request; return what the approver is shown."""
+        """Ask for the step, or take up the open request."""
         shown = run_strata("rollout", "show", params["shard"])
         if shown["request"] is None:
             who = getattr(dag_run, "triggering_user_name", None)
             if not who:  # it is Airflow that knows who asks; nothing in a form can say so
                 raise AirflowFailException("who asks is not known: trigger this DAG as a person")
+            if stale(dag_run, shown["history"]):  # others may repeat a run, and it is not theirs
+                raise AirflowFailException(
+                    f"this run no longer speaks for {who}: it is repeated, over an hour old, or a"
+                    " step was asked for since (cure: trigger a new run)"
+                )
             share = ["--percent", str(params["percent"])] if params["percent"] else []
             shown = run_strata(
                 "rollout", "request", params["shard"], "--by", who, "--reason", params["reason"],
                 *share,
             )  # fmt: skip
+        _LOG.info("request %s of %s is open", shown["request"]["id"], params["shard"])
         return {
-            "subject": approval.subject(shown),
-            "body": approval.body(shown),
+            "shard": params["shard"],
+            "to": shown["request"]["to"],
             "request": shown["request"]["id"],
         }
 
-    @task
-    def answer(params: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-        """Approve or reject in the name of who answered; no answer is a rejection."""
-        word, request = approval.chosen(given["chosen_options"])
-        user = given.get("responded_by_user") or {}
-        who = str(user.get("name") or user.get("id") or NOBODY)
-        reason = str((given.get("params_input") or {}).get("approver_reason") or "").strip()
-        if word == approval.APPROVE and user:
-            if not reason:
-                raise AirflowFailException(
-                    "an approval needs a reason, nothing was approved: clear `question`, answer again"
-                )
-        else:
-            word, reason = approval.REJECT, reason or "no reason was given"
-        shown = run_strata(
-            "rollout", word.lower(), params["shard"], "--request", request, "--by", who,
-            "--reason", reason,
-        )  # fmt: skip
-        _LOG.info("%s is now %s", params["shard"], shown["mode"])
-        return {"mode": shown["mode"], "by": who, "reason": reason, "answer": word.lower()}
-
-    asked = ask()
     question = Question(
         task_id="question",
-        subject="{{ ti.xcom_pull(task_ids='ask')['subject'] }}",
-        body="{{ ti.xcom_pull(task_ids='ask')['body'] }}",
-        options=[f"{approval.APPROVE} {REQUEST}", f"{approval.REJECT} {REQUEST}"],
-        defaults=f"{approval.REJECT} {REQUEST}",
-        params={
-            "approver_reason": Param(
-                "",
-                type="string",
-                title="Reason",
-                description="What you looked at, and why. An approval needs one.",
-            )
-        },
+        shard="{{ params.shard }}",
+        defaults=approval.REJECT,
+        params=form(),
         response_timeout=WAIT,
         execution_timeout=None,
     )
-    asked >> question >> answer(given=question.output)
+    ask() >> question
 
 
 rollout_gate()

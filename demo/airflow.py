@@ -75,7 +75,8 @@ def start(
     """Start Airflow and return once it is healthy and knows the DAGs.
 
     `schedules`: False leaves every DAG to be triggered by hand (`strata_airflow.schedules`).
-    `people`: who can log in, each an administrator (`Instance.as_user`); nobody has to if empty.
+    `people`: who can log in (`Instance.as_user`), the first an administrator and each other one,
+    unless a role of Airflow's follows the name (`eve:viewer`); nobody has to log in if empty.
     `extra`: variables of Airflow's processes on top, for another database or another Spark.
     Raises: StartError.
     """
@@ -84,7 +85,8 @@ def start(
     env = {**environment(home, config, port, schedules=schedules, people=people), **extra}
     processes = Processes(home / "processes.json")
     base = f"http://127.0.0.1:{port}"
-    log_in = (people[0], _passwords(home, people)[people[0]]) if people else ("", "")
+    names = [one.partition(":")[0] for one in people]
+    log_in = (names[0], _passwords(home, names)[names[0]]) if names else ("", "")
     instance = Instance(Api(base, *log_in), processes, home)
     if processes.live():
         processes.stop()
@@ -140,7 +142,9 @@ def environment(
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
         "AIRFLOW__CORE__PARALLELISM": "2",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": str(not people),
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:admin" for name in people),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(
+            one if ":" in one else f"{one}:admin" for one in people
+        ),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / PASSWORDS),
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{base}/execution/",
         "AIRFLOW__API__HOST": "127.0.0.1",

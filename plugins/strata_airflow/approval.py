@@ -29,7 +29,7 @@ def chosen(options: Sequence[str]) -> tuple[str, str]:
 def subject(shown: Mapping[str, Any]) -> str:
     """Return the headline of the question."""
     asked = shown["request"]
-    return f"{shown['shard']}: from {shown['mode']} to {asked['to']}?"
+    return f"{shown['shard']}: {shown['mode']} to {asked['to']}? {asked['id']}"  # lists cut it
 
 
 def body(shown: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from airflow.sdk import task
 from airflow.sdk.exceptions import AirflowFailException
 
 from strata_airflow import results
-from strata_airflow.assets import tell
+from strata_airflow.assets import tell, tell_nobody
 from strata_airflow.commands import run_strata
 from strata_airflow.spark import StrataJobOperator, job_arguments, spark_job
 
@@ -139,9 +139,12 @@ def spark_jobs(
     def groups(params: Mapping[str, Any]) -> list[str]:
         return cut(params.get("shards") or (), which, limits)
 
-    def summed(done: Any, keys: str, outlet_events: Any) -> dict[str, Any]:
+    def summed(done: Any, keys: str, outlet_events: Any, ti: Any) -> dict[str, Any]:
         total = add_up(done)
-        tell(outlet_events, outlets, total["counts"], keys, dry=total["dry_run"])
+        if total["dry_run"]:
+            tell_nobody(ti)
+        else:
+            tell(outlet_events, outlets, total["counts"], keys)
         return total
 
     cutting = _task(groups, "groups", "cut into groups")()

@@ -26,6 +26,7 @@ HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
+METHODS: Final = ["GET", "HEAD"]
 MISSING: Final = "no such page of the report: has soft evaluation run?"
 
 
@@ -84,13 +85,13 @@ def _application() -> Any:
             raise HTTPException(404, MISSING)
         return file
 
-    @app.get(f"/{SITE_FOLDER}/{{page:path}}", dependencies=of_viewers)
+    @app.api_route(f"/{SITE_FOLDER}/{{page:path}}", methods=METHODS, dependencies=of_viewers)
     def moved(page: str) -> Any:
         """Lead links of older runs to where the page is now; relative: Airflow may lie deeper."""
         inside = found(page or "index.html").relative_to(_site()).as_posix()
         return RedirectResponse("../" * (page.count("/") + 1) + quote(inside))
 
-    @app.get("/{page:path}", dependencies=of_viewers)
+    @app.api_route("/{page:path}", methods=METHODS, dependencies=of_viewers)
     def page(page: str) -> Any:
         return (
             FileResponse(found(page), headers=HEADERS) if page else RedirectResponse("index.html")

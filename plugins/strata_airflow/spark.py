@@ -25,7 +25,7 @@ from airflow.sdk import BaseHook, Context, ExceptionRetryPolicy, RetryAction, Re
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from strata_airflow import results
-from strata_airflow.assets import tell
+from strata_airflow.assets import tell, tell_nobody
 from strata_airflow.notify import VARIABLE, StrataNotifier, message_of, send
 from strata_airflow.places import JOBS, PROJECT, config_file, results_dir
 from strata_airflow.report import ReportLink, address
@@ -150,7 +150,10 @@ class StrataJobOperator(SparkSubmitOperator):
         self._remark(context, result)
         counts = results.counts(result)
         dry = not DRY.isdisjoint(self.application_args)
-        tell(context["outlet_events"], self.outlets or [], counts, self.partitions, dry=dry)
+        if dry:
+            tell_nobody(context["ti"])
+        else:
+            tell(context["outlet_events"], self.outlets or [], counts, self.partitions)
         return {"job": self.job, "counts": counts, "result": str(file), "dry_run": dry}
 
     def _keep_report(self, result: Mapping[str, Any]) -> None:

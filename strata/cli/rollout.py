@@ -1,6 +1,6 @@
 """Commands about the rollout of skipping: show, request, approve, reject, step-down, kill."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -24,7 +24,7 @@ from strata.cli.context import (
     rows,
 )
 from strata.cli.noted import noted
-from strata.errors import StrataError
+from strata.errors import InvalidRequest, StrataError
 from strata.machine import Transition
 from strata.model.time import format_time
 from strata.operations import recent
@@ -57,10 +57,18 @@ def register(app: typer.Typer) -> None:
     app.add_typer(rollout, name="rollout")
 
 
-def show(shard: ShardArgument, config: ConfigOption = None, json: JsonOption = False) -> None:
+def show(
+    shard: ShardArgument,
+    among: Annotated[
+        list[str] | None,
+        typer.Option("--among", help="A name; say whether they may answer. Repeat for more."),
+    ] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
     """Show mode, evidence, the gates of the next step, an open request, and the history."""
     context = Context(config)
-    _answer(context, context.machine.load(shard), json)
+    _answer(context, context.machine.load(shard), json, among or ())
 
 
 def request(
@@ -210,7 +218,7 @@ def _take(context: Context, shard: str, change: Transition[Any], json: bool) -> 
     _answer(context, context.machine.load(shard), json)
 
 
-def _answer(context: Context, state: State, json: bool) -> None:
+def _answer(context: Context, state: State, json: bool, among: Collection[str] = ()) -> None:
     settings = context.settings.rollout
     rollout, seen = state.rollout, state.rollout.evidence
     to = next_mode(rollout.mode)
@@ -231,7 +239,7 @@ def _answer(context: Context, state: State, json: bool) -> None:
         "next": to,
         "gates": [asdict(gate) for gate in found],
         "policy": shown(context.policy),
-        "request": _asked(state, context.policy),
+        "request": _asked(context, state, among),
         "evidence": {**asdict(seen), "bound": bound_text(seen)},
         "pool": {
             "shards": list(pool.shards),
@@ -245,13 +253,31 @@ def _answer(context: Context, state: State, json: bool) -> None:
     answer(document, json, *_tables(document))
 
 
-def _asked(state: State, policy: Policy) -> dict[str, Any] | None:
-    """Return the open request, with the identity that an approval has to name."""
+def _asked(context: Context, state: State, among: Collection[str]) -> dict[str, Any] | None:
+    """Return the open request, with the identity that an approval has to name.
+
+    `may_answer`: those of `among` whom an approval would not refuse for who they are.
+    """
     asked = state.rollout.request
     if asked is None:
         return None
-    proof = Person(asked.by, asked.user).proof(policy.vouchers)
-    return {"id": ladder.request_id(state.name, asked), **asdict(asked), "by_is": proof}
+    by = Person(asked.by, asked.user)
+    request = {
+        "id": ladder.request_id(state.name, asked),
+        **asdict(asked),
+        "by_is": by.proof(context.policy.vouchers),
+    }
+    if among:
+        request["may_answer"] = [name for name in among if _may_answer(context, name, by)]
+    return request
+
+
+def _may_answer(context: Context, name: str, asked: Person) -> bool:
+    try:
+        context.policy.check_approver(context.person(name), asked)
+    except InvalidRequest:
+        return False
+    return True
 
 
 def _last_cost(context: Context, shard: str) -> list[dict[str, Any]]:

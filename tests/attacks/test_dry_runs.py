@@ -57,17 +57,38 @@ def test_the_jobs_know_these_words() -> None:
 
 
 @pytest.mark.parametrize("word", ["--dry-run", "--plan"])
-def test_the_event_of_a_dry_run_says_so(word: str) -> None:
-    from strata_airflow.assets import BATCHES, tell
-    from strata_airflow.groups import add_up
-    from strata_airflow.spark import DRY as WORDS
+def test_a_dry_run_sends_no_event(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would wake other DAGs, which are real, and count as work done."""
+    from strata_airflow import spark
+    from strata_airflow.assets import BATCHES, STATISTICS
 
-    assert word in WORDS
+    monkeypatch.setattr(spark, "connection_extra", lambda name: {})
+    monkeypatch.setattr(spark.SparkSubmitOperator, "execute", lambda self, context: None)
+    for dry in (True, False):
+        job = spark.spark_job("x", arguments={word: str(dry)}, outlets=[BATCHES, STATISTICS])
+        ti = SimpleNamespace(
+            dag_id="d", run_id="r", task_id="t", map_index=-1, try_number=1, task=job
+        )
+        events: dict[Any, Any] = {one: SimpleNamespace(extra=None) for one in job.outlets}
+        # Airflow runs a copy.
+        done = job.prepare_for_execution().execute({"ti": ti, "outlet_events": events})
+        assert done["dry_run"] is dry
+        assert job.outlets == ([] if dry else [BATCHES, STATISTICS])
+        assert [event.extra for event in events.values()] == [None if dry else {"shards": 0}] * 2
+
+
+@pytest.mark.parametrize("dry", [True, False])
+def test_nor_do_groups_of_one(dry: bool) -> None:
+    from airflow.sdk import DAG
+
+    from strata_airflow.assets import BATCHES
+    from strata_airflow.groups import Caps, spark_jobs
+
+    with DAG("d", schedule=None):
+        last = spark_jobs("ingest", ["a"], limits=Caps(shards=1), outlets=[BATCHES]).last
+    ti = SimpleNamespace(task=last.operator)
+    parts = [{"job": "ingest", "counts": {"shards": 1}, "result": "x", "dry_run": dry}]
     events: dict[Any, Any] = {BATCHES: SimpleNamespace(extra=None)}
-    parts = [{"job": "ingest", "counts": {"shards": 1}, "result": "x", "dry_run": True}]
-    total = add_up(parts)
-    tell(events, [BATCHES], total["counts"], "", dry=total["dry_run"])
-    assert events[BATCHES].extra == {"dry_run": True, "shards": 1}
-    total = add_up([*parts, {**parts[0], "dry_run": False}])
-    tell(events, [BATCHES], total["counts"], "", dry=total["dry_run"])
-    assert events[BATCHES].extra == {"shards": 2}
+    last.operator.python_callable(parts, "", events, ti)
+    assert last.operator.outlets == ([] if dry else [BATCHES])
+    assert events[BATCHES].extra == (None if dry else {"shards": 1})

@@ -2,14 +2,19 @@
 
 import json
 from collections.abc import Callable
+from copy import copy
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.providers.standard.operators import hitl
+from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 from typer.testing import CliRunner
 
 from strata.cli.app import app
+from strata_airflow.question import Question
 
 pytestmark = pytest.mark.dags
 PARAMS = {"shard": "s", "reason": "it is time", "percent": None}
@@ -21,23 +26,43 @@ class Gate:
     def __init__(self, dag: Any) -> None:
         self.dag = dag
 
-    def ask(self, who: str | None, **params: Any) -> dict[str, str]:
-        run = SimpleNamespace(triggering_user_name=who, conf=params)
+    def ask(
+        self, who: str | None, *, minutes: float = 0, cleared: int = 0, **params: Any
+    ) -> dict[str, str]:
+        """Ask by a run that somebody triggered so many minutes ago."""
+        run = SimpleNamespace(
+            triggering_user_name=who, conf=params, clear_number=cleared,
+            run_after=datetime.now(UTC) - timedelta(minutes=minutes),
+        )  # fmt: skip
         found: dict[str, str] = self.dag.get_task("ask").python_callable(PARAMS | params, run)
         return found
+
+    @property
+    def question(self) -> Question:
+        """The task that asks, as it is rendered."""
+        question = copy(self.dag.get_task("question"))
+        question.render_template_fields({"params": PARAMS}, self.dag.get_template_env())
+        return question
+
+    def shown(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+        """Put the question; return what Airflow is given to keep."""
+        kept: dict[str, Any] = {}
+        monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **given: kept.update(given))
+        with pytest.raises(TaskAwaitingInput):
+            self.question.execute({"task_instance": SimpleNamespace(id="1")})
+        return kept
 
     def answer(self, chosen: str, who: str | None, reason: str | None = "I looked") -> Any:
         given = {
             "chosen_options": [chosen],
             "params_input": {} if reason is None else {"approver_reason": reason},
             "responded_by_user": None if who is None else {"id": who, "name": who},
+            "responded_at": datetime.now(UTC),
         }
-        return self.dag.get_task("answer").python_callable(PARAMS, given)
+        return self.question.execute_complete({}, given)
 
 
 def strata(*words: str) -> dict[str, Any]:
-    from airflow.sdk.exceptions import AirflowFailException
-
     done = CliRunner().invoke(app, [*words, "--json"])
     if done.exception is not None:
         raise AirflowFailException(str(done.exception)) from done.exception
@@ -58,8 +83,9 @@ def gate(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate
     spec.write_text(json.dumps({"columns": [{"name": "id", "type": "int64"}]}))
     strata("create", "s", "--spec", str(spec))
     dag = DagBag(str(project / "dags" / "rollout_gate.py")).dags["rollout_gate"]
-    for name in ("ask", "answer"):
-        monkeypatch.setitem(dag.get_task(name).python_callable.__globals__, "run_strata", strata)
+    asks = dag.get_task("ask").python_callable.__globals__
+    monkeypatch.setitem(asks, "run_strata", strata)
+    monkeypatch.setattr("strata_airflow.question.run_strata", strata)
     return Gate(dag)
 
 
@@ -68,8 +94,6 @@ def mode() -> str:
 
 
 def refused(said: str, call: Callable[[], Any]) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
-
     with pytest.raises(AirflowFailException, match=said):
         call()
     assert mode() == "off"
@@ -111,23 +135,129 @@ def test_an_answer_that_names_no_request_approves_nothing(gate: Gate, chosen: st
     refused("another request is open", lambda: gate.answer(chosen, "bob"))
 
 
-def test_the_options_are_those_of_the_request_that_was_shown(gate: Gate) -> None:
+def test_the_options_are_those_of_the_request_that_is_shown(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Airflow keeps them with the question, and takes no other answer."""
-    question = gate.dag.get_task("question")
-    asked = gate.ask("alice")
-    ti = SimpleNamespace(xcom_pull=lambda task_ids: asked)
-    question.render_template_fields({"ti": ti}, gate.dag.get_template_env())
-    assert question.options == [f"Approve {asked['request']}", f"Reject {asked['request']}"]
-    assert question.defaults == [f"Reject {asked['request']}"]
-    assert asked["request"] in question.body
-    with pytest.raises(ValueError, match="not in"):
-        question.validate_chosen_options(["Approve 0123456789abcdef"])
+    asked = gate.ask("alice")["request"]
+    kept = gate.shown(monkeypatch)
+    assert kept["options"] == [f"Approve {asked}", f"Reject {asked}"]
+    assert kept["defaults"] == [f"Reject {asked}"]
+    assert asked in kept["subject"]
+    assert f"| Request | {asked} |" in kept["body"]
 
 
-def test_the_approvers_reason_begins_empty_and_is_not_the_askers(gate: Gate) -> None:
+def test_nothing_is_asked_where_no_step_is_asked_for(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(AirflowFailException, match="no step is asked for"):
+        gate.shown(monkeypatch)
+
+
+def test_the_approvers_reason_begins_empty_and_is_not_the_askers(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     question = gate.dag.get_task("question")
     assert [*question.params] == ["approver_reason"]
     assert question.params["approver_reason"] == ""
     assert not set(question.params) & set(gate.dag.params)
     assert "asked_by" not in gate.dag.params
     assert gate.dag.params.get_param("reason").value is None
+    gate.ask("alice")
+    question.params["approver_reason"] = "I looked"  # as Airflow does with what a run was given
+    assert gate.shown(monkeypatch)["params"]["approver_reason"]["value"] == ""
+
+
+@pytest.mark.parametrize("repeated", [{"cleared": 1}, {"minutes": 61}])
+def test_a_repeated_run_asks_in_nobodys_name(gate: Gate, repeated: dict[str, Any]) -> None:
+    """Mallory clears an old run of Alice, which asks for her, and answers herself."""
+    refused("no longer speaks for alice", lambda: gate.ask("alice", **repeated))
+    assert strata("rollout", "show", "s")["request"] is None
+
+
+def test_a_run_asks_once_even_where_clearing_leaves_no_trace(gate: Gate) -> None:
+    asked = gate.ask("alice", minutes=5)
+    assert gate.ask("alice", minutes=5) == asked, "it is taken up again"
+    gate.answer(f"Reject {asked['request']}", "bob", "not yet")
+    refused("no longer speaks for alice", lambda: gate.ask("alice", minutes=5))
+    assert gate.ask("alice")["request"] != asked["request"], "a new run"
+
+
+def test_nothing_that_tasks_hand_on_is_believed(gate: Gate) -> None:
+    """Whoever may trigger may write what Airflow hands from task to task."""
+    assert [task.task_id for task in gate.dag.topological_sort()] == ["ask", "question"]
+    fields = [str(getattr(gate.dag.get_task("question"), name)) for name in ("shard", "body")]
+    assert "xcom" not in " ".join(fields).lower()
+
+
+SIMPLE = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
+
+
+@pytest.fixture
+def airflow_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return what says which people Airflow has."""
+
+    def say(users: str, people: str = "", manager: str = SIMPLE, admins: str = "False") -> None:
+        core = "AIRFLOW__CORE__"
+        monkeypatch.setenv(f"{core}AUTH_MANAGER", manager)
+        monkeypatch.setenv(f"{core}SIMPLE_AUTH_MANAGER_USERS", users)
+        monkeypatch.setenv(f"{core}SIMPLE_AUTH_MANAGER_ALL_ADMINS", admins)
+        monkeypatch.setenv("STRATA_PEOPLE", people)
+
+    return say
+
+
+def ids(kept: dict[str, Any]) -> list[str] | None:
+    users = kept["assigned_users"]
+    return None if users is None else [user["id"] for user in users]
+
+
+def test_the_question_is_for_those_who_may_answer(
+    gate: Gate, airflow_of: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate.ask("alice")
+    users = "alice:admin, Bob:user,eve:viewer,olga:op:team|two,ALICE:op"
+    airflow_of(users)
+    assert ids(gate.shown(monkeypatch)) == ["Bob", "olga"], "no viewer, nor who asks"
+    asked = strata(
+        "rollout", "gates", "request", "approvers=bob,alice", "--by", "x", "--reason", "y"
+    )
+    wanted = asked["request"]["id"]
+    strata("rollout", "gates", "approve", "--request", wanted, "--by", "z", "--reason", "y")
+    assert ids(gate.shown(monkeypatch)) == ["Bob"], "whom the policy names"
+    airflow_of("alice:admin,olga:op")
+    with pytest.raises(AirflowFailException, match=r"nobody .* may approve .* alice, olga"):
+        gate.shown(monkeypatch)
+    airflow_of(users, people="bob=7, olga=8, alice=9")
+    assert ids(gate.shown(monkeypatch)) == ["7"], "numbers of another auth manager"
+
+
+@pytest.mark.parametrize("of", [{"admins": "True"}, {"manager": "some.where.FabAuthManager"}])
+def test_where_nobody_is_known_the_question_is_for_nobody_in_particular(
+    gate: Gate, airflow_of: Callable[..., None], monkeypatch: pytest.MonkeyPatch, of: dict[str, str]
+) -> None:
+    asked = gate.ask("alice")["request"]
+    airflow_of("alice:admin,bob:user", **of)
+    assert not ids(gate.shown(monkeypatch))
+    refused("cannot approve", lambda: gate.answer(f"Approve {asked}", "alice"))
+
+
+def test_who_answers_under_a_new_name_is_known_by_the_id(
+    gate: Gate, airflow_of: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mallory asks, and then changes her name in her profile."""
+    asked = gate.ask("mallory")["request"]
+    airflow_of("", people="mallory=7,bob=8")
+    given = {"chosen_options": [f"Approve {asked}"], "params_input": {"approver_reason": "x"}}
+    user = {"id": "7", "name": "Bob B."}
+    refused("cannot approve", lambda: gate.question.answered({**given, "responded_by_user": user}))
+
+
+@pytest.mark.parametrize("said", ["bob", "bob=", "=7", "bob=7,eve=7", "bob=7,bob=8", "bob=7,,"])
+def test_people_that_are_not_said_well_stop_the_question(
+    gate: Gate, airflow_of: Callable[..., None], monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    gate.ask("alice")
+    airflow_of("", people=said)
+    with pytest.raises(AirflowFailException, match="STRATA_PEOPLE"):
+        gate.shown(monkeypatch)

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Callable
+from copy import copy
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -44,15 +46,14 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_question_rejects_by_itself_and_needs_no_worker(gate: Any) -> None:
     question = gate.get_task("question")
     assert isinstance(question, HITLOperator)
-    assert [o.partition(" ")[0] for o in question.options] == [approval.APPROVE, approval.REJECT]
-    assert question.defaults == question.options[1:]
-    assert {"options", "defaults"} <= set(question.template_fields)
+    assert question.options == [approval.APPROVE, approval.REJECT]
+    assert question.defaults == [approval.REJECT]
     assert question.response_timeout.days == 3
     assert question.execution_timeout is None
     assert [*question.params] == ["approver_reason"]
     assert not question.params["approver_reason"]
     assert "asked_by" not in gate.params
-    assert [t.task_id for t in gate.topological_sort()] == ["ask", "question", "answer"]
+    assert [t.task_id for t in gate.topological_sort()] == ["ask", "question"]
     assert "May I run it again, or clear it?" in gate.doc_md
     assert gate.max_active_runs > 1
 
@@ -69,19 +70,26 @@ def in_process(*words: str) -> dict[str, Any]:
 @pytest.fixture
 def tasks(gate: Any, config: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Return how a task of the DAG is called, as a worker does, without Airflow around it."""
-    for name in ("ask", "answer"):
-        monkeypatch.setitem(
-            gate.get_task(name).python_callable.__globals__, "run_strata", in_process
-        )
+    asks = gate.get_task("ask").python_callable
+    monkeypatch.setitem(asks.__globals__, "run_strata", in_process)
+    monkeypatch.setattr("strata_airflow.question.run_strata", in_process)
 
     def call(name: str, *words: Any) -> Any:
-        return gate.get_task(name).python_callable(*words)
+        if name == "ask":
+            return asks(*words)
+        question = copy(gate.get_task("question"))
+        question.render_template_fields({"params": PARAMS}, gate.get_template_env())
+        return question.execute_complete({}, *words)
 
     return call
 
 
 PARAMS = {"shard": "s", "reason": "it is time", "percent": None}
-ANN = SimpleNamespace(triggering_user_name="ann")
+
+
+def run_of(who: str) -> SimpleNamespace:
+    """Return a run that somebody has just triggered."""
+    return SimpleNamespace(triggering_user_name=who, run_after=datetime.now(UTC), clear_number=0)
 
 
 def given(option: str, user: dict[str, str] | None) -> dict[str, Any]:
@@ -89,19 +97,21 @@ def given(option: str, user: dict[str, str] | None) -> dict[str, Any]:
     request = (in_process("rollout", "show", "s")["request"] or {"id": "gone"})["id"]
     return {
         "chosen_options": [f"{option} {request}"], "params_input": {"approver_reason": "I looked"},
-        "responded_by_user": user,
+        "responded_by_user": user, "responded_at": datetime.now(UTC),
     }  # fmt: skip
 
 
 def test_ask_approve_and_what_is_shown(tasks: Callable[..., Any]) -> None:
-    asked = tasks("ask", PARAMS, ANN)
-    assert asked["subject"] == "s: from off to soft?"
-    assert "| Asked by | ann \\(claimed\\) |" in asked["body"]
-    assert tasks("ask", PARAMS, ANN) == asked  # cleared: the request is taken up again
+    asked = tasks("ask", PARAMS, run_of("ann"))
+    shown = in_process("rollout", "show", "s")
+    assert approval.subject(shown) == f"s: off to soft? {asked['request']}"
+    assert "| Asked by | ann \\(claimed\\) |" in approval.body(shown)
+    assert asked == {"shard": "s", "to": "soft", "request": shown["request"]["id"]}
+    assert tasks("ask", PARAMS, run_of("ann")) == asked  # cleared: the request is taken up again
     with pytest.raises(AirflowFailException, match="cannot approve"):
-        tasks("answer", PARAMS, given(approval.APPROVE, {"id": "1", "name": "ann"}))
+        tasks("answer", given(approval.APPROVE, {"id": "1", "name": "ann"}))
 
-    done = tasks("answer", PARAMS, given(approval.APPROVE, {"id": "2", "name": "bob"}))
+    done = tasks("answer", given(approval.APPROVE, {"id": "2", "name": "bob"}))
 
     assert (done["mode"], done["by"], done["answer"]) == ("soft", "bob", "approve")
     assert in_process("rollout", "show", "s")["changed_by"] == "bob"
@@ -109,8 +119,8 @@ def test_ask_approve_and_what_is_shown(tasks: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("option", [approval.APPROVE, approval.REJECT])
 def test_no_answer_in_time_is_a_rejection(tasks: Callable[..., Any], option: str) -> None:
-    tasks("ask", PARAMS, ANN)
-    done = tasks("answer", PARAMS, given(option, None))
+    tasks("ask", PARAMS, run_of("ann"))
+    done = tasks("answer", given(option, None))
     shown = in_process("rollout", "show", "s")
     assert (done["mode"], done["answer"]) == ("off", "reject")
     assert (shown["mode"], shown["request"]) == ("off", None)
@@ -120,10 +130,10 @@ def test_no_answer_in_time_is_a_rejection(tasks: Callable[..., Any], option: str
 def test_a_step_without_evidence_fails_for_good_and_names_what_is_lacking(
     tasks: Callable[..., Any],
 ) -> None:
-    tasks("ask", PARAMS, ANN)
-    tasks("answer", PARAMS, given(approval.APPROVE, {"id": "2", "name": "bob"}))
+    tasks("ask", PARAMS, run_of("ann"))
+    tasks("answer", given(approval.APPROVE, {"id": "2", "name": "bob"}))
     with pytest.raises(AirflowFailException, match="audited parts: 0, wanted at least 3000"):
-        tasks("ask", PARAMS, ANN)
+        tasks("ask", PARAMS, run_of("ann"))
 
 
 def test_the_command_line_answers_a_task_and_its_bad_requests_are_final(config: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from demo.api import ApiError
 from strata.backfill import backfill_shard
 from strata.machine import Machine
+from strata.rollout import ladder
 from strata.settings import load_settings
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
@@ -80,7 +81,8 @@ def test_a_scheduled_run_comes_by_itself_and_wakes_compaction(here: World, store
 def test_a_question_that_nobody_answers_is_asked(here: World) -> None:
     """It is looked at in the last test."""
     here.airflow.api.pause("rollout_gate", paused=False)
-    WAITING.append(here.airflow.api.trigger("rollout_gate", {"shard": "letters"}))
+    form = {"shard": "letters", "reason": "to see whether anybody answers"}
+    WAITING.append(here.airflow.api.trigger("rollout_gate", form))
 
 
 def test_a_form_is_checked_rehearsed_and_obeyed(here: World, stores: Stores) -> None:
@@ -112,8 +114,11 @@ def test_a_step_is_approved_by_somebody_else(here: World, stores: Stores) -> Non
     here.wait("the question", lambda: api.tasks(gate, run)["question"]["state"] in ASKED)
     time.sleep(HUMAN_S)
     asked = api.question(gate, run, "question")
-    assert asked["subject"] == "events: from off to soft?"
-    assert "| Asked by | ann |" in asked["body"]
+    request = state(stores, "events").rollout.request
+    assert request is not None
+    assert asked["subject"].endswith(ladder.request_id("events", request))
+    assert [user["id"] for user in asked["assigned_users"]] == ["bob"]
+    assert "| Asked by | ann " in asked["body"]
 
     bob = here.airflow.as_user("bob")
     bob.answer(gate, run, "question", "Approve", "I looked at the gates")
@@ -214,4 +219,4 @@ def test_a_question_that_nobody_answered_was_rejected(here: World, stores: Store
     here.ends("rollout_gate", run)
     rollout = state(stores, "letters").rollout
     assert (rollout.mode, rollout.request) == ("off", None)
-    assert here.airflow.api.returned("rollout_gate", run, "answer")["answer"] == "reject"
+    assert here.airflow.api.returned("rollout_gate", run, "question")["answer"] == "reject"

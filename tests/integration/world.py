@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -111,11 +111,13 @@ class World:
         (folder / f"{day:%Y-%m-%d}{name}.csv").write_text("\n".join(["id,word", *lines]) + "\n")
 
 
-def take_in(settings: Settings, first: datetime, last: datetime) -> None:
+def take_in(
+    settings: Settings, first: datetime, last: datetime, shards: Sequence[str] = SHARDS
+) -> None:
     """Take in the files of whole days as the job would, but here and now."""
     stores = open_stores(settings.store)
     steps = cut(_ms(first), _ms(last), "P1D")
-    for shard in ensure_shards(Machine(stores), settings.shards_dir, SHARDS):
+    for shard in ensure_shards(Machine(stores), settings.shards_dir, shards):
         for _ in ingest_steps(stores, settings, shard, steps):
             continue
 
@@ -131,13 +133,22 @@ def day(ago: int) -> datetime:
 
 
 @contextmanager
-def world(folder: Path) -> Iterator[World]:
-    """Lay out files and settings, start Airflow with its schedules on, and stop it at the end."""
+def world(
+    folder: Path,
+    *,
+    people: Sequence[str] = PEOPLE,
+    shards: Sequence[str] = SHARDS,
+    hours: float = 0.03,
+) -> Iterator[World]:
+    """Lay out files and settings, start Airflow with its schedules on, and stop it at the end.
+
+    `people`: as of `demo.airflow.start`. `hours`: what nobody answers for so long is rejected.
+    """
     config = folder / "strata.toml"
     declared = folder / "shards"
     declared.mkdir()
     (folder / "arrived").mkdir()
-    for shard in SHARDS:
+    for shard in shards:
         (declared / f"{shard}.yaml").write_text(_declaration(shard))
     (folder / "filters").mkdir()
     config.write_text(
@@ -146,10 +157,10 @@ def world(folder: Path) -> Iterator[World]:
         f'landing = "{folder}"\n[validate]\nreport_dir = "{folder}/report"\n'
         "[spark]\ndriver_memory_mib = 1024\n"
     )
-    os.environ["STRATA_APPROVAL_HOURS"] = "0.03"  # what nobody answers in 108 s is rejected
+    os.environ["STRATA_APPROVAL_HOURS"] = str(hours)
     try:
         airflow = start(
-            schedules=True, tell=print, home=folder / "airflow", config=config, people=PEOPLE,
+            schedules=True, tell=print, home=folder / "airflow", config=config, people=people,
             extra={"STRATA_ARRIVALS": str(folder / "arrived")},
         )  # fmt: skip
     finally:

@@ -100,8 +100,8 @@ def _compacted(*args: Any, **options: Any) -> Any:
         return _compact_shard(*args, **options)
 
 
-def _of_the_first(pieces: Sequence[Any], counts: Sequence[int]) -> pa.Table:
-    return _concat(pieces[:1], counts[:1])
+def _of_the_first(rows: pa.Table, relation: Relation) -> pa.RecordBatch:
+    return _collect(rows.slice(0, max(1, rows.num_rows // 2)), relation)
 
 
 def _without_the_last(table: pa.Table) -> pa.RecordBatch | None:
@@ -117,7 +117,7 @@ def _without_default(column: Column) -> dict[str, pa.StructArray]:
 
 
 _collect, _told_apart = strata.observed.collect, strata.observed._told_apart
-_compact_shard, _concat = strata.compact.compact_shard, strata.backfill.concat
+_compact_shard = strata.compact.compact_shard
 _union, _constants = strata.write.union, strata.stats.absent._constants
 
 # What an operation could do wrong, and only the reads after it show.
@@ -129,7 +129,7 @@ OPERATION_FAULTS: Final[Mapping[str, list[Place]]] = {
     "compaction does not look at retractions": [
         ("tests.spark.operations", "compact_shard", _compacted)
     ],
-    "backfill looks at a part's first rows only": [("strata.backfill", "concat", _of_the_first)],
+    "backfill looks at a part's first rows only": [("strata.backfill", "collect", _of_the_first)],
     "the union of a batch leaves its last part out": [("strata.write", "union", _without_the_last)],
     "a row group is taken to begin where the next one does": [
         ("strata.observed", "_told_apart", _of_the_next)

@@ -94,7 +94,10 @@ def backfilled(walk: Walk) -> None:
     ann.see("What to do")
     ann.shot("2-form")
     _backfill_form(walk, days=2)
+    ann.see("2 runs will be triggered")
     ann.shot("2-preview")
+    _be_real(walk)
+    ann.shot("2-real")
     ann.click("Run Backfill")
     walk.wait("two runs", lambda: len(walk.newest(STATS, "backfill")) == 2)
     for run in walk.newest(STATS, "backfill"):
@@ -107,8 +110,9 @@ def backfilled(walk: Walk) -> None:
     ann.click("Trigger")
     _backfill_form(walk, days=1)
     ann.page.get_by_text("All Runs", exact=True).click()
-    ann.see("will be triggered")
+    ann.see("1 run will be triggered")
     ann.shot("2-reprocess")
+    _be_real(walk)
     ann.click("Run Backfill")
     walk.wait("one more", lambda: len(walk.newest(STATS, "backfill")) == len(done) + 1)
     (again,) = set(walk.newest(STATS, "backfill")) - done
@@ -128,8 +132,16 @@ def _backfill_form(walk: Walk, days: int) -> None:
         page.get_by_placeholder("YYYY/MM/DD").last.fill(f"{day(ago):%Y/%m/%d}")
         page.get_by_placeholder("HH:mm").last.fill("00:00")
         page.get_by_text("Date Range", exact=True).click()  # beside it, which closes it
-    # It is on, and holds for the backfill; the box itself lies under what is drawn of it.
-    page.locator("input[name$=dry_run]").first.evaluate("box => box.click()")
+
+
+def _be_real(walk: Walk) -> None:
+    """Switch *Dry run* off, which is on for a backfill, too."""
+    page = walk.ann.page
+    box = page.locator("input[name$=dry_run]").first
+    assert box.is_checked()
+    page.get_by_text("Dry run", exact=True).first.scroll_into_view_if_needed()
+    box.evaluate("box => box.click()")  # it lies under what is drawn of it
+    assert not box.is_checked()
 
 
 def reported(walk: Walk) -> None:
@@ -206,7 +218,7 @@ def approved(walk: Walk) -> None:
     walk.bob.go("/required_actions", see="flights")
     walk.bob.shot("3-required")
     assert answered(walk, gate, pictures=True) == "audit"
-    walk.ann.go(f"/dags/{GATE}/runs/{quote(gate)}/tasks/answer", see="is now")
+    walk.ann.go(f"/dags/{GATE}/runs/{quote(gate)}/tasks/question", see="is now")
     walk.ann.shot("3-approved")
 
 
@@ -221,15 +233,23 @@ def answered(walk: Walk, gate: str, *, pictures: bool = False) -> str:
     """Answer as Bob, with a reason; return the mode that the shard is in then."""
     bob = walk.bob
     bob.go(f"/dags/{GATE}/runs/{quote(gate)}/tasks/question/required_actions", see="Gates")
-    bob.page.locator("[id$=approver_reason], input[name$=approver_reason]").first.fill(REASON)
+    reason = bob.page.locator("[id$=approver_reason], input[name$=approver_reason]").first
+    assert not reason.input_value()
+    approve = bob.page.get_by_role("button", name="Approve").first
     if pictures:
         bob.shot("3-question")
-    bob.click("Approve")
+        approve.scroll_into_view_if_needed()
+        bob.shot("3-empty")
+    reason.fill(REASON)
+    if pictures:
+        approve.scroll_into_view_if_needed()
+        bob.shot("3-reason")
+    approve.click()
     walk.ended(GATE, gate)
     if pictures:
         bob.go(f"/dags/{GATE}/runs/{quote(gate)}/tasks/question/required_actions", see="Gates")
         bob.shot("3-answered")
-    return str(walk.api.returned(GATE, gate, "answer")["mode"])
+    return str(walk.api.returned(GATE, gate, "question")["mode"])
 
 
 def _replays(walk: Walk) -> int:

@@ -1,0 +1,87 @@
+"""Who can log in to this Airflow and answer, as far as a task can know.
+
+A task cannot ask Airflow for its people. The simple auth manager has them in Airflow's settings;
+for every other one `STRATA_PEOPLE` says who is who. Where neither does, nobody is known: questions
+are assigned to nobody, and who may approve is decided by the store alone.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from airflow.sdk.execution_time.hitl import HITLUser
+
+VARIABLE: Final = "STRATA_PEOPLE"
+ANSWERING: Final = frozenset({"user", "op", "admin"})  # roles; a viewer answers nothing
+
+
+def known() -> dict[str, str]:
+    """Return the ids of who can answer, by name; empty where nobody is known.
+
+    Raises: AirflowFailException: `STRATA_PEOPLE` is not as it should be.
+    """
+    said = os.environ.get(VARIABLE, "")
+    return parsed(said) if said.strip() else _of_simple_auth_manager()
+
+
+def parsed(said: str) -> dict[str, str]:
+    """Return ids by name.
+
+    >>> parsed("Ann Lee=3, bob=7")
+    {'Ann Lee': '3', 'bob': '7'}
+    """
+    from airflow.sdk.exceptions import AirflowFailException
+
+    found: dict[str, str] = {}
+    for one in said.split(","):
+        name, _, number = (word.strip() for word in one.partition("="))
+        if not name or not number or name in found or number in found.values():
+            raise AirflowFailException(
+                f"{VARIABLE}: {one.strip()!r} is not a name and an id of its own (cure: NAME=ID,"
+                " with commas between, each id as Airflow's auth manager has it)"
+            )
+        found[name] = number
+    return found
+
+
+def named(user: Mapping[str, Any]) -> str:
+    """Return the name of who answered: by the id, if it is known, for a name may be changed.
+
+    >>> named({"id": "ann", "name": "ann"}), named({})
+    ('ann', '')
+    """
+    number, name = str(user.get("id") or ""), str(user.get("name") or "")
+    return next((one for one, its in known().items() if its == number), name or number)
+
+
+def assigned(ids: Mapping[str, str], request: Mapping[str, Any]) -> "list[HITLUser]":
+    """Return who may answer a request, as Airflow names them.
+
+    Raises: AirflowFailException if nobody may: the question would wait for nobody.
+    """
+    from airflow.sdk.exceptions import AirflowFailException
+
+    found: list[HITLUser] = [{"id": ids[name], "name": name} for name in request["may_answer"]]
+    if not found:
+        raise AirflowFailException(
+            f"nobody who can answer in Airflow may approve request {request['id']}, which"
+            f" {request['by']} asked for; Airflow knows {', '.join(ids)} (cure: `strata rollout"
+            " approve` by somebody else, another log-in, or the policy: `strata rollout gates"
+            " show` has its approvers and vouchers)"
+        )
+    return found
+
+
+def _of_simple_auth_manager() -> dict[str, str]:
+    """Return the users of Airflow's settings; none where everybody is administrator."""
+    from airflow.sdk.configuration import conf
+
+    manager = str(conf.get("core", "auth_manager", fallback=""))
+    if not manager.endswith(".SimpleAuthManager"):
+        return {}
+    if conf.getboolean("core", "simple_auth_manager_all_admins", fallback=False):
+        return {}
+    users = str(conf.get("core", "simple_auth_manager_users", fallback="")).split(",")
+    pairs = [user.strip().split(":") for user in users if ":" in user]  # teams may follow
+    return {name: name for name, role, *_ in pairs if name and role.lower() in ANSWERING}

@@ -18,7 +18,8 @@ from strata.stats import STATS_VERSION
 
 _ROOT: Final = Path(__file__).resolve().parents[1]
 ROOMS: Final = (
-    "expr", "prune", "decide", "stats", "spark", "format", "model", "observed.py", "crossing.py", "unions.py",
+    "expr", "prune", "decide", "stats", "spark", "format", "model", "observed.py", "crossing.py",
+    "unions.py",
 )  # fmt: skip
 _DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

@@ -113,7 +113,7 @@ test-long: .venv/.dev ## The laws with thousands of examples, and the long tests
 
 .PHONY: explore
 explore: .venv/.dev ## Draw new cases for the laws, keep what fails: MINUTES=20, SEED=
-	.venv/bin/python -m tests.explore --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+	.venv/bin/python -m tools.explore --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 # Readers of source files: coverage finds ways into them, plain damage is a hundred times as fast.
 FUZZ_SOURCES = csv jsonl array avro orc parquet_file debezium records
@@ -177,15 +177,15 @@ walks: .venv/.dev .venv-walks/.ready ## Walk through Airflow and the report in a
 
 .PHONY: certify
 certify: .venv/.dev ## Check every function against Spark and write docs/certificates
-	.venv/bin/python -m tests.certify --seed 41 --keep .strata/observed.pickle
+	.venv/bin/python -m tools.certify --seed 41 --keep .strata/observed.pickle
 
 .PHONY: ranges
 ranges: .venv/.dev ## Write docs/ranges.md, what each rule yields, after `make certify`
-	.venv/bin/python -m tests.ranges .strata/observed.pickle
+	.venv/bin/python -m tools.ranges .strata/observed.pickle
 
 .PHONY: mutate
 mutate: .venv/.dev ## Flip every rule after `make certify`; write docs/mutations.md and the certificates' cases
-	.venv/bin/python -m tests.mutate .strata/observed.pickle
+	.venv/bin/python -m tools.mutate .strata/observed.pickle
 
 # Which tests reach which functions, made anew for every run: tests and sources change.
 .PHONY: mutants

@@ -25,16 +25,16 @@ from strata.expr.nodes import Call, Column, Literal
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
 from strata.format.manifest import PartRef
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.runner import serial
 from strata.model.settings import StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
-from strata.read import read_updates
+from strata.parts.write import write_batch, write_parts
+from strata.read.scan import read_updates
 from strata.state.state import State
 from strata.store import keys
 from strata.store.open import Stores, open_stores
-from strata.write import write_batch, write_parts
 
 ROWS = 1000
 NAME = "audited"

@@ -13,25 +13,25 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from strata.collections import create_collections, planned_collection
 from strata.compact import compact_shard
 from strata.decide.plan import plan_read
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Literal
 from strata.expr.nodes import Column as Ref
 from strata.format.layout import Description
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import ColumnSpec, ShardSpec
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
+from strata.parts.write import write_batch, write_parts
+from strata.read.collections import create_collections, planned_collection
 from strata.state.schema import SortBy
 from strata.state.state import State
 from strata.store.keys import part_prefix
 from strata.store.open import Stores, open_stores
 from strata.updates.order import sort_updates
-from strata.write import write_batch, write_parts
 
 ROWS, BATCHES, CITIES, COLLECTIONS = 200_000, 8, 500, 1_000
 TEXT, INT = parse_type("string"), parse_type("int64")

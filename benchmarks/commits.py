@@ -24,9 +24,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
-from strata.commits import commits_of, ledger_keys
 from strata.errors import Conflict
-from strata.machine import Machine
+from strata.machine.ledger import commits_of, ledger_keys
+from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.model.spec import parse_spec
 from strata.state.state import State
@@ -34,7 +34,7 @@ from strata.state.transitions import Appended, append
 from strata.store.interface import Versioned
 from strata.store.keys import ledger_level
 from strata.store.open import open_stores
-from tests.postgres import MissingError, Server
+from tests.support.postgres import MissingError, Server
 
 SPEC = {"columns": [{"name": "id", "type": "int64"}], "key": ["id"]}
 

@@ -35,17 +35,17 @@ from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
 from strata.format.columns import D, T
 from strata.format.layout import Description
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import Settings, SparkSettings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
-from strata.read import scan
+from strata.parts.write import write_batch, write_parts
+from strata.read.scan import scan
 from strata.state.state import State
 from strata.store import keys
 from strata.store.open import Stores, open_stores
 from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
-from strata.write import write_batch, write_parts
 
 SPEC = parse_spec({
     "name": "rows",

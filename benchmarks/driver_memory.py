@@ -24,13 +24,13 @@ from benchmarks.prune import NOW_US, filters
 from strata.audit.cost import costs
 from strata.compact.plan import plan as plan_compaction
 from strata.compact.run import manifests_of
+from strata.compact.tasks import tasks
 from strata.decide.plan import plan_read
 from strata.decide.skips import decide_all
 from strata.expr.filter import Filter
 from strata.gc import plan as plan_sweep
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import CompactSettings, Settings, StoreSettings
-from strata.rewrite import tasks
 from strata.store import keys
 from strata.store.interface import Blob
 from strata.store.open import Stores, open_stores
@@ -120,7 +120,7 @@ class Existing:
 
     def get(self, key: str, *piece: int) -> bytes | None:
         """Return one byte of a part."""
-        return b"P" if f"/{keys.Kind.PART}/" in key else self._blob.get(key, *piece)
+        return b"P" if f"/{keys.BlobKind.PART}/" in key else self._blob.get(key, *piece)
 
 
 def capped(name: str, store: StoreSettings, cap: int, pipe: Any) -> None:

@@ -23,11 +23,11 @@ import pyarrow as pa
 from strata.format.columns import updates_schema
 from strata.format.digest import content_digest
 from strata.format.part import Description, encode_part, read_part
-from strata.format.rowcodec import decode_rows, encode_rows
+from strata.format.rowcodec.codec import decode_rows, encode_rows
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from tests.unit.format.proto import Row, encode_row
-from tests.unit.format.values import plain
+from tests.support.plain import plain
+from tests.unit.format.rowcodec.proto import Row, encode_row
 
 TWIN_ROWS = 4_096  # the twin is slow: it gets fewer rows, its time is per row
 ROW_GROUP_BYTES = 8 * 1024 * 1024

@@ -24,9 +24,9 @@ import pyarrow.json as pajson
 import pyarrow.parquet as pq
 
 from demo.landing import make_landing
-from strata.ingest.declared import declared_shards
+from strata.config.shards import declared_shards
 from strata.ingest.engine import ingest
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import IngestSettings, Settings, StoreSettings
 from strata.store.open import open_stores
 

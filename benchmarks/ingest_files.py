@@ -19,11 +19,11 @@ from typing import Final
 import psutil
 
 from strata.ingest.engine import ingest
-from strata.ingest.files import files_by_time
+from strata.ingest.land.files import files_by_time
 from strata.ingest.ledger import Ledger, Taken
 from strata.ingest.plan import tasks
 from strata.ingest.task import Step
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.state.state import State

@@ -45,8 +45,8 @@ from strata.expr.nodes import Call, Column, Literal
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
 from strata.gc.sweep import purge
-from strata.lease import Lease
-from strata.machine import KEEP, Machine
+from strata.machine.machine import KEEP, Machine
+from strata.machine.writer_lease import Lease
 from strata.model.runner import serial
 from strata.model.settings import (
     CompactSettings,
@@ -57,7 +57,8 @@ from strata.model.settings import (
 )
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
-from strata.read import scan
+from strata.parts.write import write_batch, write_parts
+from strata.read.scan import scan
 from strata.shard import Shard
 from strata.state.rollout import VERDICTS_MAX, record_verdicts
 from strata.state.state import State
@@ -65,7 +66,6 @@ from strata.store import keys
 from strata.store.open import Stores, open_stores
 from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
-from strata.write import write_batch, write_parts
 
 KEYS: Final = 400  # of each shard: they are all there after its first batch, and stay
 CHANGED: Final = 60  # of them in a batch
@@ -231,7 +231,7 @@ def reader(work: Work, timed: Callable[[str], Any]) -> None:
 
 
 def _filtered(work: Work, name: str, filter: Filter) -> int:
-    from strata.hold import held_state, kept_while
+    from strata.machine.reader_hold import held_state, kept_while
 
     state = held_state(work.stores, name, SETTINGS.read)
     plan = plan_read(work.stores, state, filter=filter, mode="on")

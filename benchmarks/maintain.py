@@ -15,21 +15,22 @@ from itertools import count
 
 import pyarrow as pa
 
-from strata.backfill import backfill_shard
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
-from strata.fetch import load_manifest_of, part_batches, source_of
 from strata.format.columns import updates_schema
 from strata.format.manifest import encode_manifest, part_refs, stats_rows
 from strata.format.part import Description
-from strata.machine import Machine
+from strata.machine.machine import Machine
+from strata.maintain.backfill import backfill_shard
+from strata.maintain.trim import trim_shard
+from strata.maintain.trim_report import Named
 from strata.model.settings import StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
+from strata.parts.fetch import load_manifest_of, part_batches, source_of
+from strata.parts.write import WrittenPart, write_batch, write_parts
 from strata.store import keys
 from strata.store.open import Stores, open_stores
-from strata.trimming import Named, trim_shard
-from strata.write import WrittenPart, write_batch, write_parts
 
 ROUNDS = 5
 PARTS = 2000  # of the manifest that is trimmed

@@ -47,14 +47,15 @@ from pyspark.sql import functions as fn
 
 from benchmarks.cpu import cpu_seconds
 from strata.compact import manifests_of
+from strata.compact.tasks import MergeTask, TaskOutput, run_task, tasks
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
 from strata.format.part_settings import sample_of, writer_settings
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec, parse_spec
 from strata.model.time import MIN_TIME
-from strata.rewrite import MergeTask, TaskResult, run_task, tasks
+from strata.parts.write import WrittenPart, write_batch, write_parts
 from strata.spark.runner import spark_runner
 from strata.spark.session import WORKERS
 from strata.state.spine import MergeRequest, full_request
@@ -64,7 +65,6 @@ from strata.store.open import Stores, open_stores
 from strata.updates.consolidate import consolidate
 from strata.updates.merge import merge
 from strata.updates.order import sort_updates
-from strata.write import WrittenPart, write_batch, write_parts
 
 SINCE, LAST = 900, 1000
 MEMORY = 1024 * 1024 * 1024
@@ -287,7 +287,7 @@ def job(bench: Bench) -> Found:
     return partial(taken_away, bench, parts)
 
 
-def timed(task: MergeTask) -> tuple[TaskResult, float]:
+def timed(task: MergeTask) -> tuple[TaskOutput, float]:
     """Run a task, and tell how many CPU seconds its process used."""
     began = time.process_time()
     return run_task(task), time.process_time() - began

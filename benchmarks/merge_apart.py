@@ -26,18 +26,18 @@ import pyarrow as pa
 
 from benchmarks.merge import LAST, MEMORY, Bench, floor, spec, updates
 from strata.compact import manifests_of
+from strata.compact.tasks import run_task, tasks
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.model.time import MIN_TIME
-from strata.rewrite import run_task, tasks
+from strata.parts.write import write_batch, write_parts
 from strata.state.spine import full_request
 from strata.store.keys import part_prefix
 from strata.store.open import open_stores
 from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
-from strata.write import write_batch, write_parts
 
 PART_BYTES = 1024 * 1024
 SHARES = {"none": 0.0, "half": 0.5, "nine tenths": 0.9, "all": 1.0}  # of the keys, apart

@@ -29,14 +29,15 @@ import numpy as np
 import pyarrow as pa
 
 from strata.compact.run import manifests_of
+from strata.compact.tasks import MergeTask, run_task, runs_of, tasks
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
-from strata.rewrite import MergeTask, run_task, runs_of, tasks
+from strata.parts.write import write_batch, write_parts
 from strata.state.spine import full_request
 from strata.store.keys import part_prefix
 from strata.store.open import open_stores
@@ -44,7 +45,6 @@ from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
 from strata.updates.slices import WHOLE
 from strata.updates.warm import warm
-from strata.write import write_batch, write_parts
 
 MIB = 1024 * 1024
 CHUNK = 100_000  # rows made at once

@@ -44,7 +44,7 @@ from benchmarks.merge import (
     kernel,
     sides_of,
 )
-from strata.format.sortable import flat_columns, sortable_bytes
+from strata.format.values.sortable import flat_columns, sortable_bytes
 from strata.kernels.arrays import Bools, Bytes, Ints
 from strata.kernels.jit import lean
 from strata.kernels.merge_words import compare

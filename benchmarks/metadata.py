@@ -25,7 +25,7 @@ from strata.compact.plan import plan as plan_compaction
 from strata.decide.plan import plan_read
 from strata.expr.filter import Filter
 from strata.format.manifest import PartRef, encode_manifest, manifest_table
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import CompactSettings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME

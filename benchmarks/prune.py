@@ -14,12 +14,13 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
+from strata.decide.decision import Decision, decide
+from strata.decide.reasons import explain
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.model.schema import Column as Declared
 from strata.model.schema import Relation
 from strata.model.types import parse_type
-from strata.prune import Decision, decide, explain
 
 DAY_US = 86_400_000_000
 NOW_US = 1_750_000_000_000_000

@@ -24,12 +24,12 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.pruning_filters import DAY_US, FILTERS, TIMED, bounds
+from strata.decide.decision import decide
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.model.schema import Column as Declared
 from strata.model.schema import Relation
 from strata.model.types import parse_type
-from strata.prune import decide
 
 KINDS = {"n": "int64", "amount": "float64", "ts": "timestamptz", "name": "string"}
 RELATION = Relation(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from benchmarks.chart import Line, Panel, draw
-from strata.machine import KEEP
+from strata.machine.machine import KEEP
 
 Points: TypeAlias = tuple[tuple[float, float], ...]
 DOCS: Final = Path(__file__).parents[1] / "docs"

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from strata.compact.plan import plan
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import CompactSettings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.store.open import open_stores

@@ -26,17 +26,17 @@ from benchmarks.cpu import cpu_seconds
 from strata.decide.plan import plan_read
 from strata.format.columns import D, T
 from strata.format.part import Description
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import Settings, SparkSettings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
-from strata.read import scan
+from strata.parts.write import write_batch, write_parts
+from strata.read.scan import scan
 from strata.spark import snapshot, spark_session
-from strata.spark.catalyst import analyse
+from strata.spark.front.catalyst import analyse
 from strata.store import keys
 from strata.store.open import open_stores
-from strata.write import write_batch, write_parts
-from tests.climb import standing
+from tests.support.climb import standing
 
 NAME: Final = "ticks"
 SPAN: Final = 100 * 86_400_000_000  # microseconds from the first event to the last

@@ -19,14 +19,14 @@ import pyarrow as pa
 
 from strata.format.columns import D, T, updates_schema
 from strata.format.part import Description
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec, StatsSpec, parse_spec
 from strata.model.time import MIN_TIME
+from strata.parts.write import write_batch, write_parts
 from strata.state.codec import encode_state
 from strata.store.keys import parse_key, part_prefix, state_key
 from strata.store.open import Stores, open_stores
-from strata.write import write_batch, write_parts
 
 SHARD = "small"
 ROWS = 2  # of a part

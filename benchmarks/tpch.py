@@ -36,7 +36,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.cpu import cpu_seconds
 from strata.ingest.engine import ingest
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import IngestSettings, Settings, SparkSettings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.spark.runner import spark_runner

@@ -31,15 +31,15 @@ import pyarrow.parquet as pq
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
 from strata.ingest.engine import ingest
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.runner import threads
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
+from strata.parts.write import WrittenPart, write_batch, write_parts
 from strata.store.interface import Blob, BlobInfo
 from strata.store.keys import part_prefix
 from strata.store.open import open_stores
-from strata.write import WrittenPart, write_batch, write_parts
 
 SPEC: Final = parse_spec(
     {

@@ -22,7 +22,7 @@ from typing import Final
 import psutil
 
 from strata.ingest.engine import ingest
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.store.open import open_stores

@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 import psutil
 
-from strata.documents import Documents
-from strata.machine import KEEP_AT_MOST
+from strata.machine.documents import Documents
+from strata.machine.machine import KEEP_AT_MOST
 from strata.state.codec import encode_state
 from strata.store.open import Stores
 

@@ -23,7 +23,7 @@ from demo.api import Api, wait_until
 from demo.landing import make_landing
 from demo.places import AIRFLOW_HOME, CONFIG, PROJECT, RESULTS, WORKSPACE, write_config
 from demo.processes import Processes
-from strata.settings import load_settings
+from strata.config.settings import load_settings
 
 BIN: Final = Path(sys.executable).parent
 DAGS: Final = frozenset({"shard_ingest", "shard_compact", "stats_backfill", "soft_evaluation"})

@@ -23,9 +23,9 @@ from demo.airflow import QUICK_START, StartError
 from demo.processes import Processes
 from demo.progress import Progress
 from demo.run import main
-from tests.postgres import MissingError, fresh_database
-from tests.seaweed import IDENTITY, fresh_prefix
-from tests.seaweed import MissingError as MissingS3Error
+from tests.support.postgres import MissingError, fresh_database
+from tests.support.seaweed import IDENTITY, fresh_prefix
+from tests.support.seaweed import MissingError as MissingS3Error
 
 ARCHIVE: Final = places.PROJECT / "dist" / "strata-environment.tar.gz"
 SPARK: Final = places.HIDDEN / "spark"

@@ -23,9 +23,9 @@ from demo.airflow import start
 from demo.faults import CATALOGUE, Injected, Site
 from demo.progress import Progress
 from demo.stages import Stage, StageError, run_stage
-from strata.journal import is_journal
-from strata.machine import Machine
-from strata.settings import load_settings
+from strata.config.settings import load_settings
+from strata.history.journal import is_journal
+from strata.machine.machine import Machine
 from strata.store.open import open_stores
 
 COPY: Final = places.HIDDEN / "demo-lie"

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import orjson
 
+from strata.config.settings import load_settings
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, StrataError
-from strata.metrics import Metrics
-from strata.operations import EVERY_SHARD, note
-from strata.settings import load_settings
+from strata.history.metrics import Metrics
+from strata.history.operations import EVERY_SHARD, note
 from strata.store.open import open_stores, wall_clock
 
 # What concerns one shard alone, those first that another try may cure. A store that is away is away
@@ -24,7 +24,7 @@ OF_ONE_SHARD: Final = (Conflict, Fenced, Corrupt, InvalidRequest)
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """How a job's end is written down; see `strata.operations`."""
+    """How a job's end is written down; see `strata.history.operations`."""
 
     what: str
     config: str | None

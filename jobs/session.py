@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from strata.environment import require_matching_pyspark
+from strata.config.environment import require_matching_pyspark
 from strata.model.settings import SparkSettings
 
 if TYPE_CHECKING:

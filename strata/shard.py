@@ -12,21 +12,21 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from strata.changes import Stretch, listen
 from strata.decide.plan import plan_read
 from strata.decide.read_plan import ReadPlan
 from strata.expr.filter import Filter
-from strata.hold import held_state, kept_while
-from strata.machine import Machine
+from strata.history.usage import emitted, tell
+from strata.machine.machine import Machine
+from strata.machine.reader_hold import held_state, kept_while
+from strata.maintain.schema import change_schema, describe_schema
 from strata.model.schema import Relation
 from strata.model.settings import ReadSettings, Settings, UsageSettings
 from strata.model.time import MIN_TIME, format_time
-from strata.read import DEFAULTS, scan, scan_schema
-from strata.schema import change_schema, describe_schema
+from strata.read.changes import Stretch, listen
+from strata.read.scan import DEFAULTS, scan, scan_schema
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
 from strata.state.state import Batch, State
 from strata.store.open import Stores, open_stores
-from strata.usage import emitted, tell
 
 __all__ = [
     "AddColumn",
@@ -113,7 +113,7 @@ class Shard:
         columns: Sequence[str] | None = None,
         wait: Callable[[], object] = _a_second,
     ) -> Iterator[tuple[Stretch, Iterator[pa.RecordBatch]]]:
-        """Yield the changes from `lower` on, each update once; see `strata.changes.listen`.
+        """Yield the changes from `lower` on, each update once; see `strata.read.changes.listen`.
 
         After a snapshot at `as_of`, the changes go on at as_of + 1.
         """

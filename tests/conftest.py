@@ -3,7 +3,7 @@
 `HYPOTHESIS_PROFILE` names the profile: `ci` (few examples) for CI and for a person, `long` in
 `make test-long`, `explore` in `make explore`. Every run draws the same cases, but for those of
 another `STRATA_SEED`, which `make explore` sets; what that finds is kept and replayed by all of
-them (`tests/kept.py`). The watchdog that shows where a stuck test hangs is pytest's own
+them (`tests/support/kept.py`). The watchdog that shows where a stuck test hangs is pytest's own
 (`faulthandler_timeout` in pyproject.toml).
 """
 
@@ -16,7 +16,7 @@ import sys
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-from tests.kept import Kept, note_failure, seeded
+from tests.support.kept import Kept, note_failure, seeded
 
 # A busy machine is not a failure: no deadline, and no complaint about slow generation.
 CALM = {

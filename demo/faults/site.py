@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from strata.decide.descent import load_manifest
 from strata.format.manifest import PartRef, encode_manifest, part_refs
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.state.state import Batch, State
 from strata.state.step import successor
 from strata.store import keys

@@ -7,10 +7,10 @@ from typing import Final
 import pyarrow as pa
 
 from demo.faults.site import Injected, Site, with_cell
+from strata.parts.unions import batch_stats
 from strata.state.seal import digest_of
 from strata.state.state import Batch
 from strata.stats.wire import parse_name
-from strata.unions import batch_stats
 
 
 def _drawn(site: Site, draw: Random) -> list[Batch]:

@@ -20,10 +20,10 @@ from jobs.compact.sweep import sweep_all
 from jobs.entry import Noted, each_shard, run_job
 from jobs.session import spark_session
 from strata.compact import CompactReport, compact_shard, preview
-from strata.lease import Lease
-from strata.machine import Machine
+from strata.config.settings import load_settings
+from strata.machine.machine import Machine
+from strata.machine.writer_lease import Lease
 from strata.model.settings import Settings
-from strata.settings import load_settings
 from strata.store.open import Stores, open_stores
 
 

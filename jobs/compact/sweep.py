@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from jobs.entry import each_shard
 from strata import gc
+from strata.config.settings import load_settings
 from strata.gc.sweep import purge
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.runner import threads
-from strata.settings import load_settings
 from strata.store.open import open_stores
 
 DELETERS: Final = 8  # deletes under way at a time

@@ -18,14 +18,14 @@ from typing import Any
 
 from jobs.entry import Noted, each_shard, run_job
 from jobs.session import spark_session
-from strata.ingest.declared import ensure_shards
+from strata.config.settings import load_settings
+from strata.config.shards import ensure_shards
 from strata.ingest.engine import ingest_steps
 from strata.ingest.plan import cut
 from strata.ingest.summary import line, summarise, table
-from strata.lease import Lease
-from strata.machine import Machine
+from strata.machine.machine import Machine
+from strata.machine.writer_lease import Lease
 from strata.model.time import parse_time
-from strata.settings import load_settings
 from strata.store.open import open_stores
 
 

@@ -16,18 +16,19 @@ from typing import Any
 
 from jobs.entry import Noted, each_shard, run_job
 from jobs.session import spark_session
-from strata import usage
-from strata.backfill import BackfillReport, backfill_shard
-from strata.filters import load_filters
-from strata.journal import is_journal
-from strata.lease import Lease
-from strata.machine import Machine
-from strata.manifests import Selection
+from strata.config.filters import load_filters
+from strata.config.settings import load_settings
+from strata.history import usage
+from strata.history.journal import is_journal
+from strata.machine.machine import Machine
+from strata.machine.writer_lease import Lease
+from strata.maintain.backfill import BackfillReport, backfill_shard
+from strata.maintain.exchange import Selection
+from strata.maintain.trim import trim_shard
+from strata.maintain.trim_report import TrimShardReport
 from strata.model.settings import Settings
 from strata.model.time import parse_time
-from strata.settings import load_settings
 from strata.store.open import Stores, open_stores
-from strata.trimming import TrimShardReport, trim_shard
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -90,7 +91,7 @@ def trim(
     spark: Any, stores: Stores, settings: Settings, shard: str, args: argparse.Namespace
 ) -> TrimShardReport:
     """Trim one shard, weighing its statistics with the filters that are registered or were used."""
-    from strata.spark.registered import named
+    from strata.spark.front.registered import named
     from strata.spark.runner import spark_runner
 
     registered = load_filters(settings.filters_dir, shard)

@@ -21,14 +21,14 @@ from strata.audit import table
 from strata.audit.run import Scope, ValidationReport
 from strata.audit.used import LoggedFilter, used_filters
 from strata.audit.verdict import check_run
+from strata.config.filters import RegisteredFilter, load_filters
+from strata.config.settings import load_settings
 from strata.errors import InvalidRequest, StrataError
-from strata.filters import RegisteredFilter, load_filters
-from strata.journal import is_journal
-from strata.machine import Machine
+from strata.history.journal import is_journal
+from strata.machine.machine import Machine
 from strata.model.settings import Settings
 from strata.model.time import parse_time
 from strata.rollout.policy import Policy, policy_of
-from strata.settings import load_settings
 from strata.spark.session import spark_session
 from strata.store.open import Stores, open_stores
 

@@ -22,18 +22,18 @@ from strata.audit.blame import find_lies
 from strata.audit.compare import Finding
 from strata.audit.verdict import FORMAT_CHECK, Verdict
 from strata.errors import Corrupt
-from strata.fetch import StoredManifest
 from strata.format.manifest import PartRef, part_refs, stats_columns
 from strata.model.sums import MODULUS, wrapped
 from strata.model.time import MIN_TIME
-from strata.observed import KEY_BYTES
+from strata.parts.fetch import StoredManifest
+from strata.parts.part_facts import KEY_BYTES
+from strata.parts.unions import batch_stats
 from strata.state.state import Batch, State
 from strata.stats import concat, union
 from strata.store import keys
 from strata.store.interface import Blob
 from strata.store.open import Stores
 from strata.store.retry import retry
-from strata.unions import batch_stats
 
 SLICE_PARTS: Final = 8192
 
@@ -81,7 +81,7 @@ def look(stores: Stores, state: State) -> list[Looked]:
 
 def _listed(stores: Stores, state: State) -> pa.Array:
     """Return the keys of all parts that are stored, as they are listed."""
-    found = stores.blob.list(f"{keys.shard_prefix(state.name)}{keys.Kind.PART}/")
+    found = stores.blob.list(f"{keys.shard_prefix(state.name)}{keys.BlobKind.PART}/")
     pieces = []
     while piece := [info.key for info in islice(found, SLICE_PARTS)]:
         pieces.append(pa.array(piece, pa.string()))

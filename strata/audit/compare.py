@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from strata.audit.blame import find_lies
-from strata.crossing import migrated
 from strata.errors import Corrupt
 from strata.format.columns import D, T
 from strata.format.digest import content_digest, diffs_sum
 from strata.format.manifest import PartRef
 from strata.format.part import read_footer, read_part, validate_part
 from strata.model.schema import Relation
+from strata.parts.relation_change import migrated
 from strata.stats.collect import collect
 from strata.stats.trim import kept_names
 from strata.stats.wire import parse_name

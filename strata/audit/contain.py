@@ -5,7 +5,7 @@ from functools import partial
 
 from strata.audit.verdict import Verdict
 from strata.errors import StrataError
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.rollout.ladder import step_down
 from strata.rollout.obey import SKIPPING
 

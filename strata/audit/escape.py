@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.decide.specs import PartSpecs
 from strata.expr.entry import Context
 from strata.expr.filter import Filter
 from strata.expr.interpret import Interpreter
@@ -22,11 +23,10 @@ from strata.expr.sparktype import spark_type
 from strata.expr.spec import Bools, Json, Numbers, Spec, Texts, as_texts, occupied
 from strata.format.manifest import PartRef
 from strata.model.schema import Relation
-from strata.prune.specs import PartSpecs
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenValues:
     """What a sub-expression gave on each row of a part."""
 
     expr: Expr
@@ -37,7 +37,7 @@ class Seen:
 class Witness(Protocol):
     """Tells what the sub-expressions of a filter give on a part's rows, the innermost first."""
 
-    def __call__(self, filter: Filter, ref: PartRef, /) -> Iterable[Seen]:
+    def __call__(self, filter: Filter, ref: PartRef, /) -> Iterable[SeenValues]:
         """Return what could be seen; what an engine cannot tell is left out."""
         ...
 
@@ -47,7 +47,7 @@ _PHYSICAL: Final = {"date": pa.int32(), "timestamp": pa.int64(), "timestamp_ntz"
 
 
 def escaping(
-    seen: Iterable[Seen],
+    seen: Iterable[SeenValues],
     filter: Filter,
     stats: pa.RecordBatch,
     relation: Relation,
@@ -65,7 +65,7 @@ def escaping(
     return None
 
 
-def _escapes(spec: Spec, seen: Seen) -> bool:
+def _escapes(spec: Spec, seen: SeenValues) -> bool:
     failed = pc.fill_null(seen.failed, False)
     null = pc.and_(pc.is_null(seen.values), pc.invert(failed))
     if (pc.any(failed).as_py() and not spec.fail.any()) or (

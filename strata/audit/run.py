@@ -28,7 +28,7 @@ from strata.decide.skips import Decisions, Skipped, Skips, decide_all
 from strata.errors import Conflict, InvalidRequest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Expr
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.runner import Runner
 from strata.model.time import format_time
 from strata.rollout.basis import basis_of

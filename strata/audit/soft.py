@@ -18,22 +18,21 @@ from strata.audit.blame import Lie, find_lies
 from strata.audit.compare import Recorded, compare_part
 from strata.audit.escape import Witness, escaping
 from strata.audit.verdict import Verdict
+from strata.decide.decision import decide, split
 from strata.decide.skips import Skipped
 from strata.errors import Corrupt, Unavailable
 from strata.expr.calendar import DAY_US
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr
 from strata.expr.render import render
-from strata.fetch import part_bytes, source_of
 from strata.format.manifest import PartRef
-from strata.prune import decide
-from strata.prune.decide import split
-from strata.read import read_updates
+from strata.parts.fetch import part_bytes, source_of
+from strata.parts.unions import batch_stats
+from strata.read.scan import read_updates
 from strata.state.state import State
 from strata.stats.collect import collect
 from strata.stats.wire import column_name
 from strata.store.open import Stores
-from strata.unions import batch_stats
 
 NO_GROUPS: Final[Mapping[str, tuple[int, ...]]] = {}
 NO_RULE: Final = (

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Final
 
 from strata.audit.verdict import Verdict
-from strata.journal import append_rows, journal_spec
+from strata.history.journal import append_rows, journal_spec
 from strata.model.spec import ShardSpec
 from strata.store import keys
 from strata.store.open import Stores

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Final
 
-from strata import usage
+from strata.config.filters import RegisteredFilter
 from strata.expr.filter import Filter
-from strata.filters import RegisteredFilter
+from strata.history import usage
 from strata.model.settings import UsageSettings
 from strata.store.open import Stores
 

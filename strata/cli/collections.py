@@ -17,16 +17,16 @@ from strata.cli.context import (
 )
 from strata.cli.noted import noted
 from strata.cli.reading import chosen_names, write_rows
-from strata.collections import (
+from strata.machine.reader_hold import reading
+from strata.model.time import format_time, parse_time
+from strata.read.collections import (
     create_collections,
     figures,
     load_catalog,
     planned_collection,
     scan_collection,
 )
-from strata.hold import reading
-from strata.model.time import format_time, parse_time
-from strata.read import scan_schema
+from strata.read.scan import scan_schema
 
 COLUMNS = ("name", "parts", "bytes", "created", "note")
 Name = Annotated[str, typer.Argument(help="Name of the collection.", metavar="COLLECTION")]

@@ -19,15 +19,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from strata.config.settings import load_settings
 from strata.errors import InvalidRequest
-from strata.machine import Machine
-from strata.metrics import Metrics
+from strata.history.metrics import Metrics
+from strata.history.operations import note
+from strata.machine.machine import Machine
 from strata.model.settings import Settings
 from strata.model.time import MIN_TIME, format_time
-from strata.operations import note
 from strata.rollout.people import Person
 from strata.rollout.policy import Policy, policy_of
-from strata.settings import load_settings
 from strata.shard import Shard
 from strata.store.open import Stores, open_stores, store_user, wall_clock
 

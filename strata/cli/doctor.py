@@ -3,7 +3,7 @@
 import typer
 
 from strata.cli.context import ConfigOption, Context, JsonOption, answer, rows
-from strata.environment import check_all
+from strata.config.environment import check_all
 
 
 def register(app: typer.Typer) -> None:

@@ -11,6 +11,15 @@ from rich.table import Table
 
 from strata.audit import table
 from strata.audit.cost import counted
+from strata.audit.receipts import (
+    Receipt,
+    Replay,
+    issue,
+    kept_receipts,
+    read_receipt,
+    write_receipt,
+)
+from strata.audit.receipts import replay as replay_receipt
 from strata.audit.run import Scope
 from strata.audit.used import used_filters
 from strata.cli.context import (
@@ -23,21 +32,12 @@ from strata.cli.context import (
     rows,
 )
 from strata.cli.noted import noted
+from strata.config.filters import RegisteredFilter, load_filters
 from strata.decide.explain import explain_filter
 from strata.decide.plan import plan_read
+from strata.decide.static import outlook
 from strata.errors import InvalidRequest
-from strata.filters import RegisteredFilter, load_filters
 from strata.model.time import parse_time
-from strata.prune import outlook
-from strata.receipts import (
-    Receipt,
-    Replay,
-    issue,
-    kept_receipts,
-    read_receipt,
-    write_receipt,
-)
-from strata.receipts import replay as replay_receipt
 
 COST = ("check", "percent", "parts_skipped", "audited_parts", "audited_bytes", "seconds")
 SHARES = ("percent", "parts", "size_bytes", "requests", "seconds")

@@ -10,9 +10,9 @@ import typer
 from strata.cli.context import ConfigOption, Context, JsonOption, answer, rows
 from strata.cli.noted import noted
 from strata.errors import InvalidRequest
-from strata.hold import PREFIX
-from strata.journal import is_journal
-from strata.machine import Machine
+from strata.history.journal import is_journal
+from strata.machine.machine import Machine
+from strata.machine.reader_hold import PREFIX
 from strata.model.time import format_time
 from strata.state.holds import drop_expired, find_hold, hold, live_holds, release
 from strata.state.state import Hold, State

@@ -8,8 +8,6 @@ import pyarrow as pa
 import typer
 from rich.table import Table
 
-from strata import usage
-from strata.backfill import backfill_shard
 from strata.cli.context import (
     ConfigOption,
     Context,
@@ -22,14 +20,17 @@ from strata.cli.context import (
 )
 from strata.cli.noted import noted
 from strata.compact import compact_shard, history, preview
-from strata.filters import load_filters
+from strata.config.filters import load_filters
 from strata.format.manifest import stats_columns
-from strata.manifests import Selection, id_of, manifest_of, shown_name
+from strata.history import usage
+from strata.maintain.backfill import backfill_shard
+from strata.maintain.exchange import Selection, id_of, manifest_of, shown_name
+from strata.maintain.trim import trim_shard
+from strata.maintain.trim_report import Named, TrimShardReport
 from strata.model.runner import threads
 from strata.model.time import format_time, parse_time
 from strata.state.state import State
 from strata.store.open import Stores
-from strata.trimming import Named, TrimShardReport, trim_shard
 
 TASKS = 2  # merges and collections side by side
 
@@ -262,7 +263,7 @@ def _registered(context: Context, shard: str) -> list[Named]:
     if not filters:
         return []
     from strata.cli.spark import session
-    from strata.spark.registered import named
+    from strata.spark.front.registered import named
 
     relation = context.machine.load(shard).relation
     with session(context) as spark:

@@ -14,10 +14,10 @@ from typing import Any, Final
 import typer
 
 from strata.cli.context import answered
+from strata.config.settings import load_settings
 from strata.errors import InvalidRequest, StrataError
-from strata.metrics import Metrics
-from strata.operations import EVERY_SHARD, note
-from strata.settings import load_settings
+from strata.history.metrics import Metrics
+from strata.history.operations import EVERY_SHARD, note
 from strata.store.keys import parse_key
 from strata.store.open import open_stores, wall_clock
 

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 
-from strata import usage
 from strata.cli.context import (
     ConfigOption,
     Context,
@@ -20,15 +19,16 @@ from strata.cli.context import (
     who,
 )
 from strata.cli.noted import noted
+from strata.config.shards import ensure_shards
 from strata.decide.plan import check_pushdown, plan_read
 from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
-from strata.hold import reading
-from strata.ingest.declared import ensure_shards
+from strata.history import usage
 from strata.ingest.engine import ingest as ingest_files
+from strata.machine.reader_hold import reading
 from strata.model.runner import threads
 from strata.model.time import parse_time
-from strata.read import scan, scan_schema
+from strata.read.scan import scan, scan_schema
 from strata.rollout.obey import SKIPPING
 from strata.state.state import State
 

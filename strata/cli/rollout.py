@@ -25,9 +25,9 @@ from strata.cli.context import (
 )
 from strata.cli.noted import noted
 from strata.errors import InvalidRequest, StrataError
-from strata.machine import Transition
+from strata.history.operations import recent
+from strata.machine.machine import Transition
 from strata.model.time import format_time
-from strata.operations import recent
 from strata.rollout import ladder
 from strata.rollout.basis import basis_of
 from strata.rollout.gates import bound_text, gates, next_mode

@@ -7,10 +7,10 @@ import typer
 
 from strata.cli.context import ConfigOption, Context, JsonOption, ShardArgument, answer, pairs, rows
 from strata.cli.noted import noted
+from strata.config.filters import load_filters
 from strata.errors import InvalidRequest
-from strata.filters import load_filters
+from strata.maintain.schema import change_schema, describe_schema
 from strata.model.types import ColumnType, Kind, parse_type
-from strata.schema import change_schema, describe_schema
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
 
 COLUMNS: Final = ("id", "name", "type", "nullable", "default", "role")

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from strata import operations
 from strata.cli.context import (
     ConfigOption,
     Context,
@@ -24,11 +23,12 @@ from strata.cli.context import (
     who,
 )
 from strata.cli.noted import noted
+from strata.config.shards import declared_shards
 from strata.errors import InvalidRequest
 from strata.gc.drop import deleted_from, loss
-from strata.ingest.declared import declared_shards
-from strata.ingest.infer import infer as infer_spec
-from strata.journal import is_journal
+from strata.history import operations
+from strata.history.journal import is_journal
+from strata.ingest.readers.infer import infer as infer_spec
 from strata.model.spec import parse_spec
 from strata.model.time import format_time
 

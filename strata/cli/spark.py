@@ -10,13 +10,13 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from strata import usage
+from strata.audit.receipts import issue, write_receipt
 from strata.cli.context import Context, progress
 from strata.decide.plan import plan_read
 from strata.decide.read_plan import ReadPlan
 from strata.expr.filter import Filter
-from strata.receipts import issue, write_receipt
-from strata.spark.catalyst import analyse
+from strata.history import usage
+from strata.spark.front.catalyst import analyse
 from strata.spark.session import spark_session
 from strata.state.state import State
 

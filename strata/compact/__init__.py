@@ -9,13 +9,13 @@ left to garbage collection, which alone knows. Source: docs/compaction.md.
 """
 
 from strata.compact.history import history
-from strata.compact.plan import Plan, plan
+from strata.compact.plan import CompactPlan, plan
 from strata.compact.report import CompactReport, RequestReport
 from strata.compact.run import compact_shard, manifests_of, preview
 
 __all__ = [
+    "CompactPlan",
     "CompactReport",
-    "Plan",
     "RequestReport",
     "compact_shard",
     "history",

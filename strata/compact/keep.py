@@ -11,17 +11,17 @@ from functools import partial
 from hashlib import blake2b
 
 from strata import __version__
-from strata.crossing import crosses
+from strata.compact.tasks import MergeTask
 from strata.errors import Corrupt
 from strata.format.manifest import decode_manifest, part_refs, stats_rows
-from strata.machine import Machine
-from strata.rewrite import MergeTask
+from strata.machine.machine import Machine
+from strata.parts.relation_change import crosses
+from strata.parts.write import WrittenPart, write_batch
 from strata.state.merging import keep_progress
 from strata.state.spine import Applied, MergeRequest, NotApplied
 from strata.state.state import Progress, State
 from strata.store.open import Stores
 from strata.store.retry import retry
-from strata.write import WrittenPart, write_batch
 
 
 def work_of(request: MergeRequest, tasks: Sequence[MergeTask]) -> str:

@@ -13,7 +13,7 @@ from strata.state.transitions import advance_since
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompactPlan:
     """What a compaction would do now, and why."""
 
     shard: str
@@ -30,7 +30,7 @@ def plan(
     full: bool = False,
     migrate: bool = False,
     now_ms: int | None = None,
-) -> Plan:
+) -> CompactPlan:
     """Return what a compaction of `state` does; nothing else is looked at.
 
     `full` merges everything into one run; `migrate` also rewrites, slot by slot, what is in
@@ -51,7 +51,7 @@ def plan(
         idle = f"{len(found)} merges are due, each of fewer runs than {settings.min_inputs}"
     elif not requests:
         idle = spines.idle_reason(moved.spine) + _waiting(moved)
-    return Plan(state.name, state.since, moved.since, requests, idle)
+    return CompactPlan(state.name, state.since, moved.since, requests, idle)
 
 
 def advanced(state: State, settings: CompactSettings, now_ms: int) -> State:

@@ -8,20 +8,20 @@ from functools import partial
 from strata.compact.keep import Chunks, resumed, work_of
 from strata.compact.plan import advanced, plan, runs_of
 from strata.compact.report import CompactReport, RequestReport
-from strata.crossing import expected_shift
+from strata.compact.tasks import MergeTask, TaskOutput, check_inputs, run_task, tasks, unchanged
 from strata.errors import Corrupt
-from strata.fetch import load_manifest_of
 from strata.format.manifest import SCHEMA, PartRef, part_refs
-from strata.lease import Lease, held
-from strata.machine import Machine
+from strata.machine.machine import Machine
+from strata.machine.writer_lease import Lease, held
 from strata.model.runner import Runner, serial
 from strata.model.settings import CompactSettings, Settings
-from strata.rewrite import MergeTask, TaskResult, check_inputs, run_task, tasks, unchanged
+from strata.parts.fetch import load_manifest_of
+from strata.parts.relation_change import expected_shift
+from strata.parts.write import WrittenPart, write_batch
 from strata.state.merging import finish_merge
 from strata.state.spine import Applied, MergeRequest, MergeResult, NotApplied
 from strata.state.state import Batch, Merge, Progress, State
 from strata.store.open import Stores
-from strata.write import WrittenPart, write_batch
 
 Report = Callable[[RequestReport], None]
 
@@ -139,7 +139,7 @@ def _prepare(
 def _finish(
     machine: Machine,
     prepared: _Prepared,
-    results: Iterator[TaskResult],
+    results: Iterator[TaskOutput],
     settings: CompactSettings,
     began: float,
 ) -> RequestReport:
@@ -183,9 +183,9 @@ def _finish(
 def _collect(
     machine: Machine,
     prepared: _Prepared,
-    results: Iterator[TaskResult],
+    results: Iterator[TaskOutput],
     settings: CompactSettings,
-) -> tuple[list[WrittenPart], list[TaskResult], str | None]:
+) -> tuple[list[WrittenPart], list[TaskOutput], str | None]:
     """Return all parts of the output, in order, and the results of the tasks that were run.
 
     Besides the manifest of progress that must still be in the state when they are applied.
@@ -203,7 +203,7 @@ def _collect(
         kept,
         prepared.writer,
     )
-    found: list[TaskResult] = []
+    found: list[TaskOutput] = []
     for number, _ in enumerate(prepared.rest, done + 1):
         found.append(next(results))
         parts.extend(found[-1].parts)

@@ -1,1 +1,1 @@
-"""What a read needs: batches, parts and row groups, decided on statistics alone, in one place."""
+"""What decides what a read needs, and nothing else: batches, parts, row groups, by statistics."""

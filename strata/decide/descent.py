@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from strata.decide.question import GroupVerdict, Question, Verdict
+from strata.decide.decision import Decision
+from strata.decide.question import GroupVerdict, Question, Verdicts
 from strata.errors import InvalidRequest
-from strata.fetch import StoredManifest, load_manifest_of
 from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.model.time import MIN_TIME, format_time
-from strata.prune import Decision
+from strata.parts.fetch import StoredManifest, load_manifest_of
+from strata.parts.unions import stats_of
 from strata.state.state import Batch, State
 from strata.store.open import Stores
-from strata.unions import stats_of
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -34,13 +34,13 @@ class Piece:
     Shape: `rows`, `table` and `keep` have one element, or row, a part.
     """
 
-    step: "Step"
+    step: "BatchStep"
     manifest: StoredManifest
     number: int  # of the piece
     rows: Ints  # of the piece, as it is stored
     table: pa.Table  # the columns that were asked for, and those that decide
     keep: Mask  # a read needs the part
-    verdict: Verdict | None  # None: without a filter, or the batch as a whole is ruled out
+    verdict: Verdicts | None  # None: without a filter, or the batch as a whole is ruled out
 
     def details(self, some: Mask) -> pa.Table:
         """Return all that is known of some of the parts, but for their statistics.
@@ -84,7 +84,7 @@ class Groups:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BatchStep:
     """One batch on the way down, judged by its union; its manifest is not opened yet."""
 
     stores: Stores = field(repr=False)
@@ -137,7 +137,7 @@ class Step:
 
 def descend(
     stores: Stores, state: State, question: Question | None, at: int | None = None
-) -> Iterator[Step]:
+) -> Iterator[BatchStep]:
     """Yield each batch that has updates at or before a time, in time order; None means all.
 
     Without a question nothing is ruled out.
@@ -148,7 +148,7 @@ def descend(
         unions = stats_of(stores, state.name, batches)
     for batch, stats in zip(batches, unions, strict=True):
         union = None if question is None else question.of_batch(batch, stats)
-        yield Step(stores, state.name, batch, at, question, union)
+        yield BatchStep(stores, state.name, batch, at, question, union)
 
 
 def readable_batches(state: State, at: int | None = None) -> list[Batch]:

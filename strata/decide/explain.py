@@ -1,7 +1,7 @@
 """What a filter skips of a shard and why, and what keeps the rest: `strata explain`.
 
 The verdicts are those of a read with pushdown on, made on the same way down
-(`strata.decide.descent`); the reasons come from the same evaluation (`strata.prune.explain`).
+(`strata.decide.descent`); the reasons come from the same evaluation (`strata.decide.reasons`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,16 +12,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from strata.decide.descent import Groups, Piece, Step, descend, resolve_as_of
+from strata.decide.causes import Cause
+from strata.decide.descent import BatchStep, Groups, Piece, descend, resolve_as_of
 from strata.decide.question import Question
+from strata.decide.reasons import Reason, explain, reasons
+from strata.decide.static import Outlook, outlook
 from strata.expr.filter import Filter
 from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.model.time import MIN_TIME
-from strata.prune import Outlook, Reason, explain, outlook, reasons
-from strata.prune.causes import Cause
+from strata.parts.unions import batch_stats
 from strata.state.state import State
 from strata.store.open import Stores
-from strata.unions import batch_stats
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -165,7 +166,7 @@ class _Explaining:
         self.parts: list[Explained] = []
         self.batches = self.kept_batches = self.kept_groups = 0
 
-    def visit(self, step: Step) -> None:
+    def visit(self, step: BatchStep) -> None:
         """Explain the parts of a batch."""
         found = [part for piece in step.pieces(SCHEMA.names) for part in self._explained(piece)]
         self.parts += found
@@ -238,7 +239,7 @@ class _Explaining:
             quarantine=self._question.quarantine, shard=self._state.name,
         )  # fmt: skip
 
-    def _of_union(self, step: Step) -> Reason:
+    def _of_union(self, step: BatchStep) -> Reason:
         """Return why the union of a batch's statistics skips all of its parts."""
         known = batch_stats(step.stores.blob, step.shard, step.batch)
         stats = self._question.union_of(step.batch, known)

@@ -12,7 +12,8 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from strata.decide.descent import Piece, Step, descend, resolve_as_of
+from strata.decide.credit import proofs
+from strata.decide.descent import BatchStep, Piece, descend, resolve_as_of
 from strata.decide.draw import sampled
 from strata.decide.question import Question
 from strata.decide.read_plan import LeftOut, Parts, PlannedRun, ReadPlan
@@ -20,7 +21,6 @@ from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.model.spec import MODES
 from strata.model.time import MIN_TIME
-from strata.prune import proofs
 from strata.rollout.obey import SKIPPING, mode_of, obeyed
 from strata.state.state import Batch, State
 from strata.store.open import Stores
@@ -84,7 +84,7 @@ class _Search:
         # Parts that each conjunct rules out.
         self.proofs = [0] * (0 if question is None else question.conjuncts)
 
-    def visit(self, step: Step) -> None:
+    def visit(self, step: BatchStep) -> None:
         """Choose the parts of a batch that are fetched."""
         if step.union is not None and step.ruled_out:
             self._count(proofs(step.union, len(self.proofs)), step.batch.parts)

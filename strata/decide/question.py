@@ -15,11 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.decide.credit import conjuncts, proofs
+from strata.decide.decision import Decision, decide, needed_columns
 from strata.decide.row_groups import GroupStats, group_stats, wants_groups
 from strata.expr.filter import Filter
 from strata.format.manifest import stats_columns
 from strata.model.schema import Relation
-from strata.prune import Decision, conjuncts, decide, needed_columns, proofs
 from strata.state.state import Batch, State
 from strata.stats.absent import fill_absent
 
@@ -27,7 +28,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdicts:
     """The verdict on some parts. Shape: one element, or row, a part."""
 
     keep: Mask  # a read needs it: by its statistics, or because it is in quarantine
@@ -122,7 +123,7 @@ class Question:
         union = self.union_of(batch, stats)
         return None if union is None else self._decide(union)
 
-    def of_parts(self, manifest: pa.Table, stats: pa.Table | None = None) -> Verdict:
+    def of_parts(self, manifest: pa.Table, stats: pa.Table | None = None) -> Verdicts:
         """Return the verdict on some parts.
 
         Shape: `manifest` has the columns of `Question.columns`, one row a part. `stats`, a row a
@@ -135,7 +136,7 @@ class Question:
             suspects = suspects_of(manifest, self.quarantine)
             decision = replace(decision, keep=decision.keep | suspects)
         found = tuple(proofs(decision, self.conjuncts))
-        return Verdict(np.asarray(decision.keep, np.bool_), suspects, known, found)
+        return Verdicts(np.asarray(decision.keep, np.bool_), suspects, known, found)
 
     def of_groups(self, manifest: pa.Table, stats: pa.Table) -> GroupVerdict | None:
         """Return the verdict on the row groups of some kept parts; None if keys tell nothing.

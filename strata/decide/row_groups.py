@@ -21,11 +21,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.decide.decision import needed_columns
 from strata.expr.filter import Filter
 from strata.format.columns import child, updates_schema
-from strata.format.sortable import END, ESCAPED_ZERO, VALUE_TAG
+from strata.format.values.sortable import END, ESCAPED_ZERO, VALUE_TAG
 from strata.model.schema import Relation
-from strata.prune import needed_columns
 from strata.stats.wire import column_name
 from strata.updates.slices import columns_alike
 

@@ -14,12 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.decide.descent import Groups, Piece, Step, descend
+from strata.decide.descent import BatchStep, Groups, Piece, descend
 from strata.decide.draw import Draws, below, draws
 from strata.decide.question import Question, known_of
 from strata.expr.filter import Filter
-from strata.fetch import StoredManifest
 from strata.format.manifest import PartRef, part_refs
+from strata.parts.fetch import StoredManifest
 from strata.state.state import Batch, State
 from strata.store.open import Stores
 
@@ -58,7 +58,7 @@ class Some:
     Shape: `rows`, `keys`, `sizes` and, if there are any, `groups` have an element a part.
     """
 
-    step: Step
+    step: BatchStep
     manifest: StoredManifest
     number: int  # of the piece
     rows: Numbers  # of the piece

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.format.nested import is_listed, items
-from strata.format.physical import numbers, valid_mask
+from strata.format.values.nested import is_listed, items
+from strata.format.values.physical import numbers, valid_mask
 from strata.format.words import Bools
 from strata.model.schema import Column
 

@@ -30,11 +30,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from strata.format.coded import is_coded, of_codes
 from strata.format.columns import D, child
 from strata.format.encodings import UNBOUNDED_NUMERIC
-from strata.format.nested import is_listed, items
-from strata.format.physical import numbers, offsets, valid_mask
+from strata.format.values.coded import is_coded, of_codes
+from strata.format.values.nested import is_listed, items
+from strata.format.values.physical import numbers, offsets, valid_mask
 from strata.model.schema import Relation
 from strata.model.sums import wrapped
 

@@ -42,7 +42,7 @@ def _fixed(  # noqa: PLR0913, PLR0917 -- a row of the table
 
 
 # Types of the inside of stored columns.
-NUMERIC_BYTES: Final = 40  # of a packed decimal, see strata.format.packed
+NUMERIC_BYTES: Final = 40  # of a packed decimal, see strata.format.values.packed
 UNBOUNDED_NUMERIC: Final = pa.struct([("approx", pa.float64()), ("binary", pa.binary(40))])
 DIMENSIONS: Final = pa.list_(
     pa.field("item", pa.struct([("lower_bound", pa.int64()), ("length", pa.int64())]))

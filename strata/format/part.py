@@ -20,13 +20,13 @@ import pyarrow.parquet as pq
 
 from strata.errors import Corrupt, InvalidRequest, StrataError, Unavailable
 from strata.format.check import PartCheck, compare
-from strata.format.coded import CODED, CODED_BYTES, are_within, decoded, is_coded
 from strata.format.columns import K_S, V_S, D, K, T, V, child
 from strata.format.encodings import arrow_type
 from strata.format.layout import EMPTY_CHILD, Description, Footer, layout_schema, parse_footer
-from strata.format.migrate import check_widens, default_array, widen
 from strata.format.part_write import EncodedPart, encode_part
-from strata.format.rowcodec import decode_rows
+from strata.format.rowcodec.codec import decode_rows
+from strata.format.values.coded import CODED, CODED_BYTES, are_within, decoded, is_coded
+from strata.format.values.migrate import check_widens, default_array, widen
 from strata.model.schema import Column, Relation
 from strata.model.spec import READ_FORMATS
 from strata.model.types import NESTED
@@ -68,7 +68,8 @@ def read_part(  # noqa: PLR0913 -- all but two are options, by name
     all; others are not decoded. `row_with_validate` decodes both halves of a part that has both,
     yields the columns, and hands each batch's check to `on_check`; without one to tell, a mismatch
     is Corrupt. `threads`: decode columns beside one another; not where parts are, or tasks.
-    `coded`: texts that the part has in small dictionaries may come as such (`strata.format.coded`).
+    `coded`: texts that the part has in small dictionaries may come as such
+    (`strata.format.values.coded`).
 
     Shape: `updates_schema(relation)` restricted to `columns`, then t, d.
     Raises: Corrupt for damaged or contradicting bytes; InvalidRequest for a read format that the

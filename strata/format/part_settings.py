@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from strata.format.coded import is_text
 from strata.format.columns import K_S, V_S, K, V
-from strata.format.nested import leaves
+from strata.format.values.coded import is_text
+from strata.format.values.nested import leaves
 from strata.format.weigh import plain_bytes
 
 SAMPLE_ROWS: Final = 1_024  # rows of each of the sample's blocks

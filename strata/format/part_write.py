@@ -17,10 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from strata.errors import InvalidRequest
-from strata.format.coded import canonical, coded_type, decoded, is_coded, plain_type
 from strata.format.columns import K_S, V_S, D, K, T, V, child, updates_schema
 from strata.format.layout import Description, Footer, check_layout, part_schema
-from strata.format.nested import leaves, purged
 from strata.format.part_settings import (
     DICTIONARY_SHARE,
     SAMPLE_ROWS,
@@ -28,7 +26,9 @@ from strata.format.part_settings import (
     sample_of,
     writer_settings,
 )
-from strata.format.rowcodec import encode_batches, encode_rows
+from strata.format.rowcodec.codec import encode_batches, encode_rows
+from strata.format.values.coded import canonical, coded_type, decoded, is_coded, plain_type
+from strata.format.values.nested import leaves, purged
 from strata.format.weigh import HUGE_ROW_BYTES, fitting, plain_bytes
 from strata.model.schema import Column, Relation
 

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from strata.format.coded import is_coded, is_text, text_ends
-from strata.format.nested import is_listed, items
-from strata.format.physical import stored_offsets, valid_mask
+from strata.format.values.coded import is_coded, is_text, text_ends
+from strata.format.values.nested import is_listed, items
+from strata.format.values.physical import stored_offsets, valid_mask
 from strata.format.words import Ints
 
 Counts = Ints | npt.NDArray[np.int32]

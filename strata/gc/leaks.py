@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from strata.errors import InvalidRequest
 from strata.gc.sweep import SweepReport, survey
-from strata.gc.verdicts import Fate, Judged
-from strata.machine import Machine
+from strata.gc.verdicts import Fate, JudgedBlob
+from strata.machine.machine import Machine
 from strata.model.settings import Settings
 from strata.store.keys import parse_key, shard_prefix
 from strata.store.open import Stores
@@ -28,8 +28,8 @@ class LeakReport:
 
     shards: tuple[SweepReport, ...]
     missing: tuple[str, ...]  # the newest states name them, and they are not stored
-    overdue: tuple[Judged, ...]  # dead behind the fence that stands, and still there
-    strays: tuple[Judged, ...]  # of no shard, or no key of ours
+    overdue: tuple[JudgedBlob, ...]  # dead behind the fence that stands, and still there
+    strays: tuple[JudgedBlob, ...]  # of no shard, or no key of ours
 
     @property
     def clean(self) -> bool:
@@ -69,7 +69,7 @@ def find_leaks(
     chosen = machine.names(dropped=True) if names is None else list(names)
     reports, strays = [], []
     missing: list[str] = []
-    overdue: list[Judged] = []
+    overdue: list[JudgedBlob] = []
     for name in chosen:
         head = machine.load(name, dropped=True)
         report, found = survey(machine, head, head.fence, settings, stores.clock(), every=True)
@@ -93,15 +93,15 @@ def _missing(stores: Stores, named: Iterable[str]) -> Iterator[str]:
             yield key
 
 
-def _homeless(stores: Stores, names: set[str]) -> Iterator[Judged]:
+def _homeless(stores: Stores, names: set[str]) -> Iterator[JudgedBlob]:
     for info in stores.blob.list(ROOT):
         try:
             shard = parse_key(info.key).shard
         except InvalidRequest:
             if not any(info.key.startswith(shard_prefix(name)) for name in names):
-                yield Judged(info.key, info.size_bytes, "foreign", Fate.UNKNOWN, "of no shard")
+                yield JudgedBlob(info.key, info.size_bytes, "foreign", Fate.UNKNOWN, "of no shard")
             continue
         if shard not in names:
-            yield Judged(
+            yield JudgedBlob(
                 info.key, info.size_bytes, "foreign", Fate.UNKNOWN, f"there is no shard {shard!r}"
             )

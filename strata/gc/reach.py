@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 
-from strata import commits
 from strata.errors import Corrupt
-from strata.fetch import load_manifest_of
 from strata.format.manifest import decode_manifest
-from strata.machine import Machine
+from strata.machine import ledger
+from strata.machine.machine import Machine
+from strata.parts.fetch import load_manifest_of
 from strata.state.codec import encode_state
 from strata.state.holds import readable_from
 from strata.state.state import Evidence, Rollout, State
 from strata.store.interface import Blob
-from strata.store.keys import Kind, shard_prefix
+from strata.store.keys import BlobKind, shard_prefix
 from strata.store.retry import retry
 
 
@@ -94,9 +94,9 @@ def _named(
     """Yield the keys that a state names, but not what stands behind those that are `known`."""
     for key in pointers(state):
         yield key
-        if f"/{Kind.LEDGER}/" in key and key not in known:
-            yield from commits.ledger_keys(blob, (key,))
-        if f"/{Kind.MANIFEST}/" not in key or key in known:
+        if f"/{BlobKind.LEDGER}/" in key and key not in known:
+            yield from ledger.ledger_keys(blob, (key,))
+        if f"/{BlobKind.MANIFEST}/" not in key or key in known:
             continue
         if key not in parts:
             found = _parts(blob, state, key)

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Protocol, runtime_checkable
 
-from strata import commits
 from strata.errors import Corrupt
-from strata.fetch import load_manifest_of
 from strata.gc.reach import Reach, reach
-from strata.gc.verdicts import Fate, Judge, Judged
-from strata.machine import Machine
+from strata.gc.verdicts import Fate, Judge, JudgedBlob
+from strata.machine import ledger
+from strata.machine.machine import Machine
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
+from strata.parts.fetch import load_manifest_of
 from strata.state.generations import begin_sweep
 from strata.state.state import State
 from strata.store.interface import Blob, BlobInfo
@@ -51,8 +51,10 @@ class SweepReport:
     states: int  # how many states count
     held_by: tuple[str, ...]  # live holds that keep older states
     counts: dict[Fate, tuple[int, int]] = field(default_factory=dict)  # fate -> (blobs, bytes)
-    dead: tuple[Judged, ...] = ()
-    others: tuple[Judged, ...] = ()  # what is not understood; all the rest if that was asked for
+    dead: tuple[JudgedBlob, ...] = ()
+    others: tuple[
+        JudgedBlob, ...
+    ] = ()  # what is not understood; all the rest if that was asked for
     deleted: int = 0
     deleted_bytes: int = 0
     lost: tuple[str, ...] = ()  # manifests of earlier states that are not stored any more
@@ -195,7 +197,7 @@ def _delete(blob: Blob, key: str) -> int | None:
     return retry(partial(blob.delete, key))
 
 
-def _look_again(machine: Machine, before: Reach, dead: Iterable[Judged]) -> None:
+def _look_again(machine: Machine, before: Reach, dead: Iterable[JudgedBlob]) -> None:
     """Restore what states that came meanwhile name after all; it cannot be, but what if.
 
     Raises: Corrupt when there was any.
@@ -205,7 +207,7 @@ def _look_again(machine: Machine, before: Reach, dead: Iterable[Judged]) -> None
         return
     deleted = {one.key for one in dead}
     known = {batch.manifest for batch in before.head.batches}
-    named = {*commits.ledger_keys(machine.stores.blob, head.ledger), *head.verdicts}
+    named = {*ledger.ledger_keys(machine.stores.blob, head.ledger), *head.verdicts}
     named |= {segment.key for segment in (head.consumed.segments if head.consumed else ())}
     for batch in head.batches:
         if batch.manifest is None or batch.manifest in known:

@@ -13,16 +13,16 @@ from enum import StrEnum
 from functools import cached_property, partial
 from typing import Final
 
-from strata import commits
 from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.gc.reach import Reach
-from strata.machine import Machine
+from strata.history.usage import SUMMARY
+from strata.machine import ledger
+from strata.machine.machine import Machine
+from strata.maintain.estimate import RUNS_MAX
 from strata.model.settings import GcSettings, UsageSettings
-from strata.pace import RUNS_MAX
 from strata.store.interface import BlobInfo
-from strata.store.keys import SEEN, BlobKey, Kind, generation_of, ledger_level, parse_key
+from strata.store.keys import SEEN, BlobKey, BlobKind, generation_of, ledger_level, parse_key
 from strata.store.retry import retry
-from strata.usage import SUMMARY
 
 _DAY_MS: Final = 86_400_000
 SEEN_DAYS: Final = 2  # for a validation that has written one and not committed yet
@@ -39,7 +39,7 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedBlob:
     """One blob, with what becomes of it and why."""
 
     key: str
@@ -65,21 +65,21 @@ class Judge:
         self._machine, self._reach = machine, reach
         self._settings, self._usage, self._now_ms = settings, usage, now_ms
         self._listed = listed
-        self._rules: dict[Kind, Callable[[BlobInfo, BlobKey], tuple[Fate, str]]] = {
-            Kind.PART: self._generation,
-            Kind.MANIFEST: self._generation,
-            Kind.UNION: self._generation,
-            Kind.CATALOG: self._generation,
-            Kind.CONSUMED: self._generation,
-            Kind.STAGED: self._generation,
-            Kind.LEDGER: self._ledger,
-            Kind.VERDICT: self._verdict,
-            Kind.QUARANTINE: self._rejects,
-            Kind.USAGE: self._log,
-            Kind.BACKFILL: self._record,
+        self._rules: dict[BlobKind, Callable[[BlobInfo, BlobKey], tuple[Fate, str]]] = {
+            BlobKind.PART: self._generation,
+            BlobKind.MANIFEST: self._generation,
+            BlobKind.UNION: self._generation,
+            BlobKind.CATALOG: self._generation,
+            BlobKind.CONSUMED: self._generation,
+            BlobKind.STAGED: self._generation,
+            BlobKind.LEDGER: self._ledger,
+            BlobKind.VERDICT: self._verdict,
+            BlobKind.QUARANTINE: self._rejects,
+            BlobKind.USAGE: self._log,
+            BlobKind.BACKFILL: self._record,
         }
 
-    def judge(self, info: BlobInfo) -> Judged:
+    def judge(self, info: BlobInfo) -> JudgedBlob:
         """Return the judgement of one listed blob.
 
         Raises: Corrupt for a blob of a generation that is still to come.
@@ -88,7 +88,7 @@ class Judge:
         try:
             key = parse_key(info.key)
         except InvalidRequest:
-            return Judged(
+            return JudgedBlob(
                 info.key, info.size_bytes, "foreign", Fate.UNKNOWN, "no key that Strata makes"
             )
         if info.key in reach.live:
@@ -100,7 +100,7 @@ class Judge:
         else:
             rule = self._rules.get(key.kind)
             fate, reason = rule(info, key) if rule else (Fate.UNKNOWN, "no rule is known for it")
-        return Judged(info.key, info.size_bytes, key.kind.value, fate, reason)
+        return JudgedBlob(info.key, info.size_bytes, key.kind.value, fate, reason)
 
     def _held(self, seqno: int) -> str:
         by = self._reach.held_by
@@ -149,8 +149,8 @@ class Judge:
         """Return whether a ledger blob that is not alive can never be named by a state."""
         head, blob = self._reach.head, self._machine.stores.blob
         if ledger_level(key):
-            return any(self._is_taken(child) for child in commits.children_of(blob, key))
-        spilled = commits.commits_of(blob, key)
+            return any(self._is_taken(child) for child in ledger.children_of(blob, key))
+        spilled = ledger.commits_of(blob, key)
         newer = any(commit.seqno > head.seqno for commit in spilled)
         return not newer and not {c.token for c in spilled} <= {c.token for c in head.commits}
 
@@ -188,7 +188,7 @@ class Judge:
         return Fate.LIVE, "filters that readers used"
 
     def _record(self, info: BlobInfo, key: BlobKey) -> tuple[Fate, str]:
-        kept = [k for k in sorted(self._listed) if f"/{Kind.BACKFILL}/" in k][-RUNS_MAX:]
+        kept = [k for k in sorted(self._listed) if f"/{BlobKind.BACKFILL}/" in k][-RUNS_MAX:]
         if info.key in kept:
             return Fate.LIVE, "how fast one of the last backfills was"
         return Fate.DEAD, f"the speed of the last {RUNS_MAX} backfills is remembered"
@@ -206,7 +206,7 @@ class Judge:
         """Return all tokens that were ever committed. Cost: reads every ledger blob, once."""
         head, blob = self._reach.head, self._machine.stores.blob
         known = {commit.token for commit in head.commits}
-        for key in commits.ledger_keys(blob, head.ledger):
+        for key in ledger.ledger_keys(blob, head.ledger):
             if not ledger_level(key):
-                known.update(commit.token for commit in commits.commits_of(blob, key))
+                known.update(commit.token for commit in ledger.commits_of(blob, key))
         return frozenset(known)

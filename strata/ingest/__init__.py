@@ -1,1 +1,1 @@
-"""."""
+"""Files become one batch an interval, exactly once: found, read, typed, checked, committed."""

@@ -6,15 +6,15 @@ from typing import Final
 
 from strata.errors import Conflict, InvalidRequest
 from strata.ingest.ledger import Ledger
-from strata.ingest.position import Progress
 from strata.ingest.quarantine import catch_up, write_index
+from strata.ingest.readers.position import StreamProgress
 from strata.ingest.steps import bounds
 from strata.ingest.task import NAMES_MAX, IngestReport, TaskResult, Work, added_up
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.time import MIN_TIME
+from strata.parts.write import WrittenPart, write_batch
 from strata.state.state import Batch, Commit, State
 from strata.state.transitions import Appended
-from strata.write import WrittenPart, write_batch
 
 ATTEMPTS: Final = 20  # at a commit, while other writers take in other files
 
@@ -33,7 +33,7 @@ class Committer:
         work: Work,
         results: Sequence[TaskResult],
         upper_of_basis: int | None = None,
-        progress: Progress | None = None,
+        progress: StreamProgress | None = None,
     ) -> IngestReport:
         """Write the manifest of a batch and append it, with the files that it takes in.
 
@@ -67,7 +67,7 @@ class Committer:
         batch: Batch,
         index: str | None,
         upper_of_basis: int | None,
-        progress: Progress | None,
+        progress: StreamProgress | None,
     ) -> Appended:
         step, name = work.step, self.state.name
         lower, upper = bounds(step)

@@ -16,21 +16,21 @@ from itertools import islice
 from typing import Final
 
 from strata.errors import Conflict, InvalidRequest
-from strata.ingest.changes import check_stage, stage_task
+from strata.ingest.changes.settle import Settler, check_rejected, check_verified
+from strata.ingest.changes.tasks import check_stage, stage_task
 from strata.ingest.commit import Committer, preview_of, report_of, report_of_known
-from strata.ingest.files import files_at
+from strata.ingest.land.files import files_at
 from strata.ingest.ledger import Ledger
 from strata.ingest.plan import split_large, tasks
 from strata.ingest.quarantine import catch_up
 from strata.ingest.run import check_task, run_task
-from strata.ingest.settle import Settler, check_rejected, check_verified
 from strata.ingest.steps import again_token, files_token, interval_token, plan_steps
 from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult, Work
 from strata.ingest.updates import check_spec
 from strata.ingest.verify import sampling
 from strata.ingest.widened import check_widened
-from strata.lease import Lease, held
-from strata.machine import Machine
+from strata.machine.machine import Machine
+from strata.machine.writer_lease import Lease, held
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
 from strata.model.spec import LAYOUTS, ORDERED, ShardSpec, check_name

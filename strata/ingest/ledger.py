@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from strata.errors import Corrupt
-from strata.ingest.files import SourceFile, fingerprints
-from strata.ingest.position import Progress
+from strata.ingest.land.files import SourceFile, fingerprints
+from strata.ingest.readers.position import StreamProgress
 from strata.model.runner import Runner, serial
 from strata.model.time import MAX_TIME
 from strata.state.state import Consumed, Segment, State
@@ -115,15 +115,15 @@ class Ledger:
         found = self._by_name(files)
         return [self.rows["token"][row].as_py() for row in found.tolist() if row >= 0]
 
-    def progress(self) -> Progress:
+    def progress(self) -> StreamProgress:
         """Return how far the shard has followed its change stream."""
         rows = self.rows.filter(pc.is_valid(self.rows["epoch"]))
         if not rows.num_rows:
-            return Progress()
+            return StreamProgress()
         order = [(name, "descending") for name in ("epoch", "commit", "lsn", "whole")]
         last = rows.take(pc.sort_indices(rows, order)[:1]).to_pylist()[0]
         older = frozenset(rows["snapshot"].to_pylist()) - {0, last["snapshot"]}
-        return Progress(**{name: last[name] for name in PROGRESS}, older=older)
+        return StreamProgress(**{name: last[name] for name in PROGRESS}, older=older)
 
     def with_files(
         self,
@@ -132,7 +132,7 @@ class Ledger:
         token: str,
         *,
         first: int | None = None,
-        progress: Progress | None = None,
+        progress: StreamProgress | None = None,
     ) -> Basis:
         """Write down the files that a commit on `state` takes in; return what it must be given.
 
@@ -224,7 +224,7 @@ def _whole(rows: pa.Table) -> pa.Table:
     return rows.cast(SCHEMA)
 
 
-def _table(files: Sequence[Taken], token: str, progress: Progress | None) -> pa.Table:
+def _table(files: Sequence[Taken], token: str, progress: StreamProgress | None) -> pa.Table:
     return pa.table(
         {
             "name": [file.name for file in files],

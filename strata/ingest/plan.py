@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import Final
 
 from strata.errors import InvalidRequest
-from strata.ingest.files import SourceFile, files_at, files_by_time, is_packed
-from strata.ingest.pieces import split_file
-from strata.ingest.source_file import Dialect
+from strata.ingest.land.files import SourceFile, files_at, files_by_time, is_packed
+from strata.ingest.land.source_file import Dialect
+from strata.ingest.readers.file_ranges import split_file
 from strata.ingest.task import IngestTask, Step
 from strata.model.runner import Runner
 from strata.model.settings import Settings

@@ -21,11 +21,12 @@ from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.format.columns import D, T, updates_schema
 from strata.format.part import Description
-from strata.ingest.kept import KEPT
-from strata.machine import Machine
+from strata.ingest.readers.kept import KEPT
+from strata.machine.machine import Machine
 from strata.model.spec import ShardSpec, parse_spec
 from strata.model.time import MIN_TIME
-from strata.read import scan
+from strata.parts.write import write_batch, write_parts
+from strata.read.scan import scan
 from strata.state.state import Commit, State
 from strata.store import keys
 from strata.store.interface import Blob
@@ -33,7 +34,6 @@ from strata.store.named import get_named
 from strata.store.open import Stores
 from strata.store.retry import retry
 from strata.updates.order import sort_updates
-from strata.write import write_batch, write_parts
 
 SUFFIX: Final = ".rejected"
 RETRY: Final = "retry-"  # tokens of batches that bring rows of the quarantine

@@ -12,10 +12,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from strata.ingest import twin
-from strata.ingest.column import Rows
-from strata.ingest.shown import FAILS
-from strata.ingest.source import RawFile
+from strata.ingest.readers.source import RawFile
 from strata.ingest.twin import Undecided, Unreadable
+from strata.ingest.values.column import Rows
+from strata.ingest.values.shown import FAILS
 from strata.model.spec import ORDERED, ShardSpec
 from strata.model.types import ColumnType
 

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from strata.errors import InvalidRequest
 from strata.ingest.engine import ingest_now
-from strata.ingest.files import Piece, SourceFile
-from strata.ingest.kept import KEPT
+from strata.ingest.land.files import FileRange, SourceFile
 from strata.ingest.quarantine import RETRY, Rejected, rejected, release, rows_of_index
-from strata.ingest.read import KEPT_FORMAT
+from strata.ingest.readers.kept import KEPT
+from strata.ingest.readers.read import KEPT_FORMAT
 from strata.ingest.task import Step
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import Settings
 from strata.state.state import Commit
 from strata.store.open import Stores
@@ -101,7 +101,7 @@ def _file(token: str, row: dict[str, Any], format: str) -> SourceFile:
     """Return a row as a part of a file: it is judged as a row, and a BOM in it is part of it."""
     header = str(row["header"] or "").encode()
     data = {"csv": header + b"\n" + row["raw"], "jsonl": row["raw"], KEPT_FORMAT: header}[format]
-    piece = Piece(1, len(data) + 1, len(data), data=data)
+    piece = FileRange(1, len(data) + 1, len(data), data=data)
     return SourceFile("", _name(token, row), 0, piece=piece)
 
 

@@ -10,22 +10,22 @@ import pyarrow as pa
 from strata.errors import InvalidRequest
 from strata.format.columns import updates_schema
 from strata.format.part import Description
-from strata.ingest.bundle import bundles, joined
-from strata.ingest.files import SourceFile, check_unchanged, fingerprint
+from strata.ingest.land.files import SourceFile, check_unchanged, fingerprint
 from strata.ingest.ledger import Taken
-from strata.ingest.read import read_file
-from strata.ingest.rejects import Reject, encode_rejects
+from strata.ingest.readers.bundle import bundles, joined
+from strata.ingest.readers.read import read_file
+from strata.ingest.readers.rejects import Reject, encode_rejects
 from strata.ingest.task import IngestTask, TaskResult
 from strata.ingest.updates import FileUpdates, file_updates
 from strata.ingest.verify import Verified, verify_stored
 from strata.model.time import MIN_TIME
+from strata.parts.write import WrittenPart, write_parts
 from strata.store import keys
 from strata.store.interface import Blob
 from strata.store.open import open_stores
 from strata.store.retry import retry
 from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
-from strata.write import WrittenPart, write_parts
 
 RUN_BYTES: Final = 256 << 20  # of Arrow memory that are sorted together
 RUNS: Final = 1 << 20  # of one task; the number of a run tells its task

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from strata.errors import InvalidRequest
-from strata.ingest.files import SourceFile, files_by_time, fingerprints
+from strata.ingest.land.files import SourceFile, files_by_time, fingerprints
 from strata.ingest.ledger import Ledger, Sorted
 from strata.ingest.task import Step, Work
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
 from strata.model.spec import ORDERED, check_name

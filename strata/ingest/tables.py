@@ -9,22 +9,22 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
-from strata.ingest.changes import stage_rows
+from strata.ingest.changes.settle import Settler, check_rejected, check_verified
+from strata.ingest.changes.tasks import stage_rows
 from strata.ingest.commit import Committer, report_of
-from strata.ingest.files import SourceFile
+from strata.ingest.land.files import SourceFile
 from strata.ingest.ledger import Ledger
 from strata.ingest.plan import whole_task
 from strata.ingest.quarantine import catch_up
-from strata.ingest.read_parquet import raw_table
+from strata.ingest.readers.parquet import raw_table
+from strata.ingest.readers.source import check_columns
 from strata.ingest.run import run_rows
-from strata.ingest.settle import Settler, check_rejected, check_verified
-from strata.ingest.source import check_columns
 from strata.ingest.steps import interval_token
 from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult, Work
 from strata.ingest.updates import check_spec, file_updates, source_names
 from strata.ingest.verify import sampling
 from strata.ingest.widened import check_widened
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
 from strata.model.spec import ORDERED, ShardSpec, TimeSpec, check_name

@@ -5,17 +5,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from strata.ingest.change import Truncation
-from strata.ingest.files import SourceFile
+from strata.ingest.land.files import SourceFile
 from strata.ingest.ledger import Sorted, Taken
-from strata.ingest.position import Leg, Progress
-from strata.ingest.rejects import Reject
+from strata.ingest.readers.change import Truncation
+from strata.ingest.readers.position import Leg, StreamProgress
+from strata.ingest.readers.rejects import Reject
 from strata.ingest.verify import Difference, Sampling
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec
+from strata.parts.write import WrittenPart
 from strata.state.state import Commit
-from strata.write import WrittenPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class IngestTask:
     generation: int = 0  # of the shard when the work began
     former: frozenset[str] = frozenset()  # names of columns that the shard had
     later: frozenset[str] = frozenset()  # names of columns that it got after its creation
-    progress: Progress | None = None  # of the change stream, when the work began
+    progress: StreamProgress | None = None  # of the change stream, when the work began
     verify: Sampling | None = None  # how many rows are looked at twice; None: none
 
 

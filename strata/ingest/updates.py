@@ -1,8 +1,8 @@
 """Typed source rows made into updates: which time, how often, and which columns are kept.
 
 Envelopes: `append` adds each row once; `diff` takes how often from a column that is not stored;
-`upsert` and `debezium` are in `strata.ingest.changes`. The time is the interval's lower, or comes
-from a column or the change stream. Late rows (before lower) are advanced to lower, refused or
+`upsert` and `debezium` are in `strata.ingest.changes.tasks`. The time is the interval's lower, or
+comes from a column or the change stream. Late rows (before lower) are advanced to lower, refused or
 quarantined as the shard declares; early ones (at or after upper) refused, quarantined, or moved
 back to the last time before upper.
 """
@@ -18,12 +18,19 @@ import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
 from strata.format.columns import updates_schema
-from strata.format.migrate import default_array
-from strata.ingest.cast import to_milliseconds
-from strata.ingest.change import SOURCE_TIME
-from strata.ingest.rejects import Reject, details
-from strata.ingest.source import RawFile, TypedRows, Wanted, guarded, rejects, typed_rows
+from strata.format.values.migrate import default_array
+from strata.ingest.readers.change import SOURCE_TIME
+from strata.ingest.readers.rejects import Reject, details
+from strata.ingest.readers.source import (
+    RawFile,
+    TypedRows,
+    WantedColumn,
+    guarded,
+    rejects,
+    typed_rows,
+)
 from strata.ingest.task import IngestTask
+from strata.ingest.values.cast import to_milliseconds
 from strata.ingest.verify import NOTHING, Verified, verify_rows
 from strata.model.schema import Column, Relation
 from strata.model.spec import ORDERED, ShardSpec
@@ -106,9 +113,9 @@ def file_updates(raw: RawFile, task: IngestTask) -> FileUpdates:
     the shard declares that such rows are refused.
     """
     spec, relation = task.spec, task.relation
-    wanted = [Wanted(c.name, c.type, c.nullable, default_of(c)) for c in relation.columns]
+    wanted = [WantedColumn(c.name, c.type, c.nullable, default_of(c)) for c in relation.columns]
     if spec.source.envelope == "diff":
-        wanted.append(Wanted(spec.source.diff_column, INT64, nullable=False))
+        wanted.append(WantedColumn(spec.source.diff_column, INT64, nullable=False))
     typed = typed_rows(raw, wanted)
     types = {column.name: column.type for column in wanted}
     verified = verify_rows(task.verify, spec, raw, typed, types)

@@ -24,20 +24,20 @@ from strata.format.columns import D, T
 from strata.format.digest import content_digest
 from strata.format.part import read_part
 from strata.ingest import twin
-from strata.ingest.column import NONE_BAD, Rows
-from strata.ingest.rejects import SHOWN
+from strata.ingest.readers.rejects import SHOWN
+from strata.ingest.readers.source import RawFile, TypedRows
 from strata.ingest.reread import Again, reread
-from strata.ingest.shown import FAILS
-from strata.ingest.source import RawFile, TypedRows
 from strata.ingest.twin import Undecided, Unreadable
+from strata.ingest.values.column import NONE_BAD, Rows
+from strata.ingest.values.shown import FAILS
 from strata.model.schema import Relation
 from strata.model.settings import IngestSettings
 from strata.model.spec import ShardSpec
 from strata.model.types import ColumnType
+from strata.parts.write import WrittenPart
 from strata.state.state import State
 from strata.store.interface import Blob
 from strata.store.retry import retry
-from strata.write import WrittenPart
 
 DAY_MS: Final = 86_400_000
 MOST: Final = 20  # differences that one task tells of

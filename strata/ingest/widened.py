@@ -7,7 +7,7 @@ same text read now is 12.8. A retraction of the row would not meet it, and both 
 from itertools import pairwise
 
 from strata.errors import InvalidRequest
-from strata.format.migrate import reads_otherwise
+from strata.format.values.migrate import reads_otherwise
 from strata.state.schema import met_by_value
 from strata.state.state import State
 

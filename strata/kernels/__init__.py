@@ -10,7 +10,7 @@ from typing import Final
 # Functions that use every kernel once, `module:function`, for `python -m strata.kernels`. They are
 # called by name: who uses kernels stands above them.
 WARM: Final = (
-    "strata.format.rowcodec_warm:warm",
+    "strata.format.rowcodec.warm:warm",
     "strata.stats.flat:warm",
     "strata.stats.json_scan:warm",
     "strata.updates.warm:warm",

@@ -1,4 +1,4 @@
-"""Kernels over the codes of texts: `strata.format.coded`.
+"""Kernels over the codes of texts: `strata.format.values.coded`.
 
 Of a file they were checked when they were read (`are_within`). Where `valid` is empty, all are.
 """

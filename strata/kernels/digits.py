@@ -2,7 +2,7 @@
 
 Packed decimals of protobuf: two digits a byte, most significant first, the last half byte a sign (C
 plus, D minus). Here such a number is three words in base 16, lowest first, the sign its last digit.
-Decimals of Strata: 128-bit integers in two words, or the 40 bytes of `strata.format.packed`.
+Decimals of Strata: 128-bit integers in two words, or the 40 bytes of `strata.format.values.packed`.
 """
 
 from typing import Final

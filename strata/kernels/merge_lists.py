@@ -1,4 +1,4 @@
-"""Kernel that lays lists of numbers out as bytes that sort like them: `strata.format.sortable`.
+"""Kernel that lays lists of numbers out as bytes that sort like them: `sortable`.
 
 A list is 01, its items, 00; an item 01 and its bytes; a null is 02, whether list or item. Where a
 mask is empty, nothing is null. The caller made room for all bytes.

@@ -1,7 +1,7 @@
 """Every setting of the system that is not a property of one shard.
 
-Plain frozen data, no behaviour but what keeps passwords from being shown; `strata.settings` fills
-it from files and the environment.
+Plain frozen data, no behaviour but what keeps passwords from being shown; `strata.config.settings`
+fills it from files and the environment.
 Units end the names. `config/base.toml` repeats each field once with its default.
 """
 

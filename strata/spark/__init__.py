@@ -1,6 +1,6 @@
 """The only part of the engine that knows Spark: filters in, snapshots out, tasks on executors."""
 
-from strata.environment import require_matching_pyspark
+from strata.config.environment import require_matching_pyspark
 
 require_matching_pyspark()  # before the first import of pyspark, which may be a broken mixture
 

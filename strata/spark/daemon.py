@@ -20,7 +20,7 @@ def preload() -> None:
     try:
         import pyspark.worker  # noqa: F401
 
-        import strata.rewrite  # noqa: F401  # and all that merging needs
+        import strata.compact.tasks  # noqa: F401  # and all that merging needs
         from strata.stats.flat import warm as warm_stats
         from strata.updates.warm import warm
 

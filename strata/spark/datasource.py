@@ -10,8 +10,8 @@ user names the columns to decode, `t` and `d` among them or not.
 Spark runs a Python data source in processes without a JVM, so it cannot analyse SQL there. A
 filter is analysed beforehand, by `where_option`, and given as the option `where`: it chooses
 parts, and rows are filtered by the `.where(...)` of the query, which must be there. In a session
-with other settings than those it was analysed with, it chooses nothing; see `strata.spark.option`.
-`strata.spark.snapshot` does all of this in one call.
+with other settings than those it was analysed with, it chooses nothing; see
+`strata.spark.front.option`. `strata.spark.snapshot` does all of this in one call.
 
 The simple comparisons of a `.where(...)` reach the source as objects when the session says
 `spark.sql.python.filterPushdown.enabled=true`. But Spark 4.3 uses the partitions that were planned
@@ -37,8 +37,7 @@ from pyspark.sql.datasource import Filter as PushedFilter
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from strata import usage
-from strata.collections import column_of, narrowed
+from strata.config.settings import load_settings
 from strata.decide.plan import plan_read
 from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
@@ -46,15 +45,16 @@ from strata.expr.filter import Filter
 from strata.expr.nodes import Call
 from strata.format.columns import D, T
 from strata.format.manifest import PartRef
-from strata.hold import held_state
-from strata.machine import Machine
+from strata.history import usage
+from strata.machine.machine import Machine
+from strata.machine.reader_hold import held_state
 from strata.model.settings import ReadSettings, Settings, StoreSettings
 from strata.model.time import parse_time
+from strata.read.collections import column_of, narrowed
 from strata.rollout.kill import is_killed
-from strata.settings import load_settings
-from strata.spark.catalyst import Now, analyse
-from strata.spark.option import CURE, Question, is_session, question, retyped, without
-from strata.spark.pushed import pushed_filter
+from strata.spark.front.catalyst import Now, analyse
+from strata.spark.front.option import CURE, AnalysedFilter, is_session, question, retyped, without
+from strata.spark.front.pushed import pushed_filter
 from strata.spark.rows import (
     PartReader,
     group_parts,
@@ -95,17 +95,17 @@ def where_option(
     settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
     state = Machine(open_stores(settings.store)).load(shard)
     filter = analyse(spark, state.relation, where, now=now, ordered=False)
-    return Question.of(spark, shard, state.relation, filter).text()
+    return AnalysedFilter.of(spark, shard, state.relation, filter).text()
 
 
 @dataclass(frozen=True)
-class Request:
+class ReadOptions:
     """The options of a read, checked."""
 
     shard: str
     config: str | None
     as_of: int | None
-    question: Question | None
+    question: AnalysedFilter | None
     pushdown: str | None
     consolidate: bool
     start: int | None  # only of streams
@@ -122,14 +122,14 @@ class Request:
         return stores, Machine(stores).load(self.shard)
 
     def hold(self) -> tuple[Stores, State]:
-        """Return the stores, and the newest state held for readers; see `strata.hold`."""
+        """Return the stores, and the newest state held for readers (`machine.reader_hold`)."""
         settings = self.settings()
         stores = open_stores(settings.store)
         return stores, held_state(stores, self.shard, settings.read)
 
 
 @dataclass
-class Slice(InputPartition):
+class TaskInput(InputPartition):
     """What one task reads."""
 
     reader: PartReader
@@ -147,7 +147,7 @@ class Merged(InputPartition):
 class Guarded(InputPartition):
     """What one of `of` tasks reads if the plan was made for its session; else its share of all."""
 
-    planned: Slice | Merged
+    planned: TaskInput | Merged
     session: Mapping[str, str]
     store: StoreSettings
     read: ReadSettings
@@ -211,7 +211,7 @@ class _Bonus:
 class StrataReader(DataSourceReader):
     """Plans on the state and the manifests, reads parts in tasks."""
 
-    def __init__(self, asked: Request, schema: StructType) -> None:
+    def __init__(self, asked: ReadOptions, schema: StructType) -> None:
         """Keep what was asked; stores are opened where they are used."""
         self.asked = asked
         self.schema = schema
@@ -246,7 +246,7 @@ class StrataReader(DataSourceReader):
 
     def _tasks(
         self, stores: Stores, state: State, plan: ReadPlan, read: ReadSettings
-    ) -> list[Slice | Merged]:
+    ) -> list[TaskInput | Merged]:
         """Return what each task reads of a plan."""
         columns, only = wanted_columns(state.relation, self._names()), self._only(stores, state)
         if self.asked.consolidate:
@@ -259,7 +259,7 @@ class StrataReader(DataSourceReader):
         # An empty list would become one partition of None.
         tasks = worthwhile_tasks(plan.fetched, TASKS)
         groups = group_parts(plan.fetched, tasks) or ((),)
-        return [Slice(reader, group) for group in groups]
+        return [TaskInput(reader, group) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the partition's rows in exactly the schema that Spark checks them against."""
@@ -269,10 +269,10 @@ class StrataReader(DataSourceReader):
             arrays = [batch.column(field.name).cast(field.type) for field in schema]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def _rightly(self, partition: InputPartition) -> Sequence[Slice | Merged]:
+    def _rightly(self, partition: InputPartition) -> Sequence[TaskInput | Merged]:
         """Return what this task reads: without the filter in another session than the filter's."""
         if not isinstance(partition, Guarded):
-            assert isinstance(partition, Slice | Merged)
+            assert isinstance(partition, TaskInput | Merged)
             return [partition]
         if is_session(partition.session):
             return [partition.planned]
@@ -336,13 +336,13 @@ def warn(why: str) -> None:
     _log.warning("%s: it is ignored, and all parts are read; %s", why, CURE)
 
 
-def _batches(task: Slice | Merged) -> Iterator[pa.RecordBatch]:
+def _batches(task: TaskInput | Merged) -> Iterator[pa.RecordBatch]:
     if isinstance(task, Merged):
         return task.reader.read()
     return task.reader.read(task.parts)
 
 
-def request(options: dict[str, str]) -> Request:
+def request(options: dict[str, str]) -> ReadOptions:
     """Return the checked options of a read.
 
     Raises: InvalidRequest for an unknown option, a missing shard or a malformed value.
@@ -360,7 +360,7 @@ def request(options: dict[str, str]) -> Request:
     for name, value in flags.items():
         if value not in ("true", "false"):
             raise InvalidRequest("not a yes or no", option=name, value=value, cure="true or false")
-    return Request(
+    return ReadOptions(
         shard,
         given.get("config"),
         parse_time(given["as_of"]) if "as_of" in given else None,
@@ -373,7 +373,7 @@ def request(options: dict[str, str]) -> Request:
     )
 
 
-def _where(text: str) -> Question:
+def _where(text: str) -> AnalysedFilter:
     if not text.lstrip().startswith("{"):
         raise InvalidRequest(
             "the option `where` takes an analysed filter, not SQL", value=text[:80],

@@ -12,28 +12,28 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from strata.audit.escape import Seen
+from strata.audit.escape import SeenValues
+from strata.audit.receipts import Receipt, Replay, keep_receipt, replay
 from strata.audit.run import Check, Scope, ValidationReport, validate_shard
 from strata.audit.soft import NO_GROUPS, Evaluated, Groups, instants
 from strata.audit.used import LoggedFilter
+from strata.config.filters import RegisteredFilter
 from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.expr.filter import Filter
-from strata.filters import RegisteredFilter
 from strata.format.manifest import PartRef
-from strata.hold import reading
+from strata.machine.reader_hold import reading
 from strata.model.schema import Relation
 from strata.model.settings import ReadSettings, StoreSettings, ValidateSettings
-from strata.read import DEFAULTS
-from strata.receipts import Receipt, Replay, keep_receipt, replay
-from strata.spark.admit import admitted_again
-from strata.spark.catalyst import referenced
+from strata.read.scan import DEFAULTS
 from strata.spark.failures import cause, engine_error
+from strata.spark.front.admit import admitted_again
+from strata.spark.front.catalyst import referenced
+from strata.spark.front.registered import analysed
+from strata.spark.front.rowfilter import row_filter
+from strata.spark.front.tree import empty_frame
 from strata.spark.limited import TooLong, within
-from strata.spark.registered import analysed
-from strata.spark.rowfilter import row_filter
 from strata.spark.rows import part_rows
 from strata.spark.runner import spark_runner
-from strata.spark.tree import empty_frame
 from strata.spark.witness import witnessed
 from strata.state.state import State
 from strata.store.open import Stores
@@ -71,14 +71,14 @@ class SparkEvaluator:
         judge = _Judge(self.spark, self.store, self.relations, filter, groups, self.seconds)
         return _evaluate(judge, list(refs))
 
-    def witness(self, filter: Filter, ref: PartRef, /) -> list[Seen]:
+    def witness(self, filter: Filter, ref: PartRef, /) -> list[SeenValues]:
         """Return what the sub-expressions of a filter give on the rows of a part.
 
         Nothing is seen where that takes longer than the filter itself may.
         """
         spark, relation = self.spark, self.relations[-1]
 
-        def looked() -> list[Seen]:
+        def looked() -> list[SeenValues]:
             names = [relation.by_id[i].name for i in referenced(spark, relation, filter.sql)]
             rows = part_rows(spark, self.store, self.relations, [ref], names).localCheckpoint()
             return list(witnessed(spark, rows, relation, filter))
@@ -209,8 +209,8 @@ def replayed(
 ) -> Replay:
     """Make the decision of a receipt again, and look into the skipped parts.
 
-    Raises: InvalidRequest as `strata.receipts.replay`, and for a receipt whose filter is more than
-    an expression, or whose text does not mean the tree that was decided.
+    Raises: InvalidRequest as `strata.audit.receipts.replay`, and for a receipt whose filter is more
+    than an expression, or whose text does not mean the tree that was decided.
     """
     relations = state.relations[: int(receipt["relation_version"]) + 1]
     inner = spark_evaluator(spark, stores.settings, relations, seconds)

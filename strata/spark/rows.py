@@ -2,7 +2,7 @@
 
 Parts are laid out by key bounds and cut into a few tasks of about equal bytes, so that updates
 of one key tend to meet in one task. Only the wanted columns are decoded, and shown as
-`strata.format.view` says.
+`strata.format.values.view` says.
 """
 
 import pickle
@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from strata.ahead import Wanted, parts_ahead
 from strata.errors import InvalidRequest
-from strata.fetch import Source
 from strata.format.columns import D, T, child
 from strata.format.encodings import spark_type
 from strata.format.manifest import PartRef
-from strata.format.view import to_view
+from strata.format.values.view import to_view
 from strata.model.schema import Column, Relation
 from strata.model.settings import ReadSettings, StoreSettings
-from strata.read import may_add_up
+from strata.parts.fetch import Source
+from strata.parts.prefetch import Wanted, parts_ahead
+from strata.read.scan import may_add_up
 from strata.spark.carried import arrived, carried_type
 from strata.store.keys import parse_key
 from strata.store.open import is_near, open_stores

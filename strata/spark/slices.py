@@ -13,12 +13,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from strata.decide.read_plan import ReadPlan
-from strata.fetch import Source
 from strata.format.columns import D, T
 from strata.format.encodings import spark_type
 from strata.format.manifest import PartRef
 from strata.model.schema import Column
-from strata.read import OUT_ROWS, merged, overlapping, slices
+from strata.parts.fetch import Source
+from strata.read.scan import OUT_ROWS, merged, overlapping, slices
 from strata.spark.carried import arrived, carried_type
 from strata.spark.rows import (
     LEAST_BYTES,

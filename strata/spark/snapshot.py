@@ -12,21 +12,21 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from strata import usage
-from strata.collections import column_of, narrowed
+from strata.config.settings import load_settings
 from strata.decide.plan import plan_read
 from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.columns import D, T
-from strata.hold import held_state
+from strata.history import usage
+from strata.machine.reader_hold import held_state
 from strata.model.schema import Relation
 from strata.model.settings import ReadSettings, Settings, UsageSettings
-from strata.read import DEFAULTS
+from strata.read.collections import column_of, narrowed
+from strata.read.scan import DEFAULTS
 from strata.rollout.kill import is_killed
-from strata.settings import load_settings
-from strata.spark.catalyst import analyse, referenced
-from strata.spark.rowfilter import row_filter
+from strata.spark.front.catalyst import analyse, referenced
+from strata.spark.front.rowfilter import row_filter
 from strata.spark.rows import part_rows, quoted, wanted_columns
 from strata.spark.slices import consolidated_rows
 from strata.state.state import State
@@ -59,7 +59,7 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
     Units: `as_of` in milliseconds, `now` (what now() means in `where`) in microseconds.
     Raises: InvalidRequest for an unknown shard, column or time, or a `where` Spark refuses.
     Cost: state and manifests are read at once; parts when an action runs: for `[read] hold_ms`
-    after the call nothing removes them, see `strata.hold`.
+    after the call nothing removes them, see `strata.machine.reader_hold`.
     """
     settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
     stores = open_stores(settings.store)

@@ -20,12 +20,12 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from strata.changes import Stretch, plan_changes
 from strata.format.columns import D, T
-from strata.hold import held_state
-from strata.machine import Machine
+from strata.machine.machine import Machine
+from strata.machine.reader_hold import held_state
 from strata.model.settings import Settings
 from strata.model.time import MIN_TIME
+from strata.read.changes import Stretch, plan_changes
 from strata.spark.rows import PartReader, group_parts, wanted_columns, worthwhile_tasks
 from strata.store.open import open_stores
 

@@ -8,13 +8,13 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from strata.audit.escape import Seen
+from strata.audit.escape import SeenValues
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call
 from strata.model.schema import Relation
-from strata.spark.rowfilter import stopped
-from strata.spark.translate import Translator
-from strata.spark.tree import Node, analysed_filter, filtered, normalised
+from strata.spark.front.rowfilter import stopped
+from strata.spark.front.translate import Translator
+from strata.spark.front.tree import Node, analysed_filter, filtered, normalised
 
 AT_ONCE: Final = 40  # sub-expressions of a query
 # Types whose values cross to Arrow as bounds are compared.
@@ -26,7 +26,7 @@ _COMPARED: Final = frozenset({
 
 def witnessed(
     spark: SparkSession, rows: DataFrame, relation: Relation, filter: Filter
-) -> Iterator[Seen]:
+) -> Iterator[SeenValues]:
     """Yield what sub-expressions give on rows, the innermost first; an error stays with its row.
 
     The clock stands at the beginning of the filter's span. What is inside of a lambda, and what
@@ -53,14 +53,14 @@ def witnessed(
 
 def _evaluated(
     spark: SparkSession, rows: DataFrame, found: list[tuple[Call, JavaObject]]
-) -> Iterator[Seen]:
+) -> Iterator[SeenValues]:
     guarded = [_guarded(spark, node) for _, node in found]
     failed = [g.isNull().alias(f"f{n}") for n, g in enumerate(guarded)]
     values = [g.getField("v").alias(f"v{n}") for n, g in enumerate(guarded)]
     table: pa.Table = rows.select(*failed, *values).toArrow()
     for n, (expr, _) in enumerate(found):
         value, fails = (table[f"{letter}{n}"].combine_chunks() for letter in "vf")
-        yield Seen(expr, value, fails)
+        yield SeenValues(expr, value, fails)
 
 
 def _inside_out(node: Node) -> Iterator[Node]:

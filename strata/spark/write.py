@@ -14,11 +14,11 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
+from strata.config.settings import load_settings
 from strata.errors import StrataError
 from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
 from strata.ingest.task import IngestReport, IngestTask, TaskResult
 from strata.model.settings import Settings
-from strata.settings import load_settings
 from strata.spark.runner import spark_runner
 from strata.store.open import open_stores
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from strata.errors import InvalidRequest
-from strata.format.migrate import widens
+from strata.format.values.migrate import widens
 from strata.model.schema import Column, Relation
 from strata.model.spec import ColumnSpec, ShardSpec
 from strata.state.state import State

@@ -45,7 +45,8 @@ def register(
     """Take a writer's lease, in the current generation; the same name again prolongs it.
 
     Expired ones are dropped here, too, so that runs that are killed again and again leave no pile.
-    A try that has a name of its own (`strata.lease`) is fenced even while its successor works.
+    A try that has a name of its own (`strata.machine.writer_lease`) is fenced even while its
+    successor works.
     """
     if lease_ms <= 0:
         raise InvalidRequest("a lease must last", lease_ms=lease_ms)

@@ -19,7 +19,7 @@ import orjson
 
 from strata.errors import Conflict, InvalidRequest
 from strata.format.encodings import encoding
-from strata.format.migrate import default_scalar, not_wider, reads_otherwise, widens
+from strata.format.values.migrate import default_scalar, not_wider, reads_otherwise, widens
 from strata.model.schema import Column, Relation
 from strata.model.spec import ORDERED, ColumnSpec, ShardSpec, check_column_names
 from strata.model.types import ColumnType, Kind

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from strata.format.columns import child
-from strata.format.migrate import default_array
+from strata.format.values.migrate import default_array
 from strata.model.schema import Column, Relation
 from strata.stats.collect import collect
 from strata.stats.wire import PREFIX, ROWS, column_name, parse_name

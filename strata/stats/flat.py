@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.format.coded import is_coded, texts_of
-from strata.format.physical import number_dtype, numbers, offsets, valid_mask
+from strata.format.values.coded import is_coded, texts_of
+from strata.format.values.physical import number_dtype, numbers, offsets, valid_mask
 from strata.model.types import ColumnType
 from strata.stats.bounds import S, cut_high, cut_low
 from strata.stats.wire import scalar_type

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from strata.model.schema import Relation
 from strata.stats.nested import places
 from strata.stats.size import encoded_size
-from strata.stats.trim_plan import Mask, Plan, Source, ancestors, make_plan, sources_of
+from strata.stats.trim_plan import Mask, PartPlan, StatsColumn, ancestors, make_plan, sources_of
 from strata.stats.wire import PREFIX, parse_inside, parse_name
 
 
@@ -116,13 +116,13 @@ def _sources(
     relation: Relation,
     keep: Sequence[str],
     usefulness: Mapping[str, float] | None,
-) -> list[Source]:
+) -> list[StatsColumn]:
     stats = {name: array for name, array in columns.items() if name.startswith(PREFIX)}
     kept = kept_names(list(stats), relation, keep)
     return sources_of(stats, kept, _rank(relation, usefulness or {}))
 
 
-def _applied(source: Source, place: int, plans: Sequence[Plan]) -> pa.StructArray:
+def _applied(source: StatsColumn, place: int, plans: Sequence[PartPlan]) -> pa.StructArray:
     """Return a column as the parts' plans leave it."""
     gone = np.array([place not in plan.bits for plan in plans], bool)
     incomplete = np.array([place in plan.incomplete for plan in plans], bool)
@@ -143,7 +143,7 @@ def _applied(source: Source, place: int, plans: Sequence[Plan]) -> pa.StructArra
 
 
 def _shortened(
-    source: Source, children: Mapping[str, pa.Array], cut: Mapping[int, tuple[object, object]]
+    source: StatsColumn, children: Mapping[str, pa.Array], cut: Mapping[int, tuple[object, object]]
 ) -> dict[str, pa.Array]:
     """Return the children that change: bounds, and whether they are exact."""
     changed = {}
@@ -160,7 +160,7 @@ def _shortened(
     return changed
 
 
-def _report(sources: Sequence[Source], plan: Plan) -> TrimReport:
+def _report(sources: Sequence[StatsColumn], plan: PartPlan) -> TrimReport:
     names = [source.name for source in sources]
     return TrimReport(
         tuple(names[place] for place in plan.dropped),

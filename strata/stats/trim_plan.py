@@ -32,7 +32,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Source:
+class StatsColumn:
     """One statistics column of all parts, as planning needs it."""
 
     name: str
@@ -83,7 +83,7 @@ class Source:
 
 
 @dataclass
-class Plan:
+class PartPlan:
     """What happens to one part, by the places of its statistics columns."""
 
     bits: dict[int, int]  # what the columns that are there cost
@@ -98,10 +98,12 @@ class Plan:
         return sum(self.bits.values())
 
 
-def make_plan(sources: Sequence[Source], part: int, present: Mask, limit_bytes: int) -> Plan:
+def make_plan(
+    sources: Sequence[StatsColumn], part: int, present: Mask, limit_bytes: int
+) -> PartPlan:
     """Return what to do with a part: `present` says which of the columns it has."""
     there = np.flatnonzero(present).tolist()
-    plan = Plan({place: sources[place].bits[part] for place in there}, [0] * len(sources))
+    plan = PartPlan({place: sources[place].bits[part] for place in there}, [0] * len(sources))
     total = plan.before
     if total <= 8 * limit_bytes:
         return plan
@@ -119,7 +121,7 @@ class _Budget:
     """One part while it is trimmed."""
 
     def __init__(
-        self, sources: Sequence[Source], part: int, plan: Plan, limit: int, total: int
+        self, sources: Sequence[StatsColumn], part: int, plan: PartPlan, limit: int, total: int
     ) -> None:
         self._sources, self._part, self._plan = sources, part, plan
         self._limit, self._total = limit, total
@@ -199,11 +201,11 @@ def ancestors(name: str) -> Iterator[str]:
 
 def sources_of(
     columns: Mapping[str, pa.StructArray], kept: frozenset[str], rank: Callable[[str], float]
-) -> list[Source]:
+) -> list[StatsColumn]:
     """Return statistics columns as planning needs them, in their order."""
     places = {name: place for place, name in enumerate(columns)}
     return [
-        Source(
+        StatsColumn(
             name,
             array,
             tuple(places[above] for above in ancestors(name) if above in places),

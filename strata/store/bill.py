@@ -1,7 +1,7 @@
 """The bill: what this process has asked of an object store, by kind, since it was last settled.
 
 A task on another machine sends what it spent with its result (`strata.spark.runner`), and the
-history of operations settles the account with each row (`strata.operations`).
+history of operations settles the account with each row (`strata.history.operations`).
 
 Errs: low, by tasks that failed, and by rows that Spark reads by itself.
 """

@@ -44,7 +44,7 @@ _GENERATION: Final = re.compile(
 _LEDGER: Final = re.compile(r"(?:n(\d+)_)?(-?\d+)_(-?\d+)_([0-9a-f]+)\.json")
 
 
-class Kind(StrEnum):
+class BlobKind(StrEnum):
     """What a blob of a shard is; the value is its folder."""
 
     PART = "parts"
@@ -60,7 +60,7 @@ class Kind(StrEnum):
     STAGED = "staged"
 
 
-_KINDS: Final = frozenset(Kind)
+_KINDS: Final = frozenset(BlobKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class BlobKey:
     """A parsed blob key; `str()` gives the key back."""
 
     shard: str
-    kind: Kind
+    kind: BlobKind
     name: str  # the rest of the key; may contain "/"
 
     def __str__(self) -> str:
@@ -145,7 +145,7 @@ def shard_prefix(shard: str) -> str:
 
 def part_prefix(shard: str, generation: int = 0) -> str:
     """Return the prefix under which a shard's parts are stored; see `part_key`."""
-    return f"{shard_prefix(shard)}{Kind.PART}/{_folder(generation)}"
+    return f"{shard_prefix(shard)}{BlobKind.PART}/{_folder(generation)}"
 
 
 def generation_of(key: str) -> int:
@@ -170,59 +170,59 @@ def part_key(prefix: str, digest: str) -> str:
 def manifest_key(shard: str, digest: str, generation: int = 0) -> str:
     """Return the key of the manifest with this content hash."""
     name = f"{_folder(generation)}{digest}.arrow"
-    return check_key(str(BlobKey(check_name(shard), Kind.MANIFEST, name)))
+    return check_key(str(BlobKey(check_name(shard), BlobKind.MANIFEST, name)))
 
 
 def union_key(shard: str, digest: str, generation: int = 0) -> str:
     """Return the key of the union of statistics with this content hash."""
     name = f"{_folder(generation)}{digest}.arrow.zst"
-    return check_key(str(BlobKey(check_name(shard), Kind.UNION, name)))
+    return check_key(str(BlobKey(check_name(shard), BlobKind.UNION, name)))
 
 
 def catalog_key(shard: str, digest: str, generation: int = 0) -> str:
     """Return the key of the catalog of collections with this content hash."""
     return check_key(
-        str(BlobKey(check_name(shard), Kind.CATALOG, f"{_folder(generation)}{digest}.json"))
+        str(BlobKey(check_name(shard), BlobKind.CATALOG, f"{_folder(generation)}{digest}.json"))
     )
 
 
 def consumed_key(shard: str, digest: str, generation: int = 0) -> str:
     """Return the key of the list of source files with this content hash."""
     return check_key(
-        str(BlobKey(check_name(shard), Kind.CONSUMED, f"{_folder(generation)}{digest}.parquet"))
+        str(BlobKey(check_name(shard), BlobKind.CONSUMED, f"{_folder(generation)}{digest}.parquet"))
     )
 
 
 def staged_key(shard: str, digest: str, generation: int = 0) -> str:
     """Return the key of changes that are not in any batch yet."""
     return check_key(
-        str(BlobKey(check_name(shard), Kind.STAGED, f"{_folder(generation)}{digest}.arrow"))
+        str(BlobKey(check_name(shard), BlobKind.STAGED, f"{_folder(generation)}{digest}.arrow"))
     )
 
 
 def quarantine_key(shard: str, name: str) -> str:
     """Return the key of a file of rejected rows; `name` is usually the commit token."""
-    return check_key(str(BlobKey(check_name(shard), Kind.QUARANTINE, f"{name}.jsonl")))
+    return check_key(str(BlobKey(check_name(shard), BlobKind.QUARANTINE, f"{name}.jsonl")))
 
 
 def verdict_key(shard: str, name: str) -> str:
     """Return the key of one run's verdict table."""
-    return check_key(str(BlobKey(check_name(shard), Kind.VERDICT, f"{name}.parquet")))
+    return check_key(str(BlobKey(check_name(shard), BlobKind.VERDICT, f"{name}.parquet")))
 
 
 def seen_key(shard: str, digest: str) -> str:
     """Return the key of the list of what was audited with this content hash."""
-    return check_key(str(BlobKey(check_name(shard), Kind.VERDICT, f"{SEEN}{digest}.parquet")))
+    return check_key(str(BlobKey(check_name(shard), BlobKind.VERDICT, f"{SEEN}{digest}.parquet")))
 
 
 def check_notes_prefix(shard: str, run: str) -> str:
     """Return what the keys of the notes of one unfinished validation start with."""
-    return check_prefix(f"{shard_prefix(shard)}{Kind.VERDICT}/{run}/")
+    return check_prefix(f"{shard_prefix(shard)}{BlobKind.VERDICT}/{run}/")
 
 
 def receipt_prefix(shard: str) -> str:
     """Return what the keys of the receipts of a shard's validations start with."""
-    return f"{shard_prefix(shard)}{Kind.VERDICT}/receipts/"
+    return f"{shard_prefix(shard)}{BlobKind.VERDICT}/receipts/"
 
 
 def receipt_key(shard: str, digest: str) -> str:
@@ -232,22 +232,24 @@ def receipt_key(shard: str, digest: str) -> str:
 
 def usage_prefix(shard: str) -> str:
     """Return what the keys of a shard's log of filters start with; days follow, in order."""
-    return f"{shard_prefix(shard)}{Kind.USAGE}/"
+    return f"{shard_prefix(shard)}{BlobKind.USAGE}/"
 
 
 def usage_key(shard: str, day: str, name: str) -> str:
     """Return the key of an entry, or of the summary, of one day of the log of filters."""
-    return check_key(str(BlobKey(check_name(shard), Kind.USAGE, f"{day}/{name}.json")))
+    return check_key(str(BlobKey(check_name(shard), BlobKind.USAGE, f"{day}/{name}.json")))
 
 
 def backfill_prefix(shard: str) -> str:
     """Return what the keys of the records of a shard's backfills start with; oldest first."""
-    return f"{shard_prefix(shard)}{Kind.BACKFILL}/"
+    return f"{shard_prefix(shard)}{BlobKind.BACKFILL}/"
 
 
 def backfill_key(shard: str, at_ms: int, digest: str) -> str:
     """Return the key of the record of a backfill that ended at this time."""
-    return check_key(str(BlobKey(check_name(shard), Kind.BACKFILL, f"{at_ms:015}_{digest}.json")))
+    return check_key(
+        str(BlobKey(check_name(shard), BlobKind.BACKFILL, f"{at_ms:015}_{digest}.json"))
+    )
 
 
 def ledger_key(shard: str, low: int, high: int, digest: str, level: int = 0) -> str:
@@ -256,7 +258,7 @@ def ledger_key(shard: str, low: int, high: int, digest: str, level: int = 0) -> 
     `level` 0 holds the commits, every other one the keys of the level below it.
     """
     name = f"{f'n{level}_' if level else ''}{_t(low)}_{_t(high)}_{digest}.json"
-    return check_key(str(BlobKey(check_name(shard), Kind.LEDGER, name)))
+    return check_key(str(BlobKey(check_name(shard), BlobKind.LEDGER, name)))
 
 
 def ledger_range(key: str) -> tuple[int, int]:
@@ -295,7 +297,7 @@ def parse_key(key: str) -> BlobKey:
     kind, _, name = rest.partition("/")
     if root != _ROOT or kind not in _KINDS or not name:
         raise InvalidRequest("not a blob key of a shard", key=key)
-    return BlobKey(check_name(shard), Kind(kind), name)
+    return BlobKey(check_name(shard), BlobKind(kind), name)
 
 
 def state_key(shard: str) -> str:

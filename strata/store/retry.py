@@ -1,7 +1,7 @@
 """Try again while the outside is unavailable, with growing, jittered pauses.
 
 Only for calls that may be repeated whatever became of the first try: reads, and writes of
-write-once blobs. A compare-and-set may not; `strata.machine` reads back instead.
+write-once blobs. A compare-and-set may not; `strata.machine.machine` reads back instead.
 """
 
 import random
@@ -17,7 +17,7 @@ Sleep = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class Patience:
     """How often and how patiently to try."""
 
     attempts: int = 6
@@ -32,10 +32,10 @@ class Policy:
         return random.uniform(0, min(self.ceiling_ms, self.first_ms * 2**attempt)) / 1000
 
 
-DEFAULT: Final = Policy()
+DEFAULT: Final = Patience()
 
 
-def retry(call: Callable[[], T], policy: Policy = DEFAULT, sleep: Sleep = time.sleep) -> T:
+def retry(call: Callable[[], T], policy: Patience = DEFAULT, sleep: Sleep = time.sleep) -> T:
     """Return `call()`, tried again while it raises `Unavailable`.
 
     Raises: Unavailable, the last one, when the attempts are used up.

@@ -27,7 +27,7 @@ from strata.errors import InvalidRequest, Unavailable
 from strata.store import bill
 from strata.store.interface import BlobInfo
 from strata.store.keys import check_key, check_prefix, check_range
-from strata.store.retry import Policy
+from strata.store.retry import Patience
 from strata.store.s3_client import (
     BEYOND,
     CONFLICT,
@@ -47,7 +47,7 @@ ASIDE: Final = ".deleted/"
 PIECE: Final = 16 * 1024 * 1024  # bytes of a ranged read or of a part of an upload
 SINGLE: Final = 64 * 1024 * 1024  # bytes that are written in one request at most
 PAGE: Final = 1_000  # keys in one listing, and in one DeleteObjects
-_CONFLICTS: Final = Policy(attempts=8, first_ms=50, ceiling_ms=3_000)
+_CONFLICTS: Final = Patience(attempts=8, first_ms=50, ceiling_ms=3_000)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -29,7 +29,7 @@ CHANGED: Final = frozenset({"PreconditionFailed", "412"})
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ListedObject:
     """One object as the server tells of it."""
 
     key: str  # below the prefix of the address
@@ -53,7 +53,7 @@ class Bucket:
         """Return another bucket of the same server, all of it."""
         return Bucket(replace(self.address, bucket=bucket, prefix=""))
 
-    def below(self, prefix: str) -> Iterator[Found]:
+    def below(self, prefix: str) -> Iterator[ListedObject]:
         """Yield the objects whose key begins with `prefix`, in the order of their keys.
 
         Raises: Unavailable. Cost: a request for each thousand.
@@ -66,7 +66,7 @@ class Bucket:
                     key = item["Key"].removeprefix(self.address.prefix)
                     yield _found(key, item["Size"], item["LastModified"], item["ETag"])
 
-    def at(self, key: str) -> Found | None:
+    def at(self, key: str) -> ListedObject | None:
         """Return what the server tells of one object; None: it is not there.
 
         Raises: Unavailable.
@@ -99,11 +99,11 @@ def by_url(url: str) -> tuple[Bucket, str]:
     return Bucket(address), unquote(key)
 
 
-def _found(key: str, size_bytes: int, modified: Any, version: str) -> Found:
+def _found(key: str, size_bytes: int, modified: Any, version: str) -> ListedObject:
     # Servers keep seconds: an object that is replaced within one shows by its version.
     digest = int.from_bytes(blake2b(version.encode(), digest_size=8).digest(), "big")
     seconds = int(modified.timestamp())
-    return Found(key, size_bytes, seconds * SECOND + digest % SECOND, version)
+    return ListedObject(key, size_bytes, seconds * SECOND + digest % SECOND, version)
 
 
 class ObjectStream(io.RawIOBase):

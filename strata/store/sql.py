@@ -20,13 +20,13 @@ from strata.errors import Corrupt, InvalidRequest, Unavailable
 from strata.store.interface import Versioned
 from strata.store.memory import check_step, check_truncation
 from strata.store.postgres import Postgres
-from strata.store.retry import Policy
+from strata.store.retry import Patience
 from strata.store.sqlite import Sqlite
 
 T = TypeVar("T")
 
 BUSY_S: Final = 30.0  # how long to wait for other writers before giving up
-_PAUSES: Final = Policy(first_ms=5, ceiling_ms=200)
+_PAUSES: Final = Patience(first_ms=5, ceiling_ms=200)
 
 
 class SqlConsensus:

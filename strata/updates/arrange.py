@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from strata.format.coded import is_coded, is_text, ranks
-from strata.format.physical import numbers, offsets, valid_mask
-from strata.format.sortable import flat_columns, sortable_bytes
+from strata.format.values.coded import is_coded, is_text, ranks
+from strata.format.values.physical import numbers, offsets, valid_mask
+from strata.format.values.sortable import flat_columns, sortable_bytes
 from strata.kernels.arrays import Int
 from strata.kernels.merge_texts import sort_texts
 from strata.kernels.merge_words import common_prefix, pack, sort_words, text_words
-from strata.updates.gather import Wanted, valid_of
+from strata.updates.gather import WantedRows, valid_of
 from strata.updates.order import Ints, Mask, one_chunk
 
 Words = npt.NDArray[np.uint64]
@@ -120,7 +120,7 @@ class _Column:
 
     def some(self, places: Ints) -> pa.Array:
         """Return some values."""
-        return Wanted([len(chunk) for chunk in self.chunks], places).of(self.chunks)
+        return WantedRows([len(chunk) for chunk in self.chunks], places).of(self.chunks)
 
     def push(self, word: _Word, rows: Ints, *, first: bool) -> bool:
         """Append what fits to a word; return whether nothing of the column is left to compare.

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from strata.format.coded import decoded_bytes
 from strata.format.columns import D
+from strata.format.values.coded import decoded_bytes
 from strata.model.sums import LEAST, MOST, fewest
 from strata.updates.row import Row, row_at, rows_until
 

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.format.coded import alike
-from strata.format.physical import pack_mask, valid_mask
+from strata.format.values.coded import alike
+from strata.format.values.physical import pack_mask, valid_mask
 from strata.kernels.gather import copy_texts, measure
 from strata.updates.order import Ints, Mask, one_chunk
 
@@ -25,12 +25,12 @@ OFFSET_BYTES: Final = 4
 
 def take(table: pa.Table, rows: Ints) -> pa.Table:
     """Return some rows of a table, in one chunk; texts in several chunks are not joined."""
-    wanted: dict[tuple[int, ...], Wanted] = {}  # by the lengths of chunks
+    wanted: dict[tuple[int, ...], WantedRows] = {}  # by the lengths of chunks
     arrays = []
     for column in table.columns:
         counts = tuple(map(len, column.chunks))
         if counts not in wanted:
-            wanted[counts] = Wanted(counts, rows)
+            wanted[counts] = WantedRows(counts, rows)
         arrays.append(wanted[counts].of(column.chunks))
     return pa.Table.from_arrays(arrays, schema=table.schema)
 
@@ -54,7 +54,7 @@ def valid_of(sources: Sequence[pa.Array]) -> Mask | None:
     return np.concatenate(filled)
 
 
-class Wanted:
+class WantedRows:
     """Rows that are wanted, by their numbers in all sources behind one another."""
 
     def __init__(self, counts: Sequence[int], rows: Ints) -> None:

@@ -25,8 +25,8 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from strata.errors import Corrupt
-from strata.format.coded import alike, decoded_bytes, is_coded
 from strata.format.columns import updates_schema
+from strata.format.values.coded import alike, decoded_bytes, is_coded
 from strata.model.schema import Relation
 from strata.updates.border import Beyond, hold_back
 from strata.updates.consolidate import advance, consolidate_arranged
@@ -56,8 +56,8 @@ def merge(
     `memory_bytes` divided by the number of runs: a batch is held until its last row is taken.
 
     Shape: chunks of the updates schema; no chunk is empty; a row is in one chunk only, unless no
-    int64 holds the sum of its diffs. Texts that all runs have coded (`strata.format.coded`) may
-    come so.
+    int64 holds the sum of its diffs. Texts that all runs have coded (`strata.format.values.coded`)
+    may come so.
     Raises: Corrupt when a run is not sorted.
     """
     share = max(memory_bytes // (COPIES * max(len(runs), 1)), 1)

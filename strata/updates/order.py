@@ -5,7 +5,7 @@ stands after every number; strings and bytes sort by (UTF-8) byte, false before 
 what Arrow's `sort_indices` gives by default; the rest of this file only agrees with it.
 
 Arrow cannot sort lists, maps and structs: these are turned into columns that it can, structs into
-their children, lists into bytes (`strata.format.sortable`).
+their children, lists into bytes (`strata.format.values.sortable`).
 
 `encode_keys` turns the sort columns of a row (without t) into such bytes, so that manifests can
 hold and compare key bounds without knowing types:
@@ -25,9 +25,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
-from strata.format.coded import decoded
 from strata.format.columns import T, child
-from strata.format.sortable import flat_columns, plain, sortable_bytes
+from strata.format.values.coded import decoded
+from strata.format.values.sortable import flat_columns, plain, sortable_bytes
 from strata.model.schema import Relation
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch

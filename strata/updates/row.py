@@ -6,9 +6,9 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from strata.format.coded import decoded, is_coded
-from strata.format.physical import number_dtype, numbers, offsets
-from strata.format.sortable import sortable_bytes
+from strata.format.values.coded import decoded, is_coded
+from strata.format.values.physical import number_dtype, numbers, offsets
+from strata.format.values.sortable import sortable_bytes
 from strata.updates.order import one_chunk
 
 # (0, value, or bytes of a nested one, [rest of a text]) | (1, NaN) | (2, null)

@@ -2,9 +2,9 @@
 
 import pyarrow as pa
 
-from strata.format.coded import canonical
 from strata.format.columns import D
 from strata.format.digest import content_digest
+from strata.format.values.coded import canonical
 from strata.format.weigh import Weighed
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type

@@ -11,7 +11,7 @@ from strata.rollout import ladder
 from strata.rollout.policy import Policy
 from strata.state.state import Request, State
 from strata.state.transitions import create
-from tests.batches import spec
+from tests.support.batches import spec
 
 NEW = create(spec(), 1000)
 GATES = Policy(Thresholds())

@@ -13,7 +13,7 @@ from strata.cli.app import app
 from strata.rollout.people import Person, are_one
 from strata.store import open as stores
 from strata.store.interface import Consensus
-from tests.postgres import MissingError, fresh_database
+from tests.support.postgres import MissingError, fresh_database
 
 USERS = ("alice", "bob", "airflow")
 Run = Callable[..., dict[str, Any]]

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from strata.errors import Unavailable
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.state.transitions import advance_since
 from strata.store.open import Stores, open_stores
 from strata.store.retry import retry
-from tests.batches import spec
-from tests.postgres import MissingError, Server
+from tests.support.batches import spec
+from tests.support.postgres import MissingError, Server
 
 SOON_S = 20.0  # on a machine with much else to do
 

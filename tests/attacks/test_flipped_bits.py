@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from strata.collections import load_catalog
-from strata.commits import commits_of
 from strata.decide.plan import plan_read
 from strata.errors import Corrupt, StrataError
 from strata.ingest.quarantine import rows_of_index, write_index
-from strata.machine import Machine
+from strata.machine.ledger import commits_of
+from strata.machine.machine import Machine
 from strata.model.settings import Settings
+from strata.read.collections import load_catalog
 from strata.rollout import kill
 from strata.rollout.kill import KillSwitch, kill_switch, throw
 from strata.shard import open_shard
@@ -32,8 +32,8 @@ from strata.store.interface import Versioned
 from strata.store.memory import MemoryBlob
 from strata.store.named import get_named
 from strata.store.open import Stores
-from tests.batches import spec
-from tests.shards import NAME, build
+from tests.support.batches import spec
+from tests.support.shards import NAME, build
 
 FORMATS = Path(__file__).parents[1] / "formats" / "v1"
 UNION = b"\x00low\xff"

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from strata.cli.app import app
 from strata.errors import Corrupt, InvalidRequest
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import RolloutSettings, StoreSettings, Thresholds
 from strata.rollout import ladder, policy
 from strata.rollout.basis import basis_of
@@ -24,7 +24,7 @@ from strata.state.state import Evidence, Rollout, State, Stratum
 from strata.state.step import step
 from strata.state.transitions import create
 from strata.store.open import Stores, open_stores
-from tests.batches import spec
+from tests.support.batches import spec
 
 ANN, BOB, EVE = Person("ann"), Person("bob"), Person("eve")
 LAX = {

@@ -10,7 +10,7 @@ import pytest
 from strata.model.settings import Settings, StoreSettings, without_password
 from strata.store.disk import DiskBlob
 from strata.store.open import open_stores
-from tests.shards import build
+from tests.support.shards import build
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077])

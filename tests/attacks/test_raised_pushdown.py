@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 from strata.decide.read_plan import ReadPlan
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.rollout.gates import LADDER
 from strata.shard import open_shard
-from tests.climb import standing
-from tests.shards import NAME, Events, build
+from tests.support.climb import standing
+from tests.support.shards import NAME, Events, build
 
 ID = Column(1, "id", "long")
 WHERE: Expr = Call("greater_than", (ID, Literal(10_000, "long")), "boolean")

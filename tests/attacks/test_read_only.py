@@ -20,18 +20,18 @@ from strata.decide.plan import plan_read
 from strata.errors import Unavailable
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
-from strata.hold import held_state
-from strata.machine import Machine
+from strata.history.usage import record
+from strata.machine.machine import Machine
+from strata.machine.reader_hold import held_state
 from strata.model.settings import ReadSettings, StoreSettings, UsageSettings
 from strata.model.spec import parse_spec
-from strata.read import scan
+from strata.read.scan import scan
 from strata.rollout.kill import throw
 from strata.store.interface import Blob
 from strata.store.open import Stores, open_stores
-from strata.usage import record
-from tests import seaweed
-from tests.postgres import MissingError, fresh_database
-from tests.shards import NAME, Events, build
+from tests.support import seaweed
+from tests.support.postgres import MissingError, fresh_database
+from tests.support.shards import NAME, Events, build
 
 NOBODY = 65_534
 WHERE = Filter(

@@ -16,9 +16,9 @@ from strata.rollout import ladder
 from strata.rollout.evidence import Counts, Seen, add
 from strata.state.state import Evidence, Stratum
 from strata.store.memory import MemoryBlob
-from tests.audited import WHERE, World, another, world_in
-from tests.climb import NO_GATES
-from tests.shards import NAME
+from tests.support.audited import WHERE, World, another, world_in
+from tests.support.climb import NO_GATES
+from tests.support.shards import NAME
 
 DAY_MS = 86_400_000
 

@@ -15,12 +15,12 @@ from urllib.parse import quote
 import pytest
 
 from demo.api import ENDED
-from strata.ingest.declared import ensure_shards
-from strata.machine import Machine
+from strata.config.settings import load_settings
+from strata.config.shards import ensure_shards
+from strata.machine.machine import Machine
 from strata.rollout import ladder, policy
 from strata.rollout.people import Person
 from strata.rollout.policy import Policy
-from strata.settings import load_settings
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
 from tests.attacks.visitor import Visitor

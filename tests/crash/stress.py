@@ -29,8 +29,7 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from strata import commits, gc
-from strata.backfill import backfill_shard
+from strata import gc
 from strata.compact import compact_shard
 from strata.decide.plan import plan_read
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest
@@ -38,26 +37,28 @@ from strata.format.columns import updates_schema
 from strata.format.layout import Description
 from strata.gc.sweep import purge
 from strata.ingest.engine import ingest
-from strata.lease import Lease
-from strata.machine import Machine
+from strata.machine import ledger
+from strata.machine.machine import Machine
+from strata.machine.writer_lease import Lease
+from strata.maintain.backfill import backfill_shard
+from strata.maintain.trim import trim_shard
 from strata.model.settings import CompactSettings, GcSettings, Settings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
-from strata.read import scan
+from strata.parts.write import write_batch, write_parts
+from strata.read.scan import scan
 from strata.state import transitions
 from strata.state.holds import hold, release
 from strata.state.schema import AddColumn, DropColumn
 from strata.state.state import State
 from strata.store import keys
 from strata.store.disk import DiskBlob
-from strata.store.faults import Faults, FaultyBlob, FaultyConsensus
 from strata.store.open import Stores, open_stores
-from strata.trimming import trim_shard
 from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
-from strata.write import write_batch, write_parts
 from tests.crash.expected import Log, Row
+from tests.support.failing_stores import Faults, FaultyBlob, FaultyConsensus
 
 T = TypeVar("T")
 
@@ -377,8 +378,8 @@ def warm(root: Path) -> None:
 
 def remember_little() -> None:
     """Let so few commits stay in the state that old ones are looked for in the ledger."""
-    commits.COMMITS_MAX, commits.FAN = 6, 3  # type: ignore[misc]
-    commits.COMMITS_SPILLED = transitions.COMMITS_SPILLED = 3  # type: ignore[misc]
+    ledger.COMMITS_MAX, ledger.FAN = 6, 3  # type: ignore[misc]
+    ledger.COMMITS_SPILLED = transitions.COMMITS_SPILLED = 3  # type: ignore[misc]
 
 
 def main() -> None:

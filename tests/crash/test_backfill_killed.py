@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from strata.backfill import backfill_shard
 from strata.compact import compact_shard
 from strata.decide.plan import plan_read
 from strata.format.manifest import part_refs
-from strata.machine import Machine
+from strata.machine.machine import Machine
+from strata.maintain.backfill import backfill_shard
 from strata.model.settings import Settings, StoreSettings
-from strata.read import scan
+from strata.read.scan import scan
 from strata.store import keys
 from strata.store.interface import BlobInfo
 from strata.store.open import Stores, open_stores
-from tests.unit.test_backfill import SHARD, SPEC, batches_of, manifest, put
+from tests.unit.maintain.test_backfill import SHARD, SPEC, batches_of, manifest, put
 
 BATCHES = 24
 KILLS = 4

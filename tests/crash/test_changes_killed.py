@@ -10,9 +10,16 @@ from strata.errors import Unavailable
 from strata.ingest.engine import ingest_steps
 from strata.ingest.plan import cut
 from strata.ingest.quarantine import rejected
-from strata.store.faults import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome, seeded
 from strata.store.open import Stores
-from tests.unit.ingest.test_changes import Table, event, put, table_at, world_of
+from tests.support.failing_stores import (
+    CrashError,
+    Faults,
+    FaultyBlob,
+    FaultyConsensus,
+    Outcome,
+    seeded,
+)
+from tests.unit.ingest.changes.test_tasks import Table, event, put, table_at, world_of
 from tests.unit.ingest.test_engine import DAY
 
 DAYS = 5

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pytest
 
 from strata.compact import compact_shard, history
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.settings import CompactSettings, Settings, StoreSettings
 from strata.model.types import parse_type
 from strata.store.open import Stores, open_stores
-from tests.stored import append, create, snapshot
-from tests.updates import table
+from tests.support.stored import append, create, snapshot
+from tests.support.updates import table
 
 COLUMNS = (Column(1, "id", parse_type("string")), Column(2, "n", parse_type("int64")))
 RELATION = Relation(0, COLUMNS, (1,), ())

@@ -21,10 +21,10 @@ import psutil
 import pytest
 
 from strata.decide.plan import plan_read
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.model.time import MIN_TIME, parse_time
-from strata.read import scan
+from strata.read.scan import scan
 from strata.store.open import open_stores
 
 ROOT = Path(__file__).parents[2]

@@ -18,13 +18,20 @@ from strata.errors import Unavailable
 from strata.format.manifest import decode_manifest, part_refs
 from strata.ingest.engine import ingest_steps
 from strata.ingest.plan import cut
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import format_time
-from strata.read import read_updates
-from strata.store.faults import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome, seeded
+from strata.read.scan import read_updates
 from strata.store.open import Stores, open_stores, wall_clock
+from tests.support.failing_stores import (
+    CrashError,
+    Faults,
+    FaultyBlob,
+    FaultyConsensus,
+    Outcome,
+    seeded,
+)
 
 DAY = 86_400_000
 ROWS = 60  # a day

@@ -17,7 +17,7 @@ import pytest
 
 from strata import gc
 from strata.gc.reach import reach
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.time import MIN_TIME
 from strata.state import spine as spines
 from strata.store import keys

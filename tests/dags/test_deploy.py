@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from airflow.providers.apache.spark.hooks import spark_submit
 
-from strata.settings import load_settings
+from strata.config.settings import load_settings
 from strata_airflow import spark
 from strata_airflow.setup import VARIABLE
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.model.spec import parse_spec
 from strata.store.open import open_stores

@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 
 from strata.ingest.task import IngestReport
+from strata.maintain.schema import change_schema
 from strata.model.runner import Runner, serial
 from strata.model.types import parse_type
-from strata.schema import change_schema
 from strata.state.schema import AddColumn, Change, DropColumn
 from tests.debezium.shards import Row, Shards
 

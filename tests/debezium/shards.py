@@ -12,12 +12,12 @@ import orjson
 from strata.decide.plan import plan_read
 from strata.ingest.engine import ingest
 from strata.ingest.task import IngestReport
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.types import ColumnType, Kind
-from strata.read import scan
+from strata.read.scan import scan
 from strata.store.open import open_stores
 
 Row = dict[str, Any]

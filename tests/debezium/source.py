@@ -18,7 +18,7 @@ import psycopg
 
 from tests.debezium.shards import TABLES as SHARDS
 from tests.debezium.shards import Row, number, shown
-from tests.postgres import Server
+from tests.support.postgres import Server
 
 HERE: Final = Path(__file__).parent
 PYTHON: Final = HERE.parents[1] / ".venv-debezium" / "bin" / "python"

@@ -13,7 +13,7 @@ from demo.places import write_config
 from demo.run import stages
 from demo.summary import Figures, print_summary
 from demo.tasklog import last_lines, log_file
-from strata.settings import load_settings
+from strata.config.settings import load_settings
 
 
 @pytest.mark.parametrize("days", [2, 3, 21, 60, 365])

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from strata.config.settings import RANGES, load_settings
 from strata.errors import InvalidRequest
 from strata.model.settings import Settings
-from strata.settings import RANGES, load_settings
 
 PAGE = Path(__file__).parents[2] / "docs/operations.md"
 ROW = re.compile(r"^\| `(?P<name>[a-z_.]+)` \|(?P<rest>.*)\|$", re.M)

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from strata.commits import commits_of, ledger_keys
 from strata.errors import Conflict, StrataError, Unavailable
-from strata.machine import Machine
+from strata.machine.ledger import commits_of, ledger_keys
+from strata.machine.machine import Machine
 from strata.model.spec import parse_spec
 from strata.state.state import State
 from strata.state.transitions import Appended, append
-from strata.store.faults import CrashError, Faults, FaultyConsensus, Outcome, seeded
 from strata.store.interface import Consensus
 from strata.store.keys import ledger_level
 from strata.store.open import Stores
 from tests.faults.history import Call
+from tests.support.failing_stores import CrashError, Faults, FaultyConsensus, Outcome, seeded
 
 SHARDS = ("a", "b")
 SHARES = {
@@ -95,7 +95,7 @@ def _read(stores: Stores, key: str) -> Call:
 def at_once(works: list[Callable[[], list[Call]]]) -> list[Call]:
     """Run each in a thread, the last in this one; return all that they did.
 
-    A server that the tests start ends with the thread that started it (`tests.postgres`).
+    A server that the tests start ends with the thread that started it (`tests.support.postgres`).
     """
     done: list[Call] = []
     failed: list[BaseException] = []

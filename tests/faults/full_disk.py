@@ -15,8 +15,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Final, Protocol
 
-from strata.store.faults import Outcome
 from tests.faults.world import World, whole_run
+from tests.support.failing_stores import Outcome
 
 SIZE: Final = 32 << 20
 LEFT: Final = (0, 0, 4_096, 20_000, 100_000)  # bytes that are left on a full disk

@@ -14,9 +14,9 @@ from typing import Any, Final, Protocol
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ConnectionClosedError
 
-from strata.store.faults import Outcome
 from strata.store.s3 import S3Blob
 from tests.faults.world import World
+from tests.support.failing_stores import Outcome
 
 OFTEN: Final = {Outcome.INTERRUPTED: 0.1}
 THROTTLED: Final = (503, "SlowDown")

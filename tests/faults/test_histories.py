@@ -16,7 +16,7 @@ from strata.store.memory import MemoryConsensus
 from strata.store.open import Stores, open_stores
 from tests.faults.clients import SHARDS, at_once, client, close, create_shards, elements
 from tests.faults.history import Call, anomalies
-from tests.postgres import MissingError, Server, fresh_database
+from tests.support.postgres import MissingError, Server, fresh_database
 
 
 def postgres() -> str:

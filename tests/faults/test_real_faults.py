@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests import postgres, seaweed
 from tests.faults.real import Restarted, Throttled
 from tests.faults.world import whole_run
+from tests.support import postgres, seaweed
 
 DAY_MS = 86_400_000
 ROOT = Path(__file__).parents[2]

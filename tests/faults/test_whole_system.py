@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from strata.store.faults import Outcome
 from tests.faults.world import whole_run
+from tests.support.failing_stores import Outcome
 
 
 def test_twenty_seeded_runs_keep_the_laws(tmp_path: Path) -> None:

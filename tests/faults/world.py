@@ -20,24 +20,31 @@ from pathlib import Path
 from typing import Any
 
 from strata import gc
-from strata.backfill import backfill_shard
 from strata.compact import compact_shard
 from strata.decide.plan import plan_read
 from strata.errors import Conflict, Corrupt, Fenced, StrataError, Unavailable
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
-from strata.machine import Machine
+from strata.machine.machine import Machine
+from strata.maintain.backfill import backfill_shard
+from strata.maintain.trim import trim_shard
 from strata.model.settings import StoreSettings
-from strata.read import scan
+from strata.read.scan import scan
 from strata.state.state import State
-from strata.store.faults import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome, seeded
 from strata.store.memory import MemoryBlob
 from strata.store.open import Stores, open_stores
-from strata.store.retry import Policy
-from strata.trimming import trim_shard
+from strata.store.retry import Patience
 from tests.crash.expected import Expected, Row
 from tests.crash.stress import HISTORY_MS, NAME, SPEC, Writer, contents, on_disk
 from tests.faults.clients import close
+from tests.support.failing_stores import (
+    CrashError,
+    Faults,
+    FaultyBlob,
+    FaultyConsensus,
+    Outcome,
+    seeded,
+)
 
 SHARES = {
     Outcome.REFUSED: 0.02, Outcome.REQUEST_LOST: 0.02, Outcome.REPLY_LOST: 0.03,
@@ -265,12 +272,12 @@ class World:
 @contextmanager
 def no_pauses() -> Iterator[None]:
     """Let nobody wait before a retry: nothing gets better by it here."""
-    kept = Policy.pause_s
-    Policy.pause_s = lambda self, attempt: 0.0  # type: ignore[method-assign,assignment]
+    kept = Patience.pause_s
+    Patience.pause_s = lambda self, attempt: 0.0  # type: ignore[method-assign,assignment]
     try:
         yield
     finally:
-        Policy.pause_s = kept  # type: ignore[method-assign]
+        Patience.pause_s = kept  # type: ignore[method-assign]
 
 
 def whole_run(

@@ -16,7 +16,7 @@ from strata.format.part import Description, encode_part, read_footer, read_part,
 from strata.model.spec import LAYOUTS
 from tests.formats import every_type
 from tests.formats.contents import NEW, OLD, VERSION, updates
-from tests.unit.format.values import plain
+from tests.support.plain import plain
 
 HERE = Path(__file__).parent
 VERSIONS = sorted(path.name for path in HERE.glob("v*") if "_" not in path.name)

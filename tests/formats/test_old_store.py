@@ -1,7 +1,7 @@
 """A whole store that an earlier version wrote is read, written to and swept as one of today.
 
 `v1/store.zip` was written on 2026-11-23, when states were whole documents with the unions of
-statistics in them (`tests.shards.build`, then the folder). It stays as it is.
+statistics in them (`tests.support.shards.build`, then the folder). It stays as it is.
 """
 
 import zipfile
@@ -15,13 +15,13 @@ from strata import gc
 from strata.decide.plan import plan_read
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import GcSettings, Settings, StoreSettings
-from strata.read import scan
+from strata.read.scan import scan
 from strata.state import versions
 from strata.store.keys import state_key
 from strata.store.open import Stores, open_stores
-from tests.shards import NAME, append, build, event, let_skip
+from tests.support.shards import NAME, append, build, event, let_skip
 
 STORE = Path(__file__).parent / "v1" / "store.zip"
 FEW = Filter(

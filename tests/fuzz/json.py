@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from strata.errors import StrataError
 from strata.expr.exprjson import load_filter
-from strata.ingest.cast import from_objects, from_text
-from strata.ingest.files import SourceFile
-from strata.ingest.objects import read_array, read_lines
+from strata.ingest.land.files import SourceFile
+from strata.ingest.readers.objects import read_array, read_lines
+from strata.ingest.values.cast import from_objects, from_text
 from strata.model.types import parse_type
 from strata.state.codec import decode_commits, decode_nodes, decode_state
 from strata.stats.json_scan import Scanner

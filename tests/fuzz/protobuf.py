@@ -8,11 +8,11 @@ from typing import Final
 import pyarrow as pa
 
 from strata.errors import Corrupt
-from strata.format.canonical import canonical
 from strata.format.encodings import arrow_type
-from strata.format.rowcodec import decode_rows, encode_rows
-from strata.format.rowcodec_objects import from_objects
-from strata.format.rowcodec_scalar import decode_row
+from strata.format.rowcodec.codec import decode_rows, encode_rows
+from strata.format.rowcodec.objects import from_objects
+from strata.format.rowcodec.scalar import decode_row
+from strata.format.values.canonical import canonical
 from strata.model.types import ColumnType, parse_type
 from tests.formats import every_type
 from tests.formats.logical import stored

@@ -22,18 +22,19 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 
 from strata.errors import StrataError
-from strata.ingest import read_debezium, read_jsonl
-from strata.ingest.changes import _read as changes_of
-from strata.ingest.files import Piece, SourceFile
+from strata.ingest.changes.tasks import _read as changes_of
+from strata.ingest.land.files import FileRange, SourceFile
 from strata.ingest.plan import whole_task
 from strata.ingest.quarantine import _row
-from strata.ingest.read import KEPT_FORMAT, read_file
-from strata.ingest.rejects import Reject, encode_rejects
+from strata.ingest.readers import debezium as read_debezium
+from strata.ingest.readers import jsonl as read_jsonl
+from strata.ingest.readers.read import KEPT_FORMAT, read_file
+from strata.ingest.readers.rejects import Reject, encode_rejects
+from strata.ingest.readers.source import RawFile
 from strata.ingest.retry import _can_be_read, _file
-from strata.ingest.source import RawFile
 from strata.ingest.task import IngestTask, Step
 from strata.ingest.updates import file_updates
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.state.state import Commit
@@ -97,7 +98,7 @@ class Source:
 
 def _both_ways(data: bytes, task: IngestTask) -> None:
     """Read a file as a table, however small it is, and one by one: with the same result."""
-    piece = Piece(0, len(data), len(data), 0, data=data, whole=True)
+    piece = FileRange(0, len(data), len(data), 0, data=data, whole=True)
     file = SourceFile(str(FOLDER / "input"), "input", len(data), piece=piece)
     with patch.object(read_jsonl, "SMALL_BYTES", 0), patch.object(read_debezium, "SMALL_BYTES", 0):
         fast = _outcome(file, task)

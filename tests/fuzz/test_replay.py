@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from strata.ingest import read_debezium, read_jsonl
+from strata.ingest.readers import debezium, jsonl
 from tests.fuzz import sources
 from tests.fuzz.mutate import run
 
@@ -73,7 +73,7 @@ def test_source_files_are_read_or_refused(name: str, monkeypatch, tmp_path: Path
 
 @pytest.mark.parametrize(
     ("name", "module", "reader"),
-    [("jsonl", read_jsonl, "read_objects"), ("debezium", read_debezium, "read_events")],
+    [("jsonl", jsonl, "read_objects"), ("debezium", debezium, "read_events")],
 )
 def test_tables_are_read_and_one_that_differs_is_found(
     name: str, module: ModuleType, reader: str, monkeypatch: pytest.MonkeyPatch

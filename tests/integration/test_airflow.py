@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import pytest
 
 from demo.api import ApiError
-from strata.backfill import backfill_shard
-from strata.machine import Machine
+from strata.config.settings import load_settings
+from strata.machine.machine import Machine
+from strata.maintain.backfill import backfill_shard
+from strata.maintain.trim import trim_shard
 from strata.rollout import ladder
-from strata.settings import load_settings
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
-from strata.trimming import trim_shard
 from tests.integration.world import DAYS, ROWS, SHARDS, World, day, take_in, world
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]

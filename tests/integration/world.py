@@ -12,10 +12,10 @@ from typing import Any, Final
 from demo.airflow import Instance, start
 from demo.api import ENDED, ApiError, wait_until
 from demo.tasklog import last_lines, log_file
-from strata.ingest.declared import ensure_shards
+from strata.config.shards import ensure_shards
 from strata.ingest.engine import ingest_steps
 from strata.ingest.plan import cut
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import Settings
 from strata.store.open import open_stores
 

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from strata.compact import compact_shard
 from strata.compact.run import manifests_of
-from strata.machine import Machine
+from strata.compact.tasks import tasks
+from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.read import read_updates
-from strata.rewrite import tasks
+from strata.read.scan import read_updates
 from strata.state.spine import full_request
 from strata.state.transitions import advance_since
 from strata.store.open import Stores
 from strata.updates.apart import standing_apart
-from tests.stored import append, create, memory_stores, settings, snapshot
-from tests.updates import table
+from tests.support.stored import append, create, memory_stores, settings, snapshot
+from tests.support.updates import table
 
 RELATION = Relation(0, (Column(1, "c", parse_type("string")),), (1,), ())
 LETTERS = "abcdefgh"

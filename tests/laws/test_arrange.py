@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.format.physical import offsets
+from strata.format.values.physical import offsets
 from strata.kernels.merge_texts import sort_texts
 from strata.kernels.merge_words import add_up, common_prefix, compare, sort_words, text_words
 from strata.updates.arrange import _Texts, arrange
 from strata.updates.order import sort_names
-from tests.updates import plain_rows, relations, sort_key, updates
+from tests.support.updates import plain_rows, relations, sort_key, updates
 
 LONG = ["", "a", "a\0", "aaaaaaa", "aaaaaaaa", "aaaaaaaaa", "a" * 40, "a" * 40 + "b", "b" * 17]
 texts = st.lists(st.sampled_from(LONG) | st.text("ab\0", max_size=30), min_size=1, max_size=60)

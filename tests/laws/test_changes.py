@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.changes import changes, listen, plan_changes
 from strata.compact import compact_shard
 from strata.errors import InvalidRequest
 from strata.format.columns import D, T, updates_schema
-from strata.format.view import to_view
-from strata.machine import Machine
+from strata.format.values.view import to_view
+from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
+from strata.read.changes import changes, listen, plan_changes
 from strata.state.transitions import advance_since
-from tests.stored import append, create, histories, memory_stores, settings
+from tests.support.stored import append, create, histories, memory_stores, settings
 
 History = tuple[Relation, list[tuple[int, int, list[pa.Table]]]]
 

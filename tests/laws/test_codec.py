@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 
 from strata.errors import Corrupt
 from strata.format.part import Description, encode_part, read_part, validate_part
-from strata.format.rowcodec import decode_rows, encode_rows
-from strata.format.rowcodec_objects import from_objects
-from strata.format.rowcodec_scalar import decode_row
+from strata.format.rowcodec.codec import decode_rows, encode_rows
+from strata.format.rowcodec.objects import from_objects
+from strata.format.rowcodec.scalar import decode_row
 from strata.model.spec import LAYOUTS
 from strata.model.types import ColumnType
-from tests.unit.format.proto import Row, encode_row
-from tests.unit.format.values import (
+from tests.support.plain import (
     TYPES,
     columns,
     physical,
@@ -24,6 +23,7 @@ from tests.unit.format.values import (
     to_array,
     updates_of,
 )
+from tests.unit.format.rowcodec.proto import Row, encode_row
 
 DESCRIPTION = Description(0, 1000, 0)
 SOME_TYPES = st.lists(st.sampled_from(TYPES), min_size=1, max_size=4)

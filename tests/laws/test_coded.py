@@ -7,7 +7,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.format.coded import (
+from strata.format.columns import updates_schema
+from strata.format.layout import Description
+from strata.format.part_write import encode_part
+from strata.format.values.coded import (
     CODE,
     alike,
     are_within,
@@ -20,17 +23,14 @@ from strata.format.coded import (
     text_ends,
     texts_of,
 )
-from strata.format.columns import updates_schema
-from strata.format.layout import Description
-from strata.format.part_write import encode_part
-from strata.format.physical import pack_mask
+from strata.format.values.physical import pack_mask
 from strata.format.weigh import Weighed, plain_sizes
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.observed import Known, Observed
+from strata.parts.part_facts import Observed, PartFacts
 from strata.updates.merge import merge
 from strata.updates.order import encode_keys, sort_updates
-from tests.updates import relations, split, updates
+from tests.support.updates import relations, split, updates
 
 TEXT = Column(1, "text", parse_type("string"))
 BYTES = Column(9, "bytes", parse_type("bytes"))
@@ -100,7 +100,7 @@ def test_codes_are_weighed_and_observed_as_the_texts_that_they_stand_for(
     assert _observed(coded, relation) == _observed(rows, relation)
 
 
-def _observed(rows: pa.Table, relation: Relation) -> Known:
+def _observed(rows: pa.Table, relation: Relation) -> PartFacts:
     observed = Observed(relation, 1, stats=True)
     observed.add(rows, 1)
     return observed.finish()

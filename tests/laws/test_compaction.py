@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from strata.compact import compact_shard
 from strata.decide.plan import plan_read
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.runner import threads
 from strata.model.schema import Column, Relation
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
-from strata.read import scan, slices
+from strata.read.scan import scan, slices
 from strata.state.transitions import advance_since
 from strata.store.open import Stores
-from tests.stored import append, create, histories, memory_stores, settings, snapshot
-from tests.updates import POOLS, contents, plain_rows, table
+from tests.support.stored import append, create, histories, memory_stores, settings, snapshot
+from tests.support.updates import POOLS, contents, plain_rows, table
 
 LAYOUTS = ["row", "both", "structured"]
 History = tuple[Relation, list[tuple[int, int, list[pa.Table]]]]

@@ -14,7 +14,7 @@ from strata.model.types import parse_type
 from strata.updates.consolidate import advance, consolidate
 from strata.updates.merge import merge
 from strata.updates.order import is_sorted, sort_updates
-from tests.updates import contents, plain_rows, relations, sort_key, split, table, updates
+from tests.support.updates import contents, plain_rows, relations, sort_key, split, table, updates
 
 TEXT = Relation(0, (Column(1, "c", parse_type("string")),), (1,), ())
 

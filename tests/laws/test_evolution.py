@@ -22,16 +22,16 @@ from strata.expr import nodes
 from strata.expr.filter import Filter
 from strata.format.columns import updates_schema
 from strata.format.encodings import spark_type as ddl_type
-from strata.format.migrate import widens
-from strata.machine import Machine
+from strata.format.values.migrate import widens
+from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import ColumnType, parse_type
-from strata.read import scan
+from strata.read.scan import scan
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
 from strata.state.state import State
 from strata.store.open import Stores
-from tests.stored import append, create, memory_stores, settings
-from tests.updates import plain_rows
+from tests.support.stored import append, create, memory_stores, settings
+from tests.support.updates import plain_rows
 
 KEY = (Column(1, "k", parse_type("string")), Column(2, "a", parse_type("int16")))
 NAMES = st.sampled_from(["a", "b", "c", "B"])

@@ -15,18 +15,19 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from strata import commits, gc
-from strata.commits import ledger_keys
+from strata import gc
 from strata.compact import compact_shard
 from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
-from strata.machine import Machine
+from strata.machine import ledger as commits
+from strata.machine.ledger import ledger_keys
+from strata.machine.machine import Machine
 from strata.model.settings import CompactSettings
 from strata.state import transitions
 from strata.state.holds import hold, release
 from strata.state.state import Batch, State
-from strata.store.faults import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome
 from strata.store.open import Stores
-from tests.garbage import HOUR, SETTINGS, World
+from tests.support.failing_stores import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome
+from tests.support.garbage import HOUR, SETTINGS, World
 
 OUTCOMES = st.lists(st.sampled_from([*Outcome, *[Outcome.WORKS] * 6]), max_size=12)
 PICK = st.integers(0, 2**16)

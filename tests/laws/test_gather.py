@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.updates.gather import Wanted
+from strata.updates.gather import WantedRows
 
 TEXTS = st.none() | st.text("ab\0é", max_size=20)
 LISTS = st.none() | st.lists(st.integers(-5, 5), max_size=4)
@@ -48,7 +48,7 @@ def test_gathered_rows_are_those_of_the_joined_arrays(
     some = st.lists(st.integers(0, count - 1), max_size=30) if count else st.just([])
     rows = np.array(data.draw(some), np.int64)
 
-    found = Wanted([len(source) for source in sources], rows).of(sources)
+    found = WantedRows([len(source) for source in sources], rows).of(sources)
 
     found.validate(full=True)
     assert found.type == sources[0].type

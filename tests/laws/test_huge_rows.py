@@ -13,7 +13,7 @@ from strata.model.types import parse_type
 from strata.updates import huge, merge, row
 from strata.updates.order import sort_names, sort_updates
 from strata.updates.row import row_at
-from tests.updates import plain_rows, relations, sort_key, split, table, updates
+from tests.support.updates import plain_rows, relations, sort_key, split, table, updates
 
 TEXTS = Relation(0, (Column(1, "c", parse_type("string")),), (1,), ())
 

@@ -14,8 +14,8 @@ from strata.expr.interpret import Interpreter
 from strata.expr.nodes import Call, Column, Expr
 from strata.expr.registry import REGISTRY
 from strata.expr.spec import Bools, Numbers, Spec, Texts
-from tests.concrete import Failed, evaluate
-from tests.expressions import TYPES, Enclosed, Part, contains, expressions, parts
+from tests.support.expressions import TYPES, Enclosed, Part, contains, expressions, parts
+from tests.twins.concrete import Failed, evaluate
 
 NOWS = st.integers(0, 10**15)
 MANY = settings(max_examples=settings().max_examples * 2)

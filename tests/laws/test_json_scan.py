@@ -17,8 +17,8 @@ from strata.kernels.floats import LEAST, MOST, about
 from strata.kernels.json_number import MARGIN
 from strata.stats.json_scan import Scanner
 from strata.stats.wire import Path
-from tests.facts import NUMBERS, TEXTS, canonical
-from tests.json_fold import fold_texts
+from tests.support.facts import NUMBERS, TEXTS, canonical
+from tests.twins.json_fold import fold_texts
 
 KEYS = ["a", "b", "c", "", "last_at", "it's", "é", "n.m", 'q"', "b\\", "\n", "\x00", "𝄞", "a" * 50]
 SPELT = [  # numbers as nobody would write them, at the borders of what is exact

@@ -12,17 +12,17 @@ from strata.format.columns import D, T
 from strata.format.digest import content_digest
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.observed import (
+from strata.parts.part_facts import (
     KEY_BYTES,
     MOST_KEY_BYTES,
     SMALL,
     TOGETHER_BYTES,
-    Known,
     Observed,
+    PartFacts,
 )
 from strata.stats import collect
 from strata.updates.order import encode_keys, high_key, sort_updates
-from tests.updates import beginnings, relations, split, table, updates
+from tests.support.updates import beginnings, relations, split, table, updates
 
 SIZES = st.integers(0, TOGETHER_BYTES)
 
@@ -84,7 +84,7 @@ def test_split_points_are_so_long_that_they_differ(rows: list[tuple[int, int, in
         assert not following.startswith(a.key) or key[:MOST_KEY_BYTES] == following[:MOST_KEY_BYTES]
 
 
-def twin(known: Known, rows: pa.Table, groups: list[pa.Table], lows: list[bytes]) -> None:
+def twin(known: PartFacts, rows: pa.Table, groups: list[pa.Table], lows: list[bytes]) -> None:
     """Hold what is known against all rows at once."""
     starts = [sum(g.num_rows for g in groups[:i]) for i in range(len(groups))]
     assert known.rows == rows.num_rows

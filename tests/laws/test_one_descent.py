@@ -1,6 +1,6 @@
 """Law 13: a read, soft evaluation, explain, receipts and trimming decide alike, as their twin does.
 
-The twin (`tests/decided.py`) makes each verdict alone, on a table of one row.
+The twin (`tests/twins/decided.py`) makes each verdict alone, on a table of one row.
 """
 
 from collections.abc import Iterator
@@ -11,25 +11,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strata import receipts
+from strata.audit import receipts
+from strata.decide.decision import decide
 from strata.decide.explain import explain_filter
 from strata.decide.plan import plan_read
 from strata.decide.skips import decide_all
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.format import manifest as manifests
-from strata.machine import Machine
+from strata.machine.machine import Machine
+from strata.maintain.trim import trim_shard
+from strata.maintain.trim_report import Named
 from strata.model import schema
 from strata.model.types import parse_type
-from strata.prune import decide
 from strata.state.schema import AddColumn
 from strata.state.state import State
 from strata.store.open import Stores
-from strata.trimming.report import Named
-from strata.trimming.shard import trim_shard
-from tests.decided import Decided, decided
-from tests.stored import append, create, memory_stores
-from tests.updates import table
+from tests.support.stored import append, create, memory_stores
+from tests.support.updates import table
+from tests.twins.decided import Decided, decided
 
 OLD = schema.Relation(
     0,

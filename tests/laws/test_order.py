@@ -8,7 +8,7 @@ from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.updates.order import encode_keys, high_key, is_sorted, sort_names, sort_updates
 from strata.updates.row import row_at, rows_until
-from tests.updates import contents, plain_rows, relations, sort_key, split, table, updates
+from tests.support.updates import contents, plain_rows, relations, sort_key, split, table, updates
 
 BY_NUMBERS = [  # rows that are searched by their first column together
     Relation(0, columns, (1, 2), (1, 2))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.format.columns import updates_schema
-from strata.format.sortable import sortable_bytes
+from strata.format.values.sortable import sortable_bytes
 from strata.model.schema import Column, Relation
 from strata.model.types import ColumnType, parse_type
 from strata.updates.consolidate import consolidate
@@ -23,7 +23,7 @@ from strata.updates.order import (
     sort_names,
     sort_updates,
 )
-from tests.values import columns, every_type, plain, sort_key, to_array
+from tests.support.values import columns, every_type, plain, sort_key, to_array
 
 Rows = list[tuple[bool | None, Any, int, int]]  # two columns, t, d
 

@@ -16,12 +16,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from strata.errors import InvalidRequest
-from strata.ingest.files import Piece, SourceFile, fingerprint
-from strata.ingest.pieces import read_parts, split_file
-from strata.ingest.read import BY_GROUPS, READERS
-from strata.ingest.records import CsvRecords, Elements
-from strata.ingest.source import RawFile, Wanted, rejects, typed_rows
-from strata.ingest.source_file import Dialect
+from strata.ingest.land.files import FileRange, SourceFile, fingerprint
+from strata.ingest.land.source_file import Dialect
+from strata.ingest.readers.file_ranges import read_parts, split_file
+from strata.ingest.readers.read import BY_GROUPS, READERS
+from strata.ingest.readers.records import CsvRecords, Elements
+from strata.ingest.readers.source import RawFile, WantedColumn, rejects, typed_rows
 from strata.model.types import parse_type
 
 NAMES = ["a", "b"]
@@ -43,7 +43,7 @@ OBJECTS = st.lists(
 def of_rows(raws: Sequence[RawFile], kind: str) -> list[Any]:
     """Return rows, places included, and rejected rows, those that are no rows included."""
     types = (parse_type("int64"), parse_type(TYPES.get(kind, "string")))
-    wanted = [Wanted(name, type_, True) for name, type_ in zip(NAMES, types, strict=True)]
+    wanted = [WantedColumn(name, type_, True) for name, type_ in zip(NAMES, types, strict=True)]
     found: list[Any] = []
     aside: list[Any] = []
     for raw in raws:
@@ -104,7 +104,7 @@ def check(
 
     found = judge(in_pieces, kind)
     alone = kind == "json" or (len(parts) == 1 and parts[0].is_whole)
-    held = replace(file, piece=Piece(0, 1, 1, data=bare, whole=alone))
+    held = replace(file, piece=FileRange(0, 1, 1, data=bare, whole=alone))
     assert found == judge(lambda: [reader(held, kind)], kind)
     if pieces:
         assert pieces[0].piece is not None

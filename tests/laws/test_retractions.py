@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from strata.decide.plan import plan_read
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.schema import Column as Declared
 from strata.model.schema import Relation
 from strata.model.types import parse_type
-from strata.read import scan
+from strata.read.scan import scan
 from strata.stats import collect
-from tests.stored import append, create, memory_stores
-from tests.updates import table
+from tests.support.stored import append, create, memory_stores
+from tests.support.updates import table
 
 RELATION = Relation(
     0,

@@ -18,16 +18,16 @@ from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.format.columns import child, updates_schema
-from strata.format.sortable import sortable_bytes
-from strata.machine import Machine
+from strata.format.values.sortable import sortable_bytes
+from strata.machine.machine import Machine
 from strata.model import schema as model
 from strata.model.types import parse_type
-from strata.read import scan, slices
+from strata.read.scan import scan, slices
 from strata.state.schema import AddColumn, Change, DropColumn, SortBy, WidenColumn
 from strata.updates.slices import WHOLE
-from tests.concrete import Failed, evaluate
-from tests.stored import append, create, memory_stores
-from tests.updates import POOLS, table
+from tests.support.stored import append, create, memory_stores
+from tests.support.updates import POOLS, table
+from tests.twins.concrete import Failed, evaluate
 
 KINDS: Final = {"int64": "long", "int32": "integer", "int16": "short", "string": "string",
                 "float64": "double", "bytes": "binary", "date": "date"}  # fmt: skip
@@ -120,7 +120,7 @@ def test_row_groups_change_no_result(data: st.DataObject) -> None:
     rows = data.draw(many(relation))
     stores = memory_stores()
     create(stores, relation, row_group_bytes=data.draw(st.sampled_from([96, 200, 400])))
-    with patch("strata.observed.KEY_BYTES", data.draw(LEAST_KEPT)):
+    with patch("strata.parts.part_facts.KEY_BYTES", data.draw(LEAST_KEPT)):
         state = append(stores, "shard", 0, 5, [rows])
     filter = Filter(condition, "", 0, 0)
 
@@ -144,7 +144,7 @@ def test_row_groups_change_no_consolidated_result(data: st.DataObject) -> None:
     taken_back = first.set_column(
         first.schema.get_field_index("d"), "d", pc.negate(first.column("d"))
     ).slice(0, 60)
-    with patch("strata.observed.KEY_BYTES", data.draw(LEAST_KEPT)):
+    with patch("strata.parts.part_facts.KEY_BYTES", data.draw(LEAST_KEPT)):
         state = append(stores, "shard", 5, 10, [second, taken_back])
     filter = Filter(condition, "", 0, 0)
     size = data.draw(st.sampled_from([1500, 1 << 20]))

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.errors import Corrupt
-from strata.format.rowcodec import decode_rows, encode_rows
-from strata.format.rowcodec_decode import decode_batch
-from strata.format.rowcodec_objects import from_objects
-from strata.format.rowcodec_scalar import decode_row
+from strata.format.rowcodec.codec import decode_rows, encode_rows
+from strata.format.rowcodec.decode import decode_batch
+from strata.format.rowcodec.objects import from_objects
+from strata.format.rowcodec.scalar import decode_row
 from strata.model.types import ColumnType, parse_type
-from tests.unit.format.proto import Row, encode_plain
-from tests.values import arrays, columns, every_type, nullable, plain, same, to_array
+from tests.support.values import arrays, columns, every_type, nullable, plain, same, to_array
+from tests.unit.format.rowcodec.proto import Row, encode_plain
 
 TYPES = every_type()
 SOME_TYPES = st.lists(st.sampled_from(TYPES), min_size=1, max_size=3)
@@ -138,9 +138,9 @@ SCRIPT = """
 import random, sys, hashlib
 import pyarrow as pa
 from strata.errors import Corrupt
-from strata.format.rowcodec import encode_rows
-from strata.format.rowcodec_decode import decode_batch
-from tests.unit.format.test_rowcodec import samples
+from strata.format.rowcodec.codec import encode_rows
+from strata.format.rowcodec.decode import decode_batch
+from tests.unit.format.rowcodec.test_codec import samples
 digest = hashlib.sha256()
 random.seed(7)
 for column_type, array in samples():

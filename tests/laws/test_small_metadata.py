@@ -9,15 +9,15 @@ from functools import partial
 
 import pytest
 
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.state import versions
 from strata.state.codec import encode_state
 from strata.state.holds import hold
 from strata.state.versions import RUN_MAX, link_of
 from strata.store.interface import Versioned
-from strata.store.keys import Kind, parse_key, state_key
+from strata.store.keys import BlobKind, parse_key, state_key
 from strata.store.open import Stores
-from tests.shards import NAME, append, build, event
+from tests.support.shards import NAME, append, build, event
 
 APPENDS = 40
 
@@ -27,9 +27,9 @@ def documents(stores: Stores) -> list[Versioned]:
     return list(stores.consensus.scan(state_key(NAME), 0, 10**6))
 
 
-def stored(stores: Stores) -> Counter[Kind]:
+def stored(stores: Stores) -> Counter[BlobKind]:
     """Return the bytes of blobs by what they are."""
-    found: Counter[Kind] = Counter()
+    found: Counter[BlobKind] = Counter()
     for info in stores.blob.list(""):
         found[parse_key(info.key).kind] += info.size_bytes
     return found
@@ -73,9 +73,9 @@ def test_statistics_are_in_blobs_and_no_larger_than_manifests(stores: Stores) ->
         b"ARROW" in one.data or b'stats_union":"' in one.data for one in documents(stores)
     )
     found = stored(stores)
-    assert 0 < found[Kind.UNION] < found[Kind.MANIFEST]
+    assert 0 < found[BlobKind.UNION] < found[BlobKind.MANIFEST]
     named = {batch.union for batch in Machine(stores).load(NAME).batches}
-    unions = [i.key for i in stores.blob.list("") if parse_key(i.key).kind is Kind.UNION]
+    unions = [i.key for i in stores.blob.list("") if parse_key(i.key).kind is BlobKind.UNION]
     assert named - {None} == set(unions), "one a batch, and none is written twice"
 
 

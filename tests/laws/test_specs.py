@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strata.decide.specs import PartSpecs
 from strata.expr.elements import Elements, Entries
 from strata.expr.nodes import Column as Node
 from strata.expr.records import Record
 from strata.expr.spec import Anything, Bools, Json, Numbers, Spec, Texts
 from strata.format.columns import child
 from strata.format.encodings import encoding
-from strata.format.view import to_view
+from strata.format.values.view import to_view
 from strata.model.schema import Column, Relation
 from strata.model.types import ColumnType
-from strata.prune.specs import PartSpecs
 from strata.stats import collect, concat, trim
-from tests.facts import plain
-from tests.values import arrays, every_type
+from tests.support.facts import plain
+from tests.support.values import arrays, every_type
 
 few = settings(max_examples=max(5, settings.default.max_examples // 4))
 

@@ -21,11 +21,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from strata import commits
-from strata.commits import commits_of, ledger_keys
-from strata.documents import Documents
 from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
-from strata.machine import Machine
+from strata.machine import ledger
+from strata.machine.documents import Documents
+from strata.machine.ledger import commits_of, ledger_keys
+from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.model.time import MIN_TIME
 from strata.state import codec, transitions, versions
@@ -36,7 +36,6 @@ from strata.state.holds import carry_on, hold, hold_critical, release, renew
 from strata.state.spine import Applied, MergeRequest, MergeResult, NotApplied
 from strata.state.state import Batch, RunSummary, State
 from strata.state.transitions import advance_since, append, apply_merge, replace_manifests
-from strata.store.faults import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome
 from strata.store.keys import (
     content_hash,
     generation_of,
@@ -47,9 +46,10 @@ from strata.store.keys import (
 )
 from strata.store.memory import MemoryBlob, MemoryConsensus
 from strata.store.open import Stores, open_stores
-from tests.batches import spec
-from tests.model import ModelShard, RefusedError
-from tests.postgres import MissingError, fresh_database
+from tests.support.batches import spec
+from tests.support.failing_stores import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome
+from tests.support.postgres import MissingError, fresh_database
+from tests.twins.model import ModelShard, RefusedError
 
 R = TypeVar("R")
 Update = tuple[str, int, int]  # row, time, diff
@@ -62,7 +62,7 @@ UPDATES = st.lists(UPDATE, max_size=2) | st.lists(UPDATE, min_size=6, max_size=1
 OUTCOMES = st.lists(st.sampled_from([*Outcome, *[Outcome.WORKS] * 5]), max_size=9)
 PICK = st.integers(0, 2**16)
 SMALL_LEDGER = [
-    (commits, "COMMITS_MAX", 3), (commits, "COMMITS_SPILLED", 2), (commits, "FAN", 2),
+    (ledger, "COMMITS_MAX", 3), (ledger, "COMMITS_SPILLED", 2), (ledger, "FAN", 2),
     (transitions, "COMMITS_SPILLED", 2),
 ]  # fmt: skip
 

@@ -4,14 +4,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strata.decide.decision import split
+from strata.decide.reasons import judge
+from strata.decide.static import outlook
 from strata.expr.entry import Context, bools
 from strata.expr.filter import Filter
 from strata.expr.interpret import Interpreter
 from strata.expr.nodes import Call, Expr, Opaque
-from strata.prune.decide import split
-from strata.prune.explain import judge
-from strata.prune.static import outlook
-from tests.expressions import Enclosed, expressions, parts
+from tests.support.expressions import Enclosed, expressions, parts
 
 OPAQUE = Opaque("Rand: rand()", "boolean")
 
@@ -69,7 +69,7 @@ def test_a_function_without_a_rule_is_in_the_way_only_where_it_stands() -> None:
 
 
 def _two() -> tuple[Expr, Expr]:
-    from tests.expressions import COLUMNS
+    from tests.support.expressions import COLUMNS
 
     column = next(c for c in COLUMNS if c.type == "integer")
     return column, column

@@ -14,8 +14,7 @@ from strata.model.types import ColumnType, Kind, parse_type
 from strata.stats import collect, concat, encoded_size, encoded_sizes, trim, union
 from strata.stats.trim import kept_names, trim_table
 from strata.stats.wire import column_name, field_step, parent_name, parse_name, path_name
-from tests import trim_twin
-from tests.facts import (
+from tests.support.facts import (
     DOCUMENT,
     EVERY_TYPE,
     canonical,
@@ -27,7 +26,8 @@ from tests.facts import (
     poison,
     table,
 )
-from tests.values import arrays, every_type
+from tests.support.values import arrays, every_type
+from tests.twins import trim as trim_twin
 
 DOCUMENTS = Relation(0, (DOCUMENT,), (DOCUMENT.id,), ())
 EACH_TYPE = [Relation(0, (column,), (column.id,), ()) for column in EVERY_TYPE.columns]

@@ -23,7 +23,7 @@ from strata.model.types import parse_type
 from strata.updates import border, huge, merge
 from strata.updates.consolidate import consolidate, sums_of
 from strata.updates.order import is_sorted, sort_updates
-from tests.updates import contents, plain_rows, relations, sort_key, split, table, updates
+from tests.support.updates import contents, plain_rows, relations, sort_key, split, table, updates
 
 TEXT = Relation(0, (Column(1, "c", parse_type("string")),), (1,), ())
 FAR = [LEAST, LEAST + 1, -(2**62), -1, 0, 1, 10**18, 2**62, 2**62 - 1, MOST - 1, MOST]

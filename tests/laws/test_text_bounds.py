@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.format import sortable
+from strata.format.values import sortable
 from strata.stats.flat import min_max
 
 LONG = ["", "\0", "a", "a\0", "a\0\0", "aaaaaaaa", "aaaaaaaa\0", "aaaaaaaab", "é", "a" * 30]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.format.weigh import BLOCK_ROWS, Weighed, fitting, plain_bytes, plain_sizes
-from tests.updates import relations, split, updates
+from tests.support.updates import relations, split, updates
 
 
 def bits(value: Any, kind: pa.DataType) -> int:

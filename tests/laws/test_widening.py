@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.format.encodings import arrow_type
-from strata.format.migrate import reads_otherwise, widen, widens
-from strata.ingest.cast import from_objects, from_text
+from strata.format.values.migrate import reads_otherwise, widen, widens
+from strata.ingest.values.cast import from_objects, from_text
 from strata.model.schema import Column
 from strata.model.types import ColumnType, parse_type
 

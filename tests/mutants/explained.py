@@ -28,11 +28,11 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
         "for types only: a name without steps inside a column has a path"
     ),
     (
-        "strata.prune.causes", "_is_loose", "bool(sides) and any(sides) and (not all(sides))",
+        "strata.decide.causes", "_is_loose", "bool(sides) and any(sides) and (not all(sides))",
         "any(sides) and (not all(sides))",
     ): "of no sides, none is any",
     (
-        "strata.prune.specs", "View._is_absent", "not path or known is YES",
+        "strata.decide.specs", "View._is_absent", "not path or known is YES",
         "not path and known is YES",
     ): f"{_SPEED}: nothing is above the root, and what is known everywhere is nowhere absent",
     ("strata.expr.functions.arithmetic", "_abs", "low = np.where(low < 0, high, low)", "pass"): (

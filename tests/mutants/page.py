@@ -26,7 +26,7 @@ What flips the *rules* of functions against Spark's answers is [mutations.md](mu
 """
 _OF_PLANTED: Final = (
     "Each was survived by every fast test once. A test plants them again, one at a time",
-    "(`tests/unit/test_mutants.py::test_each_fault_that_was_survived_once_is_noticed`).",
+    "(`tests/unit/tools/test_mutants.py::test_each_fault_that_was_survived_once_is_noticed`).",
     "",
 )
 

@@ -1,8 +1,8 @@
 """Faults put into the sources by hand, each survived by every fast test once; what notices it now.
 
 No edit that is drawn makes them: they are what a person got wrong, or might. Each is a text of a
-module that stands there once, and what takes its place. `tests/unit/test_mutants.py` plants all of
-them, one at a time and in a process of its own, and sees the named test fail.
+module that stands there once, and what takes its place. `tests/unit/tools/test_mutants.py` plants
+all of them, one at a time and in a process of its own, and sees the named test fail.
 """
 
 import ast
@@ -97,22 +97,22 @@ PLANTED: Final = (
         "strata.compact.plan",
         "if batch.versions != (state.relation.version,):",
         "if state.relation.version not in batch.versions:",
-        "tests/unit/test_compact.py::test_a_batch_of_two_relations_waits_for_its_migration",
+        "tests/unit/compact/test_run.py::test_a_batch_of_two_relations_waits_for_its_migration",
     ),
     Planted(
         "the last millisecond has but one microsecond",
-        "strata.ingest.cast",
+        "strata.ingest.values.cast",
         "MAX_TIME * 1000 + 999",
         "MAX_TIME * 1000",
-        "tests/unit/ingest/test_cast.py::"
+        "tests/unit/ingest/values/test_cast.py::"
         "test_the_last_millisecond_is_taken_to_its_last_microsecond_and_no_further",
     ),
     Planted(
         "a key that the shard holds twice is replaced as if it stood there once",
-        "strata.ingest.resolve",
+        "strata.ingest.changes.resolve",
         "if pc.count_distinct(keys).as_py() < count:",
         "if False:",
-        "tests/unit/ingest/test_changes.py::test_a_key_that_is_not_there_once_is_not_replaced",
+        "tests/unit/ingest/changes/test_tasks.py::test_a_key_that_is_not_there_once_is_not_replaced",
     ),
 )  # fmt: skip
 _SECONDS: Final = 300  # of a processor: no test here takes as many

@@ -37,7 +37,7 @@ LEFT_OUT: Final = (
     "tests/unit/expr/test_certificate.py",
     "tests/unit/expr/test_certified_code.py",
     "tests/unit/expr/test_registry.py",
-    "tests/unit/test_mutants.py",
+    "tests/unit/tools/test_mutants.py",
     # another kind of state machine
     "tests/laws/test_state_machine.py",
 )

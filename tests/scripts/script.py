@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from strata.errors import StrataError
-from strata.store.faults import CrashError
+from tests.support.failing_stores import CrashError
 
 Command = Callable[[str, list[str], dict[str, str]], str]
 SEPARATOR = "----"

@@ -30,7 +30,7 @@ from typing import Any
 
 import pytest
 
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
@@ -39,14 +39,14 @@ from strata.state import spine as spines
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn
 from strata.state.seal import sealed
 from strata.state.spine import MergeResult, NotApplied
-from strata.store.faults import Faults, FaultyBlob, FaultyConsensus, Outcome
 from strata.store.interface import Versioned
 from strata.store.keys import manifest_key, state_key
 from strata.store.open import Stores, open_stores
-from tests.batches import batch, merged, spec
-from tests.climb import standing
-from tests.postgres import MissingError, fresh_database
 from tests.scripts.script import run_script
+from tests.support.batches import batch, merged, spec
+from tests.support.climb import standing
+from tests.support.failing_stores import Faults, FaultyBlob, FaultyConsensus, Outcome
+from tests.support.postgres import MissingError, fresh_database
 
 SCRIPTS = sorted((Path(__file__).parent / "machine").glob("*.script"))
 SHARD = "events"

@@ -14,8 +14,8 @@ import pytest
 from strata.state import spine as spines
 from strata.state.spine import MergeRequest, MergeResult, NotApplied
 from strata.state.state import Spine
-from tests.batches import batch, merged
 from tests.scripts.script import run_script
+from tests.support.batches import batch, merged
 
 SCRIPTS = sorted((Path(__file__).parent / "spine").glob("*.script"))
 

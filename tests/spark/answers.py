@@ -16,14 +16,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from strata.format.columns import updates_schema
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.schema import Relation
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import StatsSpec
 from strata.spark import snapshot, where_option
 from strata.store.open import Stores, open_stores
-from tests.shards import let_skip
-from tests.stored import append, create
+from tests.support.shards import let_skip
+from tests.support.stored import append, create
 
 PUSHED: Final = "spark.sql.python.filterPushdown.enabled"
 # What Spark ships, where Strata's own sessions differ, and where a session of many columns does.

@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.decide.specs import PartSpecs
 from strata.expr.entry import Context
 from strata.expr.interpret import Interpreter
 from strata.expr.nodes import Expr
 from strata.expr.sparktype import spark_type
 from strata.expr.spec import Bools, Flags, Json, Numbers, Spec, Texts, as_texts, occupied
-from strata.prune.specs import PartSpecs
 from tests.spark.ranges import RELATION, ROWS_A_PART, Parts, unscaled
 
 NOW_US = 1_710_054_000_123_456

@@ -20,30 +20,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from strata.backfill import backfill_shard
 from strata.compact import compact_shard
 from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.format.columns import D, T, updates_schema
-from strata.machine import Machine
+from strata.machine.machine import Machine
+from strata.maintain.backfill import backfill_shard
+from strata.maintain.schema import change_schema
+from strata.maintain.trim import trim_shard
 from strata.model.schema import Column, Relation
 from strata.model.settings import CompactSettings, Settings, StoreSettings
 from strata.model.spec import StatsSpec
 from strata.model.types import parse_type
-from strata.read import scan
-from strata.schema import change_schema
+from strata.read.scan import scan
 from strata.spark.session import spark_session
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
 from strata.state.state import State
 from strata.store.open import open_stores
-from strata.trimming import trim_shard
-from tests.shards import let_skip
 from tests.spark.answers import PUSHED, SESSIONS, WAYS, Shard, answer, read, session
 from tests.spark.as_run import COLLECTOR, Net, Tally
 from tests.spark.tempting import Tempting, register
 from tests.spark.together import Rows, remembered_names
 from tests.spark.worlds import random_updates
-from tests.stored import append, create
+from tests.support.shards import let_skip
+from tests.support.stored import append, create
 
 COLUMNS: Final = {
     "id": "int64", "n": "int32", "s": "string", "at": "timestamptz", "j": "jsonb",

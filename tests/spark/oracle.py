@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strata.expr.nodes import Call, Expr
-from strata.spark.translate import translate
-from strata.spark.tree import analysed, empty_frame, filtered, normalised
+from strata.spark.front.translate import translate
+from strata.spark.front.tree import analysed, empty_frame, filtered, normalised
 from tests.spark.escapes import Answers
 from tests.spark.ranges import DDL, RELATION, Parts
 

@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-import strata.backfill
 import strata.compact
-import strata.observed
+import strata.maintain.backfill
+import strata.parts.part_facts
+import strata.parts.write
 import strata.stats.absent
-import strata.write
 from strata.expr.nodes import Expr
 from strata.format.columns import D
 from strata.model.schema import Column, Relation
@@ -55,7 +55,7 @@ def _replaced(value: Any) -> str:
 
 
 def _unordered(spark: SparkSession, plan: Any, condition: Any) -> DataFrame:
-    from strata.spark.ordered import frame_of
+    from strata.spark.front.ordered import frame_of
 
     return frame_of(spark, plan.copy(condition, plan.child()))
 
@@ -63,29 +63,29 @@ def _unordered(spark: SparkSession, plan: Any, condition: Any) -> DataFrame:
 # What was wrong once: the session and the shape of filters that show it; what stood where.
 FAULTS: Final[Mapping[str, tuple[str, str, list[Place]]]] = {
     "texts that are no UTF-8 become others": (
-        "own", "bytes", [("strata.spark.constants", "text_of", _replaced)]
+        "own", "bytes", [("strata.spark.front.constants", "text_of", _replaced)]
     ),
     "filters run in Spark's order, judged in ours": (
-        "own", "null_first", [("strata.spark.rowfilter", "run_in_order", _unordered)]
+        "own", "null_first", [("strata.spark.front.rowfilter", "run_in_order", _unordered)]
     ),
     "null tests are taken for evaluated where they stand": (
-        "own", "null_first", [("strata.spark.catalyst", "null_tests_last", _as_it_is)]
+        "own", "null_first", [("strata.spark.front.catalyst", "null_tests_last", _as_it_is)]
     ),
     "the optimised form is not judged": (
-        "own", "absorbed", [("strata.spark.catalyst._Judge", "_optimised", _nothing)]
+        "own", "absorbed", [("strata.spark.front.catalyst._Judge", "_optimised", _nothing)]
     ),
     "what is derived is not judged": (
         "stock", "equated",
-        [("strata.spark.catalyst._Judge", "_optimised", _nothing),
-         ("strata.spark.catalyst", "with_derived", _as_it_is)],
+        [("strata.spark.front.catalyst._Judge", "_optimised", _nothing),
+         ("strata.spark.front.catalyst", "with_derived", _as_it_is)],
     ),
     "repeated parts are taken for evaluated where they stand": (
-        "uncompiled", "repeated", [("strata.spark.catalyst", "with_repeated", _as_it_is)]
+        "uncompiled", "repeated", [("strata.spark.front.catalyst", "with_repeated", _as_it_is)]
     ),
     "Python functions are taken for evaluated where they stand": (
         "own", "called",
-        [("strata.spark.ordered", "_is_outside", lambda node: False),
-         ("strata.spark.catalyst._Judge", "_optimised", _nothing)],
+        [("strata.spark.front.ordered", "_is_outside", lambda node: False),
+         ("strata.spark.front.catalyst._Judge", "_optimised", _nothing)],
     ),
 }  # fmt: skip
 
@@ -96,7 +96,7 @@ def _of_additions(rows: pa.Table, relation: Relation) -> pa.RecordBatch:
 
 
 def _compacted(*args: Any, **options: Any) -> Any:
-    with patch.object(strata.observed, "collect", _of_additions):
+    with patch.object(strata.parts.part_facts, "collect", _of_additions):
         return _compact_shard(*args, **options)
 
 
@@ -116,9 +116,9 @@ def _without_default(column: Column) -> dict[str, pa.StructArray]:
     return _constants(replace(column, default=None, nullable=True))
 
 
-_collect, _told_apart = strata.observed.collect, strata.observed._told_apart
+_collect, _told_apart = strata.parts.part_facts.collect, strata.parts.part_facts._told_apart
 _compact_shard = strata.compact.compact_shard
-_union, _constants = strata.write.union, strata.stats.absent._constants
+_union, _constants = strata.parts.write.union, strata.stats.absent._constants
 
 # What an operation could do wrong, and only the reads after it show.
 OPERATION_FAULTS: Final[Mapping[str, list[Place]]] = {
@@ -129,10 +129,14 @@ OPERATION_FAULTS: Final[Mapping[str, list[Place]]] = {
     "compaction does not look at retractions": [
         ("tests.spark.operations", "compact_shard", _compacted)
     ],
-    "backfill looks at a part's first rows only": [("strata.backfill", "collect", _of_the_first)],
-    "the union of a batch leaves its last part out": [("strata.write", "union", _without_the_last)],
+    "backfill looks at a part's first rows only": [
+        ("strata.maintain.backfill", "collect", _of_the_first)
+    ],
+    "the union of a batch leaves its last part out": [
+        ("strata.parts.write", "union", _without_the_last)
+    ],
     "a row group is taken to begin where the next one does": [
-        ("strata.observed", "_told_apart", _of_the_next)
+        ("strata.parts.part_facts", "_told_apart", _of_the_next)
     ],
 }
 

@@ -24,16 +24,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from strata.decide.decision import decide
 from strata.decide.descent import load_manifest
 from strata.decide.plan import plan_read
 from strata.decide.question import known_of
+from strata.decide.static import outlook
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.manifest import PartRef, part_refs, unify
-from strata.prune import decide, outlook
 from strata.spark import snapshot
-from strata.spark.catalyst import analyse
-from strata.spark.rowfilter import row_filter
+from strata.spark.front.catalyst import analyse
+from strata.spark.front.rowfilter import row_filter
 from strata.spark.rows import part_rows
 from strata.spark.session import spark_session
 from strata.state.state import State

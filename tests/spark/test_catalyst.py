@@ -10,8 +10,8 @@ from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.model.schema import Column as Declared
 from strata.model.schema import Relation
 from strata.model.types import parse_type
-from strata.spark.catalyst import analyse, referenced
-from strata.spark.rowfilter import row_filter
+from strata.spark.front.catalyst import analyse, referenced
+from strata.spark.front.rowfilter import row_filter
 
 TYPES = {
     "id": "int64", "i": "int32", "js": "jsonb", "s": "string", "d": "date", "ts": "timestamptz",

@@ -6,17 +6,17 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
-from strata.collections import create_collections
 from strata.compact import compact_shard
 from strata.errors import InvalidRequest
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.settings import CompactSettings, Settings, StoreSettings
 from strata.model.types import parse_type
+from strata.read.collections import create_collections
 from strata.spark.snapshot import snapshot
 from strata.store.open import open_stores
-from tests.stored import append, create
-from tests.updates import table
+from tests.support.stored import append, create
+from tests.support.updates import table
 
 pytestmark = pytest.mark.spark
 

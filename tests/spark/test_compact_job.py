@@ -7,13 +7,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.compact.main import main
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.settings import StoreSettings
 from strata.model.types import parse_type
 from strata.store.open import Stores, open_stores
-from tests.stored import append, create, snapshot
-from tests.updates import table
+from tests.support.stored import append, create, snapshot
+from tests.support.updates import table
 
 pytestmark = pytest.mark.spark
 

@@ -19,7 +19,7 @@ print(*sorted(task.read_text().strip() for task in Path("/proc/self/task").glob(
 def loaded(_: int) -> bool:
     """Tell whether the worker had the merge, and its kernels, before its first task."""
     kernels = sys.modules.get("strata.kernels.merge_words")
-    return "strata.rewrite" in sys.modules and bool(kernels.sort_words.signatures)
+    return "strata.compact.tasks" in sys.modules and bool(kernels.sort_words.signatures)
 
 
 def environment(_: int) -> dict[str, str]:

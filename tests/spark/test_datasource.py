@@ -18,8 +18,8 @@ from pyspark.sql.types import StructType
 from strata.expr.nodes import Call, Column, Literal
 from strata.spark import where_option
 from strata.spark.datasource import StrataReader, request
-from strata.spark.pushed import pushed_filter
-from tests.shards import COLUMNS, NAME, UPPER, Events, build, counted, let_skip
+from strata.spark.front.pushed import pushed_filter
+from tests.support.shards import COLUMNS, NAME, UPPER, Events, build, counted, let_skip
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 

@@ -6,12 +6,12 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from strata.decide.static import outlook
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.prune import outlook
-from strata.spark.catalyst import analyse
-from strata.spark.derived import SETTING
-from strata.spark.rowfilter import row_filter
+from strata.spark.front.catalyst import analyse
+from strata.spark.front.derived import SETTING
+from strata.spark.front.rowfilter import row_filter
 
 pytestmark = pytest.mark.spark
 RELATION = Relation(

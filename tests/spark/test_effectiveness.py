@@ -16,15 +16,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strata.decide.plan import plan_read
+from strata.decide.static import outlook
 from strata.format.columns import updates_schema
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.spec import StatsSpec
 from strata.model.types import parse_type
-from strata.prune import outlook
-from strata.spark.catalyst import analyse
+from strata.spark.front.catalyst import analyse
 from strata.store.open import Stores
-from tests.stored import append, create, memory_stores
+from tests.support.stored import append, create, memory_stores
 
 pytestmark = pytest.mark.spark
 PARTS, ROWS = 100, 10

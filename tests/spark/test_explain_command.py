@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strata.cli.app import main
-from tests.shards import NAME, Events, build, let_skip
+from tests.support.shards import NAME, Events, build, let_skip
 
 pytestmark = pytest.mark.spark
 WHERE = "id >= 250 and get_json_object(payload, '$.n') is not null"

@@ -14,11 +14,11 @@ from pyspark.sql import SparkSession
 
 from demo.faults import CATALOGUE, Injected, Site
 from strata.audit.run import Scope, ValidationReport
+from strata.config.filters import RegisteredFilter
 from strata.expr.registry import REGISTRY
-from strata.filters import RegisteredFilter
 from strata.spark.evaluate import validate
 from strata.store.open import open_stores
-from tests.faulty import APART, NAME, settings_in, sound_in, with_many
+from tests.support.faulty import APART, NAME, settings_in, sound_in, with_many
 
 pytestmark = pytest.mark.spark
 

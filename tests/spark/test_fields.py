@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from strata.decide.decision import decide, needed_columns
+from strata.decide.reasons import explain
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.prune import decide, explain, needed_columns
-from strata.spark.catalyst import analyse
-from tests.unit.prune.test_fields import PLACE, ZERO, acl, ends, number, place, span, stats_of
+from strata.spark.front.catalyst import analyse
+from tests.unit.decide.test_fields import PLACE, ZERO, acl, ends, number, place, span, stats_of
 
 
 def entry(k: str, x: int) -> dict[str, Any]:

@@ -8,17 +8,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from demo.landing import make_landing
-from strata.backfill import backfill_shard
 from strata.compact import compact_shard
 from strata.ingest.engine import ingest_steps
 from strata.ingest.plan import cut
-from strata.machine import Machine
+from strata.machine.machine import Machine
+from strata.maintain.backfill import backfill_shard
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import parse_time
 from strata.spark import snapshot
 from strata.store.open import open_stores
-from tests.shards import let_skip
+from tests.support.shards import let_skip
 
 DAYS = 6
 ROOT = Path(__file__).parents[2]

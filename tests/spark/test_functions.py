@@ -1,7 +1,7 @@
 """Law 1 against Spark: no row of any part escapes the range that the interpreter gives.
 
 Here a slice: some signatures of many functions, in three session settings. All of them, with
-more parts, run in `python -m tests.certify`, which writes the certificates.
+more parts, run in `python -m tools.certify`, which writes the certificates.
 """
 
 import random
@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strata.expr.registry import REGISTRY
-from tests.certify import MODES, Mode, Tally, check
 from tests.spark.ranges import random_parts
 from tests.spark.signatures import signatures
+from tools.certify import MODES, Mode, Tally, check
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from strata.errors import InvalidRequest
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.spark.catalyst import analyse
+from strata.spark.front.catalyst import analyse
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.ingest.main import main
-from strata.machine import Machine
-from strata.settings import load_settings
+from strata.config.settings import load_settings
+from strata.machine.machine import Machine
 from strata.store.open import open_stores
 
 pytestmark = pytest.mark.spark

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from strata.machine import Machine
+from strata.machine.machine import Machine
+from strata.maintain.schema import change_schema
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.schema import change_schema
 from strata.spark import where_option
 from strata.spark.datasource import StrataReader, request
-from strata.spark.option import retyped
+from strata.spark.front.option import retyped
 from strata.state.schema import AddColumn, DropColumn
 from tests.formats.every_type import TYPES as EVERY_TYPE
 from tests.spark.answers import PUSHED, Shard, answer, newest, session, store

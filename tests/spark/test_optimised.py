@@ -10,14 +10,14 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from strata.decide.decision import decide
 from strata.expr.nodes import Call, Column, Literal
 from strata.model.schema import Column as Declared
 from strata.model.schema import Relation
 from strata.model.types import parse_type
-from strata.prune import decide
-from strata.spark.catalyst import analyse
-from strata.spark.optimised import with_propagated
-from strata.spark.rowfilter import row_filter
+from strata.spark.front.catalyst import analyse
+from strata.spark.front.optimised import with_propagated
+from strata.spark.front.rowfilter import row_filter
 from strata.stats import collect
 from strata.stats.table import concat
 

@@ -12,20 +12,21 @@ import orjson
 import pytest
 from pyspark.sql import SparkSession
 
-from strata import receipts, usage
+from strata.audit import receipts
 from strata.audit.run import Scope
 from strata.audit.used import used_filters
+from strata.config.filters import RegisteredFilter
 from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
-from strata.filters import RegisteredFilter
-from strata.machine import Machine
+from strata.history import usage
+from strata.machine.machine import Machine
 from strata.model.settings import UsageSettings
-from strata.spark.admit import admitted, admitted_again, check_parsed
-from strata.spark.catalyst import analyse
 from strata.spark.evaluate import replayed, spark_evaluator, validate
+from strata.spark.front.admit import admitted, admitted_again, check_parsed
+from strata.spark.front.catalyst import analyse
 from strata.spark.limited import TooLong, within
-from tests.shards import NAME, Events, build
+from tests.support.shards import NAME, Events, build
 
 pytestmark = pytest.mark.spark
 MARK = "strata.attack"

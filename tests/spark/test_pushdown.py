@@ -88,7 +88,7 @@ def test_a_lie_is_found(
     interpreted: SparkSession, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The net itself: an interpreter that overlooks errors is caught by a few filters."""
-    monkeypatch.setattr(import_module("strata.prune.decide"), "Interpreter", _Careless)
+    monkeypatch.setattr(import_module("strata.decide.decision"), "Interpreter", _Careless)
     tally = Tally()
     try_world(interpreted, world, 40, 0, tally)
 

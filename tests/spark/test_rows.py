@@ -32,7 +32,7 @@ from strata.spark.rows import (
     worthwhile_tasks,
 )
 from strata.spark.runner import TASKS_PER_CORE, WAVES
-from tests.shards import Events, build
+from tests.support.shards import Events, build
 
 
 def ref(number: int, size_bytes: int) -> PartRef:

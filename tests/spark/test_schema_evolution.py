@@ -22,19 +22,19 @@ from pyspark.sql import SparkSession
 from strata.compact import compact_shard
 from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.settings import CompactSettings, Settings, StoreSettings
 from strata.model.types import parse_type
-from strata.read import scan
+from strata.read.scan import scan
 from strata.spark import snapshot, spark_runner
-from strata.spark.catalyst import analyse
+from strata.spark.front.catalyst import analyse
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
 from strata.state.state import State
 from strata.store.open import open_stores
-from tests.shards import let_skip
-from tests.stored import append, create
-from tests.updates import table
+from tests.support.shards import let_skip
+from tests.support.stored import append, create
+from tests.support.updates import table
 
 TEXT, INT = parse_type("string"), parse_type("int32")
 FIRST = Relation(0, (Column(1, "a", TEXT), Column(2, "b", INT)), (1,), ())

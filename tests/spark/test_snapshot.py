@@ -14,13 +14,13 @@ from pyspark.sql import functions as fn
 from strata.compact import compact_shard
 from strata.decide.plan import plan_read
 from strata.errors import Corrupt, InvalidRequest
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import RolloutSettings
 from strata.spark import snapshot
-from strata.spark.catalyst import analyse
 from strata.spark.failures import engine_errors
+from strata.spark.front.catalyst import analyse
 from strata.store.open import open_stores
-from tests.shards import COLUMNS, NAME, START, UPPER, Events, build, counted, let_skip, spec
+from tests.support.shards import COLUMNS, NAME, START, UPPER, Events, build, counted, let_skip, spec
 
 HOUR_US = 3_600_000_000
 START_US = int(START.timestamp()) * 1_000_000

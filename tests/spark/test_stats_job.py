@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.stats.main import main
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.store.open import Stores, open_stores
-from tests.unit.test_backfill import SHARD, SPEC, batches, put
+from tests.unit.maintain.test_backfill import SHARD, SPEC, batches, put
 
 pytestmark = pytest.mark.spark
 

@@ -10,9 +10,9 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from strata.compact import compact_shard
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import CompactSettings, Settings
-from tests.shards import NAME, Events, append, build, counted, event
+from tests.support.shards import NAME, Events, append, build, counted, event
 
 pytestmark = pytest.mark.spark
 

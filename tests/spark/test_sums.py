@@ -6,15 +6,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strata.compact import compact_shard
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.settings import CompactSettings, Settings, StoreSettings
 from strata.model.sums import LEAST, MOST
 from strata.model.types import parse_type
 from strata.spark.snapshot import snapshot
 from strata.store.open import open_stores
-from tests.stored import append, create
-from tests.updates import table
+from tests.support.stored import append, create
+from tests.support.updates import table
 
 pytestmark = pytest.mark.spark
 

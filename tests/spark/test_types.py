@@ -11,23 +11,23 @@ from pyspark.sql.datasource import GreaterThan
 
 from strata.decide.plan import plan_read
 from strata.format.columns import updates_schema
-from strata.format.view import to_view
-from strata.machine import Machine
+from strata.format.values.view import to_view
+from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import LAYOUTS
 from strata.model.types import NESTED, parse_type
-from strata.read import read_updates, scan, scan_schema
+from strata.read.scan import read_updates, scan, scan_schema
 from strata.spark import snapshot
 from strata.spark.carried import packed_up
-from strata.spark.catalyst import analyse
 from strata.spark.datasource import StrataSource
-from strata.spark.pushed import pushed_filter
+from strata.spark.front.catalyst import analyse
+from strata.spark.front.pushed import pushed_filter
 from strata.spark.rows import quoted
 from strata.store.open import open_stores
 from tests.formats.every_type import ROWS, TYPES, updates
-from tests.stored import append, spec_of
-from tests.values import plain, same
+from tests.support.stored import append, spec_of
+from tests.support.values import plain, same
 
 NAME = "types"
 ODD = "a name, `quoted`; é.b"  # of one column

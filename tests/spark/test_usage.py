@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from strata import usage
 from strata.cli.app import main
+from strata.history import usage
 from strata.spark import where_option
 from strata.spark.snapshot import snapshot
-from tests.shards import NAME, Events, build
+from tests.support.shards import NAME, Events, build
 
 pytestmark = pytest.mark.spark
 

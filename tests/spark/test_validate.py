@@ -11,20 +11,20 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strata.audit.run import Scope, ValidationReport
+from strata.config.filters import RegisteredFilter
 from strata.decide.descent import load_manifest
 from strata.expr import interpret
 from strata.expr.entry import Context, Entry
 from strata.expr.nodes import Call
 from strata.expr.spec import Spec, exactly
-from strata.filters import RegisteredFilter
 from strata.format.manifest import encode_manifest, part_refs
-from strata.machine import Machine
-from strata.spark.catalyst import analyse
+from strata.machine.machine import Machine
 from strata.spark.evaluate import spark_evaluator, validate
+from strata.spark.front.catalyst import analyse
 from strata.state.transitions import replace_manifests
 from strata.store import keys
-from tests.climb import standing
-from tests.shards import NAME, Events, build
+from tests.support.climb import standing
+from tests.support.shards import NAME, Events, build
 
 WHERE = "at >= timestamp'2013-01-12 00:00:00' and at < now()"
 
@@ -121,7 +121,7 @@ def test_a_lost_part_is_not_a_pass(spark: SparkSession, events: Events) -> None:
 
 
 def _ids(events: Events, ref: Any) -> list[int]:
-    from strata.read import read_updates
+    from strata.read.scan import read_updates
 
     return list(read_updates(events.stores, events.state, ref)["1"].to_pylist())
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from strata.ingest.quarantine import rejected
 from strata.ingest.twin import from_python
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.types import parse_type

@@ -14,18 +14,18 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import IntegerType
 
 from strata.audit.run import Scope
+from strata.config.filters import RegisteredFilter
 from strata.decide.descent import load_manifest
 from strata.decide.plan import plan_read
-from strata.filters import RegisteredFilter
 from strata.format.manifest import part_refs
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.spark import snapshot
-from strata.spark.catalyst import analyse
 from strata.spark.evaluate import spark_evaluator, validate
-from tests.climb import standing
+from strata.spark.front.catalyst import analyse
 from tests.spark.answers import SESSIONS, WAYS, Shard, answer, both, newest, session, store
+from tests.support.climb import standing
 
 pytestmark = pytest.mark.spark
 TYPES = {"a": "int32", "dv": "int32", "z": "int32", "s": "string", "code": "string", "y": "int32"}

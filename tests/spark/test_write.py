@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
 from strata.errors import InvalidRequest
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import IngestSettings, Settings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.spark import snapshot, write

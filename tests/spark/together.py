@@ -24,7 +24,7 @@ from strata.decide.read_plan import ReadPlan
 from strata.format.columns import D, T
 from strata.model.settings import StoreSettings
 from strata.spark.carried import arrived
-from strata.spark.ordered import frame_of
+from strata.spark.front.ordered import frame_of
 from strata.spark.rows import PartReader, Tasks, quoted, rows_ddl, wanted_columns
 from strata.state.state import State
 from strata.store.open import Stores

@@ -14,25 +14,25 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from strata.backfill import Selection, backfill_shard
 from strata.format.columns import updates_schema
 from strata.format.encodings import arrow_type
-from strata.machine import Machine
+from strata.machine.machine import Machine
+from strata.maintain.backfill import Selection, backfill_shard
+from strata.maintain.schema import change_schema
 from strata.model.schema import Column, Relation
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import StatsSpec
 from strata.model.types import ColumnType, Kind, parse_type
-from strata.schema import change_schema
+from strata.parts.write import write_batch, write_parts
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
 from strata.state.state import State
 from strata.store import keys
 from strata.store.open import Stores, open_stores
 from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
-from strata.write import write_batch, write_parts
 from tests.formats.every_type import TYPES
 from tests.formats.logical import stored
-from tests.shards import let_skip
+from tests.support.shards import let_skip
 
 NAME: Final = "world"
 PARTS, ROWS = 8, 6  # a batch, a part
@@ -97,7 +97,7 @@ def build(folder: Path, seed: int) -> World:
 
 
 def _spec(relation: Relation) -> Any:
-    from tests.stored import spec_of
+    from tests.support.stored import spec_of
 
     return replace(spec_of(relation, NAME), part_bytes=1 << 20, row_group_bytes=1 << 20)
 

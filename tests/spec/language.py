@@ -20,12 +20,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from strata.decide.decision import decide
+from strata.decide.reasons import explain
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.model.schema import Column as Declared
 from strata.model.schema import Relation
 from strata.model.types import parse_type
-from strata.prune import decide, explain
 from strata.stats.wire import JSON_PATH, column_name, path_name, scalar_type
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

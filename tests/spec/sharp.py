@@ -1,7 +1,7 @@
 """Verdicts that pin a rule where no data of the size of a test could show that it is wrong.
 
 A text is never 2**31 - 1 characters long in a test, and a year is hardly ever beyond 9999. That a
-rule counts with them is shown by the verdict alone. `tests/mutate.py` runs these specs against
+rule counts with them is shown by the verdict alone. `tools/mutate.py` runs these specs against
 the mutants of a rule that no row catches.
 """
 

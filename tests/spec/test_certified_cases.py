@@ -1,12 +1,12 @@
 """The cases of the certificates hold: Spark's answers lie in the rules' ranges, not in mutants'.
 
-A case is one row on which Spark was asked (`tests/recorded.py`); no Spark is needed here.
+A case is one row on which Spark was asked (`tests/support/recorded.py`); no Spark is needed here.
 """
 
 import pytest
 
 from strata.expr.registry import REGISTRY
-from tests.recorded import FOLDER, Recorded, cases_of, ruled
+from tests.support.recorded import FOLDER, Recorded, cases_of, ruled
 
 CASES = {name: cases_of(name) for name in sorted(REGISTRY)}
 MUTATIONS_PAGE = FOLDER.parent / "mutations.md"

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from strata.decide.decision import decide
 from strata.expr.filter import Filter
-from strata.prune import decide
 from tests.spec.language import RELATION, E, call, check, col, constant, path
 
 N, X, NAME, TS, DAY = col("n"), col("x"), col("name"), col("ts"), col("day")

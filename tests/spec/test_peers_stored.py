@@ -11,14 +11,14 @@ import pytest
 from strata.decide.plan import plan_read
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.schema import Column as Declared
 from strata.model.schema import Relation
 from strata.model.types import parse_type
-from strata.read import scan
+from strata.read.scan import scan
 from tests.spec.language import call, check, col, constant
-from tests.stored import append, create, memory_stores
-from tests.updates import table
+from tests.support.stored import append, create, memory_stores
+from tests.support.updates import table
 
 TS = col("ts")
 

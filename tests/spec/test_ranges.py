@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.ranges import LOOSER, Line, kept, looser
+from tools.ranges import LOOSER, Line, kept, looser
 
 LINES = kept()
 FUNCTIONS = sorted({line.function for line in LINES})
@@ -13,7 +13,7 @@ def test_a_rule_yields_what_was_written_down(function: str) -> None:
     for line in LINES:
         if line.function == function:
             assert line.again() == line.result, (
-                f"{line.text}: if meant, run `python -m tests.ranges`"
+                f"{line.text}: if meant, run `python -m tools.ranges`"
             )
 
 

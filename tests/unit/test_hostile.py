@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from strata.environment import check_stores
+from strata.config.environment import check_stores
 from strata.errors import InvalidRequest, StrataError
 from strata.model.settings import StoreSettings
 from strata.model.spec import parse_spec

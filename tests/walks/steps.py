@@ -14,8 +14,8 @@ from urllib.parse import quote
 from demo.api import ENDED, Api, wait_until
 from demo.faults import CATALOGUE, Site
 from demo.places import PROJECT, RESULTS
-from strata.backfill import backfill_shard
-from strata.manifests import Selection
+from strata.maintain.backfill import backfill_shard
+from strata.maintain.exchange import Selection
 from tests.walks.browser import Walker
 from tests.walks.world import Place, day
 

@@ -18,13 +18,13 @@ from demo.airflow import PASSWORDS, Instance, start
 from demo.landing import make_landing
 from demo.places import PROJECT
 from demo.processes import Processes
-from strata.ingest.declared import ensure_shards
+from strata.config.settings import load_settings
+from strata.config.shards import ensure_shards
 from strata.ingest.engine import ingest_steps
 from strata.ingest.plan import cut
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.rollout import policy
 from strata.rollout.people import Person
-from strata.settings import load_settings
 from strata.store.open import Stores, open_stores
 
 PEOPLE: Final = ("ann", "bob")

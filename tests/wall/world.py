@@ -14,12 +14,12 @@ from strata.ingest.engine import ingest
 from strata.ingest.quarantine import rejected
 from strata.ingest.retry import retry_rejected
 from strata.ingest.twin import Unreadable, stored
-from strata.machine import Machine
+from strata.machine.machine import Machine
+from strata.maintain.schema import change_schema
 from strata.model.schema import Relation
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.types import ColumnType
-from strata.schema import change_schema
 from strata.state.schema import WidenColumn
 from strata.state.state import State
 from strata.store.open import Stores, open_stores

@@ -4,7 +4,8 @@
 it. It is plain Python, one value at a time, from docs/ingest.md and docs/format.md alone.
 
 Each type has one canonical Python form, and two forms are equal (`==`) exactly if readers see one
-value. It is what readers are shown (`strata.format.view`), except where Python cannot compare it:
+value. It is what readers are shown (`strata.format.values.view`), except where Python cannot
+compare it:
 
 | Type | Form |
 |---|---|

@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-from strata import usage
 from strata.audit import format as format_check
 from strata.audit import table
 from strata.audit.contain import contain
 from strata.audit.run import Scope, ValidationReport, validate_shard
 from strata.audit.used import PREFIX, used_filters
 from strata.audit.verdict import Verdict
+from strata.config.filters import RegisteredFilter
 from strata.decide.plan import plan_read
-from strata.filters import RegisteredFilter
-from strata.machine import Machine
+from strata.history import usage
+from strata.machine.machine import Machine
 from strata.model.runner import serial
 from strata.model.settings import StoreSettings, UsageSettings
-from strata.read import scan
-from tests.audited import WHERE, World, lie, world_in
-from tests.climb import standing
-from tests.shards import NAME
+from strata.read.scan import scan
+from tests.support.audited import WHERE, World, lie, world_in
+from tests.support.climb import standing
+from tests.support.shards import NAME
 
 NUMBERS = count()
 

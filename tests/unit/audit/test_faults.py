@@ -17,9 +17,9 @@ from strata.expr.nodes import Call, Column, Literal
 from strata.expr.registry import REGISTRY
 from strata.format.manifest import PartRef
 from strata.model.runner import serial
-from strata.read import read_updates
+from strata.read.scan import read_updates
 from strata.store.open import open_stores
-from tests.faulty import APART, NAME, settings_in, sound_in, with_many
+from tests.support.faulty import APART, NAME, settings_in, sound_in, with_many
 
 
 def greater(than: int) -> Filter:

@@ -15,7 +15,7 @@ from jobs.validate.publish import Bucket
 from jobs.validate.report import build_report
 from strata.audit.run import ValidationReport
 from strata.audit.verdict import Verdict
-from tests import seaweed
+from tests.support import seaweed
 
 CLEAN = Verdict(
     "", "events", "big", "id > 250", "shards/events/parts/a", "clean", 25, 0, 100, "both", 1, "1",

@@ -7,7 +7,7 @@ import pytest
 
 from jobs.validate.publish import INDEX, Bucket, Folders, newest, prune
 from strata.errors import InvalidRequest, Unavailable
-from tests import seaweed
+from tests.support import seaweed
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ from strata.expr.filter import Filter
 from strata.format.manifest import PartRef
 from strata.model.runner import serial
 from strata.model.settings import StoreSettings
-from tests.audited import ID, WHERE, World, lie, world_in
-from tests.shards import NAME
+from tests.support.audited import ID, WHERE, World, lie, world_in
+from tests.support.shards import NAME
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.state.generations import register
 from strata.store.open import open_stores

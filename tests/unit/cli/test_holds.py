@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from strata.hold import held_state
-from strata.machine import Machine
+from strata.machine.machine import Machine
+from strata.machine.reader_hold import held_state
 from strata.model.settings import ReadSettings, StoreSettings
 from strata.state.holds import hold, hold_critical
 from strata.store.open import open_stores

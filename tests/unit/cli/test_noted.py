@@ -8,8 +8,8 @@ import pytest
 from typer.main import get_command
 
 from strata.cli.app import app, main
-from strata.operations import SHARD, Operation, recent
-from strata.settings import load_settings
+from strata.config.settings import load_settings
+from strata.history.operations import SHARD, Operation, recent
 from strata.store.open import Stores, open_stores
 
 CONFIG = """

@@ -7,13 +7,13 @@ import pytest
 from strata.decide.descent import descend, readable_batches, resolve_as_of
 from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.time import MIN_TIME
 from strata.state.transitions import advance_since
 from strata.store.open import Stores
-from tests.stored import append, create, memory_stores
+from tests.support.stored import append, create, memory_stores
+from tests.support.updates import table
 from tests.unit.decide.test_plan import RELATION, load
-from tests.updates import table
 
 
 def filled() -> Stores:

@@ -11,9 +11,9 @@ from strata.expr.nodes import Call, Expr, Literal, Opaque
 from strata.expr.nodes import Column as Field
 from strata.model.time import MIN_TIME
 from strata.store.open import Stores
-from tests.stored import append, create, memory_stores
+from tests.support.stored import append, create, memory_stores
+from tests.support.updates import table
 from tests.unit.decide.test_plan import RELATION, N, greater, load, stores
-from tests.updates import table
 
 __all__ = ["stores"]  # a fixture
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from strata import lean
+from strata.decide.credit import credit
 from strata.decide.descent import descend, load_manifest, readable_batches
 from strata.decide.draw import sampled
 from strata.decide.plan import plan_read
@@ -15,15 +15,15 @@ from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Expr, Literal
 from strata.expr.nodes import Column as Field
 from strata.format.manifest import part_refs
-from strata.machine import Machine
+from strata.machine import lean
+from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.prune import credit
 from strata.rollout.basis import basis_of
 from strata.state.state import State
 from strata.store.open import Stores
-from tests.stored import append, create, memory_stores
-from tests.updates import table
+from tests.support.stored import append, create, memory_stores
+from tests.support.updates import table
 
 RELATION = Relation(
     0, (Column(1, "n", parse_type("int64")), Column(2, "s", parse_type("string"))), (1,), ()

@@ -16,14 +16,14 @@ from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
 from strata.format import manifest as manifests
 from strata.format.manifest import part_refs
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model import schema
 from strata.model.types import parse_type
 from strata.state.state import State
 from strata.store.open import Stores
-from tests.decided import decided
-from tests.stored import append, create, memory_stores
-from tests.updates import table
+from tests.support.stored import append, create, memory_stores
+from tests.support.updates import table
+from tests.twins.decided import decided
 
 RELATION = schema.Relation(
     0,

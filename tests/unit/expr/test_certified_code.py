@@ -10,7 +10,7 @@ import pytest
 
 from strata.expr.certificate import fingerprint
 from strata.expr.registry import REGISTRY
-from tests.recorded import FOLDER
+from tests.support.recorded import FOLDER
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))

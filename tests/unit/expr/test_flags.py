@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strata.decide.fields import nonzero
 from strata.expr.spec import NO, YES, both, either, negated, uniform
-from strata.prune.fields import nonzero
 
 PARTS = 3
 FLAGS = st.sampled_from([YES, NO, np.array([True]), np.array([False])]) | st.lists(

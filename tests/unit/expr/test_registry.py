@@ -34,7 +34,7 @@ def test_the_reference_is_up_to_date() -> None:
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_a_function_has_a_certificate(name: str) -> None:
     path = DOCS / "certificates" / f"{name}.json"
-    assert path.exists(), "run: python -m tests.certify"
+    assert path.exists(), "run: python -m tools.certify"
     certificate = json.loads(path.read_text(encoding="utf-8"))
 
     assert certificate["function"] == name

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.format.digest import content_digest
-from strata.format.migrate import widen
+from strata.format.values.migrate import widen
 from strata.model.schema import Column, Relation
 from strata.model.types import ColumnType, Kind, parse_type
-from tests.unit.format.values import TYPES, columns, relation_of, updates_of
+from tests.support.plain import TYPES, columns, relation_of, updates_of
 
 M = 2**64
 TEXTS = (Kind.STRING, Kind.BYTES, Kind.JSONB)

@@ -13,7 +13,7 @@ from strata.format.columns import updates_schema
 from strata.format.digest import content_digest, row_hashes
 from strata.model.schema import Column, Relation
 from strata.model.types import ColumnType, Kind, parse_type
-from tests.values import arrays, every_type, plain, to_array
+from tests.support.values import arrays, every_type, plain, to_array
 
 M = 2**64
 START, STEP = 0x243F6A8885A308D3, 0x9E3779B97F4A7C15

@@ -26,7 +26,7 @@ from strata.format.part import (
     validate_part,
 )
 from strata.format.part_write import row_groups
-from strata.format.rowcodec import encode_rows
+from strata.format.rowcodec.codec import encode_rows
 from strata.model.schema import Column, Relation
 from strata.model.spec import LAYOUTS
 from strata.model.types import parse_type

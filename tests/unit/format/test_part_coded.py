@@ -10,9 +10,9 @@ import pytest
 
 from strata.errors import Corrupt
 from strata.format import part as part_module
-from strata.format.coded import CODE, CODED_BYTES, decoded, is_coded
 from strata.format.columns import updates_schema
 from strata.format.part import Description, encode_part, read_part
+from strata.format.values.coded import CODE, CODED_BYTES, decoded, is_coded
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 

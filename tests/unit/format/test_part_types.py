@@ -16,8 +16,8 @@ from strata.format.part import Description, encode_part, read_part, validate_par
 from strata.model.schema import Column, Relation
 from strata.model.spec import LAYOUTS
 from strata.model.types import ColumnType
-from tests import values
 from tests.formats import every_type
+from tests.support import values
 
 TYPES = (*values.SCALARS, *values.NESTED_TYPES)
 ALL = every_type.RELATION

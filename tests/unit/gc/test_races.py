@@ -18,13 +18,13 @@ from strata.compact import compact_shard
 from strata.decide.plan import plan_read
 from strata.errors import Corrupt, Fenced, InvalidRequest
 from strata.model.settings import ReadSettings, Settings
-from strata.read import scan
+from strata.read.scan import scan
 from strata.state.generations import register
 from strata.state.holds import hold, release, renew
-from strata.store.faults import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome
 from strata.store.interface import BlobInfo
 from strata.store.open import Stores
-from tests.garbage import HOUR, SETTINGS, World
+from tests.support.failing_stores import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome
+from tests.support.garbage import HOUR, SETTINGS, World
 
 NUMBERS = count(1000)
 ONE_BY_ONE = ReadSettings(fetchers=1, ahead_bytes=1)

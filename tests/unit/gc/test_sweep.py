@@ -10,15 +10,15 @@ from strata.errors import Corrupt
 from strata.gc.reach import pointers
 from strata.gc.sweep import purge
 from strata.gc.verdicts import Fate
-from strata.machine import Machine
+from strata.machine.machine import Machine
+from strata.maintain.estimate import RUNS_MAX, Speed, remember
 from strata.model.settings import GcSettings, Settings
-from strata.pace import RUNS_MAX, Run, remember
 from strata.state.codec import encode_commits
 from strata.state.holds import hold, release
 from strata.state.rollout import record_verdicts
 from strata.state.state import Commit
 from strata.store import keys
-from tests.garbage import HOUR, SETTINGS, World
+from tests.support.garbage import HOUR, SETTINGS, World
 
 DAY = 24 * HOUR
 
@@ -231,7 +231,7 @@ def test_logs_of_filters_and_of_backfills_are_bounded(world: World) -> None:
 
     assert world.stored("usage") == [summary, today]
     assert len(world.stored("backfills")) == RUNS_MAX
-    remember(world.stores, "s", Run(1, 1, 1, whole=True))
+    remember(world.stores, "s", Speed(1, 1, 1, whole=True))
     assert len(world.stored("backfills")) == RUNS_MAX
 
 

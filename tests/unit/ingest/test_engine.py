@@ -14,12 +14,12 @@ from strata.errors import InvalidRequest
 from strata.format.manifest import decode_manifest, part_refs
 from strata.ingest.engine import ingest, ingest_steps
 from strata.ingest.plan import cut, plan_ingest
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.runner import threads
 from strata.model.settings import IngestSettings, Settings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
-from strata.read import read_updates
+from strata.read.scan import read_updates
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
 

@@ -12,12 +12,12 @@ import pytest
 from strata.decide.plan import plan_read
 from strata.ingest.engine import ingest
 from strata.ingest.quarantine import rejected
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import parse_spec
-from strata.read import scan, scan_schema
+from strata.read.scan import scan, scan_schema
 from strata.store.open import open_stores
-from tests.values import plain, same
+from tests.support.values import plain, same
 
 COLUMNS = {
     "id": "int64", "u": "uuid", "big": "uint64", "n": "numeric", "at": "time", "gap": "interval",

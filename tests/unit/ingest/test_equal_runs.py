@@ -16,24 +16,24 @@ import pyarrow.parquet as pq
 import pytest
 
 from strata import gc
+from strata.audit.receipts import issue, replay
 from strata.audit.run import Scope, ValidationReport, validate_shard
-from strata.backfill import backfill_shard
 from strata.compact import compact_shard
 from strata.decide.plan import plan_read
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
-from strata.fetch import load_manifest_of
 from strata.format.part_write import RUN_KEY, PartWriter
 from strata.gc.leaks import find_leaks
 from strata.ingest import run as ingest_run
 from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
-from strata.manifests import Fresh, exchange
+from strata.maintain.backfill import backfill_shard
+from strata.maintain.exchange import Fresh, exchange
+from strata.maintain.trim import trim_shard
 from strata.model.runner import serial
 from strata.model.settings import GcSettings, IngestSettings
-from strata.read import scan
-from strata.receipts import issue, replay
+from strata.parts.fetch import load_manifest_of
+from strata.read.scan import scan
 from strata.state.state import Batch
-from strata.trimming import trim_shard
 from tests.unit.ingest.test_engine import SPEC, World
 
 HOUR = 3_600_000

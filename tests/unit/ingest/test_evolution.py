@@ -13,7 +13,7 @@ from strata.errors import InvalidRequest
 from strata.ingest.engine import ingest
 from strata.model.runner import serial
 from strata.model.types import parse_type
-from strata.read import read_updates
+from strata.read.scan import read_updates
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn
 from tests.unit.ingest.test_engine import World, source
 

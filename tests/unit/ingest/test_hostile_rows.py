@@ -16,12 +16,12 @@ import pytest
 
 from strata.errors import InvalidRequest, StrataError
 from strata.format.manifest import decode_manifest, part_refs
-from strata.ingest import read_avro
 from strata.ingest.quarantine import rejected
-from strata.ingest.rejects import Reject, encode_rejects
+from strata.ingest.readers import avro as read_avro
+from strata.ingest.readers.rejects import Reject, encode_rejects
 from strata.ingest.retry import retry_rejected
 from strata.ingest.tables import Rows
-from strata.read import read_updates
+from strata.read.scan import read_updates
 from tests.unit.ingest import hostile
 from tests.unit.ingest.test_engine import World
 from tests.unit.ingest.test_tables import write

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from strata.errors import Conflict, InvalidRequest, Unavailable
 from strata.gc import collect
-from strata.ingest import files
 from strata.ingest.engine import ingest_steps
+from strata.ingest.land import files
 from strata.ingest.plan import cut
 from strata.ingest.task import IngestReport
 from strata.model.runner import Runner, serial

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.errors import InvalidRequest
-from strata.ingest.files import SourceFile
+from strata.ingest.land.files import SourceFile
 from strata.ingest.plan import TASK_FILES, cut, pack, within
 from strata.model.time import format_time, parse_time
 

@@ -9,10 +9,10 @@ from strata.errors import InvalidRequest, Unavailable
 from strata.ingest import commit, retry
 from strata.ingest.quarantine import catch_up, rejected, rejected_shard
 from strata.ingest.retry import retry_rejected
+from strata.maintain.schema import change_schema
 from strata.model.types import ColumnType, Kind
-from strata.schema import change_schema
 from strata.state.schema import WidenColumn
-from tests.unit.ingest.test_changes import event, put, run, table_at, world_of
+from tests.unit.ingest.changes.test_tasks import event, put, run, table_at, world_of
 from tests.unit.ingest.test_engine import DAY, World
 
 COLUMNS = [{"name": "id", "type": "int16", "nullable": False}, {"name": "name", "type": "string"}]

@@ -11,13 +11,13 @@ from strata.format.manifest import decode_manifest, part_refs
 from strata.ingest.quarantine import rejected
 from strata.ingest.retry import retry_rejected
 from strata.ingest.tables import Rows
+from strata.maintain.schema import change_schema
 from strata.model.types import parse_type
-from strata.read import read_updates
-from strata.schema import change_schema
+from strata.read.scan import read_updates
 from strata.state.schema import AddColumn, RenameColumn, WidenColumn
 from tests.unit.ingest import hostile
-from tests.unit.ingest.test_changes import event, run, table_at, world_of
-from tests.unit.ingest.test_changes import put as put_events
+from tests.unit.ingest.changes.test_tasks import event, run, table_at, world_of
+from tests.unit.ingest.changes.test_tasks import put as put_events
 from tests.unit.ingest.test_engine import DAY, World
 from tests.unit.ingest.test_hostile_rows import put
 from tests.unit.ingest.test_tables import write

@@ -16,16 +16,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from strata.errors import Corrupt, InvalidRequest
-from strata.ingest import cast, connect, run
-from strata.ingest.column import NONE_BAD, Cast
+from strata.ingest import run
+from strata.ingest.changes.settle import check_verified
 from strata.ingest.engine import ingest, ingest_steps
-from strata.ingest.exact_json import Number
 from strata.ingest.ledger import Ledger
-from strata.ingest.settle import check_verified
 from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
 from strata.ingest.task import Step, TaskResult
+from strata.ingest.values import cast, connect
+from strata.ingest.values.column import NONE_BAD, Cast
+from strata.ingest.values.exact_json import Number
 from strata.ingest.verify import Difference, Sampling, sampling
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.schema import Relation
 from strata.model.spec import ShardSpec, parse_spec
 from strata.model.types import ColumnType

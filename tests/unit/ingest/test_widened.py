@@ -8,9 +8,9 @@ import pytest
 
 from strata.errors import InvalidRequest
 from strata.ingest.tables import Rows
-from strata.machine import Machine
+from strata.machine.machine import Machine
+from strata.maintain.schema import change_schema
 from strata.model.types import parse_type
-from strata.schema import change_schema
 from strata.state import schema
 from strata.state.schema import WidenColumn
 from tests.unit.ingest.test_engine import World

@@ -10,33 +10,33 @@ from strata.rollout.basis import ROOMS, code_of
 STRATA = Path(__file__).resolve().parents[3] / "strata"
 
 MEANT = [
-    ("spark/vocabulary.py", '"LessThan": "less_than"', '"LessThan": "less_than_or_equal"'),
-    ("spark/ordered.py", "return self._make.If(one, other, self._false)",
+    ("spark/front/vocabulary.py", '"LessThan": "less_than"', '"LessThan": "less_than_or_equal"'),
+    ("spark/front/ordered.py", "return self._make.If(one, other, self._false)",
      "return self._make.If(one, other, self._true)"),
-    ("spark/constants.py", "return REPLACEMENT not in value", "return REPLACEMENT in value"),
-    ("spark/translate.py", "if arg.type == target:", "if arg.type != target:"),
+    ("spark/front/constants.py", "return REPLACEMENT not in value", "return REPLACEMENT in value"),
+    ("spark/front/translate.py", "if arg.type == target:", "if arg.type != target:"),
     ("expr/functions/text.py", "[A-Za-z0-9 _/", "[.A-Za-z0-9 _/"),
     ("expr/spec.py", "if rest or not", "if not"),
-    ("prune/decide.py", "fail = either(fail, both(reached, spec.fail))", "fail = fail"),
+    ("decide/decision.py", "fail = either(fail, both(reached, spec.fail))", "fail = fail"),
     ("stats/collect.py", "\n\n\ndef ", "\n\n\nSPARE = 1\n\n\ndef "),
     ("decide/draw.py", "if percent <= 0", "if percent < 0"),
-    ("observed.py", "KEY_BYTES", "KEY_BYTE_S"),
+    ("parts/part_facts.py", "KEY_BYTES", "KEY_BYTE_S"),
     ("decide/row_groups.py", "return ", "return not "),
 ]  # fmt: skip
 LAYOUT = [
-    ("prune/decide.py", "\ndef decide(", "\n# A word more.\ndef decide("),
-    ("prune/decide.py", '"""The verdict:', '"""The judgement:\n\n'),
-    ("prune/decide.py", "return flags[::-1]", "return (flags[::-1])  # turned around"),
-    ("prune/decide.py", "NO_PROOF: Final = -1", "\n\nNO_PROOF: Final = (\n    -1\n)"),
-    ("prune/decide.py", "65_536", "65536"),
-    ("spark/ordered.py", '"""Return how', '"""Say how'),
-    ("spark/ordered.py", '"And"', "'And'"),
+    ("decide/decision.py", "\ndef decide(", "\n# A word more.\ndef decide("),
+    ("decide/decision.py", '"""The verdict:', '"""The judgement:\n\n'),
+    ("decide/decision.py", "return flags[::-1]", "return (flags[::-1])  # turned around"),
+    ("decide/decision.py", "NO_PROOF: Final = -1", "\n\nNO_PROOF: Final = (\n    -1\n)"),
+    ("decide/decision.py", "65_536", "65536"),
+    ("spark/front/ordered.py", '"""Return how', '"""Say how'),
+    ("spark/front/ordered.py", '"And"', "'And'"),
     ("expr/spec.py", "    return Spec(none_of(everything(type_name)), YES)",
      "    return Spec(\n            none_of(everything(type_name)),\n            YES,\n        )"),
     ("expr/spec.py", '    """Return where some value other than null is possible."""\n', ""),
     ("stats/collect.py", '"""', '"""\n\n'),
     ("decide/plan.py", "\n\n\ndef plan_read(", "\n\n\n\n\n\ndef plan_read("),
-    ("observed.py", "\n\n\n", "\n\n\n\n"),
+    ("parts/part_facts.py", "\n\n\n", "\n\n\n\n"),
 ]  # fmt: skip
 
 
@@ -44,11 +44,7 @@ LAYOUT = [
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("strata")
     for name in ROOMS:
-        place = STRATA / name
-        if place.is_dir():
-            shutil.copytree(place, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(place, root / name)
+        shutil.copytree(STRATA / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
     return root
 
 
@@ -78,7 +74,7 @@ def test_what_changes_only_the_looks_keeps_the_evidence(
 
 
 def test_a_file_that_comes_or_goes_begins_anew(copy: Path) -> None:
-    new = copy / "prune" / "another.py"
+    new = copy / "decide" / "another.py"
     new.write_text("")
     try:
         assert code_of(copy) != code_of(STRATA)

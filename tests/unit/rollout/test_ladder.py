@@ -17,7 +17,7 @@ from strata.rollout.policy import Policy
 from strata.state.codec import decode_state, encode_state
 from strata.state.state import Evidence, State
 from strata.state.transitions import create
-from tests.batches import spec
+from tests.support.batches import spec
 
 NEW = create(spec(), 1000)
 GATES = Policy(Thresholds(audit_parts=100, audit_runs=3, audit_days=2, on_parts=200, on_days=2))

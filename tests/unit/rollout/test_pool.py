@@ -15,7 +15,7 @@ from strata.rollout.pool import Pool, class_of, pool_of
 from strata.state.rollout import trip
 from strata.state.state import Evidence, State, Stratum
 from strata.state.transitions import create
-from tests.batches import spec
+from tests.support.batches import spec
 
 GATES = Policy(Thresholds(audit_parts=100, stratum_parts=10))
 

@@ -17,7 +17,7 @@ from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.manifest import PartRef
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings, Thresholds
 from strata.model.spec import RolloutSpec
 from strata.rollout import ladder
@@ -29,8 +29,8 @@ from strata.rollout.policy import Policy
 from strata.state.state import Mode, State
 from strata.state.step import successor
 from strata.store.interface import Versioned
-from tests.audited import ID, WHERE, World, another, lie, world_in
-from tests.shards import NAME
+from tests.support.audited import ID, WHERE, World, another, lie, world_in
+from tests.support.shards import NAME
 
 # Days and runs are the defaults; parts are few, because the shard is small.
 GATES = Policy(Thresholds(audit_parts=100, on_parts=160, stratum_parts=20, sample_parts=3))

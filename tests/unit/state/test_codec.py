@@ -49,7 +49,7 @@ from strata.state.state import (
     Trip,
     Writer,
 )  # fmt: skip
-from tests.batches import spec
+from tests.support.batches import spec
 
 I64 = st.integers(-(2**63), 2**63 - 1)
 COUNT = st.integers(0, 2**53)

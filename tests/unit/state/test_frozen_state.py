@@ -22,7 +22,7 @@ from strata.state.state import (
     SpineBatch,
     State,
 )
-from tests.batches import spec
+from tests.support.batches import spec
 
 FILE = Path(__file__).parents[2] / "formats" / "v1" / "state.json"
 SEALED = FILE.with_name("state-sealed.json")

@@ -17,7 +17,7 @@ from strata.state.holds import (
 )
 from strata.state.state import Hold, State
 from strata.state.transitions import advance_since, append, create
-from tests.batches import spec
+from tests.support.batches import spec
 
 
 @pytest.fixture

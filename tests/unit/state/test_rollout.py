@@ -5,8 +5,8 @@ import pytest
 from strata.model.spec import MODES
 from strata.state.rollout import VERDICTS_MAX, Tripped, record_verdicts, trip
 from strata.state.transitions import create
-from tests.batches import spec
-from tests.climb import standing
+from tests.support.batches import spec
+from tests.support.climb import standing
 
 NEW = create(spec(), 1000)
 

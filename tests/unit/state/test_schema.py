@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.errors import Conflict, Corrupt, InvalidRequest
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.state.codec import decode_state, encode_state
@@ -18,8 +18,8 @@ from strata.state.schema import AddColumn, DropColumn, RenameColumn, WidenColumn
 from strata.state.spine import check_merge
 from strata.state.state import State
 from strata.state.transitions import append, create
-from tests.batches import batch, spec
-from tests.stored import memory_stores
+from tests.support.batches import batch, spec
+from tests.support.stored import memory_stores
 
 COLUMNS = [
     {"name": "id", "type": "int64", "nullable": False},

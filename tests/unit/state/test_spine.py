@@ -13,7 +13,7 @@ from strata.model.time import MIN_TIME
 from strata.state import spine as spines
 from strata.state.spine import MergeRequest, MergeResult, NotApplied
 from strata.state.state import Spine
-from tests.batches import batch, merged
+from tests.support.batches import batch, merged
 
 SIZES = st.lists(st.one_of(st.just(0), st.integers(1, 3), st.integers(1, 5000)), max_size=60)
 

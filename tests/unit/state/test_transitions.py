@@ -20,7 +20,7 @@ from strata.state.transitions import (
     replace_manifests,
     spill,
 )  # fmt: skip
-from tests.batches import batch, merged, spec
+from tests.support.batches import batch, merged, spec
 
 NEW = create(spec(), 1000)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.errors import Corrupt, InvalidRequest
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.model.time import MIN_TIME
 from strata.state import versions
@@ -27,7 +27,7 @@ from strata.store.interface import Versioned
 from strata.store.keys import state_key
 from strata.store.memory import MemoryBlob, MemoryConsensus
 from strata.store.open import Stores
-from tests.batches import spec
+from tests.support.batches import spec
 from tests.unit.state.test_codec import STATES
 
 

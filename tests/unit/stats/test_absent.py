@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from strata.format.columns import child
-from strata.format.migrate import default_array
+from strata.format.values.migrate import default_array
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.stats import collect

@@ -10,7 +10,7 @@ import pytest
 from strata.kernels.json_scan import MAX_DEPTH
 from strata.stats.json import collect_json
 from strata.stats.json_bounds import MAX_PATHS
-from tests.facts import known
+from tests.support.facts import known
 
 
 def collected(*texts: str | None) -> dict[str, dict[str, Any]]:

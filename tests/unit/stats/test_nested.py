@@ -10,7 +10,7 @@ from strata.model.types import parse_type
 from strata.stats import collect, concat, encoded_size, trim, union
 from strata.stats.nested import MAX_DEPTH, MAX_PLACES, places
 from strata.stats.trim import kept_names
-from tests.facts import complaints, table
+from tests.support.facts import complaints, table
 
 TRIP = "record<route: list<record<stop: string, sent_at: int64>>, valid: range<int32>, n: numeric>"
 

@@ -9,7 +9,7 @@ from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.stats import collect, concat, encoded_size, encoded_sizes
 from strata.stats.size import column_bits
-from tests.facts import canonical
+from tests.support.facts import canonical
 
 TYPES = ["int64", "timestamptz", "float64", "numeric(10,2)", "date", "string", "jsonb", "bool"]
 RELATION = Relation(0, tuple(Column(i, t, parse_type(t)) for i, t in enumerate(TYPES, 1)), (1,), ())

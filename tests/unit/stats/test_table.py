@@ -10,7 +10,7 @@ from strata.model.types import parse_type
 from strata.stats import collect, concat, union
 from strata.stats.flat import struct_row
 from strata.stats.wire import scalar_type
-from tests.facts import known
+from tests.support.facts import known
 
 JSON = Relation(0, (Column(5, "j", parse_type("jsonb")),), (5,), ())
 

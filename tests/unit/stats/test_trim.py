@@ -10,7 +10,7 @@ from strata.model.types import parse_type
 from strata.stats import collect, encoded_size, trim, trim_table
 from strata.stats.flat import struct_row
 from strata.stats.wire import parse_name, path_name
-from tests.facts import known
+from tests.support.facts import known
 
 COLUMNS = {
     "key": "int64",

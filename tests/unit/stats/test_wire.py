@@ -21,7 +21,7 @@ from strata.stats.wire import (
     scalar_type,
     spark_path,
 )
-from tests.facts import EVERY_TYPE
+from tests.support.facts import EVERY_TYPE
 
 KEYS = st.text(
     st.characters(exclude_categories=["Cs"]) | st.sampled_from("'\\.[]$ \x00\n\x7fu"), max_size=6

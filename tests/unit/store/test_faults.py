@@ -8,12 +8,19 @@ from itertools import islice
 import pytest
 
 from strata.errors import InvalidRequest, Unavailable
-from strata.store.faults import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome, seeded
 from strata.store.interface import Blob, Consensus, Versioned
 from strata.store.memory import MemoryBlob, MemoryConsensus
-from strata.store.retry import Policy, retry
+from strata.store.retry import Patience, retry
 from tests.conformance.blob import BlobSuite
 from tests.conformance.consensus import ConsensusSuite
+from tests.support.failing_stores import (
+    CrashError,
+    Faults,
+    FaultyBlob,
+    FaultyConsensus,
+    Outcome,
+    seeded,
+)
 from tests.unit.store.test_memory import RawMemoryBlob, RawMemoryConsensus
 
 
@@ -81,9 +88,9 @@ def test_retry_gives_up_after_its_attempts_and_raises_the_last() -> None:
     consensus: Consensus = FaultyConsensus(MemoryConsensus(), Faults([Outcome.REFUSED] * 3))
     slept: list[float] = []
     with pytest.raises(Unavailable):
-        retry(lambda: consensus.head("a"), Policy(attempts=3), slept.append)
+        retry(lambda: consensus.head("a"), Patience(attempts=3), slept.append)
     assert len(slept) == 2
-    assert retry(lambda: consensus.head("a"), Policy(attempts=1), slept.append) is None
+    assert retry(lambda: consensus.head("a"), Patience(attempts=1), slept.append) is None
 
 
 def test_retry_does_not_repeat_what_cannot_succeed() -> None:
@@ -99,7 +106,7 @@ def test_retry_does_not_repeat_what_cannot_succeed() -> None:
 
 
 def test_pauses_grow_up_to_the_ceiling() -> None:
-    policy = Policy(first_ms=100, ceiling_ms=400)
+    policy = Patience(first_ms=100, ceiling_ms=400)
     longest = [max(policy.pause_s(n) for _ in range(500)) for n in range(4)]
     assert 0.05 < longest[0] <= 0.1 < longest[1] <= 0.2 < longest[2] <= 0.4
     assert longest[3] <= 0.4

@@ -6,22 +6,22 @@ import pytest
 
 from strata.errors import InvalidRequest
 from strata.store import keys
-from strata.store.keys import BlobKey, Kind
+from strata.store.keys import BlobKey, BlobKind
 
 DIGEST = keys.content_hash(b"some bytes")
 MADE = [
-    (keys.part_key(keys.part_prefix("flights"), DIGEST), Kind.PART),
-    (keys.manifest_key("flights", DIGEST), Kind.MANIFEST),
-    (keys.quarantine_key("flights", "run-1"), Kind.QUARANTINE),
-    (keys.verdict_key("flights", "run-1"), Kind.VERDICT),
-    (keys.ledger_key("flights", -5, 10, DIGEST), Kind.LEDGER),
-    (keys.usage_key("flights", "2013-01-31", "summary"), Kind.USAGE),
-    (keys.backfill_key("flights", 1_356_998_400_000, DIGEST), Kind.BACKFILL),
+    (keys.part_key(keys.part_prefix("flights"), DIGEST), BlobKind.PART),
+    (keys.manifest_key("flights", DIGEST), BlobKind.MANIFEST),
+    (keys.quarantine_key("flights", "run-1"), BlobKind.QUARANTINE),
+    (keys.verdict_key("flights", "run-1"), BlobKind.VERDICT),
+    (keys.ledger_key("flights", -5, 10, DIGEST), BlobKind.LEDGER),
+    (keys.usage_key("flights", "2013-01-31", "summary"), BlobKind.USAGE),
+    (keys.backfill_key("flights", 1_356_998_400_000, DIGEST), BlobKind.BACKFILL),
 ]
 
 
 @pytest.mark.parametrize(("key", "kind"), MADE)
-def test_every_key_is_parsed_back(key: str, kind: Kind) -> None:
+def test_every_key_is_parsed_back(key: str, kind: BlobKind) -> None:
     parsed = keys.parse_key(key)
     assert (parsed.shard, parsed.kind, str(parsed)) == ("flights", kind, key)
     assert key.startswith(keys.shard_prefix("flights"))
@@ -54,7 +54,7 @@ def test_a_ledger_key_promises_its_range() -> None:
         -62_135_596_800_000, -7,
     )  # fmt: skip
     with pytest.raises(InvalidRequest):
-        keys.ledger_range(str(BlobKey("a", Kind.LEDGER, "nonsense.json")))
+        keys.ledger_range(str(BlobKey("a", BlobKind.LEDGER, "nonsense.json")))
 
 
 def test_state_keys_are_parsed_back_and_others_are_not_shards() -> None:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from strata.environment import check_consensus
+from strata.config.environment import check_consensus
 from strata.errors import InvalidRequest, Unavailable
 from strata.model.settings import StoreSettings
 from strata.store import postgres
 from strata.store.interface import Versioned
 from strata.store.sql import SqlConsensus
 from tests.conformance.consensus import ConsensusSuite
-from tests.postgres import MissingError, fresh_database
+from tests.support.postgres import MissingError, fresh_database
 from tests.unit.store.test_sql import COUNTER
 
 

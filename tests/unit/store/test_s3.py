@@ -16,9 +16,9 @@ from strata.store import bill
 from strata.store.open import is_near, open_stores
 from strata.store.s3 import S3Blob
 from strata.store.s3_client import S3Address
-from tests import seaweed
 from tests.conformance.blob import KEYS, BlobSuite
-from tests.garbage import World
+from tests.support import seaweed
+from tests.support.garbage import World
 
 CONFLICT = "<Error><Code>ConditionalRequestConflict</Code></Error>"
 THROTTLED = "<Error><Code>SlowDown</Code></Error>"

@@ -16,7 +16,7 @@ import pytest
 from strata.store.s3 import S3Blob
 from strata.store.s3_client import S3Address, new_client
 from tests.conformance.blob import BlobSuite
-from tests.seaweed import IDENTITY
+from tests.support.seaweed import IDENTITY
 
 NUMBERS = count()
 moto = pytest.importorskip("moto", reason="moto is not installed: make setup")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from strata.machine import LOOK_EVERY, Machine
+from strata.machine.machine import LOOK_EVERY, Machine
 from strata.model.settings import StoreSettings
 from strata.model.spec import parse_spec
 from strata.state.state import State
@@ -21,7 +21,7 @@ from strata.store.memory import MemoryConsensus
 from strata.store.open import open_stores
 from strata.store.turns import Turns
 from tests.faults.clients import close
-from tests.postgres import MissingError, fresh_database
+from tests.support.postgres import MissingError, fresh_database
 
 SPEC = parse_spec({"name": "s", "columns": [{"name": "id", "type": "int64"}], "key": ["id"]})
 

@@ -8,7 +8,7 @@ from strata.format.manifest import PartRef
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.updates.apart import standing_apart
-from tests.stored import spec_of
+from tests.support.stored import spec_of
 from tests.unit.updates.test_overlaps import PART as BARE
 
 RELATION = Relation(0, (Column(1, "c", parse_type("string")),), (1,), ())

@@ -15,19 +15,19 @@ from strata.compact import compact_shard
 from strata.decide.plan import plan_read
 from strata.decide.read_plan import ReadPlan
 from strata.format.manifest import PartRef
-from strata.machine import Machine
+from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.read import scan, slices
+from strata.read.scan import scan, slices
 from strata.state.state import State
 from strata.store.open import Stores
 from strata.updates.consolidate import advance
 from strata.updates.cut import between, cut
 from strata.updates.order import encode_keys, shared_bytes
 from strata.updates.slices import WHOLE, Slice
-from tests.stored import append, create, memory_stores, settings
+from tests.support.stored import append, create, memory_stores, settings
+from tests.support.updates import POOLS, contents, plain_rows, table
 from tests.unit.updates.test_slices import ref_of
-from tests.updates import POOLS, contents, plain_rows, table
 
 TEXT = Relation(0, (Column(1, "c", parse_type("string")),), (1,), ())
 

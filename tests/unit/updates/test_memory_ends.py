@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from strata.updates.arrange import arrange
-from strata.updates.gather import Wanted
+from strata.updates.gather import WantedRows
 
 TEXTS = ["b", "", "abcdefgh" * 3 + "x", "abcdefgh" * 3, "ab", "abcdefghi", "abc", "a"]
 
@@ -42,7 +42,7 @@ def test_texts_at_the_end_of_memory_are_gathered_and_arranged(
     whole = pa.chunked_array([at_end, pa.array(texts)])
     rows = np.arange(len(whole))
 
-    assert Wanted([len(texts)] * 2, rows).of(whole.chunks).to_pylist() == [*texts, *texts]
+    assert WantedRows([len(texts)] * 2, rows).of(whole.chunks).to_pylist() == [*texts, *texts]
     for columns in ([whole], [pa.array([1] * len(whole)), whole]):
         order, equal = arrange(columns)
         assert [whole[i].as_py() for i in order] == sorted([*texts, *texts])

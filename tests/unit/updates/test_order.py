@@ -19,7 +19,7 @@ from strata.updates.order import (
     sort_names,
     sort_updates,
 )
-from tests.updates import POOLS, plain_rows, relations, sort_key, table, updates
+from tests.support.updates import POOLS, plain_rows, relations, sort_key, table, updates
 
 
 @given(st.data())

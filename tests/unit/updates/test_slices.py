@@ -20,7 +20,7 @@ from strata.updates.slices import (
     rows_inside,
     rows_of,
 )
-from tests.updates import plain_rows, relations, table, updates
+from tests.support.updates import plain_rows, relations, table, updates
 
 TEXT = Relation(0, (Column(1, "c", parse_type("string")),), (1,), ())
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.updates.stream import ahead, spilled
-from tests.updates import contents, plain_rows, relations, split, table, updates
+from tests.support.updates import contents, plain_rows, relations, split, table, updates
 
 TEXT = Relation(0, (Column(1, "c", parse_type("string")),), (1,), ())
 

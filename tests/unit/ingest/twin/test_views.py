@@ -6,10 +6,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.format.view import to_view, view_type
+from strata.format.values.view import to_view, view_type
 from strata.ingest.twin import Undecided, Unreadable, from_python, stored
 from strata.model.types import ColumnType, Kind
-from tests.values import arrays, every_type
+from tests.support.values import arrays, every_type
 
 
 def far(column_type: ColumnType) -> bool:

@@ -1,0 +1,393 @@
+"""One merge, cut into tasks that run anywhere: read runs, merge, write one run.
+
+A request is cut into slices of the key space by what manifests say of row groups. Each task reads
+the row groups of all runs that overlap its slice, streams them through the merge kernel, and
+writes its parts; the parts of all slices, in order, are one run. What a task writes depends on
+its input alone, byte for byte, and keys are hashes of bytes: a task that is run twice, or by two
+workers at once, writes the same blobs. Parts that stand apart and need no change are kept by
+reference; the slices end and begin at them.
+
+Memory: heads of runs, what is read of them and the part in progress share `memory_bytes`. Where
+there are more runs than fit, groups of them are merged to temporary files first.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from math import ceil
+from typing import Final
+
+import pyarrow as pa
+
+from strata.errors import Corrupt
+from strata.format.columns import updates_schema
+from strata.format.layout import Description
+from strata.format.manifest import PartRef, decode_manifest, stats_rows
+from strata.format.values.coded import decoded
+from strata.model.runner import cores
+from strata.model.schema import Relation
+from strata.model.settings import StoreSettings
+from strata.model.spec import ShardSpec
+from strata.model.sums import MODULUS, wrapped
+from strata.parts.fetch import RowBudget, Source
+from strata.parts.relation_change import Crossed, DigestTally, crossing_runs
+from strata.parts.write import WrittenPart, write_parts
+from strata.state.spine import MergeRequest
+from strata.state.state import State
+from strata.store.interface import Blob
+from strata.store.keys import names_content, part_prefix
+from strata.store.open import open_blob
+from strata.store.retry import retry
+from strata.updates.apart import standing_apart
+from strata.updates.cut import SPARE, cut
+from strata.updates.merge import COPIES, Run, batch_rows, merge
+from strata.updates.overlaps import Overlaps
+from strata.updates.resident import Resident, giving_back, keep_freed
+from strata.updates.slices import Slice, overlapping_groups
+from strata.updates.stream import (
+    PLAIN_OPTIONS,
+    SPILL_BATCH_BYTES,
+    SPILL_OPTIONS,
+    ahead,
+    spilled,
+)
+
+SLACK: Final = 1 / 5  # of the memory: what allocators keep of what was given back
+PART_COPIES: Final = 1.25  # the encoded part, and its last growth
+WRITTEN_GROUPS: Final = (
+    6  # rows that wait, the row group, its columns, encoders' pages, both chunks
+)
+GROUP_COPIES: Final = 2  # a row group while it is read: stored bytes and pages
+TOGETHER_BYTES: Final = 4 * 1024 * 1024  # small row groups of a run are fetched together
+ROW_GROUP: Final = 1 / 32  # of the memory: a row group that is written is no bigger
+HUGE: Final = 1 / 16  # of the memory: row groups from that size on are not computed ahead
+
+SMALL_TASK: Final = 64 * 1024 * 1024  # stored bytes: what is less is not shared out
+TASK_PARTS: Final = 3 / 4  # of a part: a task is to write no smaller ones
+WIDE: Final = 64  # tasks that a request is cut into before they grow
+
+PartRuns = tuple[tuple[PartRef, ...], ...]
+
+
+@dataclass(frozen=True)
+class MergeTask:
+    """One slice of one request; picklable."""
+
+    store: StoreSettings
+    spec: ShardSpec
+    relations: tuple[Relation, ...]  # all versions; the last one is written
+    description: Description
+    runs: PartRuns  # parts that may hold rows of the slice, run by run, in order
+    piece: Slice
+    memory_bytes: int
+    generation: int = 0  # of the shard when the work began
+    kept: "tuple[KeptPart, ...]" = ()  # parts whose rows come before the slice, by reference
+
+    @property
+    def weight(self) -> int:
+        """How many rows are merged, about: those of the row groups that may have some."""
+        return sum(
+            _rows_within(ref, self.piece, self.relations) for parts in self.runs for ref in parts
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPart:
+    """An input part that is a part of the output as it is."""
+
+    ref: PartRef
+    manifest: str  # which lists it, with its statistics
+
+
+@dataclass(frozen=True)
+class TaskOutput:
+    """What a task wrote, in order."""
+
+    parts: tuple[WrittenPart, ...]
+    crossed: tuple[Crossed, ...] = ()  # input parts of which rows came in other columns
+
+
+def _rows_within(ref: PartRef, piece: Slice, relations: tuple[Relation, ...]) -> int:
+    groups = overlapping_groups(ref, piece, relations[-1], relations)
+    if groups is None or not ref.splits:
+        return ref.rows
+    starts = [*(split.row for split in ref.splits), ref.rows]
+    return sum(starts[group + 1] - starts[group] for group in groups)
+
+
+def runs_of(manifests: Iterable[Sequence[PartRef]]) -> PartRuns:
+    """Return the runs of some batches, each as its parts in order."""
+    runs: dict[tuple[int, int], list[PartRef]] = {}
+    for number, refs in enumerate(manifests):
+        for ref in refs:
+            runs.setdefault((number, ref.run), []).append(ref)
+    return tuple(tuple(parts) for _, parts in sorted(runs.items()))
+
+
+def tasks(
+    state: State,
+    request: MergeRequest,
+    manifests: Mapping[str, Sequence[PartRef]],
+    store: StoreSettings,
+    memory_bytes: int,
+) -> list[MergeTask]:
+    """Return the tasks of a request, in key order.
+
+    `manifests` are the parts of the request's batches by manifest key. A task merges about three
+    quarters of a part's bytes, 64 MiB at least, up to a third less where that makes the tasks
+    easier to share out; more where there would be more than 64 tasks, up to half of
+    `memory_bytes`.
+    """
+    relations = state.relations
+    runs = runs_of(manifests[key] for key in request.manifests)
+    every = [ref for parts in runs for ref in parts]
+    apart = standing_apart(every, state.spec, state.relation, request.since)
+    chosen = {ref.key for ref in apart}
+    kept = {
+        ref.key: KeptPart(ref, key)
+        for key in request.manifests for ref in manifests[key] if ref.key in chosen
+    }  # fmt: skip
+    runs = tuple(tuple(ref for ref in run if ref.key not in kept) for run in runs)
+    description = Description(request.lower, request.upper, request.since)
+    overlaps = [Overlaps(run, relations) for run in runs]
+    slice_bytes = _slice_bytes(runs, state.spec, memory_bytes)
+    made: list[MergeTask] = []
+    waiting: list[KeptPart] = []
+    for before, between in _stretches(apart):
+        waiting += [] if before is None else [kept[before.key]]
+        rest = _within(overlaps, between)
+        parts = [Overlaps(run, relations) for run in rest]
+        for piece in _pieces(rest, between, state, slice_bytes):
+            mine = _within(parts, piece)
+            if mine or (not kept and not made):
+                made.append(
+                    MergeTask(
+                        store, state.spec, relations, description, mine, piece, memory_bytes,
+                        state.generation, tuple(waiting),
+                    )
+                )  # fmt: skip
+                waiting = []
+    if waiting:
+        last = MergeTask(
+            store, state.spec, relations, description, (), Slice(waiting[-1].ref.key_low),
+            memory_bytes, state.generation, tuple(waiting),
+        )  # fmt: skip
+        made.append(last)
+    return made
+
+
+def _stretches(apart: Sequence[PartRef]) -> list[tuple[PartRef | None, Slice]]:
+    """Return the key space cut at the parts that are kept, each with what comes behind it."""
+    edges: list[bytes | None] = [b"", *(ref.key_low for ref in apart), None]
+    slices = [Slice(low or b"", high) for low, high in pairwise(edges)]
+    return list(zip([None, *apart], slices, strict=True))
+
+
+def _slice_bytes(runs: PartRuns, spec: ShardSpec, memory_bytes: int) -> int:
+    """Return how many stored bytes a task merges: so many that tasks are wide, and parts whole."""
+    total = sum(ref.size_bytes for parts in runs for ref in parts)
+    wanted = min(max(SMALL_TASK, TASK_PARTS * spec.part_bytes, total / WIDE), memory_bytes / 2)
+    count = ceil(total / max(wanted, 1) - SPARE)
+    return max(1, ceil(total / _evened(count)))
+
+
+def _evened(count: int) -> int:
+    """Return so many tasks or up to half more: a number that few cores can share evenly.
+
+    >>> [_evened(count) for count in (1, 2, 3, 5, 9, 17, 33, 65)]
+    [1, 2, 4, 6, 12, 24, 48, 65]
+    """
+    if count <= 2 or count > WIDE:
+        return max(count, 1)
+    step = max(2, 1 << (count.bit_length() - 2))
+    return -(-count // step) * step
+
+
+def _pieces(runs: PartRuns, between: Slice, state: State, slice_bytes: int) -> list[Slice]:
+    """Return a stretch of the key space, cut where its parts are more than a task merges."""
+    every = [ref for parts in runs for ref in parts]
+    if sum(ref.size_bytes for ref in every) <= slice_bytes:
+        return [between]
+    return [
+        Slice(max(piece.low, between.low), _least(piece.high, between.high))
+        for piece in cut(every, state.relation, state.relations, slice_bytes)
+        if (between.high is None or piece.low < between.high)
+        and (piece.high is None or piece.high > between.low)
+    ]
+
+
+def _least(a: bytes | None, b: bytes | None) -> bytes | None:
+    return min(a, b) if a is not None and b is not None else (a if b is None else b)
+
+
+def _within(runs: Sequence[Overlaps], piece: Slice) -> PartRuns:
+    return tuple(parts for run in runs if (parts := run.of(piece)))
+
+
+def run_task(task: MergeTask) -> TaskOutput:
+    """Merge one slice and write its parts.
+
+    Raises: Corrupt when an input is missing, damaged or not sorted; Unavailable.
+    """
+    blob = open_blob(task.store)
+    spec, relation = task.spec, task.relations[-1]
+    before = _kept(blob, task.kept)
+    if not task.runs:
+        return TaskOutput(tuple(before))
+    keep_freed(task.memory_bytes)
+    source = Source(
+        blob, spec.name, task.relations, spec.read_format, row_group_bytes=spec.row_group_bytes
+    )
+    tally = DigestTally()
+    rows = merged(source, task, tally)
+    parts = write_parts(
+        blob,
+        part_prefix(spec.name, task.generation),
+        ahead(rows) if cores() > 1 and not _huge(task) else rows,
+        relation,
+        layout=spec.write_format,
+        description=task.description,
+        part_bytes=spec.part_bytes,
+        row_group_bytes=_row_group_bytes(task),
+        stats_spec=spec.stats,
+    )
+    return TaskOutput((*before, *parts), tally.crossed())
+
+
+def _kept(blob: Blob, kept: Sequence[KeptPart]) -> list[WrittenPart]:
+    """Return parts that are kept by reference, with the statistics that they have.
+
+    Raises: Corrupt when a manifest is gone or damaged.
+    """
+    stats: dict[str, pa.RecordBatch | None] = {}
+    for key in dict.fromkeys(part.manifest for part in kept):
+        data = retry(partial(blob.get, key))
+        if data is None or not names_content(key, data):
+            raise Corrupt("a manifest is missing or damaged", manifest=key)
+        table = decode_manifest(data)
+        stats |= zip(table["key"].to_pylist(), stats_rows(table), strict=True)
+    return [WrittenPart(replace(part.ref, run=0), stats[part.ref.key]) for part in kept]
+
+
+def merged(source: Source, task: MergeTask, tally: DigestTally | None = None) -> Iterator[pa.Table]:
+    """Yield the task's rows, times advanced, sorted and consolidated.
+
+    `tally` is told the digests of parts whose columns are not the newest, as they are read.
+    """
+    counted = DigestTally() if tally is None else tally
+    relation, since = source.relation, task.description.since
+    budget, huge = _budget(task), _huge(task)
+    fan_in = _fan_in(task.runs, budget)
+    at_once = min(max(len(task.runs), 1), fan_in)
+    together = min(TOGETHER_BYTES, budget // 2 // (GROUP_COPIES * at_once))
+    batches = RowBudget(batch_rows(at_once), budget // 2 // (COPIES * at_once))
+    # The row codec is made of texts as such, and huge rows are not joined.
+    source = replace(source, coded=not huge and task.spec.write_format == "structured")
+    runs: list[Run] = [
+        run
+        for parts in task.runs
+        for run in crossing_runs(
+            source,
+            parts,
+            counted,
+            piece=task.piece,
+            batches=batches,
+            together_bytes=together,
+        )
+    ]
+    settled = giving_back if huge else Resident(task.memory_bytes).settled
+
+    def joined(group: Sequence[Run]) -> Iterator[pa.Table]:
+        watched = [settled(run) for run in group]
+        return settled(merge(watched, relation, since=since, memory_bytes=budget // 2))
+
+    schema = updates_schema(relation)
+    options = PLAIN_OPTIONS if huge else SPILL_OPTIONS
+    while len(runs) > fan_in:
+        groups = _even(runs, fan_in)
+        runs = [spilled(map(decoded, joined(group)), schema, options) for group in groups]
+        if not huge:
+            fan_in = max(fan_in, budget // 2 // (GROUP_COPIES * SPILL_BATCH_BYTES))
+    return joined(runs)
+
+
+def _budget(task: MergeTask) -> int:
+    """Return how much memory is left for merging beside the part that is being written."""
+    group = max(_row_group_bytes(task), _largest_row(task.runs))
+    written = PART_COPIES * task.spec.part_bytes + WRITTEN_GROUPS * group
+    rest = task.memory_bytes * (1 - SLACK) - written
+    return int(max(rest, task.memory_bytes / 4))
+
+
+def _fan_in(runs: PartRuns, budget: int) -> int:
+    """Return how many runs are merged at once: each costs its largest row group."""
+    return max(2, (budget // 2) // max(GROUP_COPIES * _largest_group(runs), 1))
+
+
+def _largest_group(runs: PartRuns) -> int:
+    """Return how many stored bytes the largest row group has, about."""
+    return max(
+        (ref.size_bytes // max(len(ref.splits), 1) for parts in runs for ref in parts), default=0
+    )
+
+
+def _largest_row(runs: PartRuns) -> int:
+    """Return how many stored bytes rows have on average, in the part where they are largest."""
+    return max((ref.size_bytes // max(ref.rows, 1) for parts in runs for ref in parts), default=0)
+
+
+def _row_group_bytes(task: MergeTask) -> int:
+    """Return how big row groups are written: as declared, smaller where memory is little."""
+    return max(1, min(task.spec.row_group_bytes, int(task.memory_bytes * ROW_GROUP)))
+
+
+def _huge(task: MergeTask) -> bool:
+    return _largest_group(task.runs) > HUGE * task.memory_bytes
+
+
+def _even(runs: list[Run], fan_in: int) -> list[list[Run]]:
+    """Return runs in as few groups of at most `fan_in` as there can be, about equally many each."""
+    groups = -(-len(runs) // fan_in)
+    edges = [len(runs) * i // groups for i in range(groups + 1)]
+    return [runs[low:high] for low, high in pairwise(edges)]
+
+
+def unchanged(state: State, request: MergeRequest, parts: Sequence[PartRef]) -> bool:
+    """Return whether a request's only run already is what merging it would write.
+
+    Its parts can then be kept by reference. Errs: may say no.
+    """
+    filled = [batch for batch in request.batches if batch.manifest is not None]
+    return (
+        len(filled) == 1
+        and len(filled[0].runs) == 1
+        and all(
+            ref.t_low >= request.since
+            and ref.layout == state.spec.write_format
+            and ref.relation_version == state.relation.version
+            and ref.order == state.relation.sort_ids
+            for ref in parts
+        )
+    )
+
+
+def check_inputs(request: MergeRequest, manifests: Mapping[str, Sequence[PartRef]]) -> None:
+    """Refuse manifests that do not add up to what the state says of their batches.
+
+    Raises: Corrupt.
+    """
+    for batch in request.batches:
+        if batch.manifest is None:
+            continue
+        refs = manifests[batch.manifest]
+        for name, listed, counted in (
+            ("updates", sum(r.rows for r in refs), batch.updates),
+            ("diffs_sum", wrapped(sum(r.diffs_sum for r in refs)), wrapped(batch.diffs_sum)),
+            ("digest", sum(r.digest for r in refs) % MODULUS, batch.digest),
+        ):
+            if listed != counted:
+                raise Corrupt(
+                    "a manifest contradicts the state",
+                    manifest=batch.manifest, field=name, manifest_says=listed, state_says=counted,
+                )  # fmt: skip

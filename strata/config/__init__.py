@@ -1,0 +1,1 @@
+"""What a deployment says: settings, declared shards, filters; and its machine."""

@@ -1,0 +1,1 @@
+"""The row codec: a row as the bytes of a protobuf message."""

@@ -1,0 +1,397 @@
+"""Decode rows of the row codec, one column of a batch at a time.
+
+First every row is walked once, from datum to datum (`Spans`); then each wanted column is read from
+its spans, nested ones by walking their contents in the same way. Rows that look as
+`encode` writes them are read here; a row that looks different anywhere is marked *odd*,
+its values here are meaningless, and `scalar` reads it whole. What the kernels promise is
+said in `strata.kernels.row_read`.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from strata.format.encodings import DIMENSIONS, NUMERIC_BYTES, arrow_type
+from strata.format.rowcodec.encode import raw_bytes
+from strata.format.rowcodec.fields import (
+    ACL_BYTES,
+    ARRAYS,
+    DATUM,
+    DIMENSION,
+    FALSE,
+    FLOATS,
+    INFINITY,
+    INTERVAL_BYTES,
+    INTERVALS,
+    INTS,
+    MINUS_INFINITY,
+    MZ_ACL_BYTES,
+    NAN,
+    NUMBERS,
+    ROLES,
+    SIGN32,
+    SIGN64,
+    TEXTS,
+    TIME_BYTES,
+    TIMESTAMPS,
+    TRUE,
+    UTF8,
+    VALUE,
+    NumberMessage,
+    signed,
+    tag_of,
+    unsigned,
+    words,
+)
+from strata.format.values import packed
+from strata.format.values.physical import offsets, pack_mask
+from strata.kernels import digits, row_read, row_times
+from strata.kernels.arrays import Bools, Bytes, Ints, Words
+from strata.model.types import ColumnType, Kind
+
+STRING: Final = ColumnType(Kind.STRING)
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """The same datum of every row: where its message lies, and which rows are odd."""
+
+    data: Bytes
+    starts: Ints  # -1: there is none
+    stops: Ints
+    odd: Bools  # to be marked
+
+    def tagged(self, column_type: ColumnType) -> tuple[Bytes, Ints, Ints, int, int, Bools]:
+        """Return what kernels take that read datums of the type."""
+        return self.data, self.starts, self.stops, *tag_of(column_type), self.odd
+
+    def messages(self, column_type: ColumnType) -> tuple["Spans", Bools]:
+        """Return what lies inside texts and messages of the type, and which are not null."""
+        begins, ends, valid = row_read.read_spans(*self.tagged(column_type))
+        return Spans(self.data, begins, ends, self.odd), valid
+
+    def elements(self, frame: int = DATUM) -> tuple["Spans", Ints]:
+        """Return the messages that follow one another inside each span, and their offsets."""
+        ends = row_read.count_elements(self.data, self.starts, self.stops, frame, self.odd)
+        starts, stops = row_read.find_elements(self.data, self.starts, self.stops, ends)
+        return Spans(self.data, starts, stops, np.zeros(len(starts), np.bool_)), ends
+
+    def datums(self, count: int, wanted: Sequence[int]) -> list["Spans"]:
+        """Return the wanted ones of the `count` datums inside each span."""
+        keep = np.full(count, -1, np.int64)
+        lines = {position: line for line, position in enumerate(dict.fromkeys(wanted))}
+        for position, line in lines.items():
+            keep[position] = line
+        starts, stops = row_read.walk(
+            self.data, self.starts, self.stops, keep, len(lines), self.odd
+        )
+        return [
+            Spans(self.data, starts[lines[position]], stops[lines[position]], self.odd)
+            for position in wanted
+        ]
+
+
+def decode_batch(
+    rows: pa.BinaryArray, types: Sequence[ColumnType], wanted: Sequence[int]
+) -> tuple[list[pa.Array], Bools]:
+    """Return the wanted columns of a batch of rows, and which rows are odd.
+
+    Shape: no row is null; the values of odd rows mean nothing.
+    """
+    ends = offsets(rows)
+    odd = np.zeros(len(rows), np.bool_)
+    whole = Spans(raw_bytes(rows.buffers()[2]), ends[:-1].copy(), ends[1:].copy(), odd)
+    columns = whole.datums(len(types), wanted)
+    arrays = [read_column(c, types[i]) for c, i in zip(columns, wanted, strict=True)]
+    return arrays, odd
+
+
+def read_column(spans: Spans, column_type: ColumnType) -> pa.Array:
+    """Return the values of a column; there is none where its datum is null or not there."""
+    array: pa.Array = _DECODERS[column_type.kind](spans, column_type)
+    return array
+
+
+def _fixed(values: Any, valid: Bools, column_type: ColumnType) -> pa.Array:
+    """Return values of fixed width that lie behind one another."""
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(arrow_type(column_type), len(valid), [pack_mask(valid), data])
+
+
+def _varints(spans: Spans, tag: tuple[int, int], within: tuple[int, int]) -> tuple[Words, Bools]:
+    return row_read.read_varints(
+        spans.data, spans.starts, spans.stops, *tag, words(within), spans.odd
+    )
+
+
+def _bool(spans: Spans, _: ColumnType) -> pa.Array:
+    values, valid = _varints(spans, (0x08, 1), (2**64 - FALSE, TRUE - FALSE))
+    data = pa.py_buffer(np.packbits(values == TRUE, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(valid), [pack_mask(valid), data])
+
+
+def _int(spans: Spans, column_type: ColumnType) -> pa.Array:
+    dtype = INTS[column_type.kind]
+    bits = dtype.itemsize * 8
+    within = signed(bits) if dtype.kind == "i" else unsigned(bits)
+    values, valid = _varints(spans, tag_of(column_type), within)
+    return _fixed(values.astype(dtype), valid, column_type)
+
+
+def _float(spans: Spans, column_type: ColumnType) -> pa.Array:
+    dtype = FLOATS[column_type.kind]
+    values, valid = row_read.read_fixed(
+        spans.data, spans.starts, spans.stops, tag_of(column_type)[0], dtype.itemsize, spans.odd
+    )
+    return _fixed(values.astype(dtype), valid, column_type)
+
+
+def _text(spans: Spans, column_type: ColumnType) -> pa.Array:
+    inside, valid = spans.messages(column_type)
+    return _texts(inside, valid, column_type)
+
+
+def _texts(spans: Spans, valid: Bools, column_type: ColumnType) -> pa.Array:
+    """Return texts copied together; all are odd if one of them is not UTF-8."""
+    ends = row_read.text_offsets(spans.starts, spans.stops)
+    data = np.empty(int(ends[-1]), np.uint8)
+    row_read.copy_texts(spans.data, spans.starts, spans.stops, data)
+    buffers = [pack_mask(valid), pa.py_buffer(ends), pa.py_buffer(data)]
+    is_text = column_type.kind in UTF8
+    if is_text and not row_read.any_high(data):  # ASCII: no need to check each text
+        return pa.Array.from_buffers(pa.string(), len(valid), buffers)
+    array = pa.Array.from_buffers(pa.binary(), len(valid), buffers)
+    if not is_text:
+        return array
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowInvalid:  # let the patient half say where
+        spans.odd[:] = True
+        return pa.nulls(len(array), pa.string())
+
+
+def _uuid(spans: Spans, column_type: ColumnType) -> pa.Array:
+    inside, valid = spans.messages(column_type)
+    blocks = row_read.copy_blocks(inside.data, inside.starts, inside.stops, 16, spans.odd)
+    return _fixed(blocks, valid, column_type)
+
+
+def _numbers(spans: Spans, spec: NumberMessage) -> tuple[Bytes, Words]:
+    """Return tags and values of messages of numbers."""
+    return row_read.read_number_messages(
+        spans.data, spans.starts, spans.stops, spec.fields, spec.heads, spec.within, spans.odd
+    )
+
+
+def _number_messages(spans: Spans, column_type: ColumnType) -> tuple[Bytes, Words, Bools]:
+    inside, valid = spans.messages(column_type)
+    return *_numbers(inside, NUMBERS[column_type.kind]), valid
+
+
+def _date(spans: Spans, column_type: ColumnType) -> pa.Array:
+    return _fixed(*row_times.read_dates(*spans.tagged(column_type)), column_type)
+
+
+def _timestamp(spans: Spans, column_type: ColumnType) -> pa.Array:
+    return _fixed(*row_times.read_timestamps(*spans.tagged(column_type)), column_type)
+
+
+def _records(
+    dtype: np.dtype[Any], values: Iterable[Any], valid: Bools, column_type: ColumnType
+) -> pa.Array:
+    """Return values of fixed bytes with these fields, zero under a null."""
+    records = np.zeros(len(valid), dtype)
+    for name, column in zip(dtype.names or (), values, strict=True):
+        records[name] = column
+    records[~valid] = np.zeros((), dtype)
+    return _fixed(records, valid, column_type)
+
+
+def _time(spans: Spans, column_type: ColumnType) -> pa.Array:
+    _, values, valid = _number_messages(spans, column_type)
+    return _records(TIME_BYTES, values, valid, column_type)
+
+
+def _interval(spans: Spans, column_type: ColumnType) -> pa.Array:
+    _, (months, days, micros), valid = _number_messages(spans, column_type)
+    kind = column_type.kind
+    if kind is Kind.INTERVAL:
+        flipped = [part.astype(np.uint32) ^ SIGN32 for part in (months, days)]
+        return _records(INTERVAL_BYTES, [*flipped, micros ^ SIGN64], valid, column_type)
+    if kind is Kind.DAY_TIME:
+        spans.odd[(months != 0) | (days != 0)] = True
+        return _fixed(micros, valid, column_type)
+    spans.odd[(days != 0) | (micros != 0)] = True
+    return _fixed(months.astype("<u4"), valid, column_type)
+
+
+def _aclitem(spans: Spans, column_type: ColumnType) -> pa.Array:
+    _, values, valid = _number_messages(spans, column_type)
+    return _records(ACL_BYTES, values, valid, column_type)
+
+
+def _mz_aclitem(spans: Spans, column_type: ColumnType) -> pa.Array:
+    tags, values, valid = _number_messages(spans, column_type)
+    stored = np.zeros(256, np.uint32)
+    for role, tag in ROLES.items():
+        stored[tag] = role
+    columns = [stored[tags[0]], values[0], stored[tags[1]], values[1], values[2]]
+    return _records(MZ_ACL_BYTES, columns, valid, column_type)
+
+
+def _numeric(spans: Spans, column_type: ColumnType) -> pa.Array:
+    if column_type.precision is None:
+        return _unbounded(spans, column_type)
+    inside, valid = spans.messages(column_type)
+    high, low = divmod(10**column_type.precision, 2**64)
+    pairs = digits.read_decimals(
+        inside.data, inside.starts, inside.stops, column_type.scale or 0, words((low, high)),
+        spans.odd,
+    )  # fmt: skip
+    return _fixed(pairs, valid, column_type)
+
+
+def _unbounded(spans: Spans, column_type: ColumnType) -> pa.Array:
+    others = row_read.read_others(spans.data, spans.starts, spans.stops, INFINITY, NAN)
+    inside, valid = spans.messages(column_type)
+    raw = digits.read_packed(inside.data, inside.starts, inside.stops, spans.odd)
+    records = raw.reshape(-1, NUMERIC_BYTES)
+    special = others != 0
+    records[special, 0] = 1
+    flags = np.where(others == NAN, packed.NAN, packed.INFINITY)
+    flags |= np.where(others == MINUS_INFINITY, packed.NEGATIVE, 0)
+    records[special, digits.FLAGS_AT] = flags[special]
+    records[spans.odd & (records[:, 0] == 0), 0] = 1  # `approximate` refuses what is no number
+    buffers = [pack_mask(valid | special), pa.py_buffer(raw)]
+    return packed.numeric(pa.Array.from_buffers(pa.binary(NUMERIC_BYTES), len(valid), buffers))
+
+
+def _inner(column_type: ColumnType) -> ColumnType:
+    assert column_type.element is not None
+    return column_type.element
+
+
+def _children(ends: Ints, valid: Bools | None, child: pa.Array, list_type: pa.DataType) -> pa.Array:
+    """Return lists (or maps) of all their elements."""
+    mask = None if valid is None else pack_mask(valid)
+    buffers = [mask, pa.py_buffer(ends.astype(np.int32))]
+    return pa.Array.from_buffers(list_type, len(ends) - 1, buffers, children=[child])
+
+
+def _struct(kind: pa.DataType, valid: Bools, children: Sequence[pa.Array]) -> pa.Array:
+    buffers = [pack_mask(valid)]
+    return pa.Array.from_buffers(kind, len(valid), buffers, children=list(children))
+
+
+def _list_of(spans: Spans, element: ColumnType) -> tuple[pa.Array, Ints]:
+    """Return the elements of lists that lie in each span, and their offsets."""
+    elements, ends = spans.elements()
+    child = read_column(elements, element)
+    row_read.mark_parents(ends, elements.odd, spans.odd)
+    return child, ends
+
+
+def _list(spans: Spans, column_type: ColumnType) -> pa.Array:
+    inside, valid = spans.messages(column_type)
+    child, ends = _list_of(inside, _inner(column_type))
+    return _children(ends, valid, child, arrow_type(column_type))
+
+
+def _record(spans: Spans, column_type: ColumnType) -> pa.Array:
+    inside, valid = spans.messages(column_type)
+    count = len(column_type.fields)
+    children = [
+        read_column(datum, field.type)
+        for datum, field in zip(inside.datums(count, range(count)), column_type.fields, strict=True)
+    ] or [pa.nulls(len(valid), pa.bool_())]
+    return _struct(arrow_type(column_type), valid, children)
+
+
+def _map(spans: Spans, column_type: ColumnType) -> pa.Array:
+    inside, valid = spans.messages(column_type)
+    entries, ends = inside.elements()
+    odd = entries.odd
+    keys, key_ends, starts, stops = row_read.find_entries(
+        entries.data, entries.starts, entries.stops, ends, odd
+    )
+    key_spans = Spans(entries.data, keys, key_ends, odd)
+    everywhere = np.ones(len(odd), np.bool_)
+    pairs = [
+        _texts(key_spans, everywhere, STRING),
+        read_column(Spans(entries.data, starts, stops, odd), _inner(column_type)),
+    ]
+    row_read.mark_parents(ends, odd, spans.odd)
+    kind = arrow_type(column_type)
+    child = _struct(pa.struct([kind.key_field, kind.item_field]), everywhere, _no_null_keys(pairs))
+    return _children(ends, valid, child, kind)
+
+
+def _no_null_keys(pairs: list[pa.Array]) -> list[pa.Array]:
+    return [pairs[0].fill_null(""), pairs[1]]
+
+
+def _array(spans: Spans, column_type: ColumnType) -> pa.Array:
+    inside, valid = spans.messages(column_type)
+    starts, stops = row_read.find_array(inside.data, inside.starts, inside.stops, spans.odd)
+    child, ends = _list_of(Spans(inside.data, starts, stops, spans.odd), _inner(column_type))
+    behind = Spans(inside.data, stops, inside.stops, spans.odd)
+    dims, dim_ends = behind.elements(VALUE)
+    _, values = _numbers(dims, DIMENSION)
+    row_read.mark_parents(dim_ends, dims.odd, spans.odd)
+    row_read.check_dimensions(dim_ends, values[1], ends, spans.odd)
+    item = DIMENSIONS.value_type
+    pairs = [
+        pa.Array.from_buffers(pa.int64(), len(line), [None, pa.py_buffer(line)]) for line in values
+    ]
+    shapes = _struct(item, np.ones(len(dims.starts), np.bool_), pairs)
+    kind = arrow_type(column_type)
+    lists = [
+        _children(dim_ends, valid, shapes, DIMENSIONS),
+        _children(ends, valid, child, kind.field("vals").type),
+    ]
+    return _struct(kind, valid, lists)
+
+
+def _range(spans: Spans, column_type: ColumnType) -> pa.Array:
+    inside, valid = spans.messages(column_type)
+    flags, sides = row_read.find_ends(inside.data, inside.starts, inside.stops, spans.odd)
+    lower, upper = (
+        read_column(Spans(inside.data, sides[i], sides[i + 1], spans.odd), _inner(column_type))
+        for i in (0, 2)
+    )
+    for bit, end in ((4, lower), (8, upper)):
+        null = end.is_null().to_numpy(zero_copy_only=False)
+        spans.odd[((flags & bit) != 0) & null] = True
+    marks = [
+        pa.Array.from_buffers(
+            pa.bool_(),
+            len(valid),
+            [pack_mask(valid), pa.py_buffer(np.packbits((flags & bit) != 0, bitorder="little"))],
+        )
+        for bit in (1, 2, 16)
+    ]
+    return _struct(arrow_type(column_type), valid, [lower, upper, *marks])
+
+
+_DECODERS: Final[dict[Kind, Callable[[Spans, ColumnType], Any]]] = {
+    Kind.BOOL: _bool,
+    **dict.fromkeys(INTS, _int),
+    **dict.fromkeys(FLOATS, _float),
+    **dict.fromkeys(TEXTS, _text),
+    Kind.UUID: _uuid,
+    Kind.NUMERIC: _numeric,
+    Kind.DATE: _date,
+    Kind.TIME: _time,
+    **dict.fromkeys(TIMESTAMPS, _timestamp),
+    **dict.fromkeys(INTERVALS, _interval),
+    Kind.ACLITEM: _aclitem,
+    Kind.MZ_ACLITEM: _mz_aclitem,
+    Kind.LIST: _list,
+    Kind.RECORD: _record,
+    Kind.MAP: _map,
+    **dict.fromkeys(ARRAYS, _array),
+    Kind.RANGE: _range,
+}

@@ -1,0 +1,223 @@
+"""Read one row of the row codec at a time: the patient half of the decoder.
+
+`decode` reads whole columns of rows that look as this version writes them. A row that
+looks different (unknown fields, fields in another order, numbers longer than needed, damage) comes
+here, where every rule of the protobuf wire format is followed, and where what cannot be read is
+named. No deeper than the column's type: what a row nests further is an unknown field or a mistake.
+
+Values are physical (`Physical`): what `objects` makes arrays of.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from strata.errors import Corrupt
+from strata.format.encodings import ENCODINGS
+from strata.format.rowcodec import values as scalars
+from strata.format.rowcodec.fields import (
+    ARRAYS,
+    FALSE,
+    FLOATS,
+    INFINITY,
+    INTERVALS,
+    INTS,
+    MINUS_INFINITY,
+    NAN,
+    NULL,
+    SIZED,
+    TEXTS,
+    TIMESTAMPS,
+    TRUE,
+    UTF8,
+    wire_type,
+)
+from strata.format.rowcodec.wire import (
+    MalformedError,
+    fields,
+    message,
+    number,
+    parts,
+    signed,
+    unsigned,
+)
+from strata.model.types import ColumnType, Kind
+
+# Int: numbers, days, microseconds, the unscaled integer of a decimal, the bits of a float. Bytes:
+# texts, and the stored bytes of types that have some. Lists of lists; a record is a tuple; a map a
+# list of pairs by key; an array (dimensions, elements); a range its five children. None: null.
+Physical = Any
+OTHER: Final = 1  # field number of the enum of values without content
+ONEOF: Final = frozenset(encoding.number for encoding in ENCODINGS.values())
+SPECIAL: Final = {INFINITY: (False, False), MINUS_INFINITY: (True, False), NAN: (False, True)}
+
+
+def decode_row(data: bytes, types: Sequence[ColumnType]) -> list[Physical]:
+    """Return the physical values of one encoded row; None is null.
+
+    Raises: Corrupt, with the position of the column where there is one.
+    """
+    try:
+        datums = _repeated(data, 1)
+    except MalformedError as error:
+        raise Corrupt("a row cannot be decoded", reason=str(error)) from error
+    if len(datums) != len(types):
+        raise Corrupt("a row has the wrong number of values", found=len(datums), wanted=len(types))
+    values: list[Physical] = []
+    for position, (datum, column_type) in enumerate(zip(datums, types, strict=True)):
+        try:
+            values.append(_datum(datum, column_type))
+        except MalformedError as error:
+            raise Corrupt(
+                "a value cannot be decoded",
+                column=position, type=str(column_type), reason=str(error),
+            ) from error  # fmt: skip
+    return values
+
+
+def _repeated(data: bytes, wanted: int) -> list[bytes]:
+    return [message(value) for number, _, value in fields(data) if number == wanted]
+
+
+def _datum(data: bytes, column_type: ColumnType) -> Physical:
+    """Return the value of one datum message; of several one-of fields the last counts."""
+    kind = column_type.kind
+    found: tuple[int, int, int | bytes] | None = None
+    for item in fields(data):
+        if item[0] in ONEOF:
+            found = _merged(found, item) if kind not in TEXTS and kind is not Kind.UUID else item
+    if found is None:
+        raise MalformedError("the datum is empty or of an unknown kind")
+    field, wire, value = found
+    if field == OTHER:
+        return _other(number(value), column_type)
+    if field != ENCODINGS[kind].number:
+        raise MalformedError(f"field {field} does not hold a {kind}")
+    if wire != wire_type(kind):
+        raise MalformedError(f"wire type {wire} instead of {wire_type(kind)}")
+    return _READERS[kind](value, column_type)
+
+
+def _merged(before: Any, item: tuple[int, int, int | bytes]) -> tuple[int, int, int | bytes]:
+    """Return a message that is there twice as protobuf understands it: put together."""
+    if before is not None and before[0] == item[0] and before[1] == item[1] == SIZED:
+        return item[0], item[1], before[2] + item[2]
+    return item
+
+
+def _other(value: int, column_type: ColumnType) -> Physical:
+    kind = column_type.kind
+    if value == NULL:
+        return None
+    if kind is Kind.BOOL and value in (FALSE, TRUE):
+        return int(value == TRUE)
+    if kind is Kind.NUMERIC and column_type.precision is None and value in SPECIAL:
+        negative, nan = SPECIAL[value]
+        return scalars.special(negative=negative, nan=nan)
+    raise MalformedError(f"special value {value!r} does not fit a {kind}")
+
+
+def _int(value: int | bytes, column_type: ColumnType) -> int:
+    dtype = INTS[column_type.kind]
+    bits = 8 * dtype.itemsize
+    return signed(value, bits) if dtype.kind == "i" else unsigned(value, bits)
+
+
+def _text(value: int | bytes, column_type: ColumnType) -> bytes:
+    data = message(value)
+    if column_type.kind in UTF8:
+        _utf8(data)
+    return data
+
+
+def _utf8(data: bytes) -> None:
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise MalformedError("the text is not UTF-8") from error
+
+
+def _element(column_type: ColumnType) -> ColumnType:
+    assert column_type.element is not None
+    return column_type.element
+
+
+def _list(value: int | bytes, column_type: ColumnType) -> list[Physical]:
+    element = _element(column_type)
+    return [_datum(datum, element) for datum in _repeated(message(value), 1)]
+
+
+def _record(value: int | bytes, column_type: ColumnType) -> tuple[Physical, ...]:
+    datums = _repeated(message(value), 1)
+    if len(datums) != len(column_type.fields):
+        raise MalformedError(f"a record of {len(datums)} instead of {len(column_type.fields)}")
+    pairs = zip(datums, column_type.fields, strict=True)
+    return tuple(_datum(datum, field.type) for datum, field in pairs)
+
+
+def _map(value: int | bytes, column_type: ColumnType) -> list[tuple[bytes, Physical]]:
+    entries: dict[bytes, Physical] = {}
+    for entry in _repeated(message(value), 1):
+        keys = _repeated(entry, 1)
+        key = keys[-1] if keys else b""
+        _utf8(key)
+        values = _repeated(entry, 2)
+        if not values:
+            raise MalformedError("an entry of a map has no value")
+        if key in entries:
+            raise MalformedError(f"a map has the key {key.decode()!r} twice")
+        entries[key] = _datum(b"".join(values), _element(column_type))
+    return sorted(entries.items())
+
+
+def _array(
+    value: int | bytes, column_type: ColumnType
+) -> tuple[list[tuple[int, int]], list[Physical]]:
+    data = message(value)
+    elements = _list(b"".join(_repeated(data, 1)), column_type)
+    dims = []
+    for dim in _repeated(data, 2):
+        numbers = parts(dim)
+        dims.append((signed(numbers.get(1, 0), 64), unsigned(numbers.get(2, 0), 63)))
+    count = 1 if dims else 0
+    for _, length in dims:
+        count *= length
+    if count != len(elements) or any(length == 0 for _, length in dims):
+        raise MalformedError(f"an array of {len(elements)} elements with the dimensions {dims}")
+    return dims, elements
+
+
+def _range(value: int | bytes, column_type: ColumnType) -> tuple[Physical, ...]:
+    outer = parts(message(value))
+    if 1 not in outer:
+        return None, None, 0, 0, 1
+    inner = parts(message(outer[1]))
+    flags = [int(number(inner.get(i, 0)) != 0) for i in (1, 3)]
+    ends = [_end(inner[i], column_type) if i in inner else None for i in (2, 4)]
+    return (*ends, *flags, 0)
+
+
+def _end(value: int | bytes, column_type: ColumnType) -> Physical:
+    end = _datum(message(value), _element(column_type))
+    if end is None:
+        raise MalformedError("an end of a range is null")
+    return end
+
+
+_READERS: Final[dict[Kind, Callable[[int | bytes, ColumnType], Physical]]] = {
+    **dict.fromkeys(INTS, _int),
+    **dict.fromkeys(FLOATS, lambda value, _: number(value)),
+    **dict.fromkeys(TEXTS, _text),
+    Kind.UUID: lambda value, _: scalars.uuid(message(value)),
+    Kind.NUMERIC: lambda value, kind: scalars.numeric(message(value), kind),
+    Kind.DATE: lambda value, _: scalars.date(message(value)),
+    Kind.TIME: lambda value, _: scalars.time(message(value)),
+    **dict.fromkeys(TIMESTAMPS, lambda value, _: scalars.timestamp(message(value))),
+    **dict.fromkeys(INTERVALS, lambda value, kind: scalars.interval(message(value), kind.kind)),
+    Kind.ACLITEM: lambda value, _: scalars.aclitem(message(value)),
+    Kind.MZ_ACLITEM: lambda value, _: scalars.mz_aclitem(message(value)),
+    Kind.LIST: _list,
+    Kind.RECORD: _record,
+    Kind.MAP: _map,
+    **dict.fromkeys(ARRAYS, _array),
+    Kind.RANGE: _range,
+}

@@ -1,0 +1,1 @@
+"""Values of columns: stored, canonical, sortable and as readers see them."""

@@ -1,0 +1,1 @@
+"""What Strata records about itself: journals, operations, figures, filters."""

@@ -1,0 +1,200 @@
+"""The history of operations: one row for each that worked on a shard, and figures for monitoring.
+
+A job or a command notes what it did when it ends, well or badly: who, when, what, how much, how
+long, how it ended. The rows are the journal `strata_operations`; `strata history` shows those of
+a shard. The same figures go to StatsD, if `[metrics] statsd` names a place: see docs/operations.md
+for their names. Neither may fail the operation that it tells of.
+"""
+
+import getpass
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+import orjson
+
+from strata.decide.plan import plan_read
+from strata.errors import StrataError
+from strata.history.journal import append_rows, is_journal, journal_spec
+from strata.history.metrics import Metrics
+from strata.machine.machine import Machine
+from strata.model.spec import ShardSpec
+from strata.read.scan import scan
+from strata.store import bill, keys
+from strata.store.open import Stores
+
+SHARD: Final = "strata_operations"
+EVERY_SHARD: Final = "*"  # in the place of a name: what concerns all shards, or none in particular
+ERROR_MAX: Final = 500  # characters of an error that a row keeps
+MISMATCH: Final = 3  # an exit code, as those in OUTCOMES
+OUTCOMES: Final = {0: "done", 2: "bad request", MISMATCH: "mismatch", 4: "fenced"}
+_ROWS: Final = ("rows", "updates", "updates_in")
+_BYTES: Final = ("bytes", "bytes_in", "audited_bytes", "bytes_selected", "deleted_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that was done to one shard."""
+
+    shard: str
+    what: str  # ingest, compact, sweep, backfill, trim, validate, create, rollout approve, ...
+    at_ms: int  # when it began
+    seconds: float
+    who: str
+    outcome: str  # done | failed | bad request | mismatch | fenced
+    rows: int
+    bytes: int
+    details: str  # its other counts, the reason that was given, the error if it failed; as JSON
+
+
+def note(  # noqa: PLR0913  these are the fields of one row
+    stores: Stores, metrics: Metrics, what: str, began_ms: int, document: Mapping[str, Any],
+    code: int, *, by: str | None = None, error: str = "", reason: str = "",
+) -> int:  # fmt: skip
+    """Write down what an operation did to each shard of its result; return how many rows that was.
+
+    `document` is the result of a job, or of a command about one shard. `by` is the person who said
+    so, otherwise `who` finds out. Never raises: an operation that is done is not undone by what is
+    told of it.
+    """
+    texts = {k: v for k, v in (("error", error[:ERROR_MAX]), ("reason", reason)) if v}
+    shards = [*_shards(document)]
+    if any(isinstance(one.get("error"), Mapping) and one["error"] for one in shards):
+        code = code if code == MISMATCH else 0  # the others did not fail
+    found = [
+        _operation(what, began_ms, stores.clock(), {**one, **texts}, code, by or who())
+        for one in map(_flat, shards)
+    ]
+    found = _with_bill(found, bill.told(bill.settle()))
+    for operation in found:
+        _tell(metrics, operation)
+        _tell_of_shard(metrics, stores, operation.shard)
+    rows = [asdict(operation) for operation in found if not is_journal(operation.shard)]
+    try:
+        token = f"operations-{keys.content_hash(orjson.dumps(rows))}"
+        return append_rows(stores, spec(), rows, token)
+    except (StrataError, OSError, ValueError):
+        return 0
+
+
+def recent(stores: Stores, shard: str, limit: int) -> list[Operation]:
+    """Return the last operations on a shard, newest first.
+
+    Cost: reads the journal.
+    """
+    if SHARD not in Machine(stores).names():
+        return []
+    state = Machine(stores).load(SHARD)
+    rows = [row for batch in scan(stores, state, plan_read(stores, state))
+            for row in batch.to_pylist() if row["shard"] in (shard, EVERY_SHARD)]  # fmt: skip
+    rows.sort(key=lambda row: (-row["at_ms"], row["what"]))
+    names = list(Operation.__dataclass_fields__)
+    return [Operation(**{name: row[name] for name in names}) for row in rows[:limit]]
+
+
+def spec() -> ShardSpec:
+    """Return the declaration of the journal."""
+    return journal_spec(SHARD, Operation, ("shard", "at_ms", "what"))
+
+
+def _shards(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the result of each shard, whether a job wrote a list, a mapping, or about one."""
+    shards = document.get("shards")
+    if isinstance(shards, Mapping):
+        yield from ({"shard": name, **one} for name, one in shards.items())
+    elif isinstance(shards, list):
+        yield from (one for one in shards if isinstance(one, Mapping) and "shard" in one)
+    elif "shard" in document:
+        yield document
+
+
+def _flat(one: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a shard's result with the error that it ended with, if it did, as text and code."""
+    failed = one.get("error")
+    if not isinstance(failed, Mapping) or not failed:
+        return one
+    text = f"{failed['kind']}: {failed['message']}"[:ERROR_MAX]
+    return {**one, "error": text, "exit_code": failed["exit_code"]}
+
+
+def _operation(
+    what: str, began_ms: int, ended_ms: int, one: Mapping[str, Any], code: int, by: str
+) -> Operation:
+    counts = {k: v for k, v in one.items() if isinstance(v, int) and not isinstance(v, bool)}
+    why = {name: str(one[name]) for name in ("reason", "error") if one.get(name)}
+    mine = code if code != MISMATCH or one.get("mismatches") else 0  # other shards were clean
+    mine = counts.pop("exit_code", mine)
+    seconds = one.get("seconds")  # of this shard alone; the run's begin with the start of Spark
+    if not isinstance(seconds, float):
+        seconds = (ended_ms - began_ms) / 1000
+    return Operation(
+        str(one["shard"]), what, began_ms, seconds, by,
+        OUTCOMES.get(mine, "failed"), _first(counts, _ROWS), _first(counts, _BYTES),
+        orjson.dumps(counts | why, option=orjson.OPT_SORT_KEYS).decode(),
+    )  # fmt: skip
+
+
+def _with_bill(found: list[Operation], spent: Mapping[str, int]) -> list[Operation]:
+    """Return the rows with what S3 was asked for, of several shards in a row of all shards."""
+    if not found or not spent:
+        return found
+    one = found[0] if len(found) == 1 else replace(
+        found[0], shard=EVERY_SHARD, outcome=OUTCOMES[0], rows=0, bytes=0, details="{}"
+    )  # fmt: skip
+    counts = orjson.loads(one.details) | spent
+    told = replace(one, details=orjson.dumps(counts, option=orjson.OPT_SORT_KEYS).decode())
+    return [told] if len(found) == 1 else [*found, told]
+
+
+def _first(counts: Mapping[str, int], names: tuple[str, ...]) -> int:
+    return next((counts[name] for name in names if name in counts), 0)
+
+
+def who() -> str:
+    """Return who does this: the run of Airflow, `STRATA_USER`, or the user of the machine."""
+    run = os.environ.get("AIRFLOW_CTX_DAG_RUN_ID")
+    if run:
+        return f"airflow {os.environ.get('AIRFLOW_CTX_DAG_ID', '')} {run}"
+    try:
+        return os.environ.get("STRATA_USER") or getpass.getuser()
+    except (KeyError, OSError):  # a user without a name
+        return "unknown"
+
+
+def _tell(metrics: Metrics, one: Operation) -> None:
+    tags = {"shard": one.shard, "what": one.what, "outcome": one.outcome}
+    metrics.count("operation.count", 1, tags)
+    metrics.time("operation.seconds", one.seconds, tags)
+    metrics.count("operation.rows", one.rows, tags)
+    metrics.count("operation.bytes", one.bytes, tags)
+    counts = orjson.loads(one.details)
+    if {"stats_bytes_before", "stats_bytes_after"} <= counts.keys():  # collected, or trimmed
+        added = counts["stats_bytes_after"] - counts["stats_bytes_before"]
+        metrics.time("stats.seconds", one.seconds, tags)
+        metrics.gauge("stats.bytes_added", added, tags)
+    elif counts.get("stats_bytes"):  # collected while parts were written
+        metrics.time("stats.seconds", counts["stats_ms"] / 1000, tags)
+        metrics.gauge("stats.bytes_added", counts["stats_bytes"], tags)
+    kind = one.what.replace(" ", "_").replace("-", "_")
+    for name, value in counts.items():
+        if isinstance(value, int):
+            metrics.gauge(f"{kind}.{name}", value, {"shard": one.shard})
+
+
+def _tell_of_shard(metrics: Metrics, stores: Stores, shard: str) -> None:
+    """Tell how large a shard is now, and how much of it has no statistics."""
+    if not metrics.wanted or shard == EVERY_SHARD:
+        return
+    try:
+        batches = Machine(stores).load(shard).batches
+    except StrataError:  # it was dropped, or never was
+        return
+    for name, value in (
+        ("parts", sum(b.parts for b in batches)),
+        ("bytes", sum(b.size_bytes for b in batches)),
+        ("updates", sum(b.updates for b in batches)),
+        ("stats_bytes", sum(b.stats_bytes for b in batches)),
+        ("parts_without_stats", sum(b.parts - b.stats_parts for b in batches)),
+    ):
+        metrics.gauge(f"shard.{name}", value, {"shard": shard})

@@ -1,0 +1,1 @@
+"""Changes of keyed rows: staged, resolved against the shard, settled."""

@@ -1,0 +1,127 @@
+"""Changes of a batch meet the shard as it is; how many rows of a batch may be rejected."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from strata.errors import Conflict, Corrupt, InvalidRequest
+from strata.ingest.changes.tasks import resolve_task, resolve_tasks
+from strata.ingest.commit import Committer
+from strata.ingest.plan import whole_task
+from strata.ingest.readers.position import Course, StreamProgress, follow
+from strata.ingest.readers.rejects import details
+from strata.ingest.task import IngestReport, Staged, Step, TaskResult, Work
+from strata.ingest.verify import sampling
+from strata.machine.machine import Machine
+from strata.model.runner import Runner, serial
+from strata.model.settings import Settings
+from strata.model.spec import ShardSpec
+from strata.state.source import trip
+from strata.state.state import State, Trip
+from strata.store.open import Stores
+
+FEW: Final = 10  # so many rejected rows do not fail a run, if they are at most half of it
+
+
+@dataclass(frozen=True)
+class Settler:
+    """Resolves and commits the batches of a change stream, one after the other."""
+
+    stores: Stores
+    settings: Settings
+    runner: Runner
+    committer: Committer
+    write_format: str | None
+    spec: ShardSpec | None = None  # of this request; None: the shard's
+
+    def settle(self, work: Work, found: Sequence[TaskResult]) -> IngestReport:
+        """Apply the changes of one batch to the shard as it is now, and commit the updates.
+
+        Raises: Conflict when the shard went on, or its columns changed, in the meantime.
+        """
+        state = self.committer.machine.load(self.committer.state.name)
+        if state.relation != self.committer.state.relation:
+            raise Conflict(
+                "the columns changed while files were read, nothing was committed",
+                shard=state.name, cure="run again",
+            )  # fmt: skip
+        state = replace(state, spec=self.spec or state.spec)
+        results = list(found)
+        staged = [one for result in found for one in result.staged]
+        course = Course()
+        if staged:
+            course = self._course(state, work.step, staged)
+            task = whole_task(self.settings, state, work.step, layout=self.write_format)
+            how = sampling(self.settings.ingest, state, self.stores.clock(), task.token)
+            task = replace(task, verify=how)
+            pieces = resolve_tasks(task, state, staged, self.settings.ingest.task_bytes, course)
+            opened = self.stores if self.runner is serial else None
+            results += self.runner(partial(resolve_task, stores=opened), pieces)
+            check_verified(state, work.step, results, self.committer.machine)
+            check_rejected(state.spec, work.step, results)
+        return self.committer.commit(
+            work, results, upper_of_basis=state.upper, progress=course.progress
+        )
+
+    def _course(self, state: State, step: Step, staged: Sequence[Staged]) -> Course:
+        """Return how the changes of a batch follow on those that are in.
+
+        Files that are taken in again, and rows of the quarantine, were there before by intention.
+        Raises: InvalidRequest for a snapshot that the shard does not take.
+        """
+        legs = [leg for one in staged for leg in one.legs]
+        if step.again or step.format is not None:
+            return replace(
+                follow(StreamProgress(), legs, policy="merge", empty=True), progress=None
+            )
+        return follow(
+            self.committer.ledger.progress(),
+            legs,
+            policy=state.spec.source.snapshots,
+            empty=not any(batch.manifest for batch in state.batches),
+        )
+
+
+def check_verified(
+    state: State, step: Step, results: Sequence[TaskResult], machine: Machine | None = None
+) -> None:
+    """Refuse a batch that would not hold what its source says; `machine` trips the source, too.
+
+    Raises: Corrupt, naming file, line, column and both values.
+    """
+    found = [one for result in results for one in result.differences]
+    if not found:
+        return
+    first = found[0]
+    stop = Trip(
+        0 if machine is None else machine.stores.clock(), step.token or "", first.file, first.line,
+        first.column, first.source, first.stored,
+    )  # fmt: skip
+    if machine is not None:
+        machine.apply(state.name, partial(trip, found=stop))
+    raise Corrupt(
+        "a value would have been stored as another one, nothing was committed",
+        shard=state.name, **stop.place(), differences=len(found),
+        cure="find out which value is right; nothing more is ingested until strata source release "
+        f"{state.name}",
+    )  # fmt: skip
+
+
+def check_rejected(spec: ShardSpec, step: Step, results: Sequence[TaskResult]) -> None:
+    """Refuse a run that lost too many of its rows.
+
+    Raises: InvalidRequest, naming the first of them.
+    """
+    rows = sum(result.rows for result in results)
+    rejected = sum(result.rejected for result in results)
+    share = spec.source.max_rejected if step.format is None else 1.0
+    allowed = max(share * rows, min(FEW, rows / 2)) if share > 0 else 0
+    if rejected > allowed:
+        first = next(r.first_reject for r in results if r.first_reject is not None)
+        stored = [key for result in results for key in result.quarantine]
+        raise InvalidRequest(
+            "too many rows are unreadable, nothing was committed",
+            **details(first), rejected=rejected, rows=rows, quarantine=stored,
+            cure="correct the files, or raise source.max_rejected",
+        )  # fmt: skip

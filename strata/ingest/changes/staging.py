@@ -1,0 +1,115 @@
+"""Changes that wait to be resolved: one blob a group of files, sorted by key, cut into chunks.
+
+A slice of the keys is read without the rest of the blob: where each chunk begins, as a key and as
+a byte, is handed along (`Staged`), and the chunks of a slice lie side by side.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from operator import ne
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.errors import Corrupt
+from strata.ingest.readers.change import KEY, Truncation
+from strata.ingest.readers.position import Leg
+from strata.ingest.task import IngestTask, Staged
+from strata.store import keys
+from strata.store.interface import Blob
+from strata.store.retry import retry
+from strata.updates.slices import Slice
+
+CHUNKS: Final = 64  # of a blob, at most: the driver learns their first keys
+CHUNK_ROWS: Final = 4096  # at least, but for the last
+SLICE_BYTES: Final = 64 << 20  # of changes in memory that are resolved at once
+WORTH_BYTES: Final = 16 << 20  # of changes in memory that are worth a task
+
+
+def stage(
+    store: Blob,
+    task: IngestTask,
+    changes: pa.Table,
+    truncations: tuple[Truncation, ...],
+    legs: tuple[Leg, ...],
+) -> Staged | None:
+    """Put changes aside, sorted by key; None: there is nothing."""
+    rows = changes.num_rows
+    if not rows:
+        return Staged(None, 0, (), (), (), truncations, legs) if truncations or legs else None
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    starts = range(0, rows, max(CHUNK_ROWS, -(-rows // CHUNKS)))
+    offsets = [0]
+    for start in starts:
+        with pa.ipc.new_stream(sink, changes.schema, options=options) as writer:
+            writer.write_table(changes.slice(start, starts.step))
+        offsets.append(sink.tell())
+    data: bytes = sink.getvalue().to_pybytes()
+    key = keys.staged_key(task.spec.name, keys.content_hash(data), task.generation)
+    retry(partial(store.set, key, data))
+    lows = tuple(changes[KEY].take(pa.array(list(starts))).to_pylist())
+    digests = tuple(keys.content_hash(data[begin:end]) for begin, end in pairwise(offsets))
+    return Staged(key, changes.nbytes, lows, tuple(offsets), digests, truncations, legs)
+
+
+def slices_of(staged: Sequence[Staged], task_bytes: int) -> list[Slice]:
+    """Return slices of the keys that hold about equal bytes of the changes.
+
+    There are as many as there are blobs, unless they would be large or not worth a task.
+    """
+    if any(one.moved for one in staged):  # the old key of a row may be in any slice
+        return [Slice()]
+    chunks = sorted((low, one.size_bytes / len(one.lows)) for one in staged for low in one.lows)
+    total = sum(size for _, size in chunks)
+    each = total / max(len(staged), 1)
+    aim = min(SLICE_BYTES, max(min(task_bytes, WORTH_BYTES), each))
+    count = max(1, round(total / aim))
+    edges: list[bytes] = []
+    filled = 0.0
+    for low, size in chunks:
+        enough = filled + size / 2 > (len(edges) + 1) * total / count
+        if enough and low > (edges[-1] if edges else chunks[0][0]):
+            edges.append(low)
+        filled += size
+    return [Slice(a, b) for a, b in zip([b"", *edges], [*edges, None], strict=True)]
+
+
+def staged_rows(store: Blob, shard: str, staged: Staged, piece: Slice) -> pa.Table | None:
+    """Return the changes of one blob in a slice, sorted by key; None: there are none."""
+    if staged.key is None or not (chosen := _chunks(staged.lows, piece)):
+        return None
+    begin, end = staged.offsets[chosen.start], staged.offsets[chosen.stop]
+    data = retry(partial(store.get, staged.key, begin, end - begin))
+    if data is None:
+        raise Corrupt("changes that were put aside are gone", shard=shard, key=staged.key)
+    places = pairwise(staged.offsets[chosen.start : chosen.stop + 1])
+    chunks = [data[a - begin : b - begin] for a, b in places]
+    if any(map(ne, map(keys.content_hash, chunks), staged.digests[chosen.start : chosen.stop])):
+        raise Corrupt(
+            "changes that were put aside are damaged: their bytes are not those that were written",
+            shard=shard, key=staged.key, cure="run the ingest again: it reads the files anew",
+        )  # fmt: skip
+    tables = [pa.ipc.open_stream(chunk).read_all() for chunk in chunks]
+    return _inside(pa.concat_tables(tables), piece)
+
+
+def _chunks(lows: Sequence[bytes], piece: Slice) -> range:
+    """Return which chunks may hold a key of a slice; the last key of one may begin the next."""
+    chosen = [
+        number
+        for number, low in enumerate(lows)
+        if (piece.high is None or low < piece.high)
+        and (number + 1 == len(lows) or lows[number + 1] >= piece.low)
+    ]
+    return range(chosen[0], chosen[-1] + 1) if chosen else range(0)
+
+
+def _inside(rows: pa.Table, piece: Slice) -> pa.Table:
+    first = pc.sum(pc.less(rows[KEY], pa.scalar(piece.low))).as_py() if piece.low else 0
+    if piece.high is None:
+        return rows.slice(first)
+    end = pc.sum(pc.less(rows[KEY], pa.scalar(piece.high))).as_py()
+    return rows.slice(first, max(end - first, 0))

@@ -1,0 +1,361 @@
+"""The tasks of a change stream: files are read and put aside, then resolved key range by key range.
+
+1. `stage_task`, many side by side: the changes of some files, typed, with their place in the
+   stream, sorted by key, in a blob that no state ever names (garbage collection removes it).
+2. `resolve_task`, one for each slice of the keys: the changes of all blobs in that slice meet the
+   rows that the shard holds for their keys, and become one sorted run of the batch.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from strata.errors import InvalidRequest
+from strata.format.columns import T, child
+from strata.format.values.view import to_view
+from strata.ingest.changes.lookup import rows_of_keys, rows_of_slice
+from strata.ingest.changes.resolve import REASONS, resolve
+from strata.ingest.changes.staging import slices_of, stage, staged_rows
+from strata.ingest.readers.change import (
+    AT,
+    DELETE,
+    INSERT,
+    KEY,
+    OP,
+    SAME,
+    TRUNCATE,
+    UPDATE,
+    UPSERT,
+    FileChanges,
+    Truncation,
+    changes_schema,
+    combined,
+    key_bytes,
+    key_ids,
+)
+from strata.ingest.readers.kept import keep_row
+from strata.ingest.readers.position import UNKNOWN, Course, Places, legs_of
+from strata.ingest.readers.read import read_file
+from strata.ingest.readers.rejects import Reject, details
+from strata.ingest.readers.source import RawFile, WantedColumn, rejects, typed_rows
+from strata.ingest.run import RUN_BYTES, put_aside, takes, with_verified, write_run
+from strata.ingest.task import IngestTask, Staged, TaskResult, added_up
+from strata.ingest.updates import default_of, time_column, times_of
+from strata.ingest.values.shown import json_text
+from strata.ingest.verify import Verified, verify_rows
+from strata.model.types import ColumnType, Kind
+from strata.state.state import State
+from strata.store.interface import Blob
+from strata.store.open import Stores, open_stores
+from strata.updates.order import one_chunk
+from strata.updates.slices import Slice
+
+LETTERS: Final = {INSERT: "c", UPDATE: "u", DELETE: "d", UPSERT: "r"}
+BOOL: Final = ColumnType(Kind.BOOL)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveTask:
+    """The changes of one batch in one slice of the keys; picklable."""
+
+    task: IngestTask  # what all tasks of the batch share; `files` are those of the whole batch
+    state: State  # the shard that the changes are applied to
+    staged: tuple[Staged, ...]
+    piece: Slice
+    course: Course = field(default_factory=Course)
+
+
+def stage_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
+    """Read the changes of a task's files and put them aside; rejected rows go to the quarantine.
+
+    Raises: InvalidRequest for a file of the wrong shape.
+    Cost: reads the files whole; memory is about three times their decoded size.
+    """
+    store = open_stores(task.store).blob if blob is None else blob
+    result = stage_rows(store, task, _raw_files(task))
+    return replace(result, taken=takes(task))
+
+
+def stage_rows(store: Blob, task: IngestTask, raws: Iterable[RawFile]) -> TaskResult:
+    """Put the changes in raw rows aside; rejected rows go to the quarantine."""
+    total = TaskResult(task.batch, task.number, (), 0, 0, 0, None)
+    for some in _together(task, raws):
+        for read in some:
+            total = _counted(total, read)
+        rejected = [reject for read in some for reject in read.bad]
+        aside = (put_aside(store, task, rejected),) if rejected else ()
+        changes = combined([read.found.changes for read in some], task.relation)
+        truncations = tuple(place for read in some for place in read.found.truncations)
+        legs = tuple(leg for read in some for leg in read.found.legs)
+        staged = stage(store, task, changes, truncations, legs)
+        if staged is not None and any(read.found.moved for read in some):
+            staged = replace(staged, moved=True)
+        total = replace(
+            total,
+            quarantine=(*total.quarantine, *aside),
+            staged=total.staged if staged is None else (*total.staged, staged),
+        )
+    return total
+
+
+def check_stage(task: IngestTask) -> TaskResult:
+    """Read the changes of a task's files and return how many there are; nothing is written."""
+    total = TaskResult(task.batch, task.number, (), 0, 0, 0, None)
+    for raw in _raw_files(task):
+        total = _counted(total, _read(raw, task))
+    return total
+
+
+def _raw_files(task: IngestTask) -> Iterator[RawFile]:
+    for file in task.files:
+        yield from read_file(file, task.spec, task.relation)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The changes of a file, or of a part of one, and what is counted of it."""
+
+    rows: int
+    found: FileChanges
+    bad: list[Reject]
+    moved: tuple[int, int]  # late and early
+    passed: int
+    undeclared: frozenset[str]
+    defaulted: Mapping[str, int]
+    verified: Verified
+
+
+def _read(raw: RawFile, task: IngestTask) -> _Read:
+    found, bad, moved, verified = _file_changes(raw, task)
+    rows = raw.count + len(raw.malformed)
+    return _Read(
+        rows, found, bad, moved, raw.passed, raw.undeclared, raw.defaulted, verified
+    )  # fmt: skip
+
+
+def _together(task: IngestTask, raws: Iterable[RawFile]) -> Iterator[list[_Read]]:
+    """Yield what is read in groups that are put aside together."""
+    waiting: list[_Read] = []
+    size = 0
+    for raw in raws:
+        waiting.append(_read(raw, task))
+        size += waiting[-1].found.changes.nbytes
+        if size >= RUN_BYTES:
+            yield waiting
+            waiting, size = [], 0
+    if waiting:
+        yield waiting
+
+
+def _counted(total: TaskResult, read: _Read) -> TaskResult:
+    return replace(
+        with_verified(total, read.verified),
+        rows=total.rows + read.rows,
+        rejected=total.rejected + len(read.bad),
+        late=total.late + read.moved[0],
+        early=total.early + read.moved[1],
+        first_reject=total.first_reject or (read.bad[0] if read.bad else None),
+        passed=total.passed + read.passed,
+        undeclared=tuple(sorted({*total.undeclared, *read.undeclared})),
+        defaulted=added_up([total.defaulted, tuple(read.defaulted.items())]),
+    )
+
+
+def _file_changes(
+    raw: RawFile, task: IngestTask
+) -> tuple[FileChanges, list[Reject], tuple[int, int], Verified]:
+    """Return the changes of one file, the rows that are none, and how many times were moved.
+
+    And what came of looking at some of them twice.
+    """
+    relation = task.relation
+    _check_columns(raw, task)
+    wanted = [
+        WantedColumn(c.name, c.type, c.nullable or c.id not in relation.key, default_of(c))
+        for c in relation.columns
+    ]
+    ops = raw.ops
+    if ops is None:
+        wanted += _mark(raw, task)
+    truncates = np.flatnonzero(ops == TRUNCATE) if ops is not None else np.array([], np.int64)
+    typed = typed_rows(raw, wanted, exempt=truncates)
+    types = {c.name: c.type for c in relation.columns}
+    verified = verify_rows(task.verify, task.spec, raw, typed, types, truncates)
+    bad = dict(typed.bad)
+    moments = times_of(raw, typed, task, bad)
+    times = moments.times
+    if task.spec.time.origin == "source" and raw.places is not None and raw.count:
+        times = np.maximum.accumulate(times)  # a stream is in the order of its commits
+    if ops is None:
+        mark = typed.columns.get(task.spec.source.deleted_column)
+        gone = np.zeros(raw.count, bool)
+        if mark is not None:
+            gone = mark.fill_null(False).to_numpy(zero_copy_only=False)
+        ops = np.where(gone, DELETE, UPSERT).astype(np.uint8)
+    same = {name: mask for name, mask in raw.same.items() if mask.any()}
+    for column in relation.value_columns:
+        if not column.nullable:
+            null = typed.columns[column.name].is_null().to_numpy(zero_copy_only=False)
+            null = null & ~np.isin(ops, (DELETE, TRUNCATE)) & ~same.get(column.name, False)
+            for row in np.flatnonzero(null).tolist():
+                bad.setdefault(row, (column.name, "null in a column that may not be null"))
+    at = (raw.number << 32) + raw.before + np.arange(raw.count)
+    arrays = [typed.columns[column.name] for column in relation.columns]
+    schema = changes_schema(relation, [relation.by_name[name].id for name in same])
+    table = pa.Table.from_arrays(arrays, [child(c.id) for c in relation.columns])
+    places = raw.places or _no_places(raw.count)
+    arrays += [pa.array(times), pa.array(ops), pa.array(at), key_bytes(table, key_ids(relation))]
+    arrays += [pa.array(places.commit), pa.array(places.lsn)]
+    arrays += [pa.array(mask) for mask in same.values()]
+    kept = ops != TRUNCATE
+    kept[list(bad)] = False
+    changes = pa.Table.from_arrays(arrays, schema=schema).filter(pa.array(kept))
+    facts = (at, times, places.commit, places.lsn)
+    truncations = (Truncation(*(int(fact[row]) for fact in facts)) for row in truncates.tolist())
+    legs = legs_of(places, times, (raw.number << 32) + raw.before)
+    found = rejects(raw, bad) if bad or raw.malformed else []
+    file = FileChanges(changes, tuple(truncations), tuple(legs), _moves(ops, list(same.values())))
+    return file, found, (moments.late, moments.early), verified
+
+
+def _no_places(count: int) -> Places:
+    unknown = np.full(count, UNKNOWN)
+    return Places(unknown, unknown, np.zeros(count, np.int64), np.zeros(count, bool))
+
+
+def _moves(ops: npt.NDArray[np.uint8], same: Sequence[npt.NDArray[np.bool_]]) -> bool:
+    """Return whether a row that was inserted lacks values: those of the row deleted before it."""
+    return any(bool((mask & (ops == INSERT)).any()) for mask in same)
+
+
+def _check_columns(raw: RawFile, task: IngestTask) -> None:
+    """Refuse changes of a table that has other columns than the shard, where that is declared.
+
+    A column that the shard had once, or got later, may be missing on one side.
+    Raises: InvalidRequest.
+    """
+    if raw.ops is None or task.spec.source.schema_changes != "refuse":
+        return
+    new = sorted(raw.undeclared - task.former)
+    gone = sorted(raw.gone - task.later)
+    if new or gone:
+        raise InvalidRequest(
+            "the source table has a column that the shard does not declare"
+            if new
+            else "the source table lacks a column that the shard declares",
+            file=raw.file, column=(new or gone)[0],
+            cure=f"strata schema {'add' if new else 'drop'}, then run again; or declare "
+            "source.schema_changes: report (what is not declared is left out, what lacks is null)",
+        )  # fmt: skip
+
+
+def _mark(raw: RawFile, task: IngestTask) -> list[WantedColumn]:
+    """Return the column of tombstones, if the file has it."""
+    name = task.spec.source.deleted_column
+    return [WantedColumn(name, BOOL, nullable=True)] if name and name in raw.columns else []
+
+
+def resolve_tasks(
+    task: IngestTask,
+    state: State,
+    staged: Sequence[Staged],
+    task_bytes: int,
+    course: Course,
+) -> list[ResolveTask]:
+    """Return the tasks that resolve the changes of one batch: slices of about equal bytes."""
+    pieces = slices_of(staged, task_bytes)
+    shared = replace(task, relation=state.relation, generation=state.generation)
+    return [
+        ResolveTask(replace(shared, number=number), state, tuple(staged), piece, course)
+        for number, piece in enumerate(pieces)
+    ]
+
+
+def resolve_task(work: ResolveTask, stores: Stores | None = None) -> TaskResult:
+    """Write the run of one slice.
+
+    Raises: InvalidRequest for a change that contradicts the shard where that is declared to fail,
+    and where the shard does not hold a key exactly once.
+    Cost: the staged changes, and the row groups of the shard that may hold one of their keys.
+    """
+    task, state, piece = work.task, work.state, work.piece
+    stores = open_stores(task.store) if stores is None else stores
+    policy = task.spec.source.contradictions
+    found_rows = (staged_rows(stores.blob, state.name, one, piece) for one in work.staged)
+    changes = combined([rows for rows in found_rows if rows is not None], state.relation)
+    truncations = [one for staged in work.staged for one in staged.truncations]
+    if truncations or work.course.emptied:
+        old = rows_of_slice(stores, state, piece)
+    else:
+        old = rows_of_keys(stores, state, changes[KEY].combine_chunks())
+    found = resolve(
+        changes, old.rows, state.relation,
+        truncations=truncations, course=work.course, leave_out=policy == "quarantine",
+    )  # fmt: skip
+    wrong = found.wrong.num_rows
+    first = _wrong(found.wrong.slice(0, 1), task) if wrong else []
+    if wrong and policy == "fail":
+        raise InvalidRequest(
+            "a change contradicts the shard, nothing was committed",
+            **details(first[0]), rows=wrong,
+            cure="correct the stream, or declare source.contradictions: quarantine or count",
+        )  # fmt: skip
+    aside = _wrong(found.wrong, task) if policy == "quarantine" else []
+    run = write_run(stores.blob, task, [found.updates])
+    return TaskResult(
+        batch=task.batch,
+        number=task.number,
+        parts=run.parts,
+        rows=0,  # counted when they were staged
+        rejected=len(aside),
+        late=0,
+        first_reject=first[0] if aside else None,
+        quarantine=(put_aside(stores.blob, task, aside),) if aside else (),
+        contradictions=wrong - len(aside),
+        repeated=found.repeated,
+        verified=run.verified.rows,
+        differences=run.verified.differences,
+    )
+
+
+def _wrong(rows: pa.Table, task: IngestTask) -> list[Reject]:
+    """Return changes as rejected rows; their text is one that the envelope's reader takes."""
+    names = {child(c.id): c for c in task.relation.columns}
+    shown = {
+        c.name: to_view(rows[name].combine_chunks(), c.type).to_pylist()
+        for name, c in names.items()
+    }
+    ops, places, times = rows[OP].to_pylist(), rows[AT].to_pylist(), rows[T].to_pylist()
+    found = []
+    for n, (op, at, time) in enumerate(zip(ops, places, times, strict=True)):
+        row = {
+            c.name: shown[c.name][n]
+            for name, c in names.items()
+            if f"{SAME}{c.id}" not in rows.column_names or not rows[f"{SAME}{c.id}"][n].as_py()
+        }
+        number = at >> 32
+        file = task.files[number].name if number < len(task.files) else f"rows/{number}"
+        raw = json_text(_as_event(op, row, time, task))
+        kept = _kept(rows.slice(n, 1), task, [c.name for c in names.values() if c.name not in row])
+        found.append(Reject(file, (at & 0xFFFFFFFF) + 1, None, None, REASONS[op], raw, kept))
+    return found
+
+
+def _as_event(op: int, row: dict[str, Any], time: int, task: IngestTask) -> dict[str, Any]:
+    key = {c.name: row[c.name] for c in task.relation.key_columns}
+    if task.spec.source.envelope == "upsert":
+        return {"key": key, "value": None if op == DELETE else row, "timestamp": time}
+    sides = {"before": key, "after": None} if op == DELETE else {"before": None, "after": row}
+    return {**sides, "op": LETTERS[op], "ts_ms": time}
+
+
+def _kept(row: pa.Table, task: IngestTask, same: Sequence[str]) -> str | None:
+    """Return a change as it can be read again, all values as they are."""
+    columns = {c.name: one_chunk(row[child(c.id)]) for c in task.relation.columns}
+    if task.spec.time.origin != "interval" and time_column(task.spec) not in columns:
+        columns[time_column(task.spec)] = one_chunk(row[T])
+    return keep_row(columns, 0, int(row[OP][0].as_py()), same)

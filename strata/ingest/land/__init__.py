@@ -1,0 +1,1 @@
+"""Source files: where they lie, what time each is of, and their bytes."""

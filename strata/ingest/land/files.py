@@ -1,0 +1,192 @@
+"""The landing folder: which files there are, what time each is of, and their bytes.
+
+A file belongs to the time that its path carries, as `path_time` finds it or as the declared path
+says with strftime directives (`landing/%Y/%m/%d/*.csv`).
+
+Files whose name begins with `_` or `.` are markers of other tools and are passed over, and so
+are folders called so.
+"""
+
+import lzma
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final, Protocol
+
+import pyarrow as pa
+
+from strata.errors import InvalidRequest
+from strata.ingest.land.folder import Folder, shown_name
+from strata.ingest.land.landing import S3, check_unchanged, landing, local_root, open_file
+from strata.ingest.land.path_time import milliseconds, path_time, split_pattern
+from strata.ingest.land.source_file import FileRange, SourceFile
+from strata.model.runner import Runner, serial
+
+__all__ = [
+    "FileRange", "Reading", "SourceFile", "check_unchanged", "files_at", "files_by_time",
+    "fingerprint", "fingerprints", "is_packed", "open_file", "read_bytes", "read_text", "unpacked",
+]  # fmt: skip
+
+PACKINGS: Final = {
+    ".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4",
+}  # fmt: skip
+BOM: Final = b"\xef\xbb\xbf"  # the mark of UTF-8
+CHUNK_BYTES: Final = 1 << 20
+HASHED_TOGETHER: Final = 1000  # files that one task of a runner reads to tell what they are
+
+
+def files_at(root: str, paths: Sequence[str], *, follow_links: bool = False) -> list[SourceFile]:
+    """Return the files that `paths` name, folders searched, each once, sorted by path.
+
+    A relative path starts at the current folder if something is there, else at `root`. A path may
+    itself be a link; a link below it that leads out of it, and of `root`, is refused, unless
+    `follow_links`.
+    Raises: InvalidRequest for a path with nothing behind it, and for what is no file.
+    """
+    found: dict[str, SourceFile] = {}
+    for path in paths:
+        here = Path(path).expanduser()
+        there = os.path.lexists(here)
+        if there or not (root.startswith(S3) or path.startswith(S3)):
+            base = local_root("/" if root.startswith(S3) else root)
+            named = here.absolute() if there else base / path
+            files = list(Folder(base, follow_links=follow_links).named(str(named)) or ())
+        else:
+            place, below = landing(root, path)
+            files = list(place.below(below) or ())
+        if not files and not there:
+            raise InvalidRequest(
+                "there is no such file or folder",
+                path=shown_name(path),
+                root=root,
+                cure="check --from",
+            )
+        found.update((file.path, file) for _, file in files)
+    return [found[path] for path in sorted(found)]
+
+
+def files_by_time(
+    root: str, paths: Sequence[str], *, follow_links: bool = False
+) -> list[SourceFile]:
+    """Return the files of a shard's declared source paths with the times they are of, by time.
+
+    A file that links lead to as well is of the time that its own path carries.
+    Raises: InvalidRequest for a folder that is missing, or a file whose path carries no time.
+    Cost: lists the folders; opens nothing.
+    """
+    found: dict[str, SourceFile] = {}
+    for declared in paths:
+        for file in _timed(root, declared, follow_links=follow_links):
+            found.setdefault(file.path, file)
+    return sorted(found.values(), key=lambda file: (file.time_ms or 0, file.path))
+
+
+def fingerprint(file: SourceFile) -> str:
+    """Return a hash of the file's bytes as they are stored.
+
+    Raises: InvalidRequest when the file is gone.
+    """
+    digest = blake2b(digest_size=16)
+    with open_file(file) as stream:
+        while chunk := stream.read(CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def fingerprints(files: Sequence[SourceFile], runner: Runner = serial) -> list[str]:
+    """Return the hashes of many files, read side by side as far as the runner does.
+
+    Raises: as `fingerprint`.
+    """
+    chunks = [files[i : i + HASHED_TOGETHER] for i in range(0, len(files), HASHED_TOGETHER)]
+    if len(chunks) <= 1:
+        return _fingerprints(files)
+    return [digest for some in runner(_fingerprints, chunks) for digest in some]
+
+
+def _fingerprints(files: Sequence[SourceFile]) -> list[str]:
+    return [fingerprint(file) for file in files]
+
+
+def read_bytes(file: SourceFile) -> bytes:
+    """Return the bytes of a file or piece, unpacked as its suffix says (.gz .bz2 .zst .lz4 .xz).
+
+    Raises: InvalidRequest when it cannot be opened or unpacked.
+    """
+    if file.piece is not None and file.piece.data is not None:
+        return file.piece.data
+    with unpacked(file) as stream:
+        return stream.read()
+
+
+def read_text(file: SourceFile) -> bytes:
+    """Return the same without the mark of UTF-8 that a file may begin with."""
+    data = read_bytes(file)
+    begins = file.piece is None or file.piece.start == 0
+    return data.removeprefix(BOM) if begins else data
+
+
+def is_packed(file: SourceFile) -> bool:
+    """Return whether the file has to be unpacked from its beginning."""
+    return file.suffix in {*PACKINGS, ".xz"}
+
+
+@contextmanager
+def unpacked(file: SourceFile) -> Iterator["Reading"]:
+    """Open a file's unpacked bytes, from the first to the last.
+
+    Raises: InvalidRequest when it cannot be opened or unpacked, also while it is read.
+    """
+    try:
+        with open_file(file) as stored:
+            if file.suffix == ".xz":
+                with lzma.open(stored) as data:
+                    yield data
+            else:
+                with pa.input_stream(stored, compression=_packing(file)) as data:
+                    yield data
+    except (OSError, EOFError, lzma.LZMAError, pa.ArrowException) as error:
+        raise InvalidRequest(
+            "the source file cannot be read",
+            file=file.name, reason=str(error), cure="check that it is whole and its suffix is true",
+        ) from error  # fmt: skip
+
+
+class Reading(Protocol):
+    """A stream of bytes."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to so many bytes; none: the end."""
+
+
+def _packing(file: SourceFile) -> str | None:
+    return PACKINGS.get(file.suffix)
+
+
+def _timed(root: str, declared: str, *, follow_links: bool) -> Iterator[SourceFile]:
+    """Yield the files of one declared path with their times."""
+    place, path = landing(root, declared, follow_links=follow_links)
+    plain, pattern = split_pattern(path)
+    files = place.below(plain)
+    if files is None:
+        raise InvalidRequest(
+            "a declared source folder is missing",
+            path=declared, root=root, cure="create it, or correct source.paths",
+        )  # fmt: skip
+    for relative, file in files:
+        if pattern is None:
+            time_ms = path_time(relative)
+        elif (match := pattern.fullmatch(relative)) is None:
+            continue
+        else:
+            named = match.groupdict()
+            time_ms = milliseconds(named) if named else path_time(relative)
+        if time_ms is None:
+            raise InvalidRequest(
+                "no time in the path of a source file",
+                file=file.name,
+                cure="a date in the name, as in 2013-01-31.csv, or name the files with --from",
+            )
+        yield file.of_time(time_ms)

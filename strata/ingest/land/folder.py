@@ -1,0 +1,232 @@
+"""A local landing folder: which files lie in it, and that each is what it was found to be.
+
+Whoever puts files down is not trusted with the rest of the machine. A link below a root is followed
+as far as it stays there; one that leads out is refused, and so is what is neither file nor folder
+(a pipe would be waited for without end). Between listing and opening a file may be swapped for a
+link: what was opened is asked where it lies, and that has to be the path that was listed.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from strata.errors import InvalidRequest
+from strata.ingest.land.source_file import SourceFile
+
+HIDDEN: Final = "._"
+OPENED: Final = "/proc/self/fd"  # where Linux says which file is open under a number
+LINKS: Final = "[ingest] follow_links = true"
+
+Below = Iterator[tuple[str, SourceFile]]  # the path below what was asked for, and the file
+
+
+class Folder:
+    """A local folder, and what lies below it."""
+
+    def __init__(self, base: Path, *, follow_links: bool = False) -> None:
+        """Begin at `base`, which has no link in it."""
+        self._base = base
+        self._root = f"{str(base).rstrip(os.sep)}{os.sep}"
+        self._follow_links = follow_links
+
+    def below(self, path: str) -> Below | None:
+        """See `Landing`. A relative path that leads out of the folder by a link is refused.
+
+        One that begins with / or leads out with .. says so itself: it is a root of its own.
+        """
+        start = self._base / path
+        if self._inside(os.path.normpath(start), [self._root]) and os.path.lexists(start):
+            self._check_inside(start, self._true(start), [self._root])
+        return self.named(str(start))
+
+    def named(self, path: str) -> Below | None:
+        """Return the file at a path, or those below it; the path may have links in it.
+
+        Raises: InvalidRequest for what is neither a file nor a folder.
+        """
+        if not os.path.lexists(path):
+            return None
+        absolute = self._true(path)
+        mode = self._stat(absolute).st_mode
+        if stat.S_ISDIR(mode):
+            return self._walk(absolute)
+        return iter([(os.path.basename(path), self._regular(absolute))])
+
+    def _walk(self, start: str) -> Below:
+        """Yield what lies in a folder, then what links in it lead to; each folder once."""
+        allowed = [f"{start.rstrip(os.sep)}{os.sep}"]
+        if self._root != os.sep and self._inside(start, [self._root]):
+            allowed.append(self._root)
+        waiting, links = [(start, "")], list[tuple[str, str]]()
+        seen = set[str]()
+        while waiting or links:
+            if not waiting:
+                path, relative = links.pop()
+                absolute = self._true(path)
+                self._check_inside(path, absolute, allowed)
+                if stat.S_ISDIR(self._stat(absolute).st_mode):
+                    waiting.append((absolute, f"{relative}/"))
+                else:
+                    yield relative, self._regular(absolute)
+                continue
+            folder, relative = waiting.pop()
+            if folder in seen:
+                continue
+            seen.add(folder)
+            for entry in self._entries(folder):
+                if entry.name[0] in HIDDEN:
+                    continue
+                below = f"{relative}{entry.name}"
+                if entry.is_symlink():
+                    links.append((entry.path, below))
+                elif entry.is_dir(follow_symlinks=False):
+                    waiting.append((entry.path, f"{below}/"))
+                else:  # the folder's path is a true one, so the file's is
+                    yield below, self._file(entry.path, entry.stat(follow_symlinks=False))
+
+    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
+        try:
+            with os.scandir(folder) as entries:
+                return list(entries)
+        except OSError as error:
+            raise InvalidRequest(
+                "a source folder cannot be read", folder=shown_name(self._name(folder)),
+                reason=error.strerror, cure="give the ingest the right to read it, or move it away",
+            ) from error  # fmt: skip
+
+    def _true(self, path: str | Path) -> str:
+        """Return a path without links."""
+        try:
+            return os.path.realpath(path, strict=True)
+        except OSError as error:
+            raise InvalidRequest(
+                "a path below the landing root leads nowhere",
+                file=shown_name(self._name(str(path))), reason=error.strerror,
+                cure="remove the link, or bring back what it leads to",
+            ) from error  # fmt: skip
+
+    def _stat(self, path: str) -> os.stat_result:
+        try:
+            return os.stat(path, follow_symlinks=False)
+        except OSError as error:
+            raise InvalidRequest(
+                "the source file is gone", file=shown_name(self._name(path)), reason=error.strerror
+            ) from error
+
+    def _check_inside(self, path: str | Path, absolute: str, allowed: Sequence[str]) -> None:
+        if self._follow_links or self._inside(absolute, allowed):
+            return
+        raise InvalidRequest(
+            "a link leads out of the landing folder",
+            file=shown_name(self._name(str(path))), leads_to=shown_name(absolute),
+            cure=f"put the file itself there, name it with --from, or set {LINKS}",
+        )  # fmt: skip
+
+    @staticmethod
+    def _inside(path: str, allowed: Sequence[str]) -> bool:
+        return any(f"{path}{os.sep}".startswith(root) for root in allowed)
+
+    def _regular(self, path: str) -> SourceFile:
+        return self._file(path, self._stat(path))
+
+    def _file(self, path: str, seen: os.stat_result) -> SourceFile:
+        name = self._name(path)
+        check_name(name)
+        if not stat.S_ISREG(seen.st_mode):
+            raise InvalidRequest(
+                "this is no file: a pipe, a socket or a device",
+                file=name, cure="move it out of the source folder",
+            )  # fmt: skip
+        return SourceFile(path, name, seen.st_size, changed_ns=seen.st_mtime_ns)
+
+    def _name(self, path: str) -> str:
+        return path.removeprefix(self._root)
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that cannot be shown, or not be stored: control characters, no UTF-8.
+
+    Two names may look alike once they are escaped, and a file is known by its name.
+    """
+    if name.isprintable() or not any(ord(c) < 32 or 127 <= ord(c) < 160 or _half(c) for c in name):
+        return
+    raise InvalidRequest(
+        "the name of a source file holds a character that cannot be shown",
+        file=shown_name(name), cure="rename it: UTF-8 without control characters",
+    )  # fmt: skip
+
+
+def shown_name(name: str) -> str:
+    r"""Return a name as messages have it, what cannot be shown escaped.
+
+    >>> shown_name(chr(10) + "a" + chr(0xDCFF))
+    '\\x0aa\\xff'
+    """
+    return "".join(
+        f"\\x{ord(c) & 0xFF:02x}" if ord(c) < 32 or 127 <= ord(c) < 160 or _half(c) else c
+        for c in name
+    )
+
+
+def _half(character: str) -> bool:
+    """Return whether this is no character, but a byte of a name that is no UTF-8."""
+    return 0xD800 <= ord(character) < 0xE000
+
+
+def open_local(file: SourceFile) -> pa.NativeFile:
+    """Open a file on this machine.
+
+    Raises: InvalidRequest when it cannot be opened, is no file any more, or its path leads
+    elsewhere than it did when it was found.
+    """
+    number = -1
+    try:
+        number = os.open(file.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        regular = stat.S_ISREG(os.fstat(number).st_mode)
+        stays = _lies_at(number, file.path)
+    except OSError as error:
+        if number >= 0:
+            os.close(number)
+        raise InvalidRequest(
+            "the source file cannot be opened", file=file.name, reason=error.strerror or str(error)
+        ) from error
+    if not regular or not stays:
+        os.close(number)
+        raise _swapped(file)
+    return pa.PythonFile(os.fdopen(number, "rb", buffering=0), mode="r")
+
+
+def seen_local(file: SourceFile) -> tuple[int, int]:
+    """Return the size of a file now, and when it was changed.
+
+    Raises: InvalidRequest when it is gone, or its path leads elsewhere than it did.
+    """
+    try:
+        seen = os.stat(file.path, follow_symlinks=False)
+        stays = stat.S_ISREG(seen.st_mode) and os.path.realpath(file.path) == file.path
+    except OSError as error:
+        raise InvalidRequest("the source file is gone", file=file.name) from error
+    if not stays:
+        raise _swapped(file)
+    return seen.st_size, seen.st_mtime_ns
+
+
+def _lies_at(number: int, path: str) -> bool:
+    """Return whether the open file lies at a path, without a link on the way."""
+    if os.path.isdir(OPENED):
+        return os.readlink(f"{OPENED}/{number}") == os.path.abspath(path)
+    here: Any = os.stat(path, follow_symlinks=False)
+    opened = os.fstat(number)
+    same = (here.st_dev, here.st_ino) == (opened.st_dev, opened.st_ino)
+    return same and os.path.realpath(path) == os.path.abspath(path)
+
+
+def _swapped(file: SourceFile) -> InvalidRequest:
+    return InvalidRequest(
+        "the path of a source file leads elsewhere than when it was found",
+        file=file.name, cure="somebody put a link or a pipe in its place: look who, then run again",
+    )  # fmt: skip

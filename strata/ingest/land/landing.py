@@ -1,0 +1,130 @@
+"""Where source files lie: a folder, or a prefix of a bucket. What is there, and its bytes.
+
+Names that begin with `_` or `.` are markers of other tools and are passed over, and so are folders
+called so. Local folders are walked by `strata.ingest.land.folder`.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Protocol
+
+import pyarrow as pa
+
+from strata.errors import InvalidRequest, Unavailable
+from strata.ingest.land.folder import HIDDEN, Folder, check_name, open_local, seen_local
+from strata.ingest.land.source_file import SourceFile
+from strata.store.s3_read import Bucket, ListedObject, ObjectStream, by_url
+
+S3: Final = "s3://"
+
+Below = Iterator[tuple[str, SourceFile]]  # the path below what was asked for, and the file
+
+
+class Landing(Protocol):
+    """A place that relative paths start from."""
+
+    def below(self, path: str) -> Below | None:
+        """Return the file at a path, or those below it; None: there is nothing."""
+
+
+def landing(root: str, path: str = "", *, follow_links: bool = False) -> tuple[Landing, str]:
+    """Return the place that a path starts from, and the path from there.
+
+    `root`: `/folder`, `file:///folder` or `s3://bucket/prefix?endpoint=…&region=…`. A path may be
+    an address on S3 itself (`s3://bucket/key`), on the root's server if that is on S3.
+    `follow_links`: links may lead out of a local root.
+    Raises: InvalidRequest for any other address.
+    """
+    known = Bucket.parse(root) if root.startswith(S3) else None
+    if path.startswith(S3):
+        bucket, _, key = path.removeprefix(S3).partition("/")
+        if known is not None:
+            address = known.address
+            if bucket == address.bucket and key.startswith(address.prefix):
+                return _Prefix(known), key.removeprefix(address.prefix)
+            known = known.other(bucket)
+        return _Prefix(known or Bucket.parse(f"{S3}{bucket}"), f"{S3}{bucket}/"), key
+    if known is not None:
+        return _Prefix(known), path
+    return Folder(local_root(root), follow_links=follow_links), path
+
+
+def local_root(root: str) -> Path:
+    """Return the folder that a root is, without links. Raises: InvalidRequest for an address."""
+    scheme, has_scheme, rest = root.partition("://")
+    if has_scheme and scheme != "file":
+        raise InvalidRequest(
+            "no landing root has such an address",
+            root=root, cure="file:///folder, /folder or s3://bucket/prefix",
+        )  # fmt: skip
+    return Path(rest if has_scheme else root).expanduser().resolve()
+
+
+class _Prefix:
+    """A prefix of a bucket."""
+
+    def __init__(self, bucket: Bucket, shown: str = "") -> None:
+        self._bucket = bucket
+        self._shown = shown  # before the key, in the names of files
+
+    def below(self, path: str) -> Below | None:
+        """See `Landing`. A prefix with nothing below it is empty: there are no folders."""
+        key = path.strip("/")
+        if key and not path.endswith("/"):
+            found = self._bucket.at(key)
+            if found is not None:
+                return iter([(key.rsplit("/", 1)[-1], self._file(found))])
+        return self._walk(f"{key}/" if key else "")
+
+    def _walk(self, prefix: str) -> Below:
+        for found in self._bucket.below(prefix):
+            relative = found.key.removeprefix(prefix)
+            names = relative.split("/")
+            if all(names) and not any(name[0] in HIDDEN for name in names):
+                check_name(found.key)
+                yield relative, self._file(found)
+
+    def _file(self, found: ListedObject) -> SourceFile:
+        return SourceFile(
+            self._bucket.url(found.key), f"{self._shown}{found.key}", found.size_bytes,
+            changed_ns=found.changed_ns, version=found.version,
+        )  # fmt: skip
+
+
+def open_file(file: SourceFile) -> pa.NativeFile:
+    """Return the file's stored bytes as a stream that can seek.
+
+    Raises: InvalidRequest when it cannot be opened, or its path leads elsewhere than it did when
+    it was found; Unavailable, also while it is read, where a server does not answer or has
+    another object than was found.
+    """
+    if file.path.startswith(S3):
+        stream = ObjectStream(file.path, file.size_bytes, file.version)
+        return pa.PythonFile(stream, mode="r")
+    return open_local(file)
+
+
+def check_unchanged(file: SourceFile) -> None:
+    """Refuse a file that is not what it was when it was found: somebody still writes it.
+
+    Raises: Unavailable, so that it is tried again; InvalidRequest if its path leads elsewhere.
+    """
+    if not file.changed_ns:
+        return
+    seen = _seen(file)
+    if seen != (file.size_bytes, file.changed_ns):
+        raise Unavailable(
+            "a source file changed while it was read, nothing was committed",
+            certain=True, file=file.name, size_bytes=file.size_bytes, size_now=seen[0],
+            cure="run again when it is whole; put files down under a name that begins with _",
+        )  # fmt: skip
+
+
+def _seen(file: SourceFile) -> tuple[int, int]:
+    if not file.path.startswith(S3):
+        return seen_local(file)
+    bucket, key = by_url(file.path)
+    found = bucket.at(key)
+    if found is None:
+        raise InvalidRequest("the source file is gone", file=file.name)
+    return found.size_bytes, found.changed_ns

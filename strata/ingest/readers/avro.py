@@ -1,0 +1,173 @@
+"""Read Avro object container files: columns by name, their values as `avro_values` has them."""
+
+import bz2
+import io
+import lzma
+import zlib
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+import fastavro
+import pyarrow as pa
+from fastavro.read import SchemaResolutionError
+from fastavro.schema import SchemaParseException
+
+from strata.errors import InvalidRequest
+from strata.ingest.land.files import SourceFile, read_bytes
+from strata.ingest.readers.avro_values import column, without_logical
+from strata.ingest.readers.kept import convert, keep_row, shown_raw
+from strata.ingest.readers.source import Located, RawFile, check_columns
+from strata.ingest.values.cast import Rows
+from strata.ingest.values.shown import FAILS, json_text
+
+DAMAGED: Final = (  # what a damaged file raises
+    *FAILS, EOFError, zlib.error, lzma.LZMAError, SchemaParseException, SchemaResolutionError,
+)  # fmt: skip
+BLOCK_BYTES: Final = 256 << 20  # of a block, unpacked
+BLOCK_ROWS: Final = 10_000_000
+SYNC_BYTES: Final = 16  # behind each block
+
+
+def read_avro(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
+    """Return the columns `names`; `locate` counts records from 1 in place of lines.
+
+    Those that are `optional` may be missing.
+
+    Raises: InvalidRequest for a file that is no Avro or whose fields are not the declared.
+    Cost: the file, or piece of it, in memory, as Python objects.
+    """
+    schema, records = avro_records(source)
+    fields = {field["name"]: field["type"] for field in schema["fields"]}
+    check_columns(source.name, list(fields), names, optional=optional)
+    columns = {
+        name: column([record[name] for record in records], fields[name])
+        for name in names
+        if name in fields
+    }
+
+    def locate(rows: Rows) -> list[Located]:
+        return [(int(row) + source.before + 1, json_text(records[row])) for row in rows]
+
+    return RawFile(
+        file=source.name,
+        count=len(records),
+        columns=columns,
+        convert=convert,
+        shown=shown_raw,
+        locate=locate,
+        keep=keep_row,
+    )
+
+
+def avro_records(source: SourceFile) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the writer's schema, names resolved, and the records of a file as they are stored.
+
+    Raises: InvalidRequest for a file that is no Avro, or not of records.
+    """
+    data = read_bytes(source)
+    _check_blocks(source, data)
+    try:
+        schema: Any = fastavro.reader(io.BytesIO(data)).writer_schema
+        records: Any = list(fastavro.reader(io.BytesIO(without_logical(data))))
+    except DAMAGED as error:
+        raise _unreadable(source, str(error)) from error
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        raise _unreadable(source, "its schema is no record")
+    return schema, records
+
+
+def _check_blocks(source: SourceFile, data: bytes) -> None:
+    """Refuse blocks that hold more than a reader could: few bytes may unpack to any size.
+
+    Raises: InvalidRequest.
+    """
+    _, blocks = avro_layout(source, io.BytesIO(data), stop=len(data))
+    codec = fastavro.reader(io.BytesIO(data)).codec
+    for start, stop, rows in blocks:
+        stream = io.BytesIO(data[start : stop - SYNC_BYTES])
+        _long(stream), _long(stream)
+        try:
+            size = unpacked_size(codec, stream.read(), BLOCK_BYTES)
+        except DAMAGED as error:
+            raise _unreadable(source, str(error)) from error
+        if size > BLOCK_BYTES or rows > BLOCK_ROWS:
+            raise InvalidRequest(
+                "a block of the file holds too much",
+                file=source.name, byte=start, rows=rows, most_rows=BLOCK_ROWS,
+                most_bytes=BLOCK_BYTES, cure="write it with smaller blocks",
+            )  # fmt: skip
+
+
+def unpacked_size(codec: str, data: bytes, most: int) -> int:
+    """Return how many bytes a block unpacks to, or `most` + 1 if these are more.
+
+    Cost: unpacks the block; never holds more than `most` bytes of it.
+    Raises: what the packing raises of damaged bytes.
+    """
+    if codec == "deflate":
+        return len(zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, most + 1))
+    if codec == "bzip2":
+        return len(bz2.open(io.BytesIO(data)).read(most + 1))
+    if codec == "xz":
+        return len(lzma.open(io.BytesIO(data)).read(most + 1))
+    if codec == "zstandard":
+        with pa.input_stream(io.BytesIO(data), compression="zstd") as stream:
+            return len(stream.read(most + 1))
+    if codec == "snappy":  # says its length itself, and holds to it
+        return _varint(io.BytesIO(data))
+    if codec == "lz4":  # of fastavro: four bytes of length in front
+        return int.from_bytes(data[:4], "little")
+    return len(data)
+
+
+def avro_layout(
+    source: SourceFile, stream: Any, start: int = 0, stop: int | None = None
+) -> tuple[bytes, list[tuple[int, int, int]]]:
+    """Return the header, and where each block with a byte at or behind `start` begins and ends.
+
+    Shape: (first byte, byte behind, records) each, up to `stop`.
+    Raises: InvalidRequest for a file that is no Avro, or ends within a block.
+    Cost: reads the header, and some bytes of each block.
+    """
+    try:
+        fastavro.reader(stream)
+        first = stream.tell()
+        stream.seek(0)
+        header: bytes = stream.read(first)
+        blocks = []
+        at = max(first, start)
+        end = source.size_bytes if stop is None else stop
+        while at < end:
+            stream.seek(at)
+            rows, size = _long(stream), _long(stream)
+            behind = stream.tell() + size + SYNC_BYTES
+            if rows < 0 or size < 0 or behind > end:
+                raise EOFError("a block ends behind the file")
+            blocks.append((at, behind, rows))
+            at = behind
+    except DAMAGED as error:
+        raise _unreadable(source, str(error)) from error
+    return header, blocks
+
+
+def _long(stream: Any) -> int:
+    """Read a number of Avro: a varint, zigzag."""
+    value = _varint(stream)
+    return (value >> 1) ^ -(value & 1)
+
+
+def _varint(stream: Any) -> int:
+    """Read a number of seven bits a byte, the lowest first."""
+    value = shift = 0
+    while byte := bytes(stream.read(1)):
+        value |= (byte[0] & 0x7F) << shift
+        if byte[0] < 0x80:
+            return value
+        shift += 7
+    raise EOFError("the file ends within a number")
+
+
+def _unreadable(source: SourceFile, reason: str) -> InvalidRequest:
+    return InvalidRequest(
+        "not a readable Avro file", file=source.name, reason=reason, cure="check source.format"
+    )

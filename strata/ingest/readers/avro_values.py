@@ -1,0 +1,178 @@
+"""Values of Avro as Arrow has them, and never as fastavro would make them of logical types.
+
+fastavro (1.12) rounds a decimal with more digits than its schema says, and ends the file where a
+time lies beyond Python's. So the schema in the file's header loses its logical types before the
+records are read, and what these mean is found out here, one value at a time.
+"""
+
+import io
+import json
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import fastavro
+import pyarrow as pa
+
+from strata.ingest.readers.source import Raw
+from strata.ingest.values.exact_json import Number
+from strata.ingest.values.shown import FAILS
+
+MOST_DIGITS, WIDE_DIGITS = 38, 76  # of Arrow's decimals
+SCHEMA: Final = "avro.schema"
+META: Final = {"type": "map", "values": "bytes"}
+HEADER: Final[dict[str, Any]] = {
+    "type": "record",
+    "name": "header",
+    "fields": [
+        {"name": "magic", "type": {"type": "fixed", "name": "magic", "size": 4}},
+        {"name": "meta", "type": META},
+        {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
+    ],
+}
+PLAIN: Final[dict[str, pa.DataType]] = {
+    "null": pa.null(), "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(),
+    "float": pa.float32(), "double": pa.float64(), "bytes": pa.binary(), "string": pa.string(),
+    "enum": pa.string(), "fixed": pa.binary(),
+}  # fmt: skip
+LOGICAL: Final[dict[str, pa.DataType]] = {
+    "date": pa.date32(), "time-millis": pa.time32("ms"), "time-micros": pa.time64("us"),
+    **{
+        f"{local}timestamp-{name}": pa.timestamp(unit, None if local else "UTC")
+        for local in ("", "local-")
+        for name, unit in (("millis", "ms"), ("micros", "us"), ("nanos", "ns"))
+    },
+    "uuid": pa.string(),
+}  # fmt: skip
+
+
+def without_logical(data: bytes) -> bytes:
+    """Return an Avro file with the same records, whose schema says only how they are stored.
+
+    In a union of several types the logical ones stay: nothing else tells a time from a number.
+    Decimals go there, too.
+    Raises: what fastavro raises for a header that is none.
+    """
+    stream = io.BytesIO(data)
+    header: Any = fastavro.schemaless_reader(stream, HEADER, None)
+    schema = _stored(json.loads(header["meta"][SCHEMA]), others=False)
+    header["meta"][SCHEMA] = json.dumps(schema).encode()
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, HEADER, header)
+    return out.getvalue() + data[stream.tell() :]
+
+
+def _stored(schema: Any, *, others: bool) -> Any:
+    """Return a schema without logical types; `others`: it stands beside other types."""
+    if isinstance(schema, list):
+        others = others or len([one for one in schema if one != "null"]) > 1
+        return [_stored(one, others=others) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {
+        name: [_stored(field, others=False) for field in part]  # a list, and no union
+        if name == "fields"
+        else _stored(part, others=others)
+        for name, part in schema.items()
+    }
+    if not others or kept.get("logicalType") == "decimal":
+        kept.pop("logicalType", None)
+    return kept
+
+
+def column(values: list[Any], schema: Any) -> Raw:
+    """Return a column as an Arrow array, or as objects where Avro's type has no such array."""
+    for digits in (MOST_DIGITS, WIDE_DIGITS):
+        kind = _known(schema, digits)
+        if kind is None:
+            break
+        try:
+            return pa.array([_arrow_value(value, kind) for value in values], kind)
+        except FAILS:
+            continue
+    return [_object(value) for value in values]
+
+
+def _known(schema: Any, digits: int) -> pa.DataType | None:
+    """Return the Arrow type of a schema; None also for one that says it wrongly."""
+    try:
+        return arrow_of(schema, digits)
+    except FAILS:
+        return None
+
+
+def arrow_of(schema: Any, digits: int = MOST_DIGITS) -> pa.DataType | None:
+    """Return the Arrow type of an Avro schema; None for unions of several types and names.
+
+    `digits`: that a decimal has room for at least, whatever its schema says.
+    """
+    if isinstance(schema, list):
+        others = [one for one in schema if one != "null"]
+        return arrow_of(others[0], digits) if len(others) == 1 else None
+    if isinstance(schema, str):
+        return PLAIN.get(schema)
+    kind, logical = schema["type"], schema.get("logicalType")
+    if logical == "decimal":
+        precision, scale = schema["precision"], schema.get("scale", 0)
+        wide = max(precision, digits) > MOST_DIGITS
+        return pa.decimal256(WIDE_DIGITS, scale) if wide else pa.decimal128(precision, scale)
+    if logical in LOGICAL:
+        return LOGICAL[logical]
+    makers: dict[str, Callable[[], pa.DataType | None]] = {
+        "array": lambda: _nested(pa.list_, schema["items"], digits),
+        "map": lambda: _nested(lambda v: pa.map_(pa.string(), v), schema["values"], digits),
+        "record": lambda: _record(schema["fields"], digits),
+    }
+    if isinstance(kind, str) and kind in makers:
+        return makers[kind]()
+    return arrow_of(kind, digits) if not isinstance(kind, str) else PLAIN.get(kind)
+
+
+def _nested(
+    make: Callable[[pa.DataType], pa.DataType], inner: Any, digits: int
+) -> pa.DataType | None:
+    kind = arrow_of(inner, digits)
+    return None if kind is None else make(kind)
+
+
+def _record(fields: Sequence[dict[str, Any]], digits: int) -> pa.DataType | None:
+    kinds = [(field["name"], arrow_of(field["type"], digits)) for field in fields]
+    return None if any(kind is None for _, kind in kinds) else pa.struct(kinds)
+
+
+def _arrow_value(value: Any, kind: pa.DataType) -> Any:
+    """Return a value as Arrow takes it: maps as pairs, decimals out of their bytes."""
+    if value is None:
+        return None
+    if pa.types.is_decimal(kind):
+        return _decimal(value, kind.scale)
+    if pa.types.is_map(kind):
+        return [(key, _arrow_value(item, kind.item_type)) for key, item in value.items()]
+    if pa.types.is_list(kind):
+        return [_arrow_value(item, kind.value_type) for item in value]
+    if pa.types.is_struct(kind):
+        return {field.name: _arrow_value(value[field.name], field.type) for field in kind}
+    return value
+
+
+def _decimal(data: bytes, scale: int) -> Decimal:
+    """Return the number that the bytes of a decimal say, with all its digits."""
+    unscaled = int.from_bytes(data, "big", signed=True)
+    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
+
+
+def _object(value: Any) -> Any:
+    """Return a value as JSON would have it; bytes, and numbers that JSON lacks, stay what they are.
+
+    A time becomes its text: of a union nobody says which of its types is meant.
+    """
+    if isinstance(value, dict):
+        return {key: _object(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_object(item) for item in value]
+    if isinstance(value, Decimal):
+        return Number(format(value, "f"))
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return value
+    isoformat = getattr(value, "isoformat", None)
+    return str(value) if isoformat is None else isoformat()

@@ -1,0 +1,124 @@
+"""Changes of keyed rows, as change streams tell them, in the order in which they happened.
+
+A change names a key and says what became of its row. Which row it replaces is in the shard: it is
+looked up (`strata.ingest.changes.lookup`) and both together become updates
+(`strata.ingest.changes.resolve`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.format.columns import T, child, updates_schema
+from strata.format.values.sortable import sortable_bytes
+from strata.ingest.readers.position import Leg
+from strata.model.schema import Relation
+from strata.updates.order import one_chunk
+
+INSERT: Final = 0  # the key must not be there
+UPDATE: Final = 1  # the key must be there
+DELETE: Final = 2  # the key must be there
+UPSERT: Final = 3  # whatever was there
+REMOVE: Final = 4  # as DELETE, and it does not matter whether the key is there
+TRUNCATE: Final = 5  # all keys
+OLD: Final = 9  # not a change: the row that is in the shard
+
+OP: Final = "op"
+AT: Final = "at"  # place in the stream: number of the file << 32 | number of the row
+KEY: Final = "key"  # bytes that sort like the key; see `key_bytes`
+COMMIT: Final = "commit"  # position in the log of the database: see `position`
+LSN: Final = "lsn"
+SOURCE_TIME: Final = "source.ts_ms"  # where a change stream says when the change was committed
+SAME: Final = "same."  # before a column's name: in this row the column is as it was
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanges:
+    """What one file of a change stream gave."""
+
+    changes: pa.Table  # of `changes_schema`, in the order of the file
+    truncations: tuple["Truncation", ...]
+    legs: tuple[Leg, ...] = ()
+    moved: bool = False  # a row got another key, and not all of its values were sent
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """All keys were removed."""
+
+    at: int  # place in the stream
+    time: int
+    commit: int  # position in the log of the database
+    lsn: int
+
+
+def changes_schema(relation: Relation, same: Sequence[int] = ()) -> pa.Schema:
+    """Return the schema of changes: the columns by id, then t, op, at, key, commit, lsn.
+
+    `same`: ids of columns that have a mask of rows in which they are as they were.
+    """
+    columns = [updates_schema(relation).field(child(c.id)) for c in relation.columns]
+    own = [
+        pa.field(T, pa.int64()), pa.field(OP, pa.uint8()), pa.field(AT, pa.int64()),
+        pa.field(KEY, pa.binary()), pa.field(COMMIT, pa.int64()), pa.field(LSN, pa.int64()),
+    ]  # fmt: skip
+    return pa.schema([*columns, *own, *(pa.field(f"{SAME}{i}", pa.bool_()) for i in same)])
+
+
+def key_ids(relation: Relation) -> tuple[int, ...]:
+    """Return the key columns in the order in which they sort."""
+    return tuple(i for i in relation.sort_ids if i in relation.key)
+
+
+def key_bytes(rows: pa.Table | pa.RecordBatch, ids: Sequence[int]) -> pa.BinaryArray:
+    """Return some columns of each row as bytes that sort like them; none is a prefix of another."""
+    columns = [sortable_bytes(one_chunk(rows.column(child(i)))) for i in ids]
+    return columns[0] if len(columns) == 1 else pc.binary_join_element_wise(*columns, b"")
+
+
+def leading_key_ids(relation: Relation) -> tuple[int, ...]:
+    """Return the key columns that lead the sort order: those that parts can be chosen by."""
+    ids: list[int] = []
+    for i in relation.sort_ids:
+        if i not in relation.key:
+            break
+        ids.append(i)
+    return tuple(ids)
+
+
+def combined(tables: Sequence[pa.Table], relation: Relation) -> pa.Table:
+    """Return changes of several files as one table, sorted by key and place."""
+    names = {name for table in tables for name in table.column_names if name.startswith(SAME)}
+    same = sorted(int(name.removeprefix(SAME)) for name in names)
+    schema = changes_schema(relation, same)
+    whole = pa.concat_tables([_filled(table, schema) for table in tables] or [schema.empty_table()])
+    whole = whole.combine_chunks()
+    return whole if _in_order(whole) else whole.sort_by([(KEY, "ascending"), (AT, "ascending")])
+
+
+def _in_order(changes: pa.Table) -> bool:
+    """Return whether changes are sorted by key and place already, as many a source delivers them.
+
+    `changes`: in one chunk.
+    """
+    if changes.num_rows < 2:
+        return True
+    keys, places = one_chunk(changes[KEY]), one_chunk(changes[AT]).to_numpy()
+    rises = pc.less(keys[:-1], keys[1:]).to_numpy(zero_copy_only=False)
+    level = np.flatnonzero(~rises)
+    same = pc.equal(keys.take(pa.array(level)), keys.take(pa.array(level + 1)))
+    return pc.all(same).as_py() is not False and bool((places[level] <= places[level + 1]).all())
+
+
+def _filled(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    for field in schema:
+        if field.name not in table.column_names:
+            table = table.append_column(field, pa.array(np.zeros(table.num_rows, bool)))
+    return table.select(schema.names).cast(schema)

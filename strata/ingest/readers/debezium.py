@@ -1,0 +1,328 @@
+"""Read change events as Debezium writes them in JSON, and keyed records as Kafka tools dump them.
+
+An event is the envelope (`before`, `after`, `source`, `op`, `ts_ms`), plain or as the payload of a
+schema; it may stand in a record, `{"key": ..., "value": ...}`. Operations: c (create), r (snapshot
+read), u (update), d (delete), t (truncate). What is no change is passed over and counted:
+tombstones (null), messages (m), the begin and end of transactions, schema changes, heartbeats.
+
+Of a delete only the key is asked for, which every replica identity gives. A value that the
+database did not send because it did not change stands as a placeholder; it stays as it was.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from orjson import loads
+
+from strata.ingest.land.files import SourceFile, read_text
+from strata.ingest.readers.change import DELETE, INSERT, SOURCE_TIME, TRUNCATE, UPDATE, UPSERT
+from strata.ingest.readers.debezium_table import read_events
+from strata.ingest.readers.json_table import SMALL_BYTES
+from strata.ingest.readers.jsonl import shown
+from strata.ingest.readers.objects import Objects, read_array, read_lines
+from strata.ingest.readers.position import UNKNOWN, Places
+from strata.ingest.readers.rejects import Reject
+from strata.ingest.readers.source import RawFile
+from strata.ingest.values.cast import from_objects
+from strata.ingest.values.connect import plain_values, whole
+from strata.ingest.values.exact_json import Twice
+from strata.ingest.values.shown import FAILS
+from strata.model.schema import Relation
+
+GONE: Final = (True, "true", "True", "t", "1", 1)
+KEPT: Final = (None, False, "false", "False", "f", "0", 0, "")
+TWICE: Final = "a key stands twice"
+OPS: Final = {"c": INSERT, "r": UPSERT, "u": UPDATE, "d": DELETE, "t": TRUNCATE}
+WHOLE: Final = (INSERT, UPDATE, UPSERT)  # operations that tell a whole row
+PLACEHOLDERS: Final = frozenset(
+    {
+        "__debezium_unavailable_value",
+        "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==",  # as bytes
+        "b68a35a7-17ad-35b3-af2a-ae46edb4545a",  # as a uuid: the hash of it
+    }
+)
+MAX_PLACE: Final = 2**63 - 1  # what PostgreSQL's own positions never reach
+NUMBERS: Final = [*b"__debezium_unavailable_value"]  # of an array of integers or dates
+
+
+class Event(NamedTuple):
+    """What one message says."""
+
+    op: int
+    row: dict[str, Any]
+    time: Any
+    schema: dict[str, Any] | None = None  # of the row's fields
+    place: tuple[int, int, int, bool] | None = None  # commit, lsn, snapshot, ends: see `Places`
+
+
+def read_debezium(
+    source: SourceFile, relation: Relation, names: Sequence[str], *, array: bool = False
+) -> RawFile:
+    """Return the columns `names` of the rows that events are about, with what became of them.
+
+    Raises: as `read_lines`, `read_array`.
+    Cost: the whole file in memory.
+    """
+    if array:
+        return one_by_one(source, read_array(source), relation, names)
+    data = read_text(source)
+    found = None
+    if len(data) >= SMALL_BYTES:
+        found = read_events(source, data, relation, names, SOURCE_TIME, sorted(PLACEHOLDERS))
+    return found or one_by_one(source, read_lines(source, data), relation, names)
+
+
+def one_by_one(
+    source: SourceFile, found: Objects, relation: Relation, names: Sequence[str]
+) -> RawFile:
+    """Return the same, each event judged by itself."""
+    key = [column.name for column in relation.key_columns]
+    events: list[Event] = []
+    kept: list[int] = []
+    bad: list[Reject] = []
+    passed = 0
+    for row, value in enumerate(found.values):
+        event = _judged(_event, value, key)
+        if event is None:
+            passed += 1
+        elif isinstance(event, str):
+            bad.append(found.reject(source, row, event))
+        else:
+            kept.append(row)
+            events.append(event)
+    found = found.only(kept, events, bad)
+    return _raw(source, found, relation, names, passed)
+
+
+def _raw(
+    source: SourceFile,
+    found: Objects,
+    relation: Relation,
+    names: Sequence[str],
+    passed: int | None,
+) -> RawFile:
+    """Return the rows of events; `passed` None: they are records, whose values are plain JSON."""
+    events: list[Event] = found.values
+    columns: dict[str, list[Any]] = {}
+    original: dict[str, list[Any]] = {}
+    same = {}
+    for name in names:
+        column = relation.by_name.get(name)
+        if column is None:  # the time, beside the row
+            columns[name] = [event.row.get(name, event.time) for event in events]
+            continue
+        values = [event.row.get(name) for event in events]
+        mask = [_is_placeholder(v) for v in values]
+        if any(mask):
+            same[name] = np.array(mask)
+            values = [None if m else v for v, m in zip(values, mask, strict=True)]
+        original[name] = values
+        schemas = [event.schema for event in events]
+        columns[name] = plain_values(values, column, schemas, encoded=passed is not None)
+    known = set(names)
+    whole = {tuple(event.row) for event in events if event.op in WHOLE}
+    seen = {name for row in whole for name in row}
+    own = {column.name for column in relation.columns}
+    defaults = [c.name for c in relation.columns if c.default is not None]
+    return RawFile(
+        file=source.name,
+        count=len(events),
+        columns=columns,
+        original=original,
+        convert=from_objects,
+        shown=shown,
+        locate=found.locate,
+        malformed=found.malformed,
+        lacking={name: [name not in event.row for event in events] for name in defaults},
+        ops=np.array([event.op for event in events], np.uint8),
+        same=same,
+        passed=passed or 0,
+        undeclared=frozenset(seen - known),
+        defaulted=defaulted(events, names),
+        gone=frozenset(name for row in whole for name in own.difference(row)),
+        places=_places(events),
+    )
+
+
+def defaulted(events: Sequence[Event], names: Sequence[str]) -> dict[str, int]:
+    """Return how many values of each nullable column are its default, where no event has a null.
+
+    Kafka's JsonConverter writes the default in place of a null unless it is configured otherwise
+    (`replace.null.with.default=false`). The schema in an event has the default; a value alone does
+    not say which it was, so this is a warning. Columns without such values are left out.
+    """
+    counts: dict[str, int] = {}
+    nulls: set[str] = set()
+    for event in events:
+        schema = event.schema or {}
+        for name in schema.keys() & event.row.keys() & set(names):
+            field, value = schema[name], event.row[name]
+            if value is None:
+                nulls.add(name)
+            elif isinstance(field, dict) and field.get("optional"):
+                counts[name] = counts.get(name, 0) + (field.get("default") == value)
+    return {name: n for name, n in sorted(counts.items()) if n and name not in nulls}
+
+
+def _places(events: Sequence[Event]) -> Places | None:
+    if not any(event.place for event in events):
+        return None
+    unknown = (UNKNOWN, UNKNOWN, 0, False)
+    commit, lsn, snapshot, ends = zip(*(event.place or unknown for event in events), strict=True)
+    return Places(
+        np.array(commit, np.int64), np.array(lsn, np.int64), np.array(snapshot, np.int64),
+        np.array(ends, bool),
+    )  # fmt: skip
+
+
+def _place(origin: Any, op: str) -> tuple[int, int, int, bool] | None:
+    """Return where a PostgreSQL change stands in the log; None: it does not say."""
+    lsn = whole(origin.get("lsn")) if isinstance(origin, dict) else None
+    if lsn is None:
+        return None
+    if origin.get("connector", "postgresql") != "postgresql":
+        return None
+    mark = str(origin.get("snapshot", "false"))
+    try:
+        if op == "r" and mark not in ("false", "incremental"):
+            found = (0, 0, lsn, mark.startswith("last"))
+        else:
+            commit = loads(origin.get("sequence") or "[null]")[0]
+            found = (int(commit or 0), lsn, 0, False)
+    except (ValueError, TypeError, IndexError, KeyError, OverflowError):
+        return None
+    return found if min(found[:3]) >= 0 and max(found[:3]) <= MAX_PLACE else None
+
+
+def _is_placeholder(value: object) -> bool:
+    if isinstance(value, list) and len(value) == len(NUMBERS):
+        return [whole(item) for item in value] == NUMBERS
+    first = value[0] if isinstance(value, list) and len(value) == 1 else value
+    return isinstance(first, str) and first in PLACEHOLDERS
+
+
+def _judged(judge: Callable[..., Event | str | None], *facts: Any) -> Any:
+    """Return what a message says; one whose parts are of other types than they should is none."""
+    try:
+        return judge(*facts)
+    except FAILS:
+        return "not a change event, or not a record: its parts have other types"
+
+
+def _event(value: Any, key: Sequence[str]) -> Event | str | None:
+    """Return what an event says; None: it is no change; text: what is wrong with it."""
+    record_key, whole = None, value
+    if isinstance(value, dict) and value.keys() >= {"key", "value"} and "op" not in value:
+        record_key, _ = _payload(value["key"])
+        value = value["value"]
+    body, schema = _payload(value)
+    if any(isinstance(part, Twice) for part in (whole, value, body, record_key)):
+        return TWICE
+    if body is None:
+        return None
+    if not isinstance(body, dict):
+        return "not a change event"
+    op = body.get("op")
+    if op is None:
+        known = ("status", "ddl", "tableChanges", "databaseName", "ts_ms")
+        return None if any(name in body for name in known) else "not a change event"
+    if op == "m":
+        return None
+    if op not in OPS:
+        return f"an unknown operation: {op!r}"
+    return _change(OPS[op], body, schema, key, record_key)
+
+
+def _change(
+    op: int, body: dict[str, Any], schema: Any, key: Sequence[str], record_key: Any
+) -> Event | str:
+    before, after = body.get("before"), body.get("after")
+    origin = body.get("source")
+    time = origin.get("ts_ms") if isinstance(origin, dict) else None
+    moment = body.get("ts_ms") if time is None else time
+    place = _place(origin, body["op"])
+    if op == TRUNCATE:
+        return Event(op, {}, moment, None, place)
+    row = before if op == DELETE else after
+    if op == DELETE and not isinstance(row, dict):
+        row = record_key
+    if isinstance(row, Twice):
+        return TWICE
+    if not isinstance(row, dict):
+        return "an event without its row" if op != DELETE else "a delete without its key"
+    if op == UPDATE and isinstance(before, dict):
+        moved = [k for k in key if k in before and before[k] != row.get(k)]
+        if moved:
+            return f"an update that changes the key column {moved[0]}"
+    fields = _row_schema(schema, "before" if op == DELETE else "after")
+    return Event(op, row, moment, fields, place)
+
+
+def _payload(value: Any) -> tuple[Any, Any]:
+    """Return a message without its schema, and the schema."""
+    if isinstance(value, dict) and value.keys() == {"schema", "payload"}:
+        return value["payload"], value["schema"]
+    return value, None
+
+
+def _row_schema(schema: Any, which: str) -> dict[str, Any] | None:
+    """Return the Connect schema of each field of the row; None where there is none."""
+    if not isinstance(schema, dict):
+        return None
+    for field in schema.get("fields") or ():
+        if field.get("field") == which:
+            return {f.get("field"): f for f in field.get("fields") or ()}
+    return None
+
+
+def read_records(
+    source: SourceFile,
+    relation: Relation,
+    names: Sequence[str],
+    deleted: str,
+    *,
+    array: bool = False,
+) -> RawFile:
+    """Return keyed rows: `{"key": ..., "value": row or null}`, or plain rows with a mark.
+
+    A row is a tombstone if its value is null, or if the key `deleted` is true in it.
+    Raises: as `read_lines`, `read_array`.
+    """
+    found = read_array(source) if array else read_lines(source)
+    key = {column.name for column in relation.key_columns}
+    events: list[Event] = []
+    kept: list[int] = []
+    bad: list[Reject] = []
+    for row, value in enumerate(found.values):
+        event = _judged(_record, value, key, deleted)
+        if isinstance(event, str):
+            bad.append(found.reject(source, row, event))
+        else:
+            kept.append(row)
+            events.append(event)
+    return _raw(source, found.only(kept, events, bad), relation, names, None)
+
+
+def _record(value: Any, key: set[str], deleted: str) -> Event | str:
+    if not isinstance(value, dict):
+        return "not a JSON object"
+    if value.keys() >= {"key", "value"} and not key & value.keys():
+        told, _ = _payload(value["key"])
+        row, schema = _payload(value["value"])
+        time = value.get("timestamp")
+        if not isinstance(told, dict):
+            told = {next(iter(key)): told} if len(key) == 1 else {}
+        if any(isinstance(part, Twice) for part in (value, told, value["value"], row)):
+            return TWICE
+        if row is None:
+            return Event(DELETE, told, time)
+        fields = schema.get("fields") if isinstance(schema, dict) else None
+        known = {f.get("field"): f for f in fields} if fields else None
+        return Event(UPSERT, {**told, **row}, time, known)
+    if isinstance(value, Twice):
+        return TWICE
+    mark = value.get(deleted) if deleted else None
+    if mark not in (*GONE, *KEPT):
+        return f"the column {deleted} is no boolean"
+    return Event(DELETE if mark in GONE else UPSERT, value, None)

@@ -1,0 +1,118 @@
+"""Read JSON: one object a line, or one array of objects; values by key.
+
+A missing key is null; keys that nobody asked for are ignored. Arrow reads lines as a table where
+that finds the same (`json_table`).
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from strata.ingest.land.files import SourceFile, read_text
+from strata.ingest.readers.json_table import SMALL_BYTES, json_type, located, read_table
+from strata.ingest.readers.objects import Objects, exact_lines, read_array, read_lines
+from strata.ingest.readers.source import Raw, RawFile
+from strata.ingest.values.cast import from_arrow, from_objects
+from strata.ingest.values.exact_json import Twice
+from strata.ingest.values.shown import shown as text_of
+from strata.ingest.values.shown import shown_scalar
+from strata.model.types import ColumnType
+
+__all__ = ["exact_lines", "read_json", "read_jsonl", "read_objects", "shown"]
+
+NO_TYPES: Final[Mapping[str, ColumnType]] = {}
+
+
+def read_jsonl(
+    source: SourceFile,
+    names: Sequence[str],
+    optional: Collection[str] = (),
+    types: Mapping[str, ColumnType] = NO_TYPES,
+) -> RawFile:
+    """Return the values of the keys `names`, and the lines that are no JSON objects.
+
+    Of keys that are `optional` it is told where they are missing; null is not missing. Where the
+    `types` of all names are known, what can be is read as a table.
+
+    Raises: InvalidRequest for a file without a single JSON object in two lines or more.
+    Cost: the whole file in memory.
+    """
+    data = read_text(source)
+    found = None
+    if len(data) >= SMALL_BYTES:
+        found = read_objects(source, data, names, optional, types)
+    return found or one_by_one(source, read_lines(source, data), names, optional)
+
+
+def read_objects(
+    source: SourceFile,
+    data: bytes,
+    names: Sequence[str],
+    optional: Collection[str],
+    types: Mapping[str, ColumnType],
+) -> RawFile | None:
+    """Return what `read_jsonl` does, as columns that Arrow has read; None: it has to."""
+    fields = [(name, json_type(types[name]) if name in types else None) for name in names]
+    if not all(kind for _, kind in fields):
+        return None
+    table = read_table(data, pa.schema(fields), others=True)
+    if table is None or any(table[name].null_count for name in optional):
+        return None  # or it has to be told whether they are null or missing
+    return RawFile(
+        file=source.name,
+        count=len(table),
+        columns={name: table[name].chunk(0) for name in names},
+        convert=from_arrow,
+        shown=_shown,
+        locate=located(data, source.before),
+    )
+
+
+def _shown(values: pa.Array, row: int) -> str | None:
+    return shown_scalar(values[row])
+
+
+def read_json(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
+    """Return the values of the keys `names` of the objects in an array; otherwise the same."""
+    return one_by_one(source, read_array(source), names, optional)
+
+
+def one_by_one(
+    source: SourceFile, found: Objects, names: Sequence[str], optional: Collection[str]
+) -> RawFile:
+    """Return the values of the keys `names`, each object looked at by itself."""
+    reasons = [_none(value, names) for value in found.values]
+    if any(reasons):
+        kept = [row for row, reason in enumerate(reasons) if reason is None]
+        bad = [found.reject(source, row, reason) for row, reason in enumerate(reasons) if reason]
+        found = found.only(kept, [found.values[row] for row in kept], bad)
+    objects = found.values
+    return RawFile(
+        file=source.name,
+        count=len(objects),
+        columns={name: [o.get(name) for o in objects] for name in names},
+        convert=from_objects,
+        shown=shown,
+        locate=found.locate,
+        malformed=found.malformed,
+        lacking={name: [name not in o for o in objects] for name in optional},
+    )
+
+
+def _none(value: object, names: Sequence[str]) -> str | None:
+    """Return why a value is no object of these columns; None: it is one."""
+    if value is None:
+        return "not a JSON object"
+    return twice(value, names)
+
+
+def twice(value: object, names: Sequence[str]) -> str | None:
+    """Return that an object has one of the keys `names` twice; None: it has not."""
+    name = value.repeated(names) if isinstance(value, Twice) else None
+    return None if name is None else f"the key {name} stands twice"
+
+
+def shown(values: Raw, row: int) -> str | None:
+    """Return a value as people read it."""
+    return text_of(values[row])

@@ -1,0 +1,115 @@
+"""Rejected rows of formats that are no text, kept exactly: as a table of one row.
+
+Read again as JSON, a timestamp would be a text, bytes another text, a NaN null, and a value that
+was refused for its type would be taken in as another. So the row is kept as Arrow has it, beside
+the JSON that is for people, in the place where a row of CSV has its header.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from strata.errors import InvalidRequest
+from strata.ingest.land.files import SourceFile, read_bytes
+from strata.ingest.readers.source import Located, Raw, RawFile, check_columns
+from strata.ingest.values.cast import Cast, Rows, from_arrow, from_objects
+from strata.ingest.values.shown import FAILS, json_text, shown, shown_scalar
+from strata.model.types import ColumnType
+
+KEPT: Final = "\0arrow;base64,"  # no header of CSV begins so
+OBJECTS: Final = {b"strata": b"json"}  # of a column of objects, as JSON
+OP, SAME = b"strata.op", b"strata.same"  # of a change: what it did, which values were not sent
+
+
+def keep_row(
+    columns: Mapping[str, Raw], row: int, op: int | None = None, same: Collection[str] = ()
+) -> str | None:
+    """Return one row of raw columns as `read_kept` reads it; None: it cannot be kept.
+
+    `op`, `same`: of a change, see `strata.ingest.readers.change`.
+    """
+    facts = {} if op is None else {OP: str(op).encode(), SAME: orjson.dumps(sorted(same))}
+    try:
+        pairs = [_one(name, values, row) for name, values in columns.items()]
+        schema = pa.schema([field for field, _ in pairs], facts)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, schema) as writer:
+            writer.write_batch(pa.record_batch([array for _, array in pairs], schema=schema))
+    except FAILS:
+        return None
+    return KEPT + b64encode(sink.getvalue()).decode()
+
+
+def _one(name: str, values: Raw, row: int) -> tuple[pa.Field, pa.Array]:
+    if isinstance(values, list):
+        text = None if values[row] is None else json_text(values[row])
+        if text is not None and orjson.loads(text) != values[row]:
+            raise ValueError("not what JSON has: bytes, or not a number")
+        array = pa.array([text], pa.string())
+        return pa.field(name, array.type, metadata=OBJECTS), array
+    if isinstance(values.type, pa.BaseExtensionType):
+        values = values.storage
+    if pa.types.is_dictionary(values.type):
+        values = values.slice(row, 1).dictionary_decode()
+        row = 0
+    array = values.take(pa.array([row]))
+    return pa.field(name, array.type), array
+
+
+def read_kept(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
+    """Return a row that was kept, as the reader of its format gave it.
+
+    Raises: InvalidRequest for what is no such row, and for other columns than the declared.
+    """
+    try:
+        data = b64decode(read_bytes(source)[len(KEPT) :], validate=True)
+        with pa.ipc.open_stream(data) as reader:
+            table = reader.read_all()
+    except FAILS as error:
+        raise InvalidRequest(
+            "a rejected row was not kept whole", file=source.name, reason=str(error),
+            cure="take in the file that it came from again",
+        ) from error  # fmt: skip
+    facts = table.schema.metadata or {}
+    check_columns(source.name, table.column_names, names, optional=optional)
+    columns = {name: _column(table, name) for name in names if name in table.column_names}
+    change: dict[str, Any] = {}
+    if OP in facts:
+        sent = set(orjson.loads(facts[SAME]))
+        change["ops"] = np.array([int(facts[OP])], np.uint8)
+        change["same"] = {name: np.array([True]) for name in sent if name in columns}
+
+    def locate(rows: Rows) -> list[Located]:
+        return [(int(row) + 1, "") for row in rows]
+
+    return RawFile(
+        file=source.name, count=table.num_rows, columns=columns, convert=convert,
+        shown=shown_raw, locate=locate, number=source.number, whole=False, **change,
+    )  # fmt: skip
+
+
+def _column(table: pa.Table, name: str) -> Raw:
+    values = table.column(name).combine_chunks()
+    if (table.schema.field(name).metadata or {}) != OBJECTS:
+        return values
+    return [None if text is None else orjson.loads(text) for text in values.to_pylist()]
+
+
+def convert(values: Raw, target: ColumnType) -> Cast:
+    """Return a column of objects or of Arrow, typed.
+
+    Raises: ArrowInvalid for texts that are no UTF-8, which Arrow reads from files unseen.
+    """
+    if isinstance(values, list):
+        return from_objects(values, target)
+    values.validate(full=True)
+    return from_arrow(values, target)
+
+
+def shown_raw(values: Raw, row: int) -> str | None:
+    """Return a value of such a column as people read it."""
+    return shown(values[row]) if isinstance(values, list) else shown_scalar(values[row])

@@ -1,0 +1,164 @@
+"""JSON files as objects: one a line (`jsonl`), or one array of them (`json`).
+
+Numbers keep their exact value: what holds one which 64 bits might not hold is read again with its
+numbers as text. Blank lines are skipped; what is no object is malformed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from strata.errors import InvalidRequest
+from strata.ingest.land.files import SourceFile, read_text
+from strata.ingest.readers.rejects import Reject, details
+from strata.ingest.readers.source import WRONG_SHAPE_ROWS, Located
+from strata.ingest.values.cast import Rows
+from strata.ingest.values.exact_json import read_value
+from strata.ingest.values.shown import json_text
+
+TOO_DEEP: Final = "nested too deeply"
+LONG: Final = 16  # a number of fewer characters is held exactly by 64 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The JSON values of one file, and the way back to their text."""
+
+    values: list[Any]  # dicts; None where the file has null
+    numbers: list[int]  # line or place of each, from 1
+    text: Callable[[int], str]  # of a line or place
+    malformed: list[Reject]
+
+    def locate(self, rows: Rows) -> list[Located]:
+        """Return line and text of rows by number."""
+        found = [self.numbers[row] for row in rows]
+        return [(number, self.text(number)) for number in found]
+
+    def only(self, kept: Sequence[int], values: list[Any], malformed: list[Reject]) -> "Objects":
+        """Return some of the rows with other values, and more that are malformed."""
+        numbers = [self.numbers[row] for row in kept]
+        return Objects(values, numbers, self.text, [*self.malformed, *malformed])
+
+    def reject(self, source: SourceFile, row: int, reason: str) -> Reject:
+        """Return a row as rejected."""
+        number = self.numbers[row]
+        return Reject(source.name, number, None, None, reason, self.text(number))
+
+
+def read_lines(source: SourceFile, data: bytes | None = None) -> Objects:
+    """Return the objects of a file that has one a line; `null` is a value.
+
+    `data`: its text, if it was read already.
+    Raises: InvalidRequest for a file without a single one in two lines or more.
+    Cost: the whole file in memory.
+    """
+    values: list[Any] = []
+    numbers: list[int] = []
+    malformed: list[Reject] = []
+    data = read_text(source) if data is None else data
+    lines = data.split(b"\n")
+    exact = exact_lines(data)
+    for number, line in enumerate(lines, 1 + source.before):
+        try:
+            value = read_value(line, exact=number - source.before in exact)
+        except orjson.JSONDecodeError as error:
+            if line.strip():
+                malformed.append(_malformed(source, number, line, f"not JSON: {error.msg}"))
+            continue
+        except RecursionError:
+            malformed.append(_malformed(source, number, line, TOO_DEEP))
+            continue
+        if isinstance(value, dict) or value is None:
+            values.append(value)
+            numbers.append(number)
+        else:
+            malformed.append(_malformed(source, number, line, "not a JSON object"))
+    if source.is_whole and not values and len(malformed) >= WRONG_SHAPE_ROWS:
+        raise InvalidRequest(
+            "the file holds no JSON lines",
+            **details(malformed[0]),
+            cure="one JSON object a line, UTF-8; check source.format",
+        )
+    first = 1 + source.before
+    return Objects(values, numbers, lambda number: _show(lines[number - first]), malformed)
+
+
+def read_array(source: SourceFile) -> Objects:
+    """Return the objects of a file that is one JSON array of them, or a single one.
+
+    Places take the part of lines. Raises: InvalidRequest for a file that is no JSON.
+    Cost: the whole file in memory.
+    """
+    data = read_text(source)
+    try:
+        found = read_value(data, exact=bool(exact_lines(data))) if data.strip() else []
+    except orjson.JSONDecodeError as error:
+        raise _no_json(source, error.lineno, error.msg) from error
+    except RecursionError as error:
+        raise _no_json(source, 1, TOO_DEEP) from error
+    if found == [] and not source.is_whole:  # between two commas
+        raise _no_json(source, 1, "an element is missing")
+    items = found if isinstance(found, list) else [found]
+    good = [n for n, item in enumerate(items) if isinstance(item, dict) or item is None]
+    first = 1 + source.before
+    text: Callable[[int], str] = lambda place: json_text(items[place - first])  # noqa: E731
+    bad = sorted(set(range(len(items))).difference(good))
+    malformed = [
+        Reject(source.name, n + first, None, None, "not a JSON object", text(n + first))
+        for n in bad
+    ]
+    return Objects([items[n] for n in good], [n + first for n in good], text, malformed)
+
+
+def _no_json(source: SourceFile, line: int, reason: str) -> InvalidRequest:
+    where = {} if source.is_whole else {"element": source.before + 1}
+    return InvalidRequest(
+        "the file is no JSON", file=source.name, **where, line=line, reason=reason,
+        cure="one array of objects; for one object a line: source.format: jsonl",
+    )  # fmt: skip
+
+
+def exact_lines(data: bytes) -> frozenset[int]:
+    """Return the lines, from 1, with a number that only its text keeps for sure.
+
+    That is one of LONG characters or more, with an exponent, or minus zero.
+    Errs: a string that looks like one counts too, which costs time and changes nothing.
+    """
+    raw = np.frombuffer(data, np.uint8)
+    digit = (raw - ord("0") < 10) | (raw == ord("."))
+    run = digit  # then: so many digits in a row begin here
+    for step in (1, 2, 4, 8):
+        run = run[:-step] & run[step:]
+    exponents = _inside(raw, raw | 0x20 == ord("e"))
+    after = raw[exponents + 1]
+    signed = digit[exponents + 1] | (after == ord("+")) | (after == ord("-"))
+    minus = _inside(raw, raw == ord("-"))
+    positions = np.concatenate(
+        [
+            np.flatnonzero(run),
+            exponents[digit[exponents - 1] & signed],
+            minus[(raw[minus + 1] == ord("0")) & ~digit[minus - 1]],
+        ]
+    )
+    if not len(positions):
+        return frozenset()
+    breaks = np.flatnonzero(raw == ord("\n"))
+    return frozenset((np.searchsorted(breaks, positions) + 1).tolist())
+
+
+def _inside(raw: npt.NDArray[np.uint8], mask: npt.NDArray[np.bool_]) -> Rows:
+    """Return where `mask` is true, both ends of the file left out."""
+    found: Rows = np.flatnonzero(mask[1:-1]) + 1
+    return found
+
+
+def _malformed(source: SourceFile, number: int, line: bytes, reason: str) -> Reject:
+    return Reject(source.name, number, None, None, reason, _show(line))
+
+
+def _show(line: bytes) -> str:
+    return line.rstrip(b"\r").decode(errors="surrogateescape")

@@ -1,0 +1,172 @@
+"""Where a change stream stands: what was delivered before is told from what is new.
+
+A PostgreSQL change has a position: where its transaction begins to count (the end of the commit
+before it, `source.sequence`) and where in the log it stands (`source.lsn`). The stream is in the
+order of positions, so whatever is not behind the furthest position that is in was delivered again
+(after a restart of Debezium, of its sink, or of both). Rows of one COPY may share a position:
+of those at the furthest position itself, the shard tells which are in.
+
+Rows of a snapshot share the position at which the table was read, the name of the snapshot. With
+another one an *epoch* begins: the table is what that snapshot and the stream behind it say, and
+positions count anew (the database may have been restored). Changes that stand in the log before a
+snapshot and are delivered behind it (a new snapshot, an old slot) may be in it: they are applied
+whatever is there, and since all of them come, the last of them leaves what the snapshot had.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from strata.errors import InvalidRequest
+
+Ints = npt.NDArray[np.int64]
+UNKNOWN: Final = -1  # position of a change whose database tells none
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The positions of the events of one file, in their order."""
+
+    commit: Ints  # where the commit before the transaction ended; 0: before the first; UNKNOWN
+    lsn: Ints  # where the change stands in the log; 0: a row of a snapshot; UNKNOWN
+    snapshot: Ints  # of rows of a snapshot: where the table was read; else 0
+    ends: npt.NDArray[np.bool_]  # the table's snapshot is whole with this event
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """Events of one file that follow each other, at most the first of them begins a snapshot."""
+
+    at: int  # place of the first
+    time: int  # of the first
+    snapshot: int  # that begins, or goes on, with the first; 0: none
+    whole: bool  # the table's snapshot ends in it, or was over
+    commit: int  # the furthest position
+    lsn: int
+    latest: int  # the latest time
+
+
+@dataclass(frozen=True, slots=True)
+class StreamProgress:
+    """How far a shard has followed its stream."""
+
+    epoch: int = 0  # snapshots that began
+    snapshot: int = 0  # the newest; 0: none
+    whole: bool = True  # it is in with all its rows
+    commit: int = 0  # the furthest position that is in; 0, 0: no change behind the snapshot
+    lsn: int = 0
+    older: frozenset[int] = frozenset()  # snapshots before the newest
+
+    def has(self, places: Places) -> npt.NDArray[np.bool_]:
+        """Return which events are in, as long as no other snapshot has begun."""
+        level = (places.commit == self.commit) & (places.lsn <= self.lsn)
+        behind = (places.commit < self.commit) | level
+        found: npt.NDArray[np.bool_] = np.where(
+            places.snapshot > 0,
+            np.isin(places.snapshot, [self.snapshot, *self.older]),
+            behind & (places.lsn != UNKNOWN),
+        )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How a batch follows on what is in: one entry a leg, by place."""
+
+    starts: tuple[int, ...] = ()
+    stale: tuple[bool, ...] = ()  # of a snapshot that a newer one has replaced
+    commits: tuple[int, ...] = ()  # the furthest position before the leg
+    lsns: tuple[int, ...] = ()
+    snapshots: tuple[int, ...] = ()  # that the leg follows
+    times: tuple[int, ...] = ()  # the latest time before the leg
+    epochs: tuple[int, ...] = ()  # places where one begins
+    emptied: tuple[tuple[int, int], ...] = ()  # place and time at which a snapshot replaces all
+    progress: StreamProgress | None = (
+        None  # when the batch is in; None: the stream tells no positions
+    )
+
+    def legs_of(self, places: Ints) -> Ints:
+        """Return for each place the number of its leg; -1: none."""
+        return np.searchsorted(np.array(self.starts, np.int64), places, "right") - 1
+
+
+def legs_of(places: Places, times: Ints, first: int) -> list[Leg]:
+    """Return the legs of one file whose first event has the place `first`."""
+    known = np.flatnonzero(places.lsn != UNKNOWN)
+    if not len(known):
+        return []
+    snapshot = places.snapshot[known]
+    rows = known[snapshot > 0]
+    names = places.snapshot[rows]
+    begins = rows[np.r_[True, names[1:] != names[:-1]]] if len(rows) else rows
+    edges = np.unique(np.r_[known[0], begins])
+    legs = []
+    for start, end in zip(edges.tolist(), [*edges[1:].tolist(), len(places.lsn)], strict=True):
+        inside = known[(known >= start) & (known < end)]
+        streamed = inside[places.snapshot[inside] == 0]
+        furthest = (0, 0)
+        if len(streamed):
+            last = streamed[np.lexsort((places.lsn[streamed], places.commit[streamed]))[-1]]
+            furthest = (int(places.commit[last]), int(places.lsn[last]))
+        legs.append(
+            Leg(
+                first + start,
+                int(times[start]),
+                int(places.snapshot[start]),
+                bool(len(streamed) or places.ends[inside].any()),
+                *furthest,
+                int(times[inside].max()),
+            )
+        )
+    return legs
+
+
+def follow(before: StreamProgress, legs: Iterable[Leg], *, policy: str, empty: bool) -> Course:
+    """Return how the legs of a batch, in order, follow on what is in.
+
+    `policy`: what becomes of a snapshot that is not the first (`source.snapshots`); one that
+    follows on a snapshot that was never whole replaces it. `empty`: the shard has no rows.
+
+    Raises: InvalidRequest for another snapshot where that is declared to be refused.
+    """
+    now, stale, latest = before, False, 0
+    starts, stales, commits, lsns, snapshots = [], [], [], [], []
+    times, epochs, emptied = [], [], []
+    for leg in legs:
+        if leg.snapshot:
+            stale = leg.snapshot in now.older
+        if leg.snapshot not in (0, now.snapshot) and not stale:
+            replaces = policy == "replace" or not now.whole
+            if not empty and replaces:
+                emptied.append((leg.at, max(leg.time, latest)))
+            if not (empty or replaces or policy == "merge"):
+                raise _another(leg, now)
+            older = now.older | {now.snapshot} if now.snapshot else now.older
+            now = StreamProgress(now.epoch + 1, leg.snapshot, whole=False, older=older)
+            epochs.append(leg.at)
+        starts.append(leg.at)
+        stales.append(stale)
+        commits.append(now.commit)
+        lsns.append(now.lsn)
+        snapshots.append(now.snapshot)
+        times.append(latest)
+        if not stale:
+            commit, lsn = max((now.commit, now.lsn), (leg.commit, leg.lsn))
+            now = replace(now, commit=commit, lsn=lsn, whole=now.whole or leg.whole)
+            latest, empty = max(latest, leg.latest), False
+    return Course(
+        tuple(starts), tuple(stales), tuple(commits), tuple(lsns), tuple(snapshots),
+        tuple(times), tuple(epochs), tuple(emptied), now if starts else None,
+    )  # fmt: skip
+
+
+def _another(leg: Leg, now: StreamProgress) -> InvalidRequest:
+    return InvalidRequest(
+        "another snapshot of the table begins, and the shard is not empty",
+        snapshot_lsn=leg.snapshot, before=now.snapshot or None,
+        cure="source.snapshots: replace, if it reads the whole table (rows that it lacks are then "
+        "deleted); merge, if it reads some of the rows only",
+    )  # fmt: skip

@@ -1,0 +1,217 @@
+"""A source file as read: raw columns, and the way back from a row to its line.
+
+A reader for a format (`csv`, `jsonl`, `parquet`) gives a `RawFile`; `typed_rows`
+makes the wanted columns of it typed, and sorts out the rows in which that fails. A file in which
+a column is unreadable in every row has the wrong shape: it is refused as a whole.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from strata.errors import InvalidRequest
+from strata.format.encodings import arrow_type
+from strata.ingest.readers.position import Places
+from strata.ingest.readers.rejects import SHOWN, Reject, details
+from strata.ingest.values.cast import Cast, Rows
+from strata.ingest.values.shown import FAILS, clean
+from strata.model.types import ColumnType
+
+WRONG_SHAPE_ROWS: Final = 2  # a single row that is unreadable is a bad row, not a bad file
+
+Raw = Any  # a column as the format has it: Arrow array or list of objects
+Located = tuple[int | None, str]  # physical line from 1, raw text
+
+
+@dataclass(frozen=True, slots=True)
+class WantedColumn:
+    """A column to take from the source."""
+
+    name: str
+    type: ColumnType
+    nullable: bool
+    default: pa.Array | None = None  # one value, of rows in which the source lacks the column
+
+
+@dataclass(frozen=True, slots=True)
+class RawFile:
+    """One source file, its rows not yet typed."""
+
+    file: str
+    count: int  # well-formed rows
+    columns: Mapping[str, Raw]
+    convert: Callable[[Raw, ColumnType], Cast]
+    shown: Callable[[Raw, int], str | None]  # the value of one row as text, for people
+    locate: Callable[[Rows], list[Located]]  # of rows by number, ascending
+    malformed: Sequence[Reject] = ()  # rows that are no rows
+    original: Mapping[str, Raw] = field(default_factory=dict)  # columns as people know them
+    lacking: Mapping[str, Sequence[bool]] = field(default_factory=dict)  # rows without a column
+    header: str | None = None  # of a CSV file, in one line
+    ops: npt.NDArray[np.uint8] | None = None  # of change streams: see `change`
+    same: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)  # value as it was
+    passed: int = 0  # messages that are no changes: tombstones, transactions, schema changes
+    undeclared: frozenset[str] = frozenset()  # columns in changes that the shard does not declare
+    defaulted: Mapping[str, int] = field(default_factory=dict)  # see `read_debezium.defaulted`
+    gone: frozenset[str] = frozenset()  # declared columns that some change does not have
+    places: Places | None = None  # of change streams: where in the database's log they stand
+    number: int = 0  # of the file in its batch
+    before: int = 0  # rows of the file, or lines, that come before the first
+    whole: bool = True  # these are all rows of the file
+    keep: Callable[[Mapping[str, Raw], int], str | None] | None = None  # a row that is no text
+
+
+@dataclass(frozen=True, slots=True)
+class TypedRows:
+    """The readable rows of one file."""
+
+    file: str
+    columns: Mapping[str, pa.Array]  # all rows, unreadable values null
+    count: int
+    bad: Mapping[int, tuple[str, str]] = field(default_factory=dict)  # row: (column, reason)
+
+
+def typed_rows(
+    raw: RawFile, wanted: Sequence[WantedColumn], *, exempt: Rows | None = None
+) -> TypedRows:
+    """Return the wanted columns of a file, typed; of a bad row the first bad column counts.
+
+    Rows that are `exempt` may lack any column.
+
+    Raises: InvalidRequest for a file of the wrong shape.
+    """
+    columns: dict[str, pa.Array] = {}
+    bad: dict[int, tuple[str, str]] = {}
+    for column in wanted:
+        cast = _converted(raw, column)
+        columns[column.name] = cast.values
+        unreadable = f"not readable as {column.type}"
+        _note(raw, column, cast.bad, unreadable, bad)
+        if not column.nullable and cast.values.null_count:
+            nulls = np.flatnonzero(cast.values.is_null().to_numpy(zero_copy_only=False))
+            missing = np.setdiff1d(nulls, cast.bad)
+            if exempt is not None:
+                missing = np.setdiff1d(missing, exempt)
+            _note(raw, column, missing, "null in a column that may not be null", bad)
+    return TypedRows(raw.file, columns, raw.count, bad)
+
+
+def _converted(raw: RawFile, column: WantedColumn) -> Cast:
+    """Return a column, its default where the source lacks it: in the file or in single rows."""
+    if column.default is None:
+        return guarded(raw.convert, raw.columns[column.name], column.type)
+    if column.name not in raw.columns:
+        filled = column.default.take(pa.array(np.zeros(raw.count, np.int64)))
+        return Cast(filled, np.array([], np.int64))
+    cast = guarded(raw.convert, raw.columns[column.name], column.type)
+    lacking = np.asarray(raw.lacking.get(column.name, ()), bool)
+    if not lacking.any():
+        return cast
+    where = np.where(lacking, raw.count, np.arange(raw.count))
+    both = pa.concat_arrays([cast.values, column.default])
+    return Cast(both.take(pa.array(where)), cast.bad)
+
+
+def guarded(convert: Callable[[Raw, ColumnType], Cast], values: Raw, target: ColumnType) -> Cast:
+    """Return a column typed, also where a value makes a library raise: that value is bad.
+
+    Whether a value is readable depends on it alone, so the halves of a column are what it is.
+    Cost: one conversion when all is well, else about log2(n) for each such value.
+    """
+    waiting = [(0, len(values))]
+    pieces: list[pa.Array] = []
+    bad: list[Rows] = []
+    while waiting:
+        start, length = waiting.pop()
+        try:
+            cast = convert(values[start : start + length], target)
+        except FAILS:
+            if length > 1:
+                half = length // 2
+                waiting += [(start + half, length - half), (start, half)]
+                continue
+            cast = Cast(pa.nulls(length, arrow_type(target)), np.arange(length))
+        pieces.append(cast.values)
+        bad.append(cast.bad + start)
+    if len(pieces) == 1:
+        return Cast(pieces[0], bad[0])
+    return Cast(pa.concat_arrays(pieces), np.concatenate(bad))
+
+
+def rejects(raw: RawFile, bad: Mapping[int, tuple[str, str]]) -> list[Reject]:
+    """Return the malformed and the bad rows of a file in the order of their lines."""
+    rows = np.array(sorted(bad), np.int64)
+    found = [
+        _reject(raw, row, *bad[row], located)
+        for row, located in zip(rows.tolist(), raw.locate(rows), strict=True)
+    ]
+    return sorted([*raw.malformed, *found], key=lambda reject: reject.line or 0)
+
+
+def _note(
+    raw: RawFile, column: WantedColumn, rows: Rows, reason: str, bad: dict[int, tuple[str, str]]
+) -> None:
+    if raw.whole and len(rows) == raw.count >= WRONG_SHAPE_ROWS:
+        first = rows[:1]
+        reject = _reject(raw, 0, column.name, reason, raw.locate(first)[0])
+        raise InvalidRequest(
+            "every row of the file is unreadable in one column",
+            **details(reject),
+            cure="compare the file with the columns that the shard declares",
+        )
+    for row in rows.tolist():
+        bad.setdefault(row, (column.name, reason))
+
+
+def _reject(raw: RawFile, row: int, column: str, reason: str, located: Located) -> Reject:
+    line, text = located
+    columns = raw.original if column in raw.original else raw.columns
+    shown = raw.shown(columns[column], row) if column in columns else None
+    header = raw.header if raw.keep is None else raw.keep(raw.columns, row)
+    return Reject(raw.file, line, column, shown, reason, text, header)
+
+
+def check_columns(
+    file: str,
+    found: Sequence[str],
+    wanted: Sequence[str],
+    *,
+    optional: Collection[str] = (),
+    line: int | None = None,
+) -> None:
+    """Refuse a file that lacks a declared column, has an undeclared one or one twice.
+
+    `optional` are the declared columns that have a default.
+
+    Raises: InvalidRequest naming file and column.
+    """
+    where = {} if line is None else {"line": line}
+    twice = sorted(name for name, count in Counter(found).items() if count > 1)
+    known, present, all_names = set(wanted), set(found), ",".join(found[:SHOWN])
+    for problem, names, cure in (
+        ("the file has a column twice", twice, "give every column its own name"),
+        (
+            "the file lacks a declared column",
+            [name for name in wanted if name not in present and name not in optional],
+            "add the column to the file, or ingest into a shard that does not declare it, or that "
+            "has a default for it",
+        ),
+        (
+            "the file has a column that the shard does not declare",
+            [name for name in found if name not in known],
+            "declare the column, or leave it out of the file",
+        ),
+    ):
+        if names:
+            raise InvalidRequest(
+                problem,
+                file=file,
+                **where,
+                column=clean(names[0][:SHOWN]),
+                value=clean(all_names[: 10 * SHOWN]),
+                cure=cure,
+            )

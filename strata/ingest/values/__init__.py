@@ -1,0 +1,1 @@
+"""Source values made into typed columns."""

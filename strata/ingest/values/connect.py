@@ -1,0 +1,221 @@
+"""Values as Kafka Connect and Debezium encode them in JSON, made into what JSON sources give.
+
+A schema, where events carry one, says what a field means: days since 1970, micro- or milliseconds,
+a decimal as base64 of its unscaled bytes. Without a schema Debezium's default encodings count:
+an integer in a date column is days, in a time or timestamp column microseconds, bytes are
+base64, a string in a jsonb column is the text of a JSON value.
+Integers in an interval column are refused: months and days cannot be told from them.
+
+What is no value of its encoding becomes `Broken`, which no type accepts: its text might be a value
+of another meaning, as the base64 of a decimal may look like a number.
+"""
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+
+from strata.ingest.values.exact_json import Number
+from strata.ingest.values.literals import Broken, Text
+from strata.model.schema import Column
+from strata.model.types import ColumnType, Kind
+
+Convert = Callable[[Any], Any]
+
+EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  local or UTC, as the column says
+DAY_ZERO: Final = date(1970, 1, 1)
+SECOND: Final = 1_000_000_000  # nanoseconds
+MINUTE: Final = 60 * SECOND
+DAY: Final = 1440 * MINUTE
+MICRO, MILLI = 1_000, 1_000_000
+
+
+def plain_values(
+    values: list[Any],
+    column: Column,
+    schemas: Sequence[dict[str, Any] | None],
+    *,
+    encoded: bool = True,
+) -> list[Any]:
+    """Return the values of one column as JSON would have them, each with the schema of its row.
+
+    `encoded`: without a schema Debezium's default encodings count; else values are plain JSON.
+    Errs: what does not fit its encoding is `Broken`; what is not encoded at all (a text in a date
+    column) stays as it is, and is judged as any other value.
+    """
+    by_type = _by_type(column.type)
+    fallback = by_type if encoded else None
+    if fallback is None and all(schema is None for schema in schemas):
+        return values
+    made: dict[str, Convert | None] = {}
+    result: list[Any] = []
+    for value, schema in zip(values, schemas, strict=True):
+        if value is None:
+            result.append(None)
+            continue
+        convert = fallback
+        if schema is not None and column.name in schema:
+            field = schema[column.name]
+            known = repr(field)
+            if known not in made:
+                made[known] = _of_field(field, by_type, column.type)
+            convert = made[known]
+        result.append(value if convert is None else _tried(convert, value))
+    return result
+
+
+def _tried(convert: Convert, value: Any) -> Any:
+    try:
+        return convert(value)
+    except (ValueError, OverflowError, TypeError, ArithmeticError, Base64Error, KeyError):
+        return Broken(value)
+
+
+def _by_type(kind: ColumnType) -> Convert | None:
+    """Return what makes a value without a schema plain; None: it is."""
+    if kind.kind in (Kind.ARRAY, Kind.LIST) and kind.element is not None:
+        return _each(_by_type(kind.element))
+    return _BY_KIND.get(kind.kind)
+
+
+def _each(convert: Convert | None) -> Convert | None:
+    """Return what converts the items of a list."""
+    if convert is None:
+        return None
+
+    def items(value: Any) -> Any:
+        if type(value) is not list:
+            return value
+        return [None if item is None else convert(item) for item in value]
+
+    return items
+
+
+def _of_field(field: Any, fallback: Convert | None, kind: ColumnType) -> Convert | None:
+    """Return what `_by_schema` does; what breaks every value where the schema is none."""
+    try:
+        return _by_schema(field, fallback, kind)
+    except (AttributeError, TypeError, ValueError):
+        return Broken
+
+
+def _by_schema(field: dict[str, Any], fallback: Convert | None, kind: ColumnType) -> Convert | None:
+    name = field.get("name")
+    if field.get("type") == "array" and kind.element is not None:
+        element = kind.element
+        return _each(_by_schema(field.get("items") or {}, _by_type(element), element))
+    if name == "org.apache.kafka.connect.data.Decimal":
+        scale = int(_scale(field))
+        return lambda value: _decimal(value, scale) if type(value) is str else value
+    if fallback is _json:  # text of a database's json is JSON, that of its text is not
+        return _json if name == "io.debezium.data.Json" else None
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    if field.get("type") == "bytes":
+        return _bytes
+    if field.get("type") == "string" and kind.kind is Kind.BYTES:
+        return Broken  # hexadecimal or base64: nothing tells which
+    return None
+
+
+def _scale(field: dict[str, Any]) -> Any:
+    return (field.get("parameters") or {}).get("scale", 0)
+
+
+def _decimal(text: str, scale: int) -> Number:
+    """Return a decimal with all its digits, however many they are."""
+    data = b64decode(text, validate=True)
+    if not data:
+        raise ValueError("a decimal without bytes")
+    return Number(f"{int.from_bytes(data, 'big', signed=True)}E{-scale}")
+
+
+def _variable_decimal(value: Any) -> Any:
+    return _decimal(value["value"], int(value["scale"])) if isinstance(value, dict) else value
+
+
+def whole(value: Any) -> int | None:
+    """Return an integer; None for what is none."""
+    if type(value) is int:
+        return value
+    return int(value) if type(value) is Number else None
+
+
+def _days(value: Any) -> Any:
+    days = whole(value)
+    return value if days is None else (DAY_ZERO + timedelta(days=days)).isoformat()
+
+
+def _moment(unit: int) -> Convert:
+    """Return what makes a count of `unit` nanoseconds since 1970 a timestamp."""
+
+    def convert(value: Any) -> Any:
+        count = whole(value)
+        if count is None:
+            return value
+        return (EPOCH + timedelta(microseconds=_exactly(count * unit, 1000))).isoformat()
+
+    return convert
+
+
+def _time(unit: int) -> Convert:
+    """Return what makes a count of `unit` nanoseconds since midnight a time of the day."""
+
+    def convert(value: Any) -> Any:
+        count = whole(value)
+        if count is None:
+            return value
+        nanos = count * unit
+        if not 0 <= nanos < DAY:
+            raise ValueError("not within a day")
+        minutes, rest = divmod(nanos, MINUTE)
+        seconds, part = divmod(rest, SECOND)
+        return f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}.{part:09}"
+
+    return convert
+
+
+def _exactly(number: int, unit: int) -> int:
+    """Return how many times `unit` goes into a number. Raises: ValueError where something is left.
+
+    A timestamp is stored in microseconds.
+    """
+    count, rest = divmod(number, unit)
+    if rest:
+        raise ValueError("finer than what is stored")
+    return count
+
+
+def _json(value: Any) -> Any:
+    return Text(value) if type(value) is str else value
+
+
+def _bytes(value: Any) -> Any:
+    return b64decode(value, validate=True) if type(value) is str else value
+
+
+_DEBEZIUM: Final = "io.debezium.time."
+_CONNECT: Final = "org.apache.kafka.connect.data."
+_BY_NAME: Final[dict[str, Convert | None]] = {
+    f"{_DEBEZIUM}Date": _days,
+    f"{_CONNECT}Date": _days,
+    f"{_DEBEZIUM}Timestamp": _moment(MILLI),
+    f"{_CONNECT}Timestamp": _moment(MILLI),
+    f"{_DEBEZIUM}MicroTimestamp": _moment(MICRO),
+    f"{_DEBEZIUM}NanoTimestamp": _moment(1),
+    f"{_DEBEZIUM}Time": _time(MILLI),
+    f"{_CONNECT}Time": _time(MILLI),
+    f"{_DEBEZIUM}MicroTime": _time(MICRO),
+    f"{_DEBEZIUM}NanoTime": _time(1),
+    "io.debezium.data.VariableScaleDecimal": _variable_decimal,
+}
+_BY_KIND: Final[dict[Kind, Convert]] = {
+    Kind.DATE: _days,
+    Kind.TIMESTAMP: _moment(MICRO),
+    Kind.TIMESTAMPTZ: _moment(MICRO),
+    Kind.TIME: _time(MICRO),
+    Kind.NUMERIC: _variable_decimal,
+    Kind.BYTES: _bytes,
+    Kind.JSONB: _json,
+}

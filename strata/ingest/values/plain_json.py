@@ -1,0 +1,108 @@
+"""Values of nested Arrow columns as JSON text, for jsonb columns.
+
+A struct and a map become objects, a list an array, a decimal a number with all its digits, a date
+or a time its ISO text. What JSON cannot say is bad: NaN, infinities, bytes, durations, times beyond
+the year 9999, a map with a key twice.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from strata.ingest.values.column import Cast
+
+
+class Unsayable(ValueError):
+    """A value that JSON has no spelling for."""
+
+
+def json_texts(values: pa.Array) -> Cast:
+    """Return a column of any type as JSON texts, value by value; a null stays null.
+
+    Shape: strings. Cost: each value as Python objects.
+    """
+    texts: list[bytes | None] = []
+    bad: list[int] = []
+    for row, scalar in enumerate(values):
+        try:
+            value = scalar.as_py()
+            texts.append(None if value is None else orjson.dumps(_plain(value, values.type)))
+        except (ValueError, TypeError, OverflowError, pa.ArrowException):
+            texts.append(None)
+            bad.append(row)
+    return Cast(pa.array(texts, pa.binary()).cast(pa.string()), np.array(bad, np.int64))
+
+
+def _plain(value: Any, kind: pa.DataType) -> Any:
+    """Return what orjson writes exactly. Raises: Unsayable."""
+    if value is None:
+        return None
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    for is_kind, convert in _BY_KIND:
+        if is_kind(kind):
+            return convert(value, kind)
+    raise Unsayable(str(kind))
+
+
+def _number(value: Any, _: pa.DataType) -> Any:
+    if not math.isfinite(value):
+        raise Unsayable("JSON has finite numbers only")
+    return value
+
+
+def _list(value: Any, kind: pa.DataType) -> list[Any]:
+    return [_plain(item, kind.value_type) for item in value]
+
+
+def _struct(value: Any, kind: pa.DataType) -> dict[str, Any]:
+    return {field.name: _plain(value[field.name], field.type) for field in kind}
+
+
+def _map(value: Any, kind: pa.DataType) -> dict[str, Any]:
+    found = {key: _plain(item, kind.item_type) for key, item in value}
+    if len(found) != len(value) or not all(type(key) is str for key in found):
+        raise Unsayable("a key that is no text, or stands twice")
+    return found
+
+
+def _as_it_is(value: Any, _: pa.DataType) -> Any:
+    return value
+
+
+def _iso(value: Any, _: pa.DataType) -> str:
+    found: str = value.isoformat()
+    return found
+
+
+def _digits(value: Any, _: pa.DataType) -> orjson.Fragment:
+    return orjson.Fragment(format(value, "f"))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(is_kind(kind) for is_kind in kinds)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(is_kind(kind) for is_kind in kinds)
+
+
+_BY_KIND: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[..., Any]], ...]] = (
+    (pa.types.is_boolean, _as_it_is),
+    (_is_text, _as_it_is),
+    (pa.types.is_integer, _number),
+    (pa.types.is_floating, _number),
+    (pa.types.is_decimal, _digits),
+    (pa.types.is_date, _iso),
+    (pa.types.is_timestamp, _iso),
+    (pa.types.is_time, _iso),
+    (_is_list, _list),
+    (pa.types.is_map, _map),
+    (pa.types.is_struct, _struct),
+)

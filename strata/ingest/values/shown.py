@@ -1,0 +1,165 @@
+"""Source values as text for people and for the quarantine, whatever they are.
+
+Nothing that a row holds may raise while it is shown: values nested deeper than a JSON library
+writes, dates that Python does not have, bytes that are no UTF-8. Where a JSON value is shown it is
+its JSON text, numbers digit by digit; that text is what is read again from the quarantine.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import orjson
+import pyarrow as pa
+
+from strata.ingest.values.exact_json import Number, Twice
+
+FAILS: Final = (  # what a value of a stranger raises in a library: never a bug of ours alone
+    pa.ArrowException, ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError,
+    TypeError, ValueError, OSError,
+)  # fmt: skip
+
+
+class _Said(NamedTuple):
+    """A piece of JSON text."""
+
+    text: str
+
+
+def shown(value: object) -> str | None:
+    """Return a value as people read it: texts as they are, others as JSON; None is None."""
+    if value is None:
+        return None
+    return clean(value) if isinstance(value, str) else json_text(value)
+
+
+def shown_scalar(scalar: pa.Scalar) -> str | None:
+    """Return an Arrow value as people read it; None is null."""
+    value = plain(scalar)
+    if value is None or isinstance(value, str):
+        return shown(value)
+    return bytes_text(value) if isinstance(value, bytes) else clean(_str(value))
+
+
+def plain(scalar: pa.Scalar) -> Any:
+    """Return an Arrow value as a Python object; what Python does not have as text."""
+    if not scalar.is_valid:
+        return None
+    try:
+        return scalar.as_py()
+    except FAILS:
+        pass
+    try:
+        return scalar.cast(pa.string()).as_py()
+    except FAILS:
+        return f"a {scalar.type} that cannot be shown"
+
+
+def plain_row(table: pa.Table, row: int) -> dict[str, Any]:
+    """Return one row of a table as Python objects."""
+    return {name: plain(table.column(name)[row]) for name in table.column_names}
+
+
+def clean(text: str) -> str:
+    """Return a text that can be stored as UTF-8; halves of characters are escaped."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(
+            "utf-8", "surrogateescape" if _is_bytes(text) else "backslashreplace"
+        ).decode(errors="backslashreplace")
+    return text
+
+
+def exact_bytes(text: str) -> bytes | None:
+    """Return the bytes of a text that may hold some as halves; None: it holds other halves."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return None
+
+
+def _is_bytes(text: str) -> bool:
+    """Return whether the halves in a text are bytes that were no UTF-8."""
+    return not any(0xD800 <= ord(c) < 0xDC80 or 0xDCFF < ord(c) < 0xE000 for c in text)
+
+
+def bytes_text(data: bytes) -> str:
+    """Return bytes as text, what is no UTF-8 escaped."""
+    return data.decode(errors="backslashreplace")
+
+
+def json_text(value: object) -> str:
+    """Return a value as JSON text, however deep it is; what JSON does not have, as a text."""
+    try:
+        return orjson.dumps(value, _other, orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
+    except (TypeError, ValueError, RecursionError):
+        return _piece_by_piece(value)
+
+
+def _other(value: object) -> object:
+    if isinstance(value, Number):
+        return orjson.Fragment(str(value))
+    if isinstance(value, Twice):
+        pairs = (f"{json_text(key)}:{json_text(item)}" for key, item in value.pairs)
+        return orjson.Fragment(f"{{{','.join(pairs)}}}")
+    if isinstance(value, bytes):
+        return bytes_text(value)
+    if isinstance(value, str | int | float | list | dict | tuple):
+        raise TypeError  # a number that is too long, a text that is none: piece by piece
+    return clean(_str(value))
+
+
+def _piece_by_piece(value: object) -> str:
+    """Return the same without recursion."""
+    told: list[str] = []
+    waiting: list[object] = [value]
+    while waiting:
+        one = waiting.pop()
+        if type(one) is _Said:
+            told.append(one.text)
+        elif isinstance(one, Mapping):
+            waiting += reversed(_object(one))
+        elif isinstance(one, list | tuple):
+            waiting += reversed(_list(one))
+        else:
+            told.append(_leaf(one))
+    return "".join(told)
+
+
+def _object(value: Mapping[Any, Any]) -> list[object]:
+    found: list[object] = [_Said("{")]
+    for number, (key, item) in enumerate(value.items()):
+        found += [_Said(f"{',' if number else ''}{_leaf(clean(_str(key)))}:"), item]
+    return [*found, _Said("}")]
+
+
+def _list(value: list[Any] | tuple[Any, ...]) -> list[object]:
+    found: list[object] = [_Said("[")]
+    for number, item in enumerate(value):
+        found += [_Said(","), item] if number else [item]
+    return [*found, _Said("]")]
+
+
+def _leaf(value: object) -> str:
+    if isinstance(value, Number):
+        return str(value)
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, int):
+        return _str(value)
+    if isinstance(value, bytes):
+        value = bytes_text(value)
+    elif isinstance(value, str):
+        value = clean(value)
+    try:
+        return orjson.dumps(value, lambda one: clean(_str(one))).decode()
+    except (TypeError, ValueError):
+        return orjson.dumps(clean(_str(value))).decode()
+
+
+def _str(value: object) -> str:
+    """Return what `str` does; a number of too many digits for it as hexadecimal ones."""
+    try:
+        return str(value)
+    except FAILS:
+        return f'"{value:#x}"' if isinstance(value, int) else f"a {type(value).__name__}"

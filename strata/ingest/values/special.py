@@ -1,0 +1,196 @@
+"""Columns of the types that Arrow has no cast for: times, uuids, intervals, rights, any numeric.
+
+Each source value is brought into the form in which readers see the type, and stored from there
+(`strata.format.values.view`): what a reader was given can be ingested again.
+"""
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.format.encodings import arrow_type
+from strata.format.values.packed import MAX_DIGITS, numeric
+from strata.format.values.packed import from_text as packed_text
+from strata.format.values.view import from_view, view_type
+from strata.ingest.values.column import Cast, Rows, all_or_halves, either, lost, valid, without
+from strata.ingest.values.literals import Text, parse_json
+from strata.ingest.values.nested import Objects, nested_objects
+from strata.ingest.values.nested_arrow import Arrays, nested_arrow
+from strata.ingest.values.numbers import float_texts
+from strata.ingest.values.texts import (
+    DAY,
+    Value,
+    distinct,
+    parse_aclitem,
+    parse_interval,
+    parse_mz_aclitem,
+    time_texts,
+    uuid_texts,
+)
+from strata.model.types import ColumnType, Kind, parse_type
+
+SPECIAL: Final = frozenset(
+    {
+        Kind.NUMERIC, Kind.TIME, Kind.UUID, Kind.INTERVAL, Kind.DAY_TIME, Kind.YEAR_MONTH,
+        Kind.ACLITEM, Kind.MZ_ACLITEM,
+    }
+)  # fmt: skip
+# What readers see as a struct, as a record of its fields.
+RECORDS: Final = MappingProxyType(
+    {
+        Kind.INTERVAL: parse_type("record<months: int32, days: int32, micros: int64>"),
+        Kind.ACLITEM: parse_type("record<grantee: int64, grantor: int64, mode: numeric(20,0)>"),
+        Kind.MZ_ACLITEM: parse_type(
+            "record<grantee: string, grantor: string, mode: numeric(20,0)>"
+        ),
+    }
+)
+OBJECT: Final = r"^\s*\{"
+COLUMNS_OF_TEXTS: Final = MappingProxyType({Kind.TIME: time_texts, Kind.UUID: uuid_texts})
+
+
+def _day_time(text: str) -> Any:
+    found = parse_interval(text)
+    if found["months"]:
+        raise ValueError("months have no fixed length")
+    return found["days"] * DAY + found["micros"]
+
+
+def _year_month(text: str) -> Any:
+    found = parse_interval(text)
+    if found["days"] or found["micros"]:
+        raise ValueError("not whole months")
+    return found["months"]
+
+
+READERS: Final[MappingProxyType[Kind, Callable[[str], Value | int]]] = MappingProxyType(
+    {
+        Kind.INTERVAL: parse_interval,
+        Kind.DAY_TIME: _day_time,
+        Kind.YEAR_MONTH: _year_month,
+        Kind.ACLITEM: parse_aclitem,
+        Kind.MZ_ACLITEM: parse_mz_aclitem,
+    }
+)
+
+
+def special_text(strings: pa.Array, target: ColumnType, convert: Objects) -> Cast:
+    """Return texts as a column of one of the special types; `convert` converts JSON fields."""
+    if target.kind is Kind.NUMERIC:
+        return _numeric(strings)
+    if target.kind in RECORDS and pc.any(pc.match_substring_regex(strings, OBJECT)).as_py():
+        return special_objects(_parsed(strings), target, convert)
+    if target.kind in COLUMNS_OF_TEXTS:
+        seen = COLUMNS_OF_TEXTS[target.kind](strings)
+    else:
+        seen = distinct(strings, READERS[target.kind], view_type(target))
+    return _stored(seen, target).also(lost(strings, seen))
+
+
+def special_objects(values: Sequence[Any], target: ColumnType, convert: Objects) -> Cast:
+    """Return objects of JSON, some texts perhaps, as a column; `convert` converts their fields."""
+    is_text = [isinstance(value, str) for value in values]
+    texts = [Text(value) if isinstance(value, str) else None for value in values]
+    dicts = [value if isinstance(value, dict) else None for value in values]
+    objects = _from_records(nested_objects(dicts, RECORDS[target.kind], convert), target)
+    refused = [n for n, v in enumerate(values) if v is not None and not isinstance(v, str | dict)]
+    return either(is_text, convert(texts, target), objects).also(np.array(refused, np.int64))
+
+
+def _parsed(strings: pa.Array) -> list[Any]:
+    """Return texts, those that are JSON objects as objects."""
+    found: list[Any] = []
+    for text in strings.to_pylist():
+        try:
+            is_object = text is not None and text.lstrip().startswith("{")
+            found.append(parse_json(text) if is_object else text)
+        except (ValueError, RecursionError):
+            found.append(False)  # which is neither
+    return found
+
+
+def special_arrow(values: pa.Array, target: ColumnType, convert: Arrays) -> Cast:
+    """Return an Arrow column as a column of one of the special types.
+
+    Raises: TypeError when its type is of another family.
+    """
+    kind, source = target.kind, values.type
+    if kind is Kind.TIME and pa.types.is_time(source):
+        return _stored(pc.cast(pc.cast(values, pa.time64("ns")), pa.string()), target)
+    if kind is Kind.NUMERIC:
+        return _numeric_arrow(values)
+    if kind is Kind.DAY_TIME and (pa.types.is_duration(source) or pa.types.is_int64(source)):
+        goal = arrow_type(target)  # Spark writes such intervals to Parquet as microseconds
+        return all_or_halves(values, goal, lambda slice_: pc.cast(slice_, goal))
+    if kind is Kind.YEAR_MONTH and pa.types.is_integer(source):
+        return all_or_halves(values, pa.int32(), lambda slice_: pc.cast(slice_, pa.int32()))
+    if kind is Kind.INTERVAL and pa.types.is_interval(source):
+        return _calendar_intervals(values, target)
+    if kind in RECORDS and pa.types.is_struct(source):
+        return _from_records(nested_arrow(values, RECORDS[kind], convert), target)
+    raise TypeError(source)
+
+
+def _stored(seen: pa.Array, target: ColumnType) -> Cast:
+    return all_or_halves(seen, arrow_type(target), lambda slice_: from_view(slice_, target))
+
+
+def _from_records(records: Cast, target: ColumnType) -> Cast:
+    """Return structs as readers see them as what is stored; a field without a value is 0 or bad."""
+    seen, bad = records.values, records.bad
+    children = seen.flatten()
+    if target.kind is Kind.INTERVAL:
+        children = [child.fill_null(0) for child in children]
+    else:
+        there, missing = valid(seen), np.zeros(len(seen), np.bool_)
+        for child in children:
+            missing |= there & ~valid(child)
+        rows: Rows = np.flatnonzero(missing)
+        seen, bad = without(seen, rows), np.union1d(bad, rows)
+        children = without(
+            pa.StructArray.from_arrays(children, fields=list(seen.type)), rows
+        ).flatten()
+    kind = view_type(target)
+    whole = pa.StructArray.from_arrays(children, fields=list(kind), mask=seen.is_null())
+    return _stored(whole, target).also(bad)
+
+
+def _numeric(strings: pa.Array) -> Cast:
+    trimmed = pc.utf8_trim_whitespace(strings)
+    goal = arrow_type(ColumnType(Kind.NUMERIC))
+    return all_or_halves(trimmed, goal, lambda slice_: numeric(packed_text(slice_)))
+
+
+def _numeric_arrow(values: pa.Array) -> Cast:
+    """Return numbers of any Arrow type, or the struct that readers see, as numeric."""
+    kind = values.type
+    if pa.types.is_struct(kind) and kind.get_field_index("text") >= 0:
+        texts = values.flatten()[kind.get_field_index("text")]
+        return _numeric(texts.cast(pa.string())).also(lost(values, texts))
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise TypeError(kind)
+    if pa.types.is_floating(kind):
+        return _numeric(float_texts(values, _has_few_digits))
+    return _numeric(pc.cast(values, pa.string()))
+
+
+def _has_few_digits(text: str) -> bool:
+    return len(Decimal(text).as_tuple().digits) <= MAX_DIGITS
+
+
+def _calendar_intervals(values: pa.Array, target: ColumnType) -> Cast:
+    """Return Arrow's intervals of months, days and nanoseconds, if whole microseconds."""
+    seen: list[Value | None] = []
+    for value in values.to_pylist():
+        if value is None or value.nanoseconds % 1000:
+            seen.append(None)
+        else:
+            micros = value.nanoseconds // 1000
+            seen.append({"months": value.months, "days": value.days, "micros": micros})
+    column = pa.array(seen, view_type(target))
+    return _stored(column, target).also(lost(values, column))

@@ -1,0 +1,335 @@
+"""Load a shard's state, propose a successor, compare-and-set, and try again.
+
+The only module that changes a shard. A `Machine` keeps nothing of it: any number of them, in any
+number of processes, may work on the same shard.
+
+When the reply to a compare-and-set is lost, the machine reads the proposed version back: if it
+is there, byte for byte, the change has happened; if another is there, the transition is computed
+again on it, which is safe because every transition may be repeated; if none is, nobody was
+faster: the database fails, and after a few tries that is what the caller is told.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
+from typing import Final, TypeVar
+
+from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, Unavailable
+from strata.machine import ledger
+from strata.machine.documents import Documents
+from strata.machine.lean import moved_out
+from strata.model.spec import ShardSpec
+from strata.model.time import MIN_TIME
+from strata.state import tombstone, transitions
+from strata.state.codec import decode_state, encode_state
+from strata.state.difference import check_same
+from strata.state.holds import readable_from
+from strata.state.schema import Change, Evolved, check_defaults, evolve
+from strata.state.state import Batch, Commit, State, Tombstone
+from strata.state.step import check_alive
+from strata.state.transitions import (
+    FIRST_SEQNO,
+    Appended,
+    Basis,
+)
+from strata.state.versions import Version, remember, successor
+from strata.store.interface import Versioned
+from strata.store.keys import parse_state_key, state_key
+from strata.store.open import Stores
+from strata.store.retry import Patience, Sleep, retry
+
+R = TypeVar("R")
+Transition = Callable[[State, int], tuple[State, R]]
+
+ATTEMPTS: Final = 50  # lost races before a caller is told; each is another writer's success
+PAGE: Final = 64  # states read at a time
+KEEP: Final = 256  # newest states that stay stored whatever their age
+KEEP_MS: Final = 24 * 3_600_000  # for readers without a hold
+KEEP_AT_MOST: Final = 2048  # beyond that only holds keep a state
+FORGET_EVERY: Final = 64  # commits
+QUEUE_S: Final = 2.0  # so long after a lost race or a wait a writer waits for its turn
+LOOK_EVERY: Final = 16  # attempts, of which one queues though nothing was lost
+_PAUSES: Final = Patience(first_ms=2, ceiling_ms=200)
+
+
+class Machine:
+    """Shards of one pair of stores."""
+
+    def __init__(self, stores: Stores, sleep: Sleep = time.sleep) -> None:
+        """Work on `stores`; `sleep` is replaced in tests."""
+        self.stores = stores
+        self._sleep = sleep
+        self._documents = Documents(stores.consensus, sleep)
+        self._contended: dict[str, float] = {}  # shards where others are in the way: until when
+        self._tried: Counter[str] = Counter()
+
+    def create(self, spec: ShardSpec, *, revive: bool = False) -> State:
+        """Return the state of a new shard, or of the one there is if it was declared the same.
+
+        A shard that was dropped begins anew only if `revive` asks for it.
+
+        Raises: InvalidRequest when it was declared otherwise, or dropped.
+        """
+        first = transitions.create(spec, self.stores.clock())
+        check_defaults(spec.name, first.relation.columns)
+        if decode_state(encode_state(first)) != first:
+            raise InvalidRequest("this declaration cannot be stored", shard=spec.name)
+        for attempt in range(ATTEMPTS):
+            found = self._find(spec.name)
+            if found is not None and found.dropped and revive:
+                self.apply(spec.name, partial(tombstone.revive, spec=spec), dropped=True)
+                return self.load(spec.name)
+            if found is not None:
+                check_alive(found)
+                check_same(found, spec)
+                return found
+            if self._commit(spec.name, None, first.seqno, encode_state(first)):
+                return first
+            self._sleep(_PAUSES.pause_s(attempt))
+        raise Conflict("the shard could not be created", shard=spec.name, attempts=ATTEMPTS)
+
+    def drop(self, name: str, *, by: str, reason: str, force: bool = False) -> Tombstone:
+        """Leave a tombstone in the place of a shard; see `strata.state.tombstone.drop`."""
+        move = partial(tombstone.drop, by=by, reason=reason, force=force)
+        return self.apply(name, move, dropped=True)
+
+    def load(self, name: str, *, dropped: bool = False) -> State:
+        """Return the newest state of a shard; with `dropped` also the tombstone of one.
+
+        Raises: InvalidRequest for an unknown shard, naming those there are, or a dropped one.
+        """
+        return self._loaded(name, dropped=dropped).state
+
+    def _loaded(self, name: str, *, dropped: bool) -> Version:
+        found = self._documents.head(name)
+        if found is None:
+            known = ", ".join(self.names()) or "there is none yet"
+            raise InvalidRequest("no such shard", shard=name, cure=f"one of: {known}")
+        if not dropped:
+            check_alive(found.state)
+        return found
+
+    def names(self, *, dropped: bool = False) -> list[str]:
+        """Return the names of all shards, sorted; with `dropped` those of dropped ones too.
+
+        Cost: reads every shard's state, unless `dropped`.
+        """
+        keys = self._retry(self.stores.consensus.list)
+        names = sorted(name for key in keys if (name := parse_state_key(key)) is not None)
+        return [name for name in names if dropped or not self._is_dropped(name)]
+
+    def _is_dropped(self, name: str) -> bool:
+        # One state that cannot be understood here must not hide the others.
+        with suppress(InvalidRequest, Corrupt):
+            return self.load(name, dropped=True).dropped is not None
+        return False
+
+    def states(self, name: str, from_seqno: int = 0) -> Iterator[State]:
+        """Yield the states that are still stored, oldest first, the newest at the time included.
+
+        What garbage collection must respect: no blob that one of them names is dead.
+        """
+        while page := self._documents.page(name, from_seqno, PAGE):
+            yield from page
+            from_seqno = page[-1].seqno + 1
+
+    def at(self, name: str, seqno: int) -> State | None:
+        """Return the state of this number, or None when it is not stored any more, or not yet."""
+        found = self._documents.page(name, seqno, 1)
+        return next((state for state in found if state.seqno == seqno), None)
+
+    def states_before(self, name: str, seqno: int) -> Iterator[State]:
+        """Yield the states before `seqno` that are still stored, newest first.
+
+        Cost: a page is read and decoded as its first state is asked for.
+        """
+        while seqno > FIRST_SEQNO:
+            low = max(seqno - PAGE, FIRST_SEQNO)
+            page = self._documents.page(name, low, seqno - low)
+            page = [state for state in page if state.seqno < seqno]
+            if not page:
+                return
+            yield from reversed(page)
+            seqno = page[0].seqno
+
+    def forget(self, name: str, *, keep: int = KEEP, keep_ms: int = KEEP_MS) -> int:
+        """Drop old states and return how many; `apply` does it now and then.
+
+        The newest `keep` stay, and those that a live hold reads from; besides those that were
+        the newest less than `keep_ms` ago, but of these no more than `KEEP_AT_MOST`.
+        What these build upon stays as well: up to `RUN_MAX` more.
+        Cost: reads two documents, seldom up to log2(KEEP_AT_MOST / keep) more.
+        """
+        head, now_ms = self.load(name, dropped=True), self.stores.clock()
+        while keep < KEEP_AT_MOST and self._since_ms(head, keep) > now_ms - keep_ms:
+            keep = min(2 * keep, KEEP_AT_MOST)
+        below = min(head.seqno - keep + 1, readable_from(head, now_ms))
+        if below > FIRST_SEQNO:
+            below = self._documents.base(name, below)
+        if below <= FIRST_SEQNO:
+            return 0
+        return self._retry(partial(self.stores.consensus.truncate, state_key(name), below))
+
+    def _since_ms(self, head: State, back: int) -> int:
+        """Return since when the state before the newest `back` ones has had a successor."""
+        at = head.seqno - back + 1
+        if at <= FIRST_SEQNO:
+            return MIN_TIME
+        return self._documents.walltime_ms(head.name, at)
+
+    def history(self, name: str, limit: int) -> list[State]:
+        """Return up to `limit` states of a shard that are still stored, newest first."""
+        newest = self.load(name).seqno
+        return self._documents.page(name, newest - limit + 1, limit)[::-1]
+
+    def apply(self, name: str, transition: Transition[R], *, dropped: bool = False) -> R:
+        """Return the result of a transition that was committed, or that changed nothing.
+
+        `transition` is called again whenever another writer was faster.
+
+        Raises: what the transition raises; Conflict after many lost races; Unavailable, not
+        certain when it may have happened.
+        """
+        for attempt in range(ATTEMPTS):
+            with self._turn(name) as others:
+                done = self._attempt(name, transition, dropped)
+                if done is None and others:  # one who does not queue was faster: not again at once
+                    done = self._attempt(name, transition, dropped)
+            if done is None or others:
+                self._contended[name] = time.monotonic() + QUEUE_S
+            if done is not None:
+                return done[0]
+            if attempt:
+                self._sleep(_PAUSES.pause_s(attempt))
+        raise Conflict(
+            "other writers were faster every time",
+            shard=name, attempts=ATTEMPTS, cure="run again, or run fewer writers at a time",
+        )  # fmt: skip
+
+    def _turn(self, name: str) -> AbstractContextManager[bool]:
+        """Queue where a race was lost or others queued lately; else now and then, to hear of them.
+
+        Who wins every race would else never queue, and those who do never win.
+        """
+        self._tried[name] += 1
+        if time.monotonic() < self._contended.get(name, 0.0) or not self._tried[name] % LOOK_EVERY:
+            return self.stores.consensus.turn(state_key(name))
+        return nullcontext(False)
+
+    def _attempt(self, name: str, transition: Transition[R], dropped: bool) -> tuple[R] | None:
+        """Return the result in a tuple, or None when another writer was faster."""
+        version = self._loaded(name, dropped=dropped)
+        state = version.state
+        following, result = transition(state, self.stores.clock())
+        if following is state:
+            return (result,)
+        assert following.seqno == state.seqno + 1, "a transition must use `step`"
+        following = moved_out(self.stores.blob, following)
+        following = ledger.spilled(self.stores.blob, following, self._sleep)
+        # Declarations came from outside: what JSON makes of a new one, only decoding tells.
+        plain = following.spec is state.spec and following.relations is state.relations
+        data, new = successor(version, following, as_whole=not plain)
+        if not self._commit(name, state.seqno, following.seqno, data):
+            return None
+        if plain:
+            remember(data, new)
+        self._forget_sometimes(following)
+        return (result,)
+
+    def evolve(self, name: str, change: Change, *, expected_version: int | None = None) -> Evolved:
+        """Change the relation as `strata.state.schema.evolve` does.
+
+        Raises: as `evolve` and `apply`.
+        """
+        move = partial(evolve, change=change, expected_version=expected_version)
+        return self.apply(name, move)
+
+    def append(  # noqa: PLR0913  these are the fields of one request
+        self,
+        name: str,
+        *,
+        token: str,
+        lower: int,
+        upper: int,
+        batch: Batch | None = None,
+        rejected: int = 0,
+        rejects: str | None = None,
+        writer: str | None = None,
+        basis: Basis | None = None,
+    ) -> Appended:
+        """Append as `transitions.append` does, and recognise tokens however old they are.
+
+        Cost: one blob more when the interval is already written under a spilled token.
+        Raises: as `transitions.append` and `apply`.
+        """
+        move = partial(
+            transitions.append,
+            token=token, lower=lower, upper=upper, batch=batch, rejected=rejected,
+            rejects=rejects, writer=writer, basis=basis,
+        )  # fmt: skip
+        try:
+            return self.apply(name, move)
+        except (Conflict, InvalidRequest, Fenced):
+            known = self.committed(name, token, upper)
+            if known is None:
+                raise
+            return transitions.recognise(known, lower, upper)
+
+    def committed(self, name: str, token: str, upper: int | None = None) -> Commit | None:
+        """Return what was committed under `token`, or None: worth asking before doing the work.
+
+        `upper`, the end of the interval, saves reading ledger blobs that cannot have it.
+        """
+        return ledger.find(self.stores.blob, self.load(name), token, upper, self._sleep)
+
+    def _forget_sometimes(self, state: State) -> None:
+        if state.seqno % FORGET_EVERY == 0:
+            # Best effort: whoever comes by next time drops these as well. An old state that is
+            # damaged is told to who reads it, not to who has just committed.
+            with suppress(Unavailable, Corrupt):
+                self.forget(state.name)
+
+    def _find(self, name: str) -> State | None:
+        found = self._documents.head(name)
+        return None if found is None else found.state
+
+    def _commit(self, name: str, expected: int | None, seqno: int, data: bytes) -> bool:
+        """Return whether a document is now, or was for a while, the newest.
+
+        Raises: Unavailable when even that cannot be found out.
+        """
+        key, new = state_key(name), Versioned(seqno, data)
+        consensus, lost = self.stores.consensus, False
+
+        def propose() -> bool:
+            nonlocal lost
+            failed: Unavailable | None = None
+            try:
+                if consensus.compare_and_set(key, expected, new):
+                    return True
+            except Unavailable as error:
+                if error.certain:
+                    raise
+                lost, failed = True, error
+            # Also after a plain refusal: a network that repeats requests tells of the second.
+            there = consensus.scan(key, seqno, 1)
+            if failed is not None and not there:
+                raise failed
+            return there == [new]
+
+        try:
+            return self._retry(propose)
+        except Unavailable as error:
+            if not lost:
+                raise
+            told = {"reason": error.message, **error.details}
+            raise Unavailable(
+                "the database of states fails, and it is not known whether a change was made",
+                certain=False, shard=name, seqno=seqno, **told,
+                cure="mend it, then run again: a change that was made is recognised",
+            ) from error  # fmt: skip
+
+    def _retry(self, call: Callable[[], R]) -> R:
+        return retry(call, sleep=self._sleep)

@@ -1,0 +1,175 @@
+"""The hold of readers: what a read has planned stays stored while it may still be reading.
+
+A read takes minutes or hours, and compaction and garbage collection go on meanwhile. So before it
+plans, a long one sees to it that a leased hold lives for as long as `[read] hold_ms` says. All
+readers of a stretch of time share one: most find it there and write nothing, and a shard never
+has more than a few, whatever the number of readers. It keeps parts, not history: its time is the
+shard's upper, so that compaction moves since as before.
+
+A shared hold cannot be given back by one of its readers: it expires. A reader that works for
+longer (a third of the lease is over) takes one of its own, renews it while it works, and gives it
+back when it ends: `kept`. A reader whose end is known from the start, a command or a job, takes
+its own at once and leaves nothing behind: `reading`. Where no hold can be taken (a role that may
+only read) the read goes on, and has the grace of garbage collection.
+"""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from threading import Event, Thread
+from typing import Final, TypeVar
+
+from strata.errors import Conflict, StrataError, Unavailable
+from strata.machine.machine import Machine
+from strata.model.settings import ReadSettings
+from strata.state.holds import carry_on, hold, release
+from strata.state.state import Hold, State
+from strata.store.open import Stores
+
+PREFIX: Final = "readers-"  # of the names of such holds
+SHARES: Final = 8  # into which the lease is cut: readers of one share its hold
+BRIEF_MS: Final = 15 * 60_000  # lease of a hold that is renewed from the start
+ROUNDS: Final = 3  # in a lease that a long reader renews: two renewals may fail in a row
+T = TypeVar("T")
+
+
+def held_state(stores: Stores, name: str, settings: ReadSettings) -> State:
+    """Return the newest state of a shard, whose parts stay stored for the lease of readers.
+
+    Raises: InvalidRequest for an unknown shard; Unavailable when it cannot be read.
+    Cost: now and then a commit; `SHARES` in the time of a lease at most.
+    """
+    machine = Machine(stores)
+    state = machine.load(name)
+    if settings.hold_ms <= 0 or _covered(state, stores.clock(), settings.hold_ms):
+        return state
+    with suppress(Unavailable, Conflict):
+        machine.apply(name, lambda found, now_ms: _taken(found, now_ms, settings.hold_ms))
+    return machine.load(name)  # what is planned must be younger than the hold
+
+
+@contextmanager
+def reading(stores: Stores, name: str, settings: ReadSettings, purpose: str) -> Iterator[State]:
+    """Give the newest state of a shard; its parts stay stored until the block ends, and no longer.
+
+    `purpose` is in the name of the hold, which `strata holds` shows.
+    Raises: as `held_state`.
+    Cost: two commits; none while a shared hold is there.
+    """
+    machine = Machine(stores)
+    state = machine.load(name)
+    if settings.hold_ms <= 0 or _covered(state, stores.clock(), settings.hold_ms):
+        with kept(stores, state, settings, purpose):
+            yield state
+        return
+    own = _Own(machine, name, min(settings.hold_ms, BRIEF_MS), purpose)
+    with own.at_work(own.begin()) as held:
+        yield held
+
+
+@contextmanager
+def kept(stores: Stores, state: State, settings: ReadSettings, purpose: str) -> Iterator[None]:
+    """Keep the parts of a state from `held_state` stored, however long the block works.
+
+    Cost: nothing in a third of the lease; then a commit for each third, and one at the end.
+    """
+    if settings.hold_ms <= 0:
+        yield
+        return
+    own = _Own(Machine(stores), state.name, settings.hold_ms, purpose)
+    with own.at_work(state):
+        yield
+
+
+def kept_while(
+    stores: Stores, state: State, settings: ReadSettings, purpose: str, rows: Iterator[T]
+) -> Iterator[T]:
+    """Yield what `rows` yields; what the state names stays stored from the first to the last."""
+    with kept(stores, state, settings, purpose):
+        yield from rows
+
+
+class _Own:
+    """The hold that a reader takes for itself when those of all will not do."""
+
+    def __init__(self, machine: Machine, shard: str, lease_ms: int, purpose: str) -> None:
+        self.name, self._ended = f"{purpose}-{secrets.token_hex(6)}", Event()
+        self._machine, self._shard, self._lease_ms = machine, shard, lease_ms
+        self._taken = False
+
+    def begin(self) -> State:
+        """Take the hold at once, and return the newest state then; without it where it fails."""
+
+        def take(state: State, now_ms: int) -> tuple[State, Hold]:
+            return hold(
+                state, now_ms, name=self.name, since=state.upper, lease_ms=self._lease_ms,
+                owner=self.name,
+            )  # fmt: skip
+
+        with suppress(Unavailable, Conflict):
+            self._taken = True  # perhaps also where the reply was lost
+            self._machine.apply(self._shard, take)
+        return self._machine.load(self._shard)
+
+    @contextmanager
+    def at_work(self, state: State) -> Iterator[State]:
+        """Renew the hold on a state until the block ends, then give it back."""
+        thread = Thread(target=self._renew, args=(state.seqno,), name=self.name, daemon=True)
+        thread.start()
+        try:
+            yield state
+        finally:
+            self._ended.set()
+            thread.join()
+            self._give_back()
+
+    def _renew(self, seqno: int) -> None:
+        """Take the hold, or renew it, time and again."""
+        move = partial(
+            carry_on, name=self.name, seqno=seqno, lease_ms=self._lease_ms, owner=self.name
+        )
+        while not self._ended.wait(self._lease_ms / ROUNDS / 1000):
+            try:
+                self._taken = True
+                self._machine.apply(self._shard, move)
+            except (Unavailable, Conflict):
+                continue  # perhaps the next one succeeds
+            except StrataError:
+                return  # no hold keeps the state, or the shard was dropped
+
+    def _give_back(self) -> None:
+        """Release the hold, if it was ever taken; where that fails it expires."""
+        if self._taken:
+            with suppress(StrataError):
+                move = partial(release, name=self.name, opaque=self.name)
+                self._machine.apply(self._shard, move)
+
+
+def _covered(state: State, now_ms: int, lease_ms: int) -> bool:
+    """Tell whether a hold of readers, taken before this state, lives for a lease from now."""
+    return any(_lives(found, now_ms + lease_ms) for found in state.holds)
+
+
+def _lives(found: Hold, until_ms: int) -> bool:
+    mine = found.name.startswith(PREFIX) and found.expires_ms is not None
+    return mine and (found.expires_ms or 0) >= until_ms
+
+
+def _taken(state: State, now_ms: int, lease_ms: int) -> tuple[State, None]:
+    """Take the hold of this share of time, unless another reader just did; drop old ones."""
+    if _covered(state, now_ms, lease_ms):
+        return state, None
+    share_ms = max(lease_ms // SHARES, 1)
+    name = f"{PREFIX}{now_ms // share_ms}"
+    # Clocks differ: one that has just expired may still be needed.
+    kept = tuple(
+        h for h in state.holds
+        if not h.name.startswith(PREFIX) or _lives(h, now_ms - lease_ms)
+    )  # fmt: skip
+    tidy = replace(state, holds=kept)
+    taken, _ = hold(
+        tidy, now_ms, name=name, since=state.upper, lease_ms=lease_ms + share_ms, owner=PREFIX
+    )
+    return taken, None

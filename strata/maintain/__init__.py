@@ -1,0 +1,1 @@
+"""Work on stored shards beside compaction: statistics, their budget, columns."""

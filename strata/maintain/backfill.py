@@ -1,0 +1,391 @@
+"""Backfill: statistics of stored parts, collected afterwards. Manifests change, data does not.
+
+Parts that have no statistics, or older ones, are read wherever the runner takes the work. What
+was found is put in place in chunks, each of them one commit: a run that was killed goes on where
+it stopped, a repeated one finds nothing to do, and what was merged away in the meantime is
+dropped and counted. How fast a run was is written down, so that a dry run can tell how long the
+next one takes.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from glob import escape
+from itertools import islice
+from typing import Any, Final, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.errors import Corrupt
+from strata.format.encodings import encoding
+from strata.format.manifest import SCHEMA, PartRef, part_refs
+from strata.machine.machine import Machine
+from strata.machine.writer_lease import Lease, held
+from strata.maintain.estimate import Cost, Speed, estimate, remember
+from strata.maintain.exchange import (
+    PARTIAL,
+    Exchanged,
+    Fresh,
+    KnownStatistics,
+    Limit,
+    Selection,
+    exchange,
+    id_of,
+    live,
+    manifest_of,
+)
+from strata.model.runner import Runner, serial
+from strata.model.schema import Relation
+from strata.model.settings import StoreSettings
+from strata.model.spec import StatsSpec
+from strata.parts.fetch import Source, part_batches
+from strata.state.state import Batch, State
+from strata.stats import STATS_VERSION, collect, concat, trim, union
+from strata.stats.wire import COUNTED, ROWS, column_name, scalar_type
+from strata.store.open import Stores, open_stores
+
+COMMIT_BYTES: Final = 4 * 1024**3  # stored bytes of parts read between two commits
+COMMITS_MAX: Final = 64  # of one batch; each writes its whole manifest again
+
+_ROW_HALF: Final = "row"
+Log = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """The parts of one batch that are to be read."""
+
+    batch: Batch
+    parts: tuple[PartRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillReport:
+    """What one run did to one shard. Units: bytes, of all parts in the selected times."""
+
+    shard: str
+    dry_run: bool
+    parts_selected: int
+    bytes_read: int  # size of the selected parts; an upper bound where columns are named
+    cost: Cost
+    stats_bytes_before: int
+    stats_bytes_after: int  # a dry run cannot know, and repeats the bytes before
+    parts_changed: int = 0
+    parts_dropped: int = 0  # read, but merged away before the result was in
+    batches_gone: int = 0
+    damaged: tuple[str, ...] = ()  # why parts could not be read; the others are done
+    action: Literal["backfill"] = "backfill"
+
+    def document(self) -> dict[str, Any]:
+        """Return the report as the JSON that job and command line print."""
+        document = asdict(self)
+        cost = document.pop("cost")
+        return {**document, "requests": cost["requests"], "seconds": cost["seconds"]}
+
+    def line(self) -> str:
+        """Return the report on one line, for a log."""
+        if self.dry_run:
+            seconds = self.cost.seconds
+            time = "for a time not known yet" if seconds is None else f"for about {seconds:,.0f} s"
+            return (
+                f"{self.shard}: backfill would read {self.parts_selected:,} parts, "
+                f"{self.bytes_read:,} bytes in {self.cost.requests:,} requests, {time}"
+            )
+        return (
+            f"{self.shard}: backfill changed {self.parts_changed:,} of {self.parts_selected:,} "
+            f"selected parts, {self.parts_dropped:,} were merged away meanwhile; statistics "
+            f"{self.stats_bytes_before:,} -> {self.stats_bytes_after:,} bytes"
+        )
+
+
+def backfill_shard(  # noqa: PLR0913  what, where, and how
+    stores: Stores,
+    shard: str,
+    selection: Selection | None = None,
+    *,
+    runner: Runner = serial,
+    dry_run: bool = False,
+    usefulness: Mapping[str, float] | None = None,
+    commit_bytes: int = COMMIT_BYTES,
+    log: Log = lambda _: None,
+    lease: Lease | None = None,
+) -> BackfillReport:
+    """Collect the statistics that the selected parts of a shard lack, trimmed as it declares.
+
+    `usefulness` weighs statistics columns where the budget is too small for all, see `trim`.
+    `log` is told of every commit; `lease` is held while parts are read.
+    Raises: InvalidRequest for an unknown shard or column; Fenced when the lease has expired;
+    Corrupt for a part that cannot be read, when everything else is done.
+    Cost: reads every selected part once, only the named columns of it; a commit for each
+    `commit_bytes` of parts, at most 64 a batch.
+    """
+    selection = selection or Selection()
+    state = Machine(stores).load(shard)
+    planned = plan_backfill(stores, state, selection)
+    report = BackfillReport(
+        shard, dry_run, planned.parts, planned.size_bytes, planned.cost,
+        planned.stats_bytes, planned.stats_bytes,
+    )  # fmt: skip
+    if dry_run or not planned.parts:
+        return report
+    began_ms = stores.clock()
+    with held(lease) as writer:
+        work = _Work(stores, state, selection, usefulness or {}, log, writer)
+        report = work.run(planned.batches, runner, commit_bytes, report)
+    took_ms = stores.clock() - began_ms
+    if report.parts_changed:
+        run = Speed(report.parts_changed, report.bytes_read, took_ms, whole=not selection.columns)
+        remember(stores, shard, run)
+    if report.damaged:
+        raise Corrupt(
+            "parts could not be read; all others have their statistics",
+            shard=shard, parts=len(report.damaged), first=report.damaged[0],
+            cure="`strata validate` lists every part that is damaged",
+        )  # fmt: skip
+    return replace(report, cost=replace(report.cost, seconds=took_ms / 1000))
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillPlan:
+    """What a backfill would read."""
+
+    batches: tuple[BatchPlan, ...]
+    stats_bytes: int  # of all parts in the selected times
+    cost: Cost
+
+    @property
+    def parts(self) -> int:
+        """Return how many parts are selected."""
+        return sum(len(batch.parts) for batch in self.batches)
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the size of the selected parts."""
+        return sum(part.size_bytes for batch in self.batches for part in batch.parts)
+
+
+def plan_backfill(stores: Stores, state: State, selection: Selection) -> BackfillPlan:
+    """Return the parts that `backfill_shard` would read, batch by batch in time order.
+
+    Raises: InvalidRequest for an unknown column. Cost: one manifest a batch, in part.
+    """
+    names = [column_name(column_id) for column_id in selection.ids(state.relation)]
+    limit, plans, stats_bytes = Limit(selection), [], 0
+    for batch in filter(selection.covers, state.batches):
+        table = manifest_of(stores, state.name, batch, [*SCHEMA.names, *names])
+        if table is None:  # merged away since the state was loaded
+            continue
+        in_time = selection.in_time(table)
+        stats_bytes += int(table["stats_bytes"].to_numpy()[in_time].sum())
+        rows = np.flatnonzero(in_time & _lacks(table, names, selection)).tolist()
+        rows = limit.take(rows, _sizes(table, rows))
+        if rows:
+            plans.append(BatchPlan(batch, tuple(part_refs(table.take(pa.array(rows))))))
+    parts = [part for plan in plans for part in plan.parts]
+    cost = estimate(stores, state.name, parts, whole=not names)
+    return BackfillPlan(tuple(plans), stats_bytes, cost)
+
+
+def _sizes(table: pa.Table, rows: Sequence[int]) -> list[int]:
+    return list(table["size_bytes"].take(pa.array(rows, pa.int64())).to_pylist())
+
+
+def _lacks(table: pa.Table, names: Sequence[str], selection: Selection) -> Any:
+    """Return which parts of a manifest lack statistics that are asked for. Shape: a mask."""
+    if selection.again:
+        return np.ones(table.num_rows, bool)
+    versions = pc.fill_null(table["stats_version"], -1).to_numpy()
+    wanted = STATS_VERSION if selection.version is None else selection.version
+    if not names:
+        return versions < wanted
+    old = (versions < wanted) & (versions != PARTIAL)
+    for name in names:
+        if name not in table.column_names:
+            return np.ones(table.num_rows, bool)
+        old |= ~pc.is_valid(table[name]).to_numpy()
+    return old
+
+
+@dataclass(frozen=True, slots=True)
+class CollectTask:
+    """One part to read; picklable."""
+
+    settings: StoreSettings
+    shard: str
+    relations: tuple[Relation, ...]
+    read_format: str
+    part: PartRef
+    columns: tuple[int, ...] | None  # None: all
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What came of reading one part."""
+
+    stats: pa.RecordBatch | None
+    problem: str = ""  # why there are none
+
+
+def collect_part(task: CollectTask) -> Collected:
+    """Return the untrimmed statistics of one part, in the newest relation.
+
+    A part that cannot be read is no error here: it may have been merged away, and deleted.
+    Cost: reads the part, holds one batch of its rows at a time.
+    """
+    blob = open_stores(task.settings).blob
+    source = Source(blob, task.shard, task.relations, task.read_format)
+    pieces, counts = [], []
+    try:
+        for batch in part_batches(source, task.part, columns=task.columns, threads=False):
+            pieces.append(collect(batch, source.relation))
+            counts.append(batch.num_rows)
+    except Corrupt as error:
+        return Collected(None, str(error))
+    row = union(concat(pieces, counts))
+    if row is None:  # nothing could be known of these columns
+        row = pa.RecordBatch.from_arrays([pa.array([sum(counts)], pa.int64())], names=[ROWS])
+    return Collected(row)
+
+
+@dataclass
+class _Work:
+    """One run over the planned parts of a shard."""
+
+    stores: Stores
+    state: State
+    selection: Selection
+    usefulness: Mapping[str, float]
+    log: Log
+    writer: str | None  # under whose lease it is committed
+    ids: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ids = self.selection.ids(self.state.relation)
+
+    def run(
+        self, plans: Sequence[BatchPlan], runner: Runner, commit_bytes: int, report: BackfillReport
+    ) -> BackfillReport:
+        """Read all planned parts, committing chunk by chunk; return the report."""
+        tasks = [self._task(part) for plan in plans for part in plan.parts]
+        results = runner(collect_part, tasks)
+        for plan in plans:
+            batch: Batch | None = plan.batch
+            for chunk in chunks(plan.parts, commit_bytes):
+                found = dict(zip((p.key for p in chunk), islice(results, len(chunk)), strict=True))
+                done = None if batch is None else self._commit(batch, found)
+                report = _counted(report, found, done, gone=batch is not None and done is None)
+                batch = None if done is None else done.batch
+                if done is not None:
+                    self.log(
+                        f"{report.shard}: {report.parts_changed:,} of {report.parts_selected:,} "
+                        "parts have their statistics"
+                    )
+        return report
+
+    def _task(self, part: PartRef) -> CollectTask:
+        state = self.state
+        # Statistics of two versions do not mix: what is old is collected anew, whole.
+        whole = not self.ids or part.stats_version not in (None, PARTIAL, STATS_VERSION)
+        return CollectTask(
+            self.stores.settings, state.name, state.relations, _half(state, part), part,
+            None if whole else self.ids,
+        )  # fmt: skip
+
+    def _commit(self, batch: Batch, found: Mapping[str, Collected]) -> Exchanged | None:
+        """Put what was found in place; None if the batch is gone."""
+        good = {key: one.stats for key, one in found.items() if one.stats is not None}
+        if not good:
+            now = live(Machine(self.stores).load(self.state.name), batch)
+            return None if now is None else Exchanged(now, 0, 0)
+        return exchange(
+            self.stores, self.state.name, batch, good,
+            lambda key, old: self._fresh(good[key], old), writer=self.writer,
+        )  # fmt: skip
+
+    def _fresh(self, found: pa.RecordBatch, old: KnownStatistics) -> Fresh:
+        """Return the found statistics, trimmed; where only some were looked for, others stay."""
+        relation, spec = self.state.relation, _spec(self.state, self.ids)
+        named = frozenset(filter(None, map(id_of, found.schema.names)))
+        whole = named.issuperset(relation.by_id) or not self.ids
+        version = STATS_VERSION
+        if not whole and old.version in (None, PARTIAL):
+            version = PARTIAL
+        found = _answered(found, relation, self.ids)
+        stays = not whole and old.stats is not None and old.version in (PARTIAL, STATS_VERSION)
+        both = joined(old.stats, found, frozenset(self.ids)) if stays else found
+        asked = {name: 2.0 for name in both.schema.names if id_of(name) in self.ids}
+        weights = {**self.usefulness, **asked}
+        trimmed, _ = trim(both, relation, spec.budget_bytes, spec.keep, weights)
+        return Fresh(trimmed, version)
+
+
+def chunks(parts: Sequence[PartRef], commit_bytes: int) -> Iterator[Sequence[PartRef]]:
+    """Yield the parts of a batch in pieces, each to be committed by itself."""
+    least = max(commit_bytes, sum(part.size_bytes for part in parts) // COMMITS_MAX + 1)
+    start = size = 0
+    for end, part in enumerate(parts, 1):
+        size += part.size_bytes
+        if size >= least or end == len(parts):
+            yield parts[start:end]
+            start, size = end, 0
+
+
+def _counted(
+    report: BackfillReport, found: Mapping[str, Collected], done: Exchanged | None, *, gone: bool
+) -> BackfillReport:
+    if done is None:
+        return replace(
+            report,
+            parts_dropped=report.parts_dropped + len(found),
+            batches_gone=report.batches_gone + gone,
+        )
+    problems = tuple(one.problem for one in found.values() if one.stats is None)
+    return replace(
+        report,
+        parts_changed=report.parts_changed + done.changed,
+        parts_dropped=report.parts_dropped + len(found) - len(problems) - done.changed,
+        stats_bytes_after=report.stats_bytes_after + done.bytes_added,
+        damaged=(*report.damaged, *problems),
+    )
+
+
+def joined(
+    old: pa.RecordBatch | None, fresh: pa.RecordBatch, replaced: frozenset[int]
+) -> pa.RecordBatch:
+    """Return the old statistics with those of the replaced columns taken from the fresh ones."""
+    columns: dict[str, pa.Array] = dict(zip(fresh.schema.names, fresh.columns, strict=True))
+    if old is not None:
+        kept = {
+            name: column
+            for name, column in zip(old.schema.names, old.columns, strict=True)
+            if id_of(name) not in replaced
+        }
+        columns = {**kept, **columns}
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _answered(found: pa.RecordBatch, relation: Relation, ids: Sequence[int]) -> pa.RecordBatch:
+    """Return statistics in which every column that was asked for by name has some.
+
+    Where nothing could be known (text that parsers read in more than one way) it says just that,
+    with nulls throughout, so that nobody asks again.
+    """
+    columns = dict(zip(found.schema.names, found.columns, strict=True))
+    for column_id in ids:
+        column = relation.by_id[column_id].type
+        kind = COUNTED if encoding(column).stats == "json" else scalar_type(column)
+        columns.setdefault(column_name(column_id), pa.array([{}], kind))
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _spec(state: State, ids: Sequence[int]) -> StatsSpec:
+    """Return the shard's budget, with the columns that were asked for by name kept."""
+    spec, names = state.spec.stats, [state.relation.by_id[i].name for i in ids]
+    return replace(spec, keep=(*spec.keep, *map(escape, names)))
+
+
+def _half(state: State, part: PartRef) -> str:
+    """Return the half of a part that readers believe: statistics must describe what they see."""
+    read_rows = state.spec.read_format == _ROW_HALF and part.layout != "structured"
+    return _ROW_HALF if read_rows or part.layout == _ROW_HALF else "structured"

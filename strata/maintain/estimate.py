@@ -1,0 +1,80 @@
+"""What a backfill costs: estimated from the parts, and from how fast the last ones were."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from math import ceil
+from typing import Final
+
+import orjson
+
+from strata.errors import StrataError
+from strata.format.manifest import PartRef
+from strata.parts.fetch import TAIL_BYTES
+from strata.store import keys
+from strata.store.open import Stores
+from strata.store.retry import retry
+
+RUNS_MAX: Final = 8  # runs whose speed is remembered
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What reading takes: before a run estimated, after it measured where that is possible."""
+
+    requests: int  # reads of parts, about: one for the end of each, one a row group before it
+    seconds: float | None  # None: no run has been measured yet
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How fast a backfill was."""
+
+    parts: int
+    bytes: int  # size of the parts it read
+    ms: int
+    whole: bool  # all columns were read
+
+
+def estimate(stores: Stores, shard: str, parts: Sequence[PartRef], *, whole: bool) -> Cost:
+    """Return what it costs to read these parts; `whole`: all columns of them."""
+    requests = sum(map(_requests, parts))
+    rate = measured_rate(stores, shard, whole=whole)
+    size = sum(part.size_bytes for part in parts)
+    return Cost(requests, None if rate is None else round(size / rate, 3))
+
+
+def _requests(part: PartRef) -> int:
+    """Return one for the end of a part, and one for each row group that begins before it."""
+    before = max(part.size_bytes - TAIL_BYTES, 0) / max(part.size_bytes, 1)
+    return 1 + ceil(before * len(part.splits))
+
+
+def measured_rate(stores: Stores, shard: str, *, whole: bool) -> float | None:
+    """Return how many bytes of parts a second the last runs of this kind read; None: no such run.
+
+    Cost: lists and reads a few small blobs.
+    """
+    size = took_ms = 0
+    for key in _known(stores, shard):
+        try:
+            run = Speed(**orjson.loads(stores.blob.get(key) or b""))
+            if run.whole == whole:
+                size, took_ms = size + run.bytes, took_ms + run.ms
+        except (ValueError, TypeError, StrataError):
+            continue  # an estimate is worth no failure
+    return size * 1000 / took_ms if size and took_ms else None
+
+
+def remember(stores: Stores, shard: str, run: Speed) -> None:
+    """Write down how fast a run was, and forget all but the last few."""
+    data = orjson.dumps(asdict(run))
+    key = keys.backfill_key(shard, stores.clock(), keys.content_hash(data))
+    retry(partial(stores.blob.set, key, data))
+    for old in _known(stores, shard)[:-RUNS_MAX]:
+        stores.blob.delete(old)
+
+
+def _known(stores: Stores, shard: str) -> list[str]:
+    """Return the keys of the records, oldest first."""
+    return retry(lambda: [info.key for info in stores.blob.list(keys.backfill_prefix(shard))])

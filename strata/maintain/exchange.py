@@ -1,0 +1,300 @@
+"""New statistics for stored parts: which parts are meant, and how manifests come to say so.
+
+Statistics live in manifests, so giving a part other ones rewrites a manifest and no part. The
+exchange is one compare-and-set on the state; it is done only while the very parts are still in
+the shard. Statistics are addressed by the part's key, the hash of its bytes: what was found out
+about a part stays true wherever the part is, and means nothing once it was merged away.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.errors import Corrupt, InvalidRequest
+from strata.format.manifest import SCHEMA, encode_manifest, stats_columns, stats_rows, unify
+from strata.machine.machine import Machine
+from strata.model.schema import Relation
+from strata.model.sums import wrapped
+from strata.parts.fetch import load_manifest_of
+from strata.state.seal import digest_of
+from strata.state.state import Batch, State
+from strata.state.transitions import replace_manifests
+from strata.stats import STATS_VERSION, concat, encoded_sizes, row_stream, union
+from strata.stats.wire import PREFIX, ROWS, parse_name
+from strata.store import keys
+from strata.store.interface import Blob
+from strata.store.open import Stores
+from strata.store.retry import retry
+
+PARTIAL: Final = 0  # stats_version of a part of which only some columns were ever collected
+TRIES: Final = 8  # exchanges tried while others rewrite the same manifest
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which parts, and which of their statistics, are meant. The default: all."""
+
+    lower: int | None = None  # parts with an update at or after this time; None: from the first
+    upper: int | None = None  # parts with an update before this time; None: to the last
+    columns: tuple[str, ...] = ()  # names or ids: only the statistics of these; empty: all
+    version: int | None = None  # parts with statistics older than this one
+    parts_max: int | None = None  # no more than so many parts, the earliest batches first
+    bytes_max: int | None = None  # parts of no more than so many bytes together, but at least one
+    again: bool = False  # a backfill: also parts that have what is asked for
+
+    def __post_init__(self) -> None:
+        """Refuse a version that is still to come: such a selection would never be exhausted."""
+        if self.version is not None and not 0 < self.version <= STATS_VERSION:
+            raise InvalidRequest(
+                "no such version of statistics",
+                version=self.version, cure=f"1 to {STATS_VERSION}, the newest",
+            )  # fmt: skip
+        if self.again and (self.parts_max, self.bytes_max, self.version) != (None, None, None):
+            raise InvalidRequest(
+                "what is collected again has no rest for a later run",
+                cure="a range of time instead of a number of parts, of bytes, or a version",
+            )
+        if self.lower is not None and self.upper is not None and self.lower >= self.upper:
+            raise InvalidRequest(
+                "nothing lies between these times", lower=self.lower, upper=self.upper
+            )
+
+    def covers(self, batch: Batch) -> bool:
+        """Tell whether a batch may hold parts in the selected times."""
+        last = max(batch.upper - 1, batch.since)  # advanced times may lie beyond the upper
+        return (
+            batch.manifest is not None
+            and (self.lower is None or last >= self.lower)
+            and (self.upper is None or batch.lower < self.upper)
+        )
+
+    def in_time(self, manifest: pa.Table) -> Mask:
+        """Return which parts of a manifest overlap the selected times."""
+        mask: Mask = np.ones(manifest.num_rows, bool)
+        if self.lower is not None:
+            mask &= manifest["t_high"].to_numpy() >= self.lower
+        if self.upper is not None:
+            mask &= manifest["t_low"].to_numpy() < self.upper
+        return mask
+
+    def ids(self, relation: Relation) -> tuple[int, ...]:
+        """Return the ids of the chosen columns; empty for all.
+
+        Raises: InvalidRequest for a column that there is not.
+        """
+        names = {column.name for column in relation.columns}
+        return tuple(
+            int(word)
+            if word not in names and word.isdecimal() and int(word) in relation.by_id
+            else relation.column(word).id
+            for word in self.columns
+        )
+
+
+class Limit:
+    """What is left of `parts_max` and `bytes_max`, batch after batch."""
+
+    def __init__(self, selection: Selection) -> None:
+        """Start with all of it."""
+        self._parts, self._bytes = selection.parts_max, selection.bytes_max
+
+    def take(self, rows: Sequence[int], sizes: Sequence[int]) -> list[int]:
+        """Return the first of `rows` that fit, and count them."""
+        taken = []
+        for row, size in zip(rows, sizes, strict=True):
+            spent = self._bytes is not None and self._bytes <= 0
+            if spent or (self._parts is not None and self._parts <= 0):
+                break
+            taken.append(row)
+            self._parts = None if self._parts is None else self._parts - 1
+            self._bytes = None if self._bytes is None else self._bytes - size
+        return taken
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """New statistics of one part."""
+
+    stats: pa.RecordBatch
+    version: int  # STATS_VERSION, or PARTIAL
+
+
+@dataclass(frozen=True, slots=True)
+class KnownStatistics:
+    """What a manifest knows of one part's statistics."""
+
+    stats: pa.RecordBatch | None
+    version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanged:
+    """A batch after an exchange."""
+
+    batch: Batch
+    changed: int  # parts that have other statistics than before
+    bytes_added: int  # size of the statistics, after less before
+
+
+# Given a part's key and what is known of it now: its new statistics, or None to leave it alone.
+Change = Callable[[str, KnownStatistics], Fresh | None]
+
+
+def exchange(
+    stores: Stores,
+    shard: str,
+    batch: Batch,
+    part_keys: Collection[str],
+    change: Change,
+    *,
+    writer: str | None = None,
+) -> Exchanged | None:
+    """Give some parts of a batch new statistics; None if the batch is gone.
+
+    Where somebody else rewrote the manifest of the same parts meanwhile, `change` is asked again,
+    with what is known now. Parts that are not in the shard any more are left out.
+    Raises: Corrupt for a damaged manifest; Fenced when the lease of `writer` has expired.
+    Cost: reads and writes one manifest.
+    """
+    machine = Machine(stores)
+    state = machine.load(shard)
+    current = live(state, batch)
+    for _ in range(TRIES):
+        if current is None:
+            return None
+        table = manifest_of(stores, shard, current)
+        if table is not None:
+            fresh = _changes(table, part_keys, change)
+            if not fresh:
+                return Exchanged(current, 0, 0)
+            new = _rewritten(stores.blob, state, current, table, fresh)
+            assert current.manifest is not None
+            move = partial(replace_manifests, replacements={current.manifest: new}, writer=writer)
+            if new.manifest == current.manifest or machine.apply(shard, move):
+                return Exchanged(new, len(fresh), new.stats_bytes - current.stats_bytes)
+        state = machine.load(shard)
+        current = live(state, current)
+    return None
+
+
+def live(state: State, batch: Batch) -> Batch | None:
+    """Return the batch of the state that has the same parts as `batch`; None if it is gone.
+
+    Its bounds may have moved, over empty time. Batches of other times may hold the same rows: their
+    digests, which know no times, are then the same.
+    """
+    here = [b for b in state.batches if b.lower < batch.upper and batch.lower < b.upper]
+    same = [b for b in here if b.manifest and b.manifest == batch.manifest]
+    alike = [b for b in here if b.manifest and _fingerprint(b) == _fingerprint(batch)]
+    return next(iter(same or alike), None)
+
+
+def manifest_of(
+    stores: Stores, shard: str, batch: Batch, columns: Sequence[str] | None = None
+) -> pa.Table | None:
+    """Return a batch's manifest; None if another one is in its place and it was collected.
+
+    Raises: Corrupt for a manifest that the state still refers to.
+    """
+    try:
+        return load_manifest_of(stores.blob, shard, batch, columns)
+    except Corrupt:
+        if any(b.manifest == batch.manifest for b in Machine(stores).load(shard).batches):
+            raise
+        return None
+
+
+def with_statistics(table: pa.Table, fresh: Mapping[int, Fresh]) -> pa.Table:
+    """Return a manifest with new statistics in some rows. Shape: `fresh` by row number.
+
+    A statistics column that is unknown for every part is left out.
+    """
+    rows = sorted(fresh)
+    new = concat([fresh[row].stats for row in rows], [1] * len(rows))
+    old = stats_columns(table)
+    kept = np.setdiff1d(np.arange(table.num_rows), rows)
+    order = np.argsort(np.concatenate([kept, np.array(rows, kept.dtype)]))
+    # `rows` stays until they are joined: a part may have no statistics at all, but it has a row.
+    stats = unify([old.take(pa.array(kept)), new]).combine_chunks().take(pa.array(order))
+    versions = _placed(table["stats_version"], rows, [fresh[row].version for row in rows])
+    sizes = _placed(table["stats_bytes"], rows, encoded_sizes(new).tolist())
+    result = table.select(SCHEMA.names)
+    for name, values in (("stats_version", versions), ("stats_bytes", sizes)):
+        place = SCHEMA.get_field_index(name)
+        result = result.set_column(place, SCHEMA.field(name), values)
+    for field in stats.schema:
+        if field.name != ROWS and stats[field.name].null_count < stats.num_rows:
+            result = result.append_column(field, stats[field.name])
+    return result
+
+
+def shown_name(name: str, relation: Relation) -> str:
+    """Return a statistics column as people know it: `payload$.a` for `s.4$.a`."""
+    parsed = parse_name(name)
+    if parsed is None or parsed[0] not in relation.by_id:
+        return name
+    return relation.by_id[parsed[0]].name + name.removeprefix(f"{PREFIX}{parsed[0]}")
+
+
+def id_of(name: str) -> int | None:
+    """Return the column id in a statistics name; None for `rows`."""
+    parsed = parse_name(name)
+    return parsed[0] if parsed else None
+
+
+def _changes(table: pa.Table, part_keys: Collection[str], change: Change) -> dict[int, Fresh]:
+    wanted = pc.is_in(table["key"], value_set=pa.array(list(part_keys), pa.string()))
+    rows = np.flatnonzero(wanted.to_numpy())
+    some = table.take(pa.array(rows))
+    known = map(KnownStatistics, stats_rows(some), some["stats_version"].to_pylist())
+    found = {
+        int(row): change(key, old)
+        for row, key, old in zip(rows, some["key"].to_pylist(), known, strict=True)
+    }
+    return {row: fresh for row, fresh in found.items() if fresh is not None}
+
+
+def _rewritten(
+    blob: Blob, state: State, batch: Batch, table: pa.Table, fresh: Mapping[int, Fresh]
+) -> Batch:
+    """Write the manifest with new statistics; return the batch, the same but for these."""
+    table = with_statistics(table, fresh)
+    data = encode_manifest(table)
+    key = keys.manifest_key(state.name, keys.content_hash(data), state.generation)
+    retry(partial(blob.set, key, data))
+    stats_union = _union(table)
+    return replace(
+        batch,
+        manifest=key,
+        stats_parts=table.num_rows - table["stats_version"].null_count,
+        stats_bytes=pc.sum(table["stats_bytes"]).as_py(),
+        stats_union=stats_union,
+        stats_digest=digest_of(stats_union),
+    )
+
+
+def _union(table: pa.Table) -> bytes | None:
+    return row_stream(union(stats_columns(table)))
+
+
+def _placed(column: pa.ChunkedArray, rows: Sequence[int], values: Sequence[int]) -> pa.Array:
+    """Return a column with other values in some rows."""
+    found = column.to_pylist()
+    for row, value in zip(rows, values, strict=True):
+        found[row] = value
+    return pa.array(found, column.type)
+
+
+def _fingerprint(batch: Batch) -> tuple[Any, ...]:
+    return (
+        batch.updates, batch.parts, batch.size_bytes, wrapped(batch.diffs_sum), batch.digest,
+        batch.since,
+    )  # fmt: skip

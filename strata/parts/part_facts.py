@@ -1,0 +1,142 @@
+"""What a manifest will say of a part's rows, collected row group by row group.
+
+Everything here is a sum, a least or a greatest over rows, or the key of a row group's first or
+last row. Small row groups are looked at several at once: what a look costs whatever the rows
+is as much as 5,000 rows cost. Twin: everything found of all rows at once
+(`tests/laws/test_observed.py`).
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.format.columns import D, T
+from strata.format.digest import content_digest, diffs_sum
+from strata.format.manifest import Split
+from strata.format.values.coded import alike
+from strata.model.schema import Relation
+from strata.model.sums import wrapped
+from strata.stats import collect, concat, union
+from strata.updates.order import encode_keys, first_and_last, high_key, shared_bytes
+
+KEY_BYTES: Final = 64  # length of key bounds in manifests, and of split points mostly
+MOST_KEY_BYTES: Final = 1024  # length of split points, where keys begin alike
+APART_BYTES: Final = 8  # of a split point's key, behind what it shares with its neighbours
+TOGETHER_BYTES: Final = 4 * 1024 * 1024  # of row groups that are looked at together
+SMALL: Final = 1 / 4  # of these bytes: row groups that may be larger are looked at one by one
+ENDS_BYTES: Final = 1024 * 1024  # of first and last rows that wait to become keys
+
+
+@dataclass(frozen=True, slots=True)
+class PartFacts:
+    """All about the rows of a part. Units: times as they are stored."""
+
+    rows: int
+    t_low: int
+    t_high: int
+    diffs_sum: int  # modulo 2**64, signed: see `strata.model.sums`
+    digest: int
+    retractions: bool
+    key_low: bytes
+    key_high: bytes | None  # None: no bytes are high enough
+    splits: tuple[Split, ...]
+    stats: pa.RecordBatch | None  # None: none were wanted
+
+
+class Observed:
+    """The rows of a part, as they come; holds of them what has not been looked at."""
+
+    def __init__(self, relation: Relation, group_bytes: int, *, stats: bool) -> None:
+        """Begin with none. `group_bytes`: how big row groups may be; `stats`: if any are wanted."""
+        self._relation = relation
+        self._limit = TOGETHER_BYTES if group_bytes <= SMALL * TOGETHER_BYTES else 0
+        self._wants_stats = stats
+        self._waiting: list[pa.Table] = []
+        self._waiting_bytes = 0
+        self._starts: list[int] = []
+        self._ends: list[pa.Table] = []  # first and last row of each row group
+        self._ends_bytes = 0
+        self._keys: list[bytes] = []  # of those that were
+        self._stats: list[pa.RecordBatch] = []
+        self._counts: list[int] = []  # rows that each of these is about
+        self._times: list[int] = []
+        self._rows = self._digest = self._diffs_sum = 0
+        self._retractions = False
+        self.seconds = 0.0  # of a processor, for statistics
+
+    def add(self, group: pa.Table, size_bytes: int) -> None:
+        """Take in a row group, which has at least one row."""
+        self._waiting.append(group)
+        self._waiting_bytes += size_bytes
+        self._starts.append(self._rows)
+        self._rows += group.num_rows
+
+    def look(self) -> None:
+        """Look at the rows that wait, if they are enough."""
+        if self._waiting_bytes >= self._limit:
+            self._look()
+
+    def finish(self) -> PartFacts:
+        """Look at what is left and return all; there must have been a row."""
+        self._look()
+        self._encode_ends()
+        began = time.thread_time()
+        stats = self._union()
+        self.seconds += time.thread_time() - began
+        splits = map(Split, self._starts, _told_apart(self._keys[::2]))
+        return PartFacts(
+            self._rows, min(self._times), max(self._times), self._diffs_sum, self._digest,
+            self._retractions, self._keys[0][:KEY_BYTES], high_key(self._keys[-1], KEY_BYTES),
+            tuple(splits), stats,
+        )  # fmt: skip
+
+    def _look(self) -> None:
+        if not self._waiting:
+            return
+        for group in self._waiting:
+            self._take_ends(group)
+        whole = self._waiting
+        rows = whole[0] if len(whole) == 1 else pa.concat_tables(alike(whole)).combine_chunks()
+        self._waiting, self._waiting_bytes = [], 0
+        times, diffs = pc.min_max(rows[T]).as_py(), rows[D]
+        self._times += [times["min"], times["max"]]
+        self._diffs_sum = wrapped(self._diffs_sum + diffs_sum(rows))
+        self._retractions |= pc.min(diffs).as_py() < 0
+        self._digest = (self._digest + content_digest(rows, self._relation)) % 2**64
+        if self._wants_stats:
+            began = time.thread_time()
+            self._stats.append(collect(rows, self._relation))
+            self._counts.append(rows.num_rows)
+            self.seconds += time.thread_time() - began
+
+    def _take_ends(self, group: pa.Table) -> None:
+        self._ends.append(first_and_last(group, self._relation, MOST_KEY_BYTES))
+        self._ends_bytes += self._ends[-1].nbytes
+        if self._ends_bytes > ENDS_BYTES:
+            self._encode_ends()
+
+    def _encode_ends(self) -> None:
+        if self._ends:
+            ends = pa.concat_tables(self._ends)
+            self._keys += encode_keys(ends, self._relation, MOST_KEY_BYTES).to_pylist()
+            self._ends, self._ends_bytes = [], 0
+
+    def _union(self) -> pa.RecordBatch | None:
+        found = self._stats
+        return union(concat(found, self._counts)) if len(found) > 1 else (found or [None])[0]
+
+
+def _told_apart(keys: Sequence[bytes]) -> Iterator[bytes]:
+    """Yield the beginnings of sorted keys: so long that each says where it lies beside the others.
+
+    Else no slice could end among row groups whose keys begin alike. And what begins with a key
+    counts as rows of the row group before: it must not be that of the next one, too.
+    """
+    shared = [shared_bytes(before, key) for before, key in pairwise(keys)]
+    for key, behind, ahead in zip(keys, [0, *shared], [*shared, 0], strict=True):
+        yield key[: max(KEY_BYTES, max(behind, ahead) + APART_BYTES)]

@@ -1,0 +1,365 @@
+"""Writing sorted updates: parts cut by encoded bytes, then the manifest and its batch.
+
+A part is written row group by row group while its rows arrive, so that memory holds a row group
+and what is encoded already, whatever the part would be in memory. What a manifest says of them is
+found out beside that (`strata.parts.part_facts`).
+
+A part's key is its prefix and the hash of its bytes, so the same work done twice writes the
+same blobs and nothing else. Runs of one batch may hold the same rows: a footer names its run, so
+that their parts are two all the same. Where a run is cut depends on its rows alone, never on how
+the caller chunked them. The settings of a part are chosen by its first rows; where texts that
+repeated do so no more, a new part begins.
+"""
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from strata.format.manifest import PartRef, encode_manifest, manifest_table
+from strata.format.part import Description
+from strata.format.part_write import PartWriter, has_huge_rows
+from strata.format.values.coded import alike
+from strata.format.weigh import Weighed, fitting_of
+from strata.format.words import Ints
+from strata.model.runner import Here, cores
+from strata.model.schema import Relation
+from strata.model.spec import StatsSpec
+from strata.model.sums import MODULUS, wrapped
+from strata.parts.part_facts import KEY_BYTES, Observed, PartFacts
+from strata.state.seal import digest_of
+from strata.state.state import Batch, RunSummary
+from strata.stats import STATS_VERSION, concat, encoded_size, row_stream, trim, union
+from strata.store import keys
+from strata.store.draft import draft_of
+from strata.store.interface import Blob
+from strata.store.retry import retry
+
+FULL: Final = 7 / 8  # a part with this much of `part_bytes` takes no more rows
+TAIL: Final = 1 / 4  # but for the rest of the run, if it is no more than this much
+OVERSHOOT: Final = 1.5  # rows that would make a part longer than this many `part_bytes` begin one
+GROUPS: Final = 2  # row groups a part is to have at least, by their bytes before encoding
+RATIOS: Final = (0.01, 4.0)  # least and most bytes that a byte of rows is believed to become
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPart:
+    """One part that is stored, and what the manifest will say of it."""
+
+    ref: PartRef
+    stats: pa.RecordBatch | None  # None: unknown, the part is always read
+    stats_seconds: float = field(default=0.0, compare=False)  # of a processor, to collect them
+    copy: int = field(default=0, compare=False)  # parts before it in its run, of its only row
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What all parts of one run share."""
+
+    blob: Blob
+    prefix: str
+    relation: Relation
+    layout: str
+    description: Description
+    part_bytes: int
+    row_group_bytes: int
+    stats_spec: StatsSpec
+    run: int
+
+
+class _Waiting:
+    """Rows of the run that are in no part yet, chunk by chunk, each weighed once."""
+
+    def __init__(self, updates: Iterator[pa.Table]) -> None:
+        """Begin before the first row; nothing is read yet."""
+        self._updates = updates
+        self._chunks: deque[tuple[pa.Table, Weighed, int]] = deque()  # from which row of it on
+        self._bits = 0
+        self.ended = False
+
+    @property
+    def size_bytes(self) -> int:
+        """How big the rows are that wait, as `plain_bytes` counts."""
+        return self._bits // 8
+
+    def fill(self, limit_bytes: int) -> bool:
+        """Read until more than `limit_bytes` wait; return whether any row does."""
+        while not self.ended and self.size_bytes <= limit_bytes:
+            chunk = next(self._updates, None)
+            if chunk is None:
+                self.ended = True
+            elif chunk.num_rows:
+                weighed = Weighed(chunk)
+                self._chunks.append((chunk, weighed, 0))
+                self._bits += weighed.between(0, chunk.num_rows)
+        return bool(self._chunks)
+
+    def take(self, limit_bytes: int) -> tuple[pa.Table, int]:
+        """Remove as many first rows as are no bigger, at least one.
+
+        Shape: the rows, not copied if they are in one chunk; and how many bytes they are.
+        """
+        rest = fitting_of(sum(c.num_rows for c, _, _ in self._chunks), self._sizes, limit_bytes)
+        pieces, taken_bits = [], 0
+        while rest:
+            chunk, weighed, first = self._chunks.popleft()
+            count = min(rest, chunk.num_rows)
+            pieces.append(chunk.slice(0, count))
+            taken_bits += weighed.between(first, first + count)
+            rest -= count
+            if count < chunk.num_rows:
+                self._chunks.appendleft((chunk.slice(count), weighed, first + count))
+        self._bits -= taken_bits
+        rows = pieces[0] if len(pieces) == 1 else pa.concat_tables(alike(pieces))
+        return rows.combine_chunks(), taken_bits // 8
+
+    def _sizes(self, ends: Ints) -> Ints:
+        total, start = np.zeros(len(ends), np.int64), 0
+        for chunk, weighed, first in self._chunks:
+            inside = first + np.clip(ends - start, 0, chunk.num_rows)
+            total += weighed.bits(inside) - weighed.bits(np.array([first]))
+            start += chunk.num_rows
+        return total // 8
+
+
+class _Part:
+    """A part that is being written, and what its reference will say."""
+
+    def __init__(self, target: _Target, first: pa.Table, rows: int) -> None:
+        """Choose the settings from the first row group; about `rows` rows will come."""
+        self.target = target
+        self.draft = retry(partial(draft_of, target.blob, huge=has_huge_rows(first)))
+        try:
+            with self.draft.guarded():
+                self.writer = PartWriter(
+                    target.relation, target.layout, target.description, first, rows,
+                    self.draft.file,
+                )  # fmt: skip
+        except BaseException:
+            self.draft.drop()
+            raise
+        group_bytes = int(min(target.row_group_bytes, target.part_bytes / GROUPS))
+        # The row layout never had statistics.
+        self.seen = Observed(target.relation, group_bytes, stats=target.layout != "row")
+
+    def add(self, group: pa.Table, size: int, beside: Executor) -> float:
+        """Write a row group of a size, and return how many bytes each of its bytes became."""
+        before = self.writer.size_bytes
+        self.seen.add(group, size)
+        looked = beside.submit(self.seen.look)
+        prepared = self.writer.prepare(group)
+        with self.draft.guarded():
+            self.writer.write(prepared)
+        looked.result()
+        ratio = (self.writer.size_bytes - before) / max(size, 1)
+        return min(max(ratio, RATIOS[0]), RATIOS[1])
+
+    def store(self, beside: Executor, before: WrittenPart | None) -> WrittenPart:
+        """Store the part, which follows another of its run; return its reference and statistics."""
+        target, finished = self.target, beside.submit(self.seen.finish)
+        copy = _copy(before, finished)
+        with self.draft.guarded():
+            self.writer.close(copy, target.run)
+        digest, size_bytes = self.draft.finish()
+        key = keys.part_key(target.prefix, digest)
+        retry(partial(self.draft.keep, key))
+        known, spec = finished.result(), target.stats_spec
+        began = time.thread_time()
+        stats = known.stats
+        if stats is not None:
+            stats = trim(stats, target.relation, spec.budget_bytes, spec.keep)[0]
+        seconds = self.seen.seconds + time.thread_time() - began
+        ref = PartRef(
+            key=key,
+            size_bytes=size_bytes,
+            rows=known.rows,
+            run=target.run,
+            layout=target.layout,
+            relation_version=target.relation.version,
+            order=target.relation.sort_ids,
+            t_low=known.t_low,
+            t_high=known.t_high,
+            diffs_sum=known.diffs_sum,
+            digest=known.digest,
+            retractions=known.retractions,
+            key_low=known.key_low,
+            key_high=known.key_high,
+            splits=known.splits,
+            stats_version=None if stats is None else STATS_VERSION,
+            stats_bytes=0 if stats is None else encoded_size(stats),
+        )
+        return WrittenPart(ref, stats, seconds, copy)
+
+
+def write_parts(  # noqa: PLR0913  what one run is and how it is cut
+    blob: Blob,
+    prefix: str,
+    updates: Iterable[pa.Table],
+    relation: Relation,
+    *,
+    layout: str,
+    description: Description,
+    part_bytes: int,
+    row_group_bytes: int,
+    stats_spec: StatsSpec,
+    run: int = 0,
+) -> list[WrittenPart]:
+    """Write one run as parts of about `part_bytes` each and return what was written.
+
+    Shape: `updates` are tables of `updates_schema(relation)`, together sorted by
+    `relation.sort_ids` then t and consolidated; empty ones are allowed. Texts may be coded
+    (`strata.format.values.coded`): what is written is the same. `run` is another one for each run
+    of a batch, and the same when the work is done again; parts of two runs never have one key.
+    Cost: one blob a part; holds the encoded part, and of rows a few row groups and one chunk.
+    """
+    target = _Target(
+        blob, prefix, relation, layout, description, part_bytes, row_group_bytes, stats_spec, run
+    )
+    return list(_write(iter(updates), target))
+
+
+def write_batch(  # noqa: PLR0913, PLR0917  these are the fields of one batch
+    blob: Blob,
+    shard: str,
+    parts: Sequence[WrittenPart],
+    lower: int,
+    upper: int,
+    since: int,
+    generation: int | None = None,
+) -> Batch:
+    """Write the manifest of `parts` and return the batch that refers to it.
+
+    No parts: an empty batch, and nothing is written. `generation` is that of the shard when the
+    work began, which decides until when the batch is accepted; None takes the lowest of the parts,
+    which is right where all of them are new.
+    """
+    if not parts:
+        return Batch(lower, upper, since)
+    refs = [part.ref for part in parts]
+    manifest = encode_manifest(manifest_table(refs, [part.stats for part in parts]))
+    if generation is None:
+        generation = min(keys.generation_of(ref.key) for ref in refs)
+    key = keys.manifest_key(shard, keys.content_hash(manifest), generation)
+    retry(partial(blob.set, key, manifest))
+    layouts = {ref.layout: 0 for ref in refs}
+    for ref in refs:
+        layouts[ref.layout] += 1
+    stats_union = _stats_union(parts)
+    return Batch(
+        lower,
+        upper,
+        since,
+        updates=sum(ref.rows for ref in refs),
+        size_bytes=sum(ref.size_bytes for ref in refs),
+        parts=len(refs),
+        runs=_run_summaries(refs),
+        manifest=key,
+        layouts=tuple(sorted(layouts.items())),
+        stats_parts=sum(ref.stats_version is not None for ref in refs),
+        stats_bytes=sum(ref.stats_bytes for ref in refs),
+        stats_union=stats_union,
+        diffs_sum=wrapped(sum(ref.diffs_sum for ref in refs)),
+        digest=sum(ref.digest for ref in refs) % MODULUS,
+        retractions=any(ref.retractions for ref in refs),
+        versions=tuple(sorted({ref.relation_version for ref in refs})),
+        stats_digest=digest_of(stats_union),
+    )
+
+
+def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart]:
+    """Yield the parts of a run, each ended where its encoded bytes suffice."""
+    waiting, ratio = _Waiting(updates), 1.0
+    part: _Part | None = None
+    written: WrittenPart | None = None
+    with ExitStack() as ends:
+        beside = ends.enter_context(_beside())
+        ends.callback(lambda: part.draft.drop() if part else None)  # what is stored stays
+        while waiting.fill(limit := _group_bytes(part, ratio, target)):
+            size = 0 if part is None else part.writer.size_bytes
+            tail = waiting.ended and waiting.size_bytes <= limit
+            if part is not None and size >= _full(part) * target.part_bytes and not tail:
+                yield (written := part.store(beside, written))
+                part = None
+                continue
+            group, weight = waiting.take(limit)
+            grown = size + weight * ratio
+            if part is not None and grown > OVERSHOOT * target.part_bytes:
+                yield (written := part.store(beside, written))
+                part = None
+            if part is None:
+                more = waiting.fill(0)
+                part = _Part(target, group, _rows_of_part(group, weight, ratio, target, more))
+            ratio = part.add(group, weight, beside)
+            del group  # not held while the next is merged
+        if part is not None:
+            yield (written := part.store(beside, written))
+
+
+def _copy(before: WrittenPart | None, finished: Future[PartFacts]) -> int:
+    """Return how many parts come before one that, like it, hold nothing but updates of one row.
+
+    Where no int64 holds the sum of a row, so many updates may say it that they fill parts: equal
+    to the byte, and parts are named by their bytes. Errs: may count parts whose keys begin alike.
+    """
+    if before is None or before.ref.t_low != before.ref.t_high:
+        return 0
+    low, high = before.ref.key_low, before.ref.key_high
+    if high not in {low, None} and len(low) < KEY_BYTES:
+        return 0
+    mine, ref = finished.result(), before.ref
+    here = (mine.t_low, mine.t_high, mine.key_low, mine.key_high)
+    return before.copy + 1 if here == (ref.t_low, ref.t_high, low, high) else 0
+
+
+def _beside() -> Executor:
+    """Return what looks at rows while they are encoded: a thread, where there is a core for it."""
+    return ThreadPoolExecutor(1, thread_name_prefix="strata-stats") if cores() > 1 else Here()
+
+
+def _full(part: _Part) -> float:
+    """Return how much of `part_bytes` is enough: less where the rest is of another character."""
+    return TAIL if part.writer.outgrown else FULL
+
+
+def _group_bytes(part: _Part | None, ratio: float, target: _Target) -> int:
+    """Return how big the next row group may be: of those that a part has, and has room for."""
+    size = 0 if part is None else part.writer.size_bytes
+    room = max(target.part_bytes - size, TAIL * target.part_bytes) / ratio
+    return max(1, int(min(target.row_group_bytes, target.part_bytes / GROUPS, room)))
+
+
+def _rows_of_part(group: pa.Table, size: int, ratio: float, target: _Target, more: bool) -> int:
+    """Return how many rows the part that begins with a row group of a size will have, about."""
+    count: int = group.num_rows
+    if not more:
+        return count
+    return max(count, round(target.part_bytes / ratio * count / max(size, 1)))
+
+
+def _run_summaries(refs: Sequence[PartRef]) -> tuple[RunSummary, ...]:
+    """Return one summary a run, in run order."""
+    runs: dict[int, list[PartRef]] = {}
+    for ref in refs:
+        runs.setdefault(ref.run, []).append(ref)
+    return tuple(
+        RunSummary(
+            len(parts),
+            sum(part.rows for part in parts),
+            sum(part.size_bytes for part in parts),
+            parts[0].order,
+        )
+        for _, parts in sorted(runs.items())
+    )
+
+
+def _stats_union(parts: Sequence[WrittenPart]) -> bytes | None:
+    """Return the union of all statistics as an Arrow IPC stream; None where a part has none."""
+    stats = concat([part.stats for part in parts], [part.ref.rows for part in parts])
+    return row_stream(union(stats))

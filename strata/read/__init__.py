@@ -1,0 +1,1 @@
+"""Reading: the rows of planned parts at one time, changes, collections."""

@@ -1,0 +1,204 @@
+"""Reading a shard: the rows of planned parts, as of one time, as record batches.
+
+`scan` drops later updates and moves earlier times up to `as_of`. With `consolidate` all runs go
+through the merge kernel and each row is there once with its count; without, rows are
+consolidated within a part at best, and a row may come in several pieces.
+
+Columns are shown in the form of `strata.format.values.view`, the same that Spark sees: a uuid as
+text, an unsigned integer as the next wider signed one. `stored=True` gives them as they are held.
+
+`strata.decide.plan` decides which parts that are.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.decide.read_plan import ReadPlan
+from strata.errors import InvalidRequest
+from strata.format.columns import D, T, child, updates_schema
+from strata.format.encodings import arrow_type
+from strata.format.manifest import PartRef
+from strata.format.values.view import has_view, to_view, view_type
+from strata.model.schema import Column, Relation
+from strata.model.settings import ReadSettings
+from strata.model.types import ColumnType
+from strata.parts.fetch import RowBudget, Source, part_batches, part_bytes, sorted_runs, source_of
+from strata.parts.prefetch import Wanted, parts_ahead
+from strata.state.state import State
+from strata.store.open import Stores
+from strata.updates.consolidate import advance
+from strata.updates.consolidate import consolidate as add_up
+from strata.updates.cut import cut
+from strata.updates.merge import COPIES, MEMORY_BYTES, batch_rows, merge
+from strata.updates.slices import NO_GROUPS, WHOLE, Groups, Slice, overlapping_groups
+
+DEFAULTS: Final = ReadSettings()
+OUT_ROWS: Final = 65_536  # rows of a record batch given out
+TOGETHER_BYTES: Final = 64 * 1024 * 1024  # stored bytes that all runs of a merge fetch together
+
+
+def scan(  # noqa: PLR0913 - what to read, and how it is shown
+    stores: Stores,
+    state: State,
+    plan: ReadPlan,
+    *,
+    columns: Sequence[str] | None = None,
+    consolidate: bool = False,
+    piece: Slice = WHOLE,
+    stored: bool = False,
+    settings: ReadSettings = DEFAULTS,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the planned rows as of the plan's time.
+
+    Shape: the chosen columns by name, all if None, then t (the same in all rows) and d; in the
+    order of the relation if consolidated. The schema is `scan_schema`; `stored` leaves values as
+    they are held in memory. A `piece` of the key space
+    can only be had consolidated; those of `slices`, one after the other, are the whole.
+    Raises: InvalidRequest for an unknown column; Corrupt naming shard and part.
+    """
+    relation = state.relation
+    chosen = chosen_columns(relation, columns)
+    source = source_of(stores.blob, state)
+    if consolidate:
+        runs = overlapping(state, plan, piece)
+        updates = merged(source, runs, plan.as_of, piece, plan.groups)
+    elif piece != WHOLE:
+        raise InvalidRequest("a slice can only be read consolidated", cure="consolidate=True")
+    else:
+        ids = None if columns is None else [c.id for c in chosen]
+        updates = _by_part(source, plan, ids, settings)
+    schema = scan_schema(relation, columns, stored=stored)
+    for rows in updates:
+        arrays = [rows.column(child(c.id)) for c in chosen]
+        if not stored:
+            arrays = [_seen(array, c.type) for array, c in zip(arrays, chosen, strict=True)]
+        named = pa.Table.from_arrays([*arrays, rows.column(T), rows.column(D)], schema=schema)
+        yield from named.to_batches(OUT_ROWS)
+
+
+def slices(state: State, plan: ReadPlan, slice_bytes: int) -> list[Slice]:
+    """Return slices of the key space with about `slice_bytes` of stored parts each.
+
+    For readers that share a consolidated scan among tasks: no row is in two of them.
+    """
+    return cut(plan.fetched, state.relation, state.relations, slice_bytes, plan.groups)
+
+
+def scan_schema(
+    relation: Relation, columns: Sequence[str] | None = None, *, stored: bool = False
+) -> pa.Schema:
+    """Return the schema of what `scan` yields."""
+    ids, shape = updates_schema(relation), arrow_type if stored else view_type
+    fields = [pa.field(c.name, shape(c.type)) for c in chosen_columns(relation, columns)]
+    return pa.schema([*fields, ids.field(T), ids.field(D)])
+
+
+def _seen(column: pa.ChunkedArray, column_type: ColumnType) -> pa.ChunkedArray:
+    if not has_view(column_type):
+        return column
+    chunks = [to_view(chunk, column_type) for chunk in column.chunks]
+    return pa.chunked_array(chunks, view_type(column_type))
+
+
+def chosen_columns(relation: Relation, columns: Sequence[str] | None) -> tuple[Column, ...]:
+    """Return the columns that a reader asked for, in that order; all of them for None.
+
+    Raises: InvalidRequest for a name that there is not.
+    """
+    return relation.columns if columns is None else tuple(relation.column(n) for n in columns)
+
+
+def read_updates(stores: Stores, state: State, ref: PartRef) -> pa.Table:
+    """Return all updates of one part in the newest columns, times as they are stored.
+
+    Raises: Corrupt, naming shard and part.
+    """
+    source = source_of(stores.blob, state)
+    batches = part_batches(source, ref, data=part_bytes(source, ref))
+    return pa.Table.from_batches(batches, schema=updates_schema(state.relation))
+
+
+def as_of_view(rows: pa.Table, as_of: int, t_high: int | None = None) -> pa.Table:
+    """Return the rows that exist at `as_of`, with that time; none is later than `t_high`."""
+    times = rows.column(T)
+    last = pc.max(times).as_py() if rows.num_rows and t_high is None else t_high
+    if last is not None and last > as_of:
+        rows = rows.filter(pc.less_equal(times, as_of))
+    return advance(rows, as_of)
+
+
+def may_add_up(ref: PartRef, as_of: int) -> bool:
+    """Tell whether it is worth looking for equal neighbours in a part, as of one time.
+
+    Where times become the same and something is taken back; else equal rows are rare, and to
+    compare all neighbours costs about as much as to decode them.
+    """
+    return ref.retractions and ref.t_low < min(ref.t_high, as_of)
+
+
+def merged(
+    source: Source,
+    runs: Sequence[Sequence[PartRef]],
+    as_of: int,
+    piece: Slice = WHOLE,
+    groups: Groups = NO_GROUPS,
+) -> Iterator[pa.Table]:
+    """Yield the rows of `runs` that lie in a slice as of one time, each once, in order.
+
+    `groups`, as a plan has them: row groups left out hold only rows on which the filter is
+    neither true nor fails. Their counts may come wrong, and the filter drops them; for any other
+    row it says the same of each of its updates, so that all of these are read.
+    Memory: the heads of the runs, and a row group of each; see `strata.updates.merge`.
+    Raises: Corrupt when a part is missing, damaged or not sorted.
+    """
+    count = max(len(runs), 1)
+    fetch = partial(
+        sorted_runs, source, piece=piece, groups=groups,
+        batches=RowBudget(batch_rows(count), MEMORY_BYTES // (COPIES * count)),
+        together_bytes=TOGETHER_BYTES // count,
+    )  # fmt: skip
+    sources = [
+        (as_of_view(_table(rows), as_of) for rows in run) for parts in runs for run in fetch(parts)
+    ]
+    return merge(sources, source.relation)
+
+
+def overlapping(state: State, plan: ReadPlan, piece: Slice) -> tuple[tuple[PartRef, ...], ...]:
+    """Return the parts of each run of a plan that may hold wanted rows of a slice."""
+    relation, relations = state.relation, state.relations
+
+    def wanted(ref: PartRef) -> bool:
+        chosen = plan.groups.get(ref.key)
+        inside = overlapping_groups(ref, piece, relation, relations)
+        if chosen is None or inside is None:
+            return inside != [] and chosen != ()
+        return not set(chosen).isdisjoint(inside)
+
+    runs = (tuple(filter(wanted, run.parts)) for run in plan.runs)
+    return tuple(run for run in runs if run)
+
+
+def _by_part(
+    source: Source, plan: ReadPlan, ids: Sequence[int] | None, settings: ReadSettings
+) -> Iterator[pa.Table]:
+    """Yield the rows of each part; where it may help, equal neighbours are added up.
+
+    Rows that differ only in columns that were not asked for stay apart: how many rows come does
+    not depend on the columns.
+    """
+    wanted = Wanted(None if ids is None else frozenset(ids), plan.groups)
+    for ref, batches in parts_ahead(source, plan.fetched, wanted, settings):
+        for batch in batches:
+            rows = as_of_view(_table(batch), plan.as_of, ref.t_high)
+            if ids is None and may_add_up(ref, plan.as_of):
+                rows = add_up(rows, source.relation)  # of neighbours, sorted or not
+            if rows.num_rows:
+                yield rows
+
+
+def _table(rows: pa.Table | pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows

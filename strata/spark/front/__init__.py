@@ -1,0 +1,1 @@
+"""The front end: a filter that Spark analysed becomes a typed expression."""

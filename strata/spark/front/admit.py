@@ -1,0 +1,193 @@
+"""What a filter may be where its writer is not who runs it: an expression, never a program.
+
+Soft evaluation runs, with the operator's rights, filters that others registered, that readers used,
+and that stand in receipts. A text is looked at twice: as it is parsed, before Spark resolves any
+name in it (to resolve a relation may read files, to resolve an identifier may evaluate functions),
+and as it is analysed. Spark's own functions of its own arguments pass; what asks another relation,
+calls Java or Python, or gives another answer each time is refused. What a log says that somebody
+used must moreover mean exactly the tree that was logged, of which every function is certified.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from strata.errors import InvalidRequest
+from strata.expr.filter import Filter
+from strata.expr.nodes import Call, Expr, Opaque
+from strata.expr.registry import REGISTRY
+from strata.history.usage import identity
+from strata.model.schema import Relation
+from strata.spark.front.catalyst import Now, analyse
+from strata.spark.front.tree import analysed_filter, empty_frame, filtered
+
+CURE: Final = "give one condition on the shard's columns, in functions of Spark"
+DEPTH_MAX: Final = 400  # of a parsed filter; a deeper one overflows the stack of whoever walks it
+_EXPRESSIONS: Final = "org.apache.spark.sql.catalyst.expressions."
+# Of what is not resolved yet, these name columns, functions of Spark and their arguments.
+_UNRESOLVED: Final = frozenset({
+    "UnresolvedAttribute", "UnresolvedFunction", "UnresolvedExtractValue",
+    "UnresolvedNamedLambdaVariable",
+})  # fmt: skip
+_BUILTIN: Final[tuple[list[str], ...]] = (
+    [],
+    ["builtin"],
+    ["system", "builtin"],
+)  # what may stand in front of a name
+
+
+def admitted(
+    spark: SparkSession, relation: Relation, where: str, *, now: Now = None, ordered: bool = True
+) -> Filter:
+    """Return the filter that a text means, if it is an expression.
+
+    Units: as `strata.spark.front.catalyst.analyse`. Nothing of the text is executed before it is
+    refused.
+    Raises: InvalidRequest for what Spark refuses, and for what is more than an expression.
+    """
+    check_parsed(spark, where)
+    check_analysed(spark, relation, where)
+    return analyse(spark, relation, where, now=now, ordered=ordered)
+
+
+def admitted_again(
+    spark: SparkSession,
+    relation: Relation,
+    logged: Filter,
+    *,
+    now: Now = None,
+    certified: bool = True,
+) -> Filter:
+    """Return a filter of a log or a receipt, if its text means the tree that stands beside it.
+
+    A filter has another tree where the session's zone or ANSI mode is another, where a column has
+    another type by now, and where somebody wrote the log who is no reader. `certified`: of each
+    function of it a rule is certified, as of all that runs without anybody having looked at it.
+    Raises: InvalidRequest if it does not, or if a function is not.
+    """
+    unknown = next(_uncertified(logged.expr), None) if certified else None
+    if unknown is not None:
+        raise InvalidRequest(
+            "a part of the filter is not certified", filter=logged.sql, part=unknown,
+            cure="register the filter, if it is to be watched",
+        )  # fmt: skip
+    forms = [
+        admitted(spark, relation, logged.sql, now=now, ordered=ordered) for ordered in (True, False)
+    ]
+    if identity(logged) not in [identity(form) for form in forms]:
+        raise InvalidRequest(
+            "the filter's text means something else here than what was recorded",
+            filter=logged.sql, cure="validate in the zone and ANSI mode in which it was used",
+        )  # fmt: skip
+    return forms[0]
+
+
+def _uncertified(expr: Expr) -> Iterator[str]:
+    """Yield what of a filter the registry has no rule for."""
+    if isinstance(expr, Opaque):
+        yield expr.reason
+    if isinstance(expr, Call):
+        if expr.function not in REGISTRY:
+            yield expr.function
+        for arg in expr.args:
+            yield from _uncertified(arg)
+
+
+def check_parsed(spark: SparkSession, where: str) -> None:
+    """Refuse what is more than an expression before any name in it is resolved.
+
+    Raises: InvalidRequest, naming the part.
+    """
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    try:
+        tree = parser.parseExpression(where)
+    except (PySparkException, Py4JJavaError):
+        filtered(spark.range(0).toDF(), where)  # says what Spark says of it, and where
+        raise InvalidRequest("the filter cannot be understood", filter=where, cure=CURE) from None
+    _check_node(spark, tree, where, 0)
+
+
+def _check_node(spark: SparkSession, node: JavaObject, where: str, depth: int) -> None:
+    if depth > DEPTH_MAX:
+        raise _refused("it is nested too deeply", where, f"more than {DEPTH_MAX} levels")
+    name = str(node.getClass().getName())
+    short = name.rsplit(".", 1)[-1]
+    if _is_a(spark, node, "PlanExpression") or "Subquery" in short:
+        raise _refused("it asks another relation", where, short)
+    if not name.startswith(_EXPRESSIONS) and short not in _UNRESOLVED:
+        raise _refused(
+            "only columns, constants and functions of Spark may stand in it", where, short
+        )
+    if short == "UnresolvedFunction":
+        _check_function(spark, _texts(node.nameParts()), where)
+    children = node.children()
+    for index in range(children.size()):
+        _check_node(spark, children.apply(index), where, depth + 1)
+
+
+def _check_function(spark: SparkSession, parts: list[str], where: str) -> None:
+    *before, name = parts
+    if [part.lower() for part in before] not in _BUILTIN or name.lower() not in _functions(spark):
+        raise _refused("it calls a function that is none of Spark's own", where, ".".join(parts))
+
+
+def check_analysed(spark: SparkSession, relation: Relation, where: str) -> None:
+    """Refuse an analysed filter that calls out, or that answers otherwise another time.
+
+    Raises: InvalidRequest, naming the part.
+    """
+    plan = analysed_filter(filtered(empty_frame(spark, relation), where))
+    if plan is None:
+        raise _refused("it is no condition on rows", where, where[:80])
+    _check_meaning(spark, plan.condition(), where)
+
+
+def _check_meaning(spark: SparkSession, node: JavaObject, where: str) -> None:
+    short = str(node.getClass().getSimpleName())
+    if _is_a(spark, node, "PlanExpression"):
+        raise _refused("it asks another relation", where, short)
+    if _is_a(spark, node, "UserDefinedExpression"):
+        raise _refused(
+            "it calls a function that is none of Spark's own", where, str(node.sql())[:80]
+        )
+    children = [node.children().apply(index) for index in range(node.children().size())]
+    # Nothing is deterministic whose argument is not: blame the innermost.
+    if not node.deterministic() and all(child.deterministic() for child in children):
+        raise _refused(
+            "it gives another answer each time, or calls Java", where, str(node.sql())[:80]
+        )
+    for child in children:
+        _check_meaning(spark, child, where)
+
+
+def _is_a(spark: SparkSession, node: JavaObject, name: str) -> bool:
+    return bool(_class(spark, name).isInstance(node))
+
+
+@lru_cache(maxsize=16)
+def _class(spark: SparkSession, name: str) -> JavaObject:
+    jvm: Any = spark._jvm
+    return jvm.java.lang.Class.forName(_EXPRESSIONS + name)
+
+
+@lru_cache(maxsize=4)
+def _functions(spark: SparkSession) -> frozenset[str]:
+    """Return the names of Spark's own functions."""
+    registry = spark._jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry  # type: ignore[union-attr]
+    names = registry.builtin().listFunction()
+    return frozenset(str(names.apply(i).funcName()).lower() for i in range(names.size()))
+
+
+def _texts(seq: JavaObject) -> list[str]:
+    return [str(seq.apply(i)) for i in range(seq.size())]
+
+
+def _refused(why: str, where: str, part: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"the filter is not an expression: {why}", filter=where, part=part, cure=CURE
+    )

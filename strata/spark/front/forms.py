@@ -1,0 +1,210 @@
+"""Other forms of a filter, in which Spark may evaluate it, and what they may fail on.
+
+A filter that Spark takes apart (one of a `where` of a user) is evaluated in an order of Spark's:
+the tests for null late, repeated parts first. Each form is a condition like the one that is
+written; `also_failing` joins them, so that no error of any form is hidden.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from strata.decide.static import Favourable
+from strata.expr.entry import Context
+from strata.expr.interpret import Interpreter, Unknown
+from strata.expr.nodes import Call, Expr, Literal
+
+_LOGIC: Final = frozenset({"and", "or", "not"})
+_TAKING: Final = frozenset({"get_array_item", "element_at"})
+_LAZY: Final = frozenset({"and", "or", "if", "case_when", "coalesce"})
+
+
+def may_fail(expr: Expr) -> bool:
+    """Return whether an expression may fail on some row, whatever is stored."""
+    spec = Interpreter(Context(0, 0)).evaluate(expr, Unknown())
+    return bool(np.any(spec.fail))
+
+
+def fails_always(expr: Expr) -> bool:
+    """Return whether an expression may fail, whatever statistics say of the columns."""
+    spec = Interpreter(Context(0, 0)).evaluate(expr, Favourable())
+    return bool(np.all(spec.fail))
+
+
+def null_tests_last(expr: Expr) -> Expr:
+    """Return the condition with the conjuncts that test for null behind the others.
+
+    So generated code evaluates them, where no other conjunct reads the column.
+    """
+    conjuncts = flat("and", expr)
+    return joined("and", tuple(sorted(conjuncts, key=_tests_for_null)))
+
+
+def _tests_for_null(conjunct: Expr) -> bool:
+    if not isinstance(conjunct, Call):
+        return False
+    inner = conjunct.args[0]
+    negated = conjunct.function == "not" and isinstance(inner, Call) and inner.function == "is_null"
+    return conjunct.function == "is_not_null" or negated
+
+
+def with_repeated(expr: Expr, *, whole: bool) -> Expr:
+    """Return the condition that fails as well where a part that is repeated fails.
+
+    Generated code computes a repeated part once, in front: of AND and OR it takes both sides for
+    evaluated. `whole`: of the condition; else of each of its conditions by itself, AND, OR and
+    NOT above them being evaluated in order.
+    """
+    if not whole and isinstance(expr, Call) and expr.function in _LOGIC:
+        args = tuple(with_repeated(arg, whole=False) for arg in expr.args)
+        parts = (flat(expr.function, arg) for arg in args) if expr.function == "and" else (args,)
+        return Call(expr.function, tuple(p for part in parts for p in part), expr.type)
+    if not any(_is_call(node, _LAZY) for node in _walk(expr)):
+        return expr
+    counted = Counter(node for node in _walk(expr) if isinstance(node, Call))
+    repeated = [n for n, times in counted.items() if times > 1 and n != expr and may_fail(n)]
+    if not repeated:
+        return expr
+    return Call("and", (*map(fails_only, repeated), *flat("and", expr)), "boolean")
+
+
+def with_extracted(expr: Expr) -> Expr:
+    """Return the condition that fails as well where an element is taken that is not there.
+
+    Above a sample or a limit, Spark takes elements of columns out before it filters.
+    """
+    taken = [n for n in _walk(expr) if _is_call(n, _TAKING) and may_fail(n)]
+    if not taken:
+        return expr
+    probes = (fails_only(node) for node in dict.fromkeys(taken))
+    return Call("and", (*probes, *flat("and", expr)), "boolean")
+
+
+def _is_call(node: Expr, functions: frozenset[str]) -> bool:
+    return isinstance(node, Call) and node.function in functions
+
+
+def _walk(expr: Expr) -> Iterator[Expr]:
+    yield expr
+    if isinstance(expr, Call):
+        for arg in expr.args:
+            yield from _walk(arg)
+
+
+def unbranched(expr: Expr) -> Expr:
+    """Return a condition with AND and OR for the branches that `strata.spark.front.ordered` makes.
+
+    A condition that is null is taken for false here, which it is in a filter; so only what
+    stands under nothing but AND and OR is looked at.
+    """
+    if not isinstance(expr, Call) or expr.type != "boolean":
+        return expr
+    args = tuple(map(unbranched, expr.args))
+    match expr.function, args:
+        case ("and" | "or") as function, _:
+            pass
+        case "if", (condition, then, Literal(value=False)):
+            function, args = "and", (condition, then)
+        case "if", (condition, Literal(value=True), otherwise):
+            function, args = "or", (condition, otherwise)
+        case _:
+            return expr
+    return joined(function, tuple(part for arg in args for part in flat(function, arg)))
+
+
+def also_failing(expr: Expr, other: Expr) -> Expr:
+    """Return a filter that fails where another way to write it fails, too."""
+    written, made = flat("and", expr), flat("and", other)
+    same = 0
+    while same < min(len(written), len(made)) and written[same] == made[same]:
+        same += 1  # what is certainly false in front of both hides the errors of both
+    if _only_probes_more(written[same:], made[same:]) or not any(map(may_fail, made[same:])):
+        return expr
+    if any(map(fails_always, written[same : same + 1])):
+        return expr
+    probe = fails_only(joined("and", made[same:]))
+    return Call("and", (*written[:same], probe, *written[same:]), "boolean")
+
+
+def _only_probes_more(written: tuple[Expr, ...], made: tuple[Expr, ...]) -> bool:
+    """Return whether one list of conjuncts is the other with more that is true or fails."""
+    left = iter(written)
+    for conjunct in made:
+        for own in left:
+            if own == conjunct:
+                break
+            if not _is_probe(own):
+                return False
+        else:
+            return False
+    return True
+
+
+def _is_probe(expr: Expr) -> bool:
+    return isinstance(expr, Call) and expr.function == "or" and expr == fails_only(_inner(expr))
+
+
+def _inner(expr: Call) -> Expr:
+    first = expr.args[0]
+    return first.args[0] if isinstance(first, Call) and first.args else first
+
+
+def fails_only(expr: Expr) -> Expr:
+    """Return a condition that is true, but fails where `expr` fails."""
+    nulls = (Call("is_null", (expr,), "boolean"), Call("is_not_null", (expr,), "boolean"))
+    return Call("or", nulls, "boolean")
+
+
+def flat(function: str, expr: Expr) -> tuple[Expr, ...]:
+    """Return the arguments of an and/or, or the expression alone."""
+    if isinstance(expr, Call) and expr.function == function:
+        return expr.args
+    return (expr,)
+
+
+def joined(function: str, parts: tuple[Expr, ...]) -> Expr:
+    """Return the and/or of some conditions; one of them alone as it is."""
+    return parts[0] if len(parts) == 1 else Call(function, parts, "boolean")
+
+
+def shape(expr: Expr, negated: bool = False) -> Expr:
+    """Return a condition in which AND and OR stand wherever Spark's optimiser finds them."""
+    if isinstance(expr, Call) and expr.function == "not":
+        return shape(expr.args[0], not negated)
+    if isinstance(expr, Call) and expr.function in ("and", "or"):
+        function = {"and": "or", "or": "and"}[expr.function] if negated else expr.function
+        parts = (flat(function, shape(arg, negated)) for arg in expr.args)
+        return joined(function, tuple(part for found in parts for part in found))
+    branches = _branches(expr, null_is_false=not negated)
+    if branches is not None:
+        return shape(branches, negated)
+    return Call("not", (expr,), "boolean") if negated else expr
+
+
+def _branches(expr: Expr, null_is_false: bool) -> Expr | None:
+    """Return an IF or CASE with a constant branch as AND or OR; None for anything else."""
+    if not isinstance(expr, Call) or expr.type != "boolean":
+        return None
+    if expr.function not in ("if", "case_when") or len(expr.args) not in (2, 3):
+        return None
+    condition, then = expr.args[:2]
+    otherwise = expr.args[2] if len(expr.args) == 3 else Literal(None, "boolean")
+    inverse = Call("not", (condition,), "boolean")
+    match _truth(then, null_is_false), _truth(otherwise, null_is_false):
+        case _, False:
+            return Call("and", (condition, then), "boolean")
+        case _, True:
+            return Call("or", (inverse, then), "boolean")
+        case True, _:
+            return Call("or", (condition, otherwise), "boolean")
+        case False, _:
+            return Call("and", (inverse, otherwise), "boolean")
+    return None
+
+
+def _truth(branch: Expr, null_is_false: bool) -> bool | None:
+    if not isinstance(branch, Literal) or (branch.value is None and not null_is_false):
+        return None
+    return bool(branch.value)

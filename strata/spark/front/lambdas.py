@@ -1,0 +1,85 @@
+"""Functions with a lambda over the elements of a list, and other accesses to lists and maps.
+
+The variable of a lambda becomes `element(list)`, which stands for any element: so the body is an
+argument like others. What has another shape is opaque.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from strata.expr.nodes import Call, Expr, Literal
+from strata.spark.front.constants import json_type, plain_type
+from strata.spark.front.rewrites import Rule, Translator, opaque, options
+from strata.spark.front.tree import Node
+
+_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "ArrayExists": "exists",
+        "ArrayForAll": "forall",
+        "ArrayFilter": "filter",
+        "ArrayTransform": "transform",
+    }
+)
+
+
+def variable_id(node: Node) -> object:
+    """Return what tells a variable of a lambda from all others."""
+    found = node.fields["exprId"]
+    return found["id"], found["jvmId"]
+
+
+def _over_elements(translator: Translator, node: Node) -> Expr:
+    lists, function = translator.expr(node.children[0]), node.children[1]
+    if function.name != "LambdaFunction" or not lists.type.startswith("array<"):
+        return opaque(node)
+    body, *variables = function.children
+    kinds = [plain_type(json_type(variable)) for variable in variables]
+    if len(variables) > 2 or any("collate" in kind or kind == "interval" for kind in kinds):
+        return opaque(node)
+    for variable, kind, name in zip(variables, kinds, ("element", "element_index"), strict=False):
+        translator.bound[variable_id(variable)] = Call(name, (lists,), kind)
+    kept = () if node.fields.get("followThreeValuedLogic", True) else (("logic", "two"),)
+    result = "boolean" if node.name in ("ArrayExists", "ArrayForAll") else plain_type(node.type)
+    return Call(_NAMES[node.name], (lists, translator.expr(body)), result, kept)
+
+
+def _variable(translator: Translator, node: Node) -> Expr:
+    return translator.bound.get(variable_id(node)) or opaque(node)
+
+
+def _fields(translator: Translator, node: Node) -> Expr:
+    """Return the access to a field of all structs of a list, by its ordinal."""
+    ordinal = Literal(int(node.fields["ordinal"]), "integer")
+    lists = translator.expr(node.children[0])
+    return Call("get_array_struct_fields", (lists, ordinal), plain_type(node.type))
+
+
+def _element_at(translator: Translator, node: Node) -> Expr:
+    source = node.children[0]
+    if node.fields.get("defaultValueOutOfBound"):
+        if source.name != "StringSplitSQL":
+            return opaque(node)
+        args = (*(translator.expr(child) for child in source.children),
+                translator.expr(node.children[1]))  # fmt: skip
+        collated = any("collate" in arg.type for arg in args)
+        return opaque(node) if collated else Call("split_part", args, "string")
+    return translator.call(node, "element_at", plain_type(node.type))
+
+
+def _size(translator: Translator, node: Node) -> Expr:
+    call = translator.call(node, "size", "integer")
+    if not isinstance(call, Call) or not node.fields.get("legacySizeOfNull"):
+        return call
+    return Call("size", call.args, call.type, (*options(node), ("of_null", "-1")))
+
+
+LAMBDAS: Final[Mapping[str, Rule]] = MappingProxyType(
+    {
+        **dict.fromkeys(_NAMES, _over_elements),
+        "NamedLambdaVariable": _variable,
+        "GetArrayStructFields": _fields,
+        "ElementAt": _element_at,
+        "Size": _size,
+    }
+)

@@ -1,0 +1,137 @@
+"""The option `where` of the data source: a filter, and the question that it answers.
+
+The filter is analysed once, by one session, for the columns that a shard has at that time. It is
+another question wherever a text or a date would be read otherwise: in another zone, with ANSI
+off, in another version of the relation. So all of that goes with it, and it is compared where it
+is used: the relation where the read is planned, the session in the tasks, which are the first to
+know it. What is not the same question chooses no parts.
+
+The clock of the query is later than that of the option, and Spark reads a plan again and again
+for queries of one `load()`: so it stands anywhere from the option's clock on.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any, Final
+
+import pyspark
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructType
+
+from strata.errors import InvalidRequest
+from strata.expr.exprjson import dump_filter, load_filter
+from strata.expr.filter import Filter
+from strata.expr.nodes import Call, Column, Expr, Opaque
+from strata.format.values.view import view_type
+from strata.model.schema import Relation
+from strata.spark.front.tree import column_id
+
+ZONE: Final = "spark.sql.session.timeZone"
+APPLICATION: Final = "spark.app.id"
+# Settings that change what a filter means, or the order in which it is evaluated.
+MEANING: Final = (
+    ZONE, "spark.sql.ansi.", "spark.sql.legacy.", "spark.sql.caseSensitive", "spark.sql.optimizer.",
+    "spark.sql.codegen.", "spark.sql.subexpressionElimination.", "spark.sql.timestampType",
+    "spark.sql.constraintPropagation.", "spark.sql.columnNameOfCorruptRecord",
+    "spark.sql.mapKeyDedupPolicy", "spark.sql.json", "spark.sql.datetime", "spark.sql.decimal",
+    "spark.sql.collation.", "spark.sql.preserveCharVarcharTypeInfo", "spark.sql.function.",
+)  # fmt: skip
+LAST_MICRO: Final = 253_402_300_799_999_999  # the end of the year 9999
+CURE: Final = "make it anew with strata.spark.where_option, in the session of the query"
+
+
+@dataclass(frozen=True)
+class AnalysedFilter:
+    """An analysed filter, and for what it was analysed."""
+
+    filter: Filter
+    shard: str
+    relation: str
+    session: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls, spark: SparkSession, shard: str, relation: Relation, filter: Filter
+    ) -> "AnalysedFilter":
+        """Return what a filter was asked for by a session."""
+        return cls(filter, shard, relation_mark(relation), meaning(spark.conf.getAll))
+
+    def text(self) -> str:
+        """Return the text that `question` reads back."""
+        document = {
+            "filter": json.loads(dump_filter(self.filter)), "shard": self.shard,
+            "relation": self.relation, "session": dict(self.session),
+        }  # fmt: skip
+        return json.dumps(document, separators=(",", ":"))
+
+    def later(self) -> Filter:
+        """Return the filter at any time from now on."""
+        return replace(self.filter, now_high=max(self.filter.now_high, LAST_MICRO))
+
+    def differs(self, shard: str, relation: Relation) -> str:
+        """Return in what it is another question than one to this relation; empty: in nothing."""
+        if shard != self.shard:
+            return f"it was made for the shard {self.shard}"
+        return "" if self.relation == relation_mark(relation) else "the columns have changed since"
+
+
+def question(text: str) -> AnalysedFilter:
+    """Return the question in `text`.
+
+    Raises: InvalidRequest for anything that `Question.text` has not written.
+    """
+    try:
+        document: dict[str, Any] = json.loads(text)
+        filter = load_filter(json.dumps(document["filter"]))
+        session = {str(key): str(value) for key, value in document["session"].items()}
+        return AnalysedFilter(filter, str(document["shard"]), str(document["relation"]), session)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InvalidRequest("not an analysed filter", value=text[:80], cure=CURE) from error
+
+
+def relation_mark(relation: Relation) -> str:
+    """Return what tells a relation from all others."""
+    return blake2b(repr(relation).encode(), digest_size=16).hexdigest()
+
+
+def meaning(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return those of a session's settings that a filter's meaning depends on.
+
+    A zone that is not set is that of the JVM: the same only within one application.
+    """
+    found = {key: value for key, value in settings.items() if key.startswith(MEANING)}
+    if ZONE not in found:
+        found[APPLICATION] = settings.get(APPLICATION, "")
+    return {**found, "version": pyspark.__version__}
+
+
+def is_session(session: Mapping[str, str]) -> bool:
+    """Tell whether the query that this task runs for is of a session with these settings."""
+    context = TaskContext.get()
+    return context is not None and meaning(context._localProperties or {}) == session
+
+
+def retyped(relation: Relation, schema: StructType) -> frozenset[int]:
+    """Return the ids of the columns that a user's schema shows in another type than their own."""
+    found = set()
+    for field in schema:
+        number = column_id(relation, field.name)
+        if number is None:
+            continue
+        own = from_arrow_type(view_type(relation.by_id[number].type), prefer_timestamp_ntz=True)
+        if own.simpleString() != field.dataType.simpleString():
+            found.add(number)
+    return frozenset(found)
+
+
+def without(expr: Expr, columns: Collection[int]) -> Expr:
+    """Return an expression in which nothing is known of some columns."""
+    if isinstance(expr, Column) and expr.id in columns:
+        return Opaque(f"{expr.name} is read in another type than its own", expr.type)
+    if isinstance(expr, Call):
+        return replace(expr, args=tuple(without(arg, columns) for arg in expr.args))
+    return expr

@@ -1,0 +1,151 @@
+"""The filter that Strata has Spark run: its conditions one after the other, as they are written.
+
+Spark keeps no order in a condition of several: it evaluates IS NOT NULL late, takes common factors
+out, puts conditions that it derives in front, computes repeated parts first, and combines the
+filters of several `where`. An error that the planner proved hidden would come up all the same, or
+one that it counted with would not. So what runs is written in a way that leaves Spark no choice:
+
+    If(a, If(b, c, false), false)    for a AND b AND c
+    If(a, true, b)                   for a OR b
+
+What is in a branch is evaluated if the branch is taken, never before. `KnownNullable` around the
+whole keeps Spark from splitting it into conjuncts, and a sample of all rows above keeps the
+filters that a user adds from being combined with it.
+
+What Spark evaluates outside of a filter, for every row of its input (Python functions, subqueries
+that read the row), stands in a second filter above, so that rows that are out already never
+reach it. See docs/decisions/0011-what-runs.md.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from py4j.java_gateway import JavaObject
+from pyspark.sql import DataFrame, SparkSession
+
+from strata.spark.front.tree import CLASS_PREFIX
+
+_SUBQUERIES: Final = frozenset({"Exists", "InSubquery", "ListQuery"})
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The conditions that run one after the other; None: there is no such stage."""
+
+    first: JavaObject | None  # made to be evaluated in the order in which they are written
+    written: JavaObject | None  # the same, as they are written
+    late: JavaObject | None  # what Spark evaluates outside of the filter, as it is written
+
+
+def stages(spark: SparkSession, condition: JavaObject) -> Stages:
+    """Return how an analysed condition is run."""
+    conjuncts = _conjuncts(condition)
+    outside = [False] * len(conjuncts)
+    if _is_outside(condition):
+        outside = [_is_outside(conjunct) for conjunct in conjuncts]
+    first = [c for c, out in zip(conjuncts, outside, strict=True) if not out]
+    late = [c for c, out in zip(conjuncts, outside, strict=True) if out]
+    expressions = spark._jvm.org.apache.spark.sql.catalyst.expressions  # type: ignore[union-attr]
+    if not first:
+        return Stages(None, None, condition)
+    ordered = _Ordering(spark).all_of(first)
+    written, later = _joined(expressions, first), _joined(expressions, late)
+    return Stages(expressions.KnownNullable(ordered), written, later)
+
+
+def run_in_order(spark: SparkSession, plan: JavaObject, condition: JavaObject) -> DataFrame:
+    """Return the rows of the child of `plan`, a filter, that satisfy `condition`, in order."""
+    found = stages(spark, condition)
+    frame = None
+    below = plan.child()
+    for stage in (found.first, found.late):
+        if stage is not None:
+            frame = frame_of(spark, plan.copy(stage, below)).sample(False, 1.0, 0)
+            below = frame._jdf.queryExecution().analyzed()
+    assert frame is not None  # there is a condition, so there is a stage
+    return frame
+
+
+def frame_of(spark: SparkSession, plan: JavaObject) -> DataFrame:
+    """Return the DataFrame of a logical plan."""
+    jvm = spark._jvm
+    assert jvm is not None  # set as long as the session lives
+    jdf = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
+    return DataFrame(jdf, spark)
+
+
+class _Ordering:
+    """Writes AND, OR and NOT as branches; where the result is not true, it may be null or false."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        jvm = spark._jvm
+        assert jvm is not None  # set as long as the session lives
+        self._make = jvm.org.apache.spark.sql.catalyst.expressions
+        boolean = jvm.org.apache.spark.sql.types.DataTypes.BooleanType
+        self._true, self._false = (self._make.Literal.create(v, boolean) for v in (True, False))
+
+    def all_of(self, conjuncts: list[JavaObject]) -> JavaObject:
+        """Return what is true where all conjuncts are."""
+        result = self.holds(conjuncts[-1])
+        for conjunct in reversed(conjuncts[:-1]):
+            result = self._make.If(self.holds(conjunct), result, self._false)
+        return result
+
+    def holds(self, node: JavaObject) -> JavaObject:
+        """Return what is true where `node` is true."""
+        match _name(node):
+            case "And":
+                return self._both(self.holds(node.left()), self.holds(node.right()))
+            case "Or":
+                return self._either(self.holds(node.left()), self.holds(node.right()))
+            case "Not":
+                return self.fails(node.child())
+            case _:
+                return node
+
+    def fails(self, node: JavaObject) -> JavaObject:
+        """Return what is true where `node` is false."""
+        match _name(node):
+            case "And":
+                return self._either(self.fails(node.left()), self.fails(node.right()))
+            case "Or":
+                return self._both(self.fails(node.left()), self.fails(node.right()))
+            case "Not":
+                return self.holds(node.child())
+            case _:
+                return self._make.Not(node)
+
+    def _both(self, one: JavaObject, other: JavaObject) -> JavaObject:
+        return self._make.If(one, other, self._false)
+
+    def _either(self, one: JavaObject, other: JavaObject) -> JavaObject:
+        return self._make.If(one, self._true, other)
+
+
+def _name(node: JavaObject) -> str:
+    return str(node.getClass().getSimpleName())
+
+
+def _conjuncts(node: JavaObject) -> list[JavaObject]:
+    if _name(node) != "And":
+        return [node]
+    return [*_conjuncts(node.left()), *_conjuncts(node.right())]
+
+
+def _is_outside(node: JavaObject) -> bool:
+    """Return whether Spark evaluates something of a condition below the filter, or as a join."""
+    for below in json.loads(node.toJSON()):
+        name = str(below["class"]).removeprefix(CLASS_PREFIX)
+        if "Python" in name or name in _SUBQUERIES:
+            return True
+        if "Subquery" in name and below["num-children"]:  # its children are columns of the row
+            return True
+    return False
+
+
+def _joined(make: JavaObject, conjuncts: list[JavaObject]) -> JavaObject | None:
+    result = None
+    for conjunct in conjuncts:
+        result = conjunct if result is None else make.And(result, conjunct)
+    return result

@@ -1,0 +1,31 @@
+"""Registered filters, analysed: what soft evaluation checks and trimming weighs statistics with."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from strata.config.filters import RegisteredFilter
+from strata.expr.filter import Filter
+from strata.maintain.trim_report import Named
+from strata.model.schema import Relation
+from strata.spark.front.admit import admitted
+
+
+def analysed(
+    spark: SparkSession, relation: Relation, registered: RegisteredFilter, now: int | None = None
+) -> Filter:
+    """Return a registered filter as the engine takes it.
+
+    Units: `now` in milliseconds: what now() means instead of what the filter says of it.
+    Raises: InvalidRequest for a filter that Spark refuses, or that is more than an expression.
+    """
+    span = registered.now if now is None else (now, now)
+    micros = None if span is None else (span[0] * 1000, span[1] * 1000)
+    return admitted(spark, relation, registered.where, now=micros)
+
+
+def named(
+    spark: SparkSession, relation: Relation, filters: Sequence[RegisteredFilter]
+) -> list[Named]:
+    """Return registered filters as `trim_shard` takes them; raises as `analysed`."""
+    return [Named(f.name, "registered", analysed(spark, relation, f)) for f in filters]

@@ -1,0 +1,184 @@
+"""From Catalyst's tree to the registry's names: one node of Spark's, one call of ours.
+
+What the tables do not have becomes `Opaque`: it may yield anything, null or an error.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from strata.expr.nodes import Call, Column, Expr, Literal
+from strata.model.schema import Relation
+from strata.spark.front.constants import (
+    DATETIME,
+    DAY_TIME,
+    YEAR_MONTH,
+    fold,
+    json_type,
+    literal,
+    plain_type,
+)
+from strata.spark.front.forms import also_failing, fails_only, flat
+from strata.spark.front.lambdas import LAMBDAS
+from strata.spark.front.rewrites import REWRITES, opaque, options
+from strata.spark.front.tree import Condition, Node, column_id
+from strata.spark.front.vocabulary import BOOLEAN, FUNCTIONS, SHELLS, UNARY
+
+CLOCK_BASE: Final = 1_000_000  # of the ordinals that stand for readings of the clock
+
+
+def translate(condition: Condition, relation: Relation) -> Expr:
+    """Return the typed expression of a condition, what Spark evaluates before it in front."""
+    return Translator(relation, condition).condition()
+
+
+class Translator:
+    """Translates one condition; remembers which common expressions it used."""
+
+    def __init__(
+        self, relation: Relation, condition: Condition, clocks: Sequence[Node] = ()
+    ) -> None:
+        """`clocks`: what was taken out for the optimiser, by its number above `CLOCK_BASE`."""
+        self._top = condition
+        self.relation = relation
+        self.spark = condition.spark
+        self.aliases = condition.aliases
+        self.clocks = clocks
+        self.shared: list[Expr] = []
+        self.lists: dict[Expr, Call] = {}  # the IN of an expression
+        self.bound: dict[object, Expr] = {}
+
+    def condition(self) -> Expr:
+        """Return the expression of the whole, what Spark evaluates before it in front."""
+        expr = self.expr(self._top.node)
+        # Spark evaluates a common expression before the filter, for every row.
+        shared = [e for e in self.shared if not isinstance(e, Column | Literal)]
+        if not shared:
+            return expr
+        # What does not use it, Spark moves below that.
+        moved = sorted(_conjuncts(self._top.node), key=self._top.uses_alias)
+        parts = (part for node in moved for part in flat("and", self.expr(node)))
+        expr = also_failing(expr, Call("and", tuple(parts), "boolean"))
+        return Call("and", (*map(fails_only, shared), *flat("and", expr)), "boolean")
+
+    def expr(self, node: Node) -> Expr:
+        """Return the expression of a node."""
+        rule = _RULES.get(node.name)
+        if rule is not None:
+            return rule(self, node)
+        constant = fold(node)
+        if constant is not None:
+            return constant
+        if node.name in _REWRITES:
+            return _REWRITES[node.name](self, node)
+        if node.name in BOOLEAN:
+            return self.call(node, BOOLEAN[node.name], "boolean")
+        if node.name in FUNCTIONS:
+            return self.call(node, FUNCTIONS[node.name], plain_type(node.type))
+        return opaque(node)
+
+    def shell(self, node: Node) -> Expr:
+        """Return what stands inside a node that changes no value."""
+        return self.expr(node.children[0])
+
+    def literal(self, node: Node) -> Expr:
+        """Return a constant."""
+        return literal(node) or opaque(node)
+
+    def args(self, node: Node) -> tuple[Expr, ...]:
+        """Return the expressions of a node's children."""
+        return tuple(self.expr(child) for child in node.children)
+
+    def call(self, node: Node, function: str, result: str) -> Expr:
+        """Return a call, or Opaque where the node means more than the registry's function."""
+        if node.name in UNARY and len(node.children) != 1:
+            return opaque(node)
+        if node.fields.get("legacyInterval") or result == "interval":
+            return opaque(node)
+        args = self.args(node)
+        if any("collate" in a.type or a.type == "interval" for a in args) or "collate" in result:
+            return opaque(node)
+        call = Call(function, args, result, options(node))
+        if function == "in":
+            self.lists[args[0]] = call
+        return call
+
+    def in_set(self, node: Node) -> Expr:
+        """Return an IN of many constants; Spark's optimiser keeps them to itself."""
+        arg = self.expr(node.children[0])
+        if arg in self.lists:
+            return self.lists[arg]
+        unknown = Call("try_eval", (opaque(node),), "boolean")
+        return Call("or", (Call("is_null", (arg,), "boolean"), unknown), "boolean")
+
+    def clock(self, node: Node) -> Expr:
+        """Return the reading of the clock that a reference stands for."""
+        number = int(node.fields["ordinal"]) - CLOCK_BASE
+        return self.expr(self.clocks[number]) if number in range(len(self.clocks)) else opaque(node)
+
+    def attribute(self, node: Node) -> Expr:
+        """Return a column, or the common expression that an invented name stands for."""
+        name = node.fields["name"]
+        if name in self.aliases:
+            expr = self.expr(self.aliases[name])
+            if expr not in self.shared:
+                self.shared.append(expr)
+            return expr
+        number = column_id(self.relation, name)
+        if number is None:
+            return opaque(node)
+        column = self.relation.by_id[number]
+        return Column(number, column.name, plain_type(json_type(node)), column.nullable)
+
+    def logic(self, node: Node) -> Expr:
+        """Return and/or with nested ones of the same kind laid flat, in order of evaluation."""
+        function = node.name.lower()
+        args = tuple(a for child in node.children for a in flat(function, self.expr(child)))
+        return Call(function, args, "boolean")
+
+    def cast(self, node: Node) -> Expr:
+        """Return a cast; a constant one folded, one that changes nothing left out."""
+        constant = fold(node)
+        if constant is not None:
+            return constant
+        target = json_type(node)
+        arg = self.expr(node.children[0])
+        if arg.type == target:
+            return arg
+        if "collate" in arg.type or "collate" in target:
+            return opaque(node)
+        if target in DATETIME and arg.type == "string" and isinstance(arg, Literal):
+            return opaque(node)  # a constant that Spark could not evaluate: 'now', or an error
+        if target.startswith("interval") and (
+            target not in (DAY_TIME, YEAR_MONTH) or plain_type(arg.type) != target
+        ):
+            return opaque(node)
+        return Call("cast", (arg,), plain_type(target), options(node))
+
+    def struct_field(self, node: Node) -> Expr:
+        """Return the access to a field of a struct, by its ordinal."""
+        ordinal = Literal(int(node.fields["ordinal"]), "integer")
+        return Call("get_struct_field", (*self.args(node), ordinal), plain_type(node.type))
+
+
+def _conjuncts(node: Node) -> list[Node]:
+    if node.name != "And":
+        return [node]
+    return [part for child in node.children for part in _conjuncts(child)]
+
+
+_Rule = Callable[[Translator, Node], Expr]
+_REWRITES: Final = {**REWRITES, **LAMBDAS}
+_RULES: Final[Mapping[str, _Rule]] = MappingProxyType(
+    {
+        **dict.fromkeys(SHELLS, Translator.shell),
+        "AttributeReference": Translator.attribute,
+        "Literal": Translator.literal,
+        "And": Translator.logic,
+        "Or": Translator.logic,
+        "Cast": Translator.cast,
+        "GetStructField": Translator.struct_field,
+        "InSet": Translator.in_set,
+        "BoundReference": Translator.clock,
+    }
+)

@@ -1,0 +1,151 @@
+"""For each kept part: what stopped the proof, and what would help, as the statistics show it."""
+
+import importlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from strata.decide.causes import _SAFE, Cause
+from strata.decide.reasons import Reason, reasons
+from strata.expr.filter import Filter
+from strata.expr.registry import REGISTRY
+from strata.stats import STATS_VERSION
+from strata.stats.wire import JSON_PATH, path_name
+from tests.spec.language import RELATION, E, call, col, constant, path
+
+TEXT = pa.struct([
+    ("nulls", pa.int64()), ("low", pa.string()), ("high", pa.string()),
+    ("low_exact", pa.bool_()), ("high_exact", pa.bool_()),
+])  # fmt: skip
+NUMBER = pa.struct([("nulls", pa.int64()), ("low", pa.int32()), ("high", pa.int32())])
+COUNTS = dict.fromkeys(
+    ("json_nulls", "bools", "trues", "numbers", "integers", "strings", "lists", "maps"), 0
+)
+
+
+def _stats(name: str, kind: pa.DataType, value: Any, **more: Any) -> pa.Table:
+    return pa.table({"rows": [10], name: pa.array([value], kind), **more})
+
+
+def _reason(
+    expr: E, stats: pa.Table, version: int | None = STATS_VERSION, quarantine: Sequence[str] = ()
+) -> Reason:
+    (found,) = reasons(
+        Filter(expr.expr, "", 0, 0), stats, RELATION, [0], versions=[version],
+        quarantine=quarantine, shard="flights",
+    )  # fmt: skip
+    return found
+
+
+FIVE = _stats("s.1", NUMBER, {"nulls": 0, "low": 1, "high": 5})
+NOTHING = pa.table({"rows": [10]})
+
+
+def test_a_skipped_part_needs_no_help() -> None:
+    found = _reason((col("n") > 0) & (col("n") > 9), FIVE)
+
+    assert (found.keep, found.cause, found.help) == (False, Cause.PROVEN, "")
+    assert found.expression == "n > 9"
+
+
+@pytest.mark.parametrize(
+    ("version", "cause", "help"),
+    [
+        (None, Cause.NOT_COLLECTED, "strata stats backfill flights --columns n"),
+        (0, Cause.OUTDATED, "strata stats backfill flights --columns n"),
+        (STATS_VERSION, Cause.TRIMMED, "stats.keep"),
+    ],
+)
+def test_a_missing_statistic_names_the_command(
+    version: int | None, cause: Cause, help: str
+) -> None:
+    found = _reason(col("n") > 9, NOTHING, version)
+
+    assert found.cause is cause
+    assert help in found.help
+
+
+def test_overlap_is_not_mendable_but_by_sorting() -> None:
+    found = _reason(col("n") > 3, FIVE)
+
+    assert found.cause is Cause.OVERLAP
+    assert "sort" in found.help
+
+
+def test_a_shortened_bound_is_told() -> None:
+    value = {"nulls": 0, "low": "a", "high": "b", "low_exact": True, "high_exact": False}
+    exact = {**value, "high_exact": True}
+
+    found = _reason(col("name") > "aa", _stats("s.6", TEXT, value))
+    assert found.cause is Cause.LOOSE
+    assert "stats.budget_bytes" in found.help
+    assert _reason(col("name") > "aa", _stats("s.6", TEXT, exact)).cause is Cause.OVERLAP
+
+
+def test_a_function_without_a_rule_is_named() -> None:
+    found = _reason(call("tomorrow", col("n")), FIVE)
+
+    assert found.cause is Cause.NO_RULE
+    assert "tomorrow" in found.help
+
+
+def test_a_failing_call_names_its_safe_form_or_the_conjunct_that_hides_it() -> None:
+    wide = _stats("s.1", NUMBER, {"nulls": 0, "low": 1, "high": 2**31 - 1})
+    failing = col("n") + 1 > 5
+
+    assert "try_add" in _reason(failing, wide).help
+    behind = _reason(failing & (col("n") < 0), wide)
+    assert behind.cause is Cause.FAILS
+    assert behind.help.startswith("write `n < 0` first")
+    assert not _reason((col("n") < 0) & failing, wide).keep
+
+
+def test_json_of_several_kinds_is_told() -> None:
+    kinds = COUNTS | {
+        "present": 10, "numbers": 5, "integers": 5, "strings": 5, "complete": True,
+        "num_low": 1.0, "num_high": 2.0, "str_low": "a", "str_high": "b",
+    }  # fmt: skip
+    stats = _stats(path_name(8, ("a",)), JSON_PATH, kinds)
+    number = call("cast", path("$.a"), kind="integer", ansi="ansi")
+    found = _reason(call("greater_than", number, constant(5, "integer")), stats)
+
+    assert found.cause is Cause.MIXED
+    assert "numbers and texts" in found.help
+    assert "try_cast" in found.help
+
+
+def test_a_variant_path_of_several_kinds_is_told() -> None:
+    kinds = COUNTS | {
+        "present": 10, "numbers": 5, "integers": 5, "strings": 5, "complete": True,
+        "num_low": 1.0, "num_high": 2.0, "str_low": "a", "str_high": "b",
+    }  # fmt: skip
+    stats = _stats(path_name(8, ("a",)), JSON_PATH, kinds)
+    variant = call("parse_json", col("js"), kind="variant", ansi="try")
+    number = call("variant_get", variant, constant("$.a", "string"), kind="integer", ansi="ansi")
+    found = _reason(call("greater_than", number, constant(5, "integer")), stats)
+
+    assert found.cause is Cause.MIXED
+    assert "numbers and texts" in found.help
+    assert "try_variant_get" in found.help
+
+
+def test_safe_forms_that_are_advised_are_functions_of_spark() -> None:
+    functions = importlib.import_module("pyspark.sql.functions")
+    for name, help in _SAFE.items():
+        (advised,) = re.findall(r"write (\w+)", help)
+        assert hasattr(functions, advised) or advised == "try_cast", name
+        assert name in REGISTRY
+
+
+def test_quarantine_is_told() -> None:
+    assert _reason(col("n") > 9, FIVE, quarantine=("1",)).cause is Cause.QUARANTINE
+    assert _reason(col("n") + 1 > 9, FIVE, quarantine=("add",)).cause is Cause.QUARANTINE
+
+
+def test_of_several_conjuncts_the_most_mendable_is_told() -> None:
+    found = _reason((col("n") > 3) & (col("m") > 3), FIVE)
+
+    assert (found.cause, found.expression) == (Cause.TRIMMED, "m > 3")

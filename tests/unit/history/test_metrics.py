@@ -1,0 +1,185 @@
+"""Figures arrive under their documented names, at StatsD and at OpenTelemetry, or nowhere."""
+
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
+
+from strata.decide.plan import plan_read
+from strata.history import operations, usage
+from strata.history.metrics import Metrics, _opentelemetry
+from strata.model.settings import StoreSettings, UsageSettings
+from strata.read.scan import scan
+from strata.shard import Shard
+from tests.support.audited import WHERE, World, world_in
+from tests.support.shards import NAME
+
+NUMBERS = count()
+DOCUMENTED = Path(__file__).parents[3] / "docs/operations.md"
+# What the documentation promises of each kind of figure; of reads, operations, shards, statistics.
+READS = {
+    f"strata.read.{name}"
+    for name in (
+        "reads", "parts_fetched", "parts_skipped", "parts_audited", "parts_without_stats",
+        "bytes_fetched", "bytes_skipped", "bytes_audited", "bytes_without_stats", "updates",
+        "first_row_seconds",
+    )
+}  # fmt: skip
+OPERATIONS = {f"strata.operation.{name}" for name in ("count", "seconds", "rows", "bytes")}
+SHARDS = {
+    f"strata.shard.{name}"
+    for name in ("parts", "bytes", "updates", "stats_bytes", "parts_without_stats")
+}
+STATISTICS = {"strata.stats.seconds", "strata.stats.bytes_added"}
+COMPACTION = {f"strata.compact.{name}" for name in ("updates_in", "updates_out")}
+VALIDATION = {f"strata.validate.{name}" for name in ("mismatches", "errors", "missing")}
+ALL = READS | OPERATIONS | SHARDS | STATISTICS | COMPACTION | VALIDATION
+
+
+class Receiver:
+    """An OpenTelemetry receiver that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.metrics: dict[str, list[Any]] = {}
+        told = self.metrics
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                data = self.rfile.read(int(self.headers["Content-Length"]))
+                for resource in ExportMetricsServiceRequest.FromString(data).resource_metrics:
+                    for scope in resource.scope_metrics:
+                        for metric in scope.metrics:
+                            points = getattr(metric, metric.WhichOneof("data")).data_points
+                            told.setdefault(metric.name, []).extend(points)
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/v1/metrics"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+def end(url: str) -> None:
+    """Send nothing more from this process: else it tries once more when it ends."""
+    sender = _opentelemetry(url)
+    if sender is not None:
+        sender.provider.shutdown(1)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    found = Receiver()
+    yield found
+    end(found.url)
+    found.server.shutdown()
+    found.server.server_close()
+
+
+@pytest.fixture
+def world() -> World:
+    name = f"memory://metrics {next(NUMBERS)}"
+    return world_in(StoreSettings(name, name))
+
+
+def tell_everything(world: World, to: Metrics) -> None:
+    """Do one of each thing that figures are told of."""
+    settings = UsageSettings(log=False, statsd=to.statsd, otlp=to.otlp)
+    state = world.state
+    for mode in ("off", "on"):
+        plan = plan_read(world.stores, state, filter=WHERE, mode=mode)
+        usage.record(world.stores, state, plan, WHERE, settings)
+    some = plan_read(world.stores, state, filter=WHERE, mode="audit")
+    keys = frozenset(ref.key for ref in some.fetched)
+    object.__setattr__(some, "audited", keys)  # whichever the sample would be
+    usage.record(world.stores, state, some, WHERE, settings)
+    assert len(list(usage.emitted(scan(world.stores, state, plan), settings, NAME))) > 0
+    for what, counts in (
+        ("compact", {"updates_in": 9, "updates_out": 7, "bytes_in": 5}),
+        ("validate", {"mismatches": 1, "errors": 0, "missing": 0, "rows": 3}),
+        ("ingest", {"stats_bytes": 7, "stats_ms": 1500, "updates": 4}),
+        ("backfill", {"stats_bytes_before": 10, "stats_bytes_after": 30}),
+    ):
+        operations.note(world.stores, to, what, 0, {"shard": NAME, **counts}, 0)
+    to.flush()
+
+
+def test_opentelemetry_gets_every_documented_name(world: World, receiver: Receiver) -> None:
+    tell_everything(world, Metrics(otlp=receiver.url))
+
+    assert receiver.metrics.keys() >= ALL
+    plan = plan_read(world.stores, world.state, filter=WHERE, mode="on")
+    told = {
+        tuple((one.key, one.value.string_value) for one in point.attributes): point.as_int
+        for point in receiver.metrics["strata.read.parts_skipped"]
+    }
+    assert told[("shard", NAME), ("mode", "on")] == plan.parts_skipped > 0
+    added = {
+        one.value.string_value: point.as_int
+        for point in receiver.metrics["strata.stats.bytes_added"]
+        for one in point.attributes
+        if one.key == "what"
+    }
+    assert added == {"ingest": 7, "backfill": 20}
+    assert 1.5 in [point.sum for point in receiver.metrics["strata.stats.seconds"]]
+    assert receiver.metrics["strata.read.first_row_seconds"][-1].count == 1
+
+
+def test_statsd_gets_the_same_names(world: World) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as bound:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        bound.bind(("127.0.0.1", 0))
+        bound.settimeout(5)
+        tell_everything(world, Metrics(f"127.0.0.1:{bound.getsockname()[1]}"))
+        got: set[str] = set()
+        while not got >= ALL:  # a name that does not come is a timeout
+            got.add(bound.recv(999).decode().partition(":")[0])
+
+
+def test_every_name_is_documented() -> None:
+    text = DOCUMENTED.read_text("utf-8")
+    said = {name.rpartition(".")[2] for name in re.findall(r"`(?:strata)?\.?[a-z_.]+`", text)}
+    names = {name.rpartition(".")[2] for name in ALL}
+    missing = {n for n in names if f"`{n}`" not in text and f".{n}`" not in text}
+    assert missing == set(), said
+
+
+def test_the_plan_counts_what_has_no_statistics_and_what_is_audited(world: World) -> None:
+    plan = plan_read(world.stores, world.state, filter=WHERE, mode="on")
+    without = [ref for ref in plan.fetched if ref.stats_version is None]
+    assert plan.without_stats == (len(without), sum(ref.size_bytes for ref in without))
+    assert len(without) > 0
+    assert plan.bytes_audited == 0
+    object.__setattr__(plan, "audited", frozenset({without[0].key}))
+    assert plan.bytes_audited == without[0].size_bytes
+
+
+def test_a_receiver_that_is_not_there_is_no_error() -> None:
+    for url in ("http://127.0.0.1:9/v1/metrics", "nonsense"):
+        Metrics(otlp=url).count("x", 1, {"shard": "s"})
+        Metrics(otlp=url).flush()
+        end(url)
+
+
+def test_a_scan_of_the_library_tells_what_it_gave_out(world: World) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as bound:
+        bound.bind(("127.0.0.1", 0))
+        bound.settimeout(5)
+        to = UsageSettings(statsd=f"127.0.0.1:{bound.getsockname()[1]}")
+        rows = sum(b.num_rows for b in Shard(world.stores, NAME, usage=to).scan())
+        told = ""
+        while "first_row_seconds" not in told:
+            told += bound.recv(1000).decode() + "\n"
+    assert f"strata.read.updates:{rows}|c|#shard:{NAME}\n" in told
+    assert "strata.read.parts_fetched:" in told

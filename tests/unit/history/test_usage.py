@@ -1,0 +1,207 @@
+"""The log of filters is bounded, folds without losing, and never fails a read."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from strata.decide.plan import plan_read
+from strata.errors import Unavailable
+from strata.expr.filter import Filter
+from strata.expr.nodes import Call, Expr, Literal
+from strata.expr.nodes import Column as Field
+from strata.history import usage
+from strata.machine.machine import Machine
+from strata.model.schema import Column, Relation
+from strata.model.settings import StoreSettings, UsageSettings
+from strata.model.types import parse_type
+from strata.state.state import State
+from strata.store import keys
+from strata.store.open import Stores, open_stores
+from tests.support.failing_stores import Faults, FaultyBlob, Outcome
+from tests.support.stored import append, create
+from tests.support.updates import table
+
+RELATION = Relation(
+    0, (Column(1, "n", parse_type("int64")), Column(2, "s", parse_type("string"))), (1,), ()
+)
+HOUR = 3_600_000
+DAY = 24 * HOUR
+LOG = UsageSettings()
+NUMBERS = count()
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000 * DAY + 5
+
+    def __call__(self) -> int:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def stores(clock: Callable[[], int]) -> Stores:
+    """Two batches of two parts each, n from 0 to 9 and from 10 to 19."""
+    name = f"memory://usage {next(NUMBERS)}"
+    stores = open_stores(StoreSettings(name, name), clock)
+    create(stores, RELATION)
+    for day in range(2):
+        runs = [
+            table(RELATION, [(n, "x", day, 1) for n in range(start, start + 5)])
+            for start in (10 * day, 10 * day + 5)
+        ]
+        append(stores, "shard", day, day + 1, runs, "both")
+    return stores
+
+
+def greater(than: int, now: int = 7) -> Filter:
+    expr: Expr = Call("greater_than", (Field(1, "n", "long"), Literal(than, "long")), "boolean")
+    return Filter(expr, f"n > {than}", now, now)
+
+
+def read(stores: Stores, filter: Filter, mode: str = "on", settings: UsageSettings = LOG) -> str:
+    state: State = Machine(stores).load("shard")
+    plan = plan_read(stores, state, filter=filter, mode=mode)
+    return usage.record(stores, state, plan, filter, settings)
+
+
+def logged(stores: Stores) -> list[str]:
+    return [info.key for info in stores.blob.list(keys.usage_prefix("shard"))]
+
+
+def test_a_read_leaves_what_skipped_its_parts(stores: Stores) -> None:
+    assert read(stores, greater(6)) == "written"
+
+    (used,) = usage.recent(stores, "shard", LOG)
+    assert used.filter.expr == greater(6).expr
+    assert used.filter.sql == "n > 6"
+    assert (used.reads, used.decided, used.parts_total, used.parts_kept) == (1, 1, 4, 3)
+    assert 0 < used.bytes_kept < used.bytes_total
+    assert used.skipped_by == {"s.1": 1}
+
+
+def test_a_read_that_asked_no_statistics_is_logged_as_such(stores: Stores) -> None:
+    read(stores, greater(6), mode="off")
+
+    (used,) = usage.recent(stores, "shard", LOG)
+    assert (used.reads, used.decided, used.parts_total, used.skipped_by) == (1, 0, 0, {})
+
+
+def test_repetitions_within_the_hour_are_one(stores: Stores, clock: Clock) -> None:
+    assert [read(stores, greater(6, now)) for now in (7, 8)] == ["written", "known"]
+    usage._known.clear()  # another process
+    assert read(stores, greater(6)) == "written"  # the same bytes, without effect
+    assert len(logged(stores)) == 1
+    clock.now += HOUR
+    assert read(stores, greater(6)) == "written"
+
+    (used,) = usage.recent(stores, "shard", LOG)
+    assert (used.reads, used.parts_total, used.skipped_by) == (2, 8, {"s.1": 2})
+
+
+def test_a_day_never_holds_more_than_its_slots(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(usage, "SLOTS", 8)
+
+    found = [read(stores, greater(n)) for n in range(100)]
+
+    assert 4 < found.count("written") == len(logged(stores)) <= 8
+    assert set(found) == {"written", "known"}
+
+
+@pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.REPLY_LOST])
+def test_a_store_that_fails_fails_no_read(stores: Stores, outcome: Outcome) -> None:
+    state = Machine(stores).load("shard")
+    plan = plan_read(stores, state, filter=greater(6), mode="on")
+    shaky = replace(stores, blob=FaultyBlob(stores.blob, Faults([outcome])))
+    before = usage.outcomes["failed"]
+
+    assert usage.record(shaky, state, plan, greater(6), LOG) == "failed"
+    assert usage.outcomes["failed"] == before + 1
+
+
+def test_a_filter_too_long_for_the_log_fails_no_read(stores: Stores) -> None:
+    long = greater(6)
+    assert read(stores, replace(long, sql="x" * usage.ENTRY_BYTES_MAX)) == "failed"
+    assert logged(stores) == []
+
+
+def test_the_switch_leaves_no_trace(stores: Stores) -> None:
+    assert read(stores, greater(6), settings=UsageSettings(log=False)) == "off"
+    assert logged(stores) == []
+
+
+def test_folding_changes_nothing_that_is_known(stores: Stores, clock: Clock) -> None:
+    for n in (6, 6, 11):
+        read(stores, greater(n))
+        clock.now += HOUR
+    before = usage.recent(stores, "shard", LOG)
+    clock.now += DAY
+    read(stores, greater(2))
+
+    assert usage.fold(stores, "shard", LOG) == 3
+    assert usage.fold(stores, "shard", LOG) == 0
+
+    assert [k.rpartition("/")[2] for k in logged(stores)].count("summary.json") == 1
+    after = usage.recent(stores, "shard", LOG)
+    assert [u for u in after if u.filter.sql != "n > 2"] == before
+    assert [u.reads for u in after] == [2, 1, 1]
+
+
+def test_an_interrupted_fold_counts_nothing_twice(stores: Stores, clock: Clock) -> None:
+    for n in range(3):
+        read(stores, greater(n))
+    before = usage.recent(stores, "shard", LOG)
+    clock.now += DAY
+    # The summary is written, then the third delete fails.
+    faults = Faults([Outcome.WORKS] * 7 + [Outcome.REFUSED])
+    with pytest.raises(Unavailable):
+        usage.fold(replace(stores, blob=FaultyBlob(stores.blob, faults)), "shard", LOG)
+
+    assert 2 <= len(logged(stores)) <= 3
+    assert usage.recent(stores, "shard", LOG) == before
+    assert usage.fold(stores, "shard", LOG) > 0
+    assert usage.recent(stores, "shard", LOG) == before
+
+
+def test_what_is_old_is_forgotten(stores: Stores, clock: Clock) -> None:
+    read(stores, greater(6))
+    clock.now += 31 * DAY
+
+    assert usage.recent(stores, "shard", LOG) == []
+    usage.fold(stores, "shard", LOG)
+    assert logged(stores) == []
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[1]", b'[{"version": 9}]', b'[{"version": 1, "filter": {}}]', b'{"a":1}']
+)
+def test_entries_that_nobody_understands_are_left_out(
+    stores: Stores, clock: Clock, data: bytes
+) -> None:
+    stores.blob.set(keys.usage_key("shard", usage._day(clock.now), "000"), data)
+    read(stores, greater(6))
+
+    assert len(usage.recent(stores, "shard", LOG)) == 1
+
+
+def test_usefulness_is_the_share_of_parts_skipped_by_reads(stores: Stores, clock: Clock) -> None:
+    """n > 6 skips 1 of 4 and is read three times; n > 100 skips all 4 and is read once."""
+    for n in (6, 6, 6, 100):
+        read(stores, greater(n))
+        clock.now += HOUR
+    used = usage.recent(stores, "shard", LOG)
+
+    assert usage.usefulness(used, {}) == {"s.1": pytest.approx((3 * 0.25 + 1) / 4 + usage.MENTION)}
+    now = {used[0].identity: {"s.1": 1.0, "s.2": 0.0}}
+    assert usage.usefulness(used, now) == {
+        "s.1": pytest.approx(1 + usage.MENTION), "s.2": pytest.approx(usage.MENTION * 3 / 4),
+    }  # fmt: skip
+    assert usage.usefulness([], {}) == {}

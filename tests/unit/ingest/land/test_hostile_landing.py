@@ -1,0 +1,238 @@
+"""What strangers put into the landing folder: links, pipes, swaps and names that are no text."""
+
+import os
+import socket
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strata.errors import InvalidRequest
+from strata.ingest.land import folder
+from strata.ingest.land.files import check_unchanged, files_at, files_by_time, read_bytes
+from strata.model.settings import IngestSettings
+from tests.unit.ingest.test_engine import DAY, World
+
+ROWS = "id,name\n1,a\n"
+SECRET = "id,name\n666,secret\n"
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "1970-01-01.csv").write_text(SECRET)
+    return tmp_path / "private" / "1970-01-01.csv"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    (tmp_path / "land" / "in").mkdir(parents=True)
+    world = World(tmp_path / "land")
+    world.put("in/1970-01-01.csv", ROWS)
+    return world
+
+
+def found(world: World, **how: Any) -> list[str]:
+    return [file.name for file in files_by_time(str(world.root), ["in/"], **how)]
+
+
+def link_file(world: World, secret: Path) -> None:
+    (world.root / "in" / "1970-01-01-x.csv").symlink_to(secret)
+
+
+def link_folder(world: World, secret: Path) -> None:
+    (world.root / "in" / "deep").symlink_to(secret.parent)
+
+
+def link_over_link(world: World, secret: Path) -> None:
+    (world.root / "hop").symlink_to(secret.parent)
+    (world.root / "in" / "1970-01-01-x.csv").symlink_to("../hop/1970-01-01.csv")
+
+
+def link_upwards(world: World, secret: Path) -> None:
+    (world.root / "in" / "up").symlink_to("../..")
+
+
+@pytest.mark.parametrize("link", [link_file, link_folder, link_over_link, link_upwards])
+def test_a_link_that_leads_out_refuses_the_run(world: World, secret: Path, link: Any) -> None:
+    link(world, secret)
+
+    for how in ({}, {"paths": [str(world.root / "in")]}):
+        with pytest.raises(InvalidRequest, match="leads out of the landing folder") as error:
+            world.ingest(*how.get("paths", ()), lower=0, upper=DAY)
+        assert str(error.value.details["file"]).startswith("in/")
+        assert error.value.cure is not None
+        assert "follow_links" in error.value.cure
+    assert world.rows() == {}
+
+
+def test_a_declared_folder_that_is_a_link_out_is_refused(world: World, secret: Path) -> None:
+    (world.root / "other").symlink_to(secret.parent)
+
+    with pytest.raises(InvalidRequest, match="leads out"):
+        files_by_time(str(world.root), ["other/"])
+    with pytest.raises(InvalidRequest, match="leads out"):
+        files_by_time(str(world.root), ["other/%Y-%m-%d.csv"])
+
+
+def test_a_setting_lets_links_lead_out(world: World, secret: Path) -> None:
+    link_file(world, secret)
+    link_folder(world, secret)
+    world.settings = replace(world.settings, ingest=IngestSettings(follow_links=True))
+
+    world.ingest(lower=0, upper=DAY)
+
+    assert {row[0] for row in world.rows()} == {1, 666}
+
+
+def test_what_the_operator_names_may_be_a_link(world: World, secret: Path, tmp_path: Path) -> None:
+    named, root = tmp_path / "named.csv", tmp_path / "root"
+    named.symlink_to(secret)
+    (tmp_path / "folder").symlink_to(secret.parent)
+    root.symlink_to(world.root)
+
+    assert [f.path for f in files_at(str(world.root), [str(named)])] == [str(secret)]
+    assert [f.path for f in files_at(str(world.root), [str(tmp_path / "folder")])] == [str(secret)]
+    assert [f.name for f in files_by_time(str(root), ["in/"])] == ["in/1970-01-01.csv"]
+    assert [f.name for f in files_by_time(str(root), [str(secret.parent)])] == [str(secret)]
+
+
+def test_links_that_stay_inside_are_followed_and_the_true_place_wins(world: World) -> None:
+    world.put("archive/1970-01-02.csv", ROWS)
+    (world.root / "in" / "more").symlink_to("../archive")
+    (world.root / "in" / "1970-01-09.csv").symlink_to("1970-01-01.csv")
+
+    files = files_by_time(str(world.root), ["in/"])
+
+    assert [(f.name, f.time_ms) for f in files] == [
+        ("in/1970-01-01.csv", 0), ("archive/1970-01-02.csv", DAY),
+    ]  # fmt: skip
+
+
+def test_loops_of_links_end(world: World) -> None:
+    (world.root / "in" / "loop").symlink_to(".")
+    (world.root / "in" / "up").symlink_to("..")
+    assert found(world) == ["in/1970-01-01.csv"]
+
+    (world.root / "in" / "self").symlink_to("self")
+    with pytest.raises(InvalidRequest, match="leads nowhere") as error:
+        found(world)
+    assert error.value.details["file"] == "in/self"
+
+
+def test_a_link_to_nothing_is_refused_by_name(world: World) -> None:
+    (world.root / "in" / "1970-01-02.csv").symlink_to("gone.csv")
+
+    with pytest.raises(InvalidRequest, match="leads nowhere") as error:
+        found(world)
+    assert error.value.details["file"] == "in/1970-01-02.csv"
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def listening(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as opened:
+        here = Path.cwd()
+        os.chdir(path.parent)  # the name of a socket is short
+        try:
+            opened.bind(path.name)
+        finally:
+            os.chdir(here)
+
+
+def linked_pipe(path: Path) -> None:
+    os.mkfifo(path.parent / "_pipe")
+    path.symlink_to("_pipe")
+
+
+@pytest.mark.parametrize("make", [pipe, listening, linked_pipe])
+def test_what_is_no_file_is_refused_and_not_waited_for(world: World, make: Any) -> None:
+    make(world.root / "in" / "1970-01-02.csv")
+
+    for read in (
+        lambda: found(world),
+        lambda: files_at(str(world.root), [str(world.root / "in")]),
+        lambda: files_at(str(world.root), [str(world.root / "in" / "1970-01-02.csv")]),
+    ):
+        with pytest.raises(InvalidRequest, match="this is no file"):
+            read()
+    with pytest.raises(InvalidRequest, match="this is no file"):
+        files_at(str(world.root), ["/dev/null"])
+
+
+def test_a_folder_that_cannot_be_read_is_named(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(folder.os, "scandir", refused)
+
+    with pytest.raises(InvalidRequest, match="folder cannot be read") as error:
+        found(world)
+    assert error.value.details["folder"] == "in"
+
+
+@pytest.mark.parametrize("to_folder", [False, True])
+@pytest.mark.parametrize("linux", [True, False])
+def test_a_file_that_is_swapped_for_a_link_is_not_read(
+    world: World, secret: Path, monkeypatch: pytest.MonkeyPatch, to_folder: bool, linux: bool
+) -> None:
+    [file] = files_by_time(str(world.root), ["in/"])
+    there = world.root / "in"
+    if not linux:
+        monkeypatch.setattr(folder, "OPENED", "/nowhere")
+    assert read_bytes(file) == ROWS.encode()
+    if to_folder:
+        there.rename(world.root / "was")
+        there.symlink_to(secret.parent)
+    else:
+        (there / "1970-01-01.csv").unlink()
+        (there / "1970-01-01.csv").symlink_to(secret)
+
+    with pytest.raises(InvalidRequest, match=r"leads elsewhere|cannot be opened"):
+        read_bytes(file)
+    with pytest.raises(InvalidRequest, match="leads elsewhere"):
+        check_unchanged(file)
+
+
+def test_a_file_that_is_swapped_for_a_pipe_is_not_waited_for(world: World) -> None:
+    [file] = files_by_time(str(world.root), ["in/"])
+    (world.root / "in" / "1970-01-01.csv").unlink()
+    os.mkfifo(world.root / "in" / "1970-01-01.csv")
+
+    with pytest.raises(InvalidRequest, match="leads elsewhere"):
+        read_bytes(file)
+    with pytest.raises(InvalidRequest, match="leads elsewhere"):
+        check_unchanged(file)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [(b"1970-01-02\n.csv", r"in/1970-01-02\x0a.csv"), (b"\x1b[31m.csv", r"in/\x1b[31m.csv"),
+     (b"1970-01-02\xff.csv", r"in/1970-01-02\xff.csv"), (b"a\x7f.csv", r"in/a\x7f.csv")],
+)  # fmt: skip
+def test_a_name_that_cannot_be_shown_is_refused(world: World, name: bytes, shown: str) -> None:
+    with open(os.path.join(os.fsencode(world.root), b"in", name), "w") as file:
+        file.write(ROWS)
+
+    for paths in ((), (str(world.root / "in"),), (str(world.root / "in" / os.fsdecode(name)),)):
+        with pytest.raises(InvalidRequest, match="cannot be shown") as error:
+            world.ingest(*paths, lower=0, upper=DAY)
+        assert error.value.details["file"] == shown
+    with pytest.raises(InvalidRequest) as error:
+        files_at(str(world.root), ["in/" + os.fsdecode(b"\xfe")])
+    str(error.value).encode()
+
+
+def test_long_and_foreign_names_are_taken_in(world: World) -> None:
+    names = [f"{'x' * 241}1970-01-01.csv", "1970-01-01 Übermaß 表.csv", "1970-01-01'\".csv"]
+    for number, name in enumerate(names):
+        world.put(f"in/{name}", f"id,name\n{number + 10},a\n")
+
+    world.ingest(lower=0, upper=DAY)
+
+    assert {row[0] for row in world.rows()} == {1, 10, 11, 12}

@@ -1,0 +1,117 @@
+"""Source files on S3: by partition, by arrival, in pieces; replaced ones are noticed."""
+
+import gzip
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from strata.errors import InvalidRequest, Unavailable
+from strata.ingest.land.files import (
+    SourceFile,
+    check_unchanged,
+    files_at,
+    files_by_time,
+    read_bytes,
+)
+from strata.model.settings import IngestSettings, Settings
+from strata.store.s3_read import Bucket
+from tests.support import seaweed
+from tests.unit.ingest.test_engine import DAY, World
+
+
+class Landing:
+    """A prefix of a bucket, and a shard that takes from it."""
+
+    def __init__(self, url: str, root: Path, **changes: Any) -> None:
+        self.url, self.address = url, Bucket.parse(url).address
+        self._client = seaweed.client(self.address.endpoint or "")
+        self.world = World(root, **changes)
+        store = replace(self.world.settings.store, landing=url)
+        self.world.settings = Settings(store=store, ingest=IngestSettings(task_bytes=2_000))
+
+    def put(self, name: str, data: bytes) -> None:
+        key = self.address.prefix + name
+        self._client.put_object(Bucket=self.address.bucket, Key=key, Body=data)
+
+    def ingest(self, *paths: str, **how: Any) -> dict[str, Any]:
+        return self.world.ingest(*paths, **how)
+
+
+@pytest.fixture
+def url(monkeypatch: pytest.MonkeyPatch) -> str:
+    for name, value in seaweed.IDENTITY.items():
+        monkeypatch.setenv(name, value)
+    try:
+        return seaweed.fresh_prefix()
+    except seaweed.MissingError as error:
+        pytest.skip(f"no S3 server: {error}")
+
+
+def test_partitions_and_late_arrivals_are_taken_once(url: str, tmp_path: Path) -> None:
+    columns = [{"name": "id", "type": "int64"}, {"name": "name", "type": "string"}]
+    at = Landing(url, tmp_path, columns=columns, source={"format": "csv", "paths": ["in/"]})
+    at.put("in/date=1970-01-01/a b?.csv", b"id,name\n1,x\n")
+    at.put("in/date=1970-01-02/b.csv.gz", gzip.compress(b"id,name\n2,y\n"))
+    at.put("in/_SUCCESS", b"")
+    at.put("in/.tmp/1970-01-01.csv", b"half")
+
+    first = at.ingest(lower=0, upper=DAY)
+    at.put("in/date=1970-01-01/late.csv", b"id,name\n3,z\n")
+    second = at.ingest(lower=DAY, upper=2 * DAY)
+    again = at.ingest(lower=DAY, upper=2 * DAY)
+
+    assert (first["updates"], second["updates"], second["late_files"]) == (1, 2, 1)
+    assert again["already_committed"]
+    at.put("in/date=1970-01-02/b.csv.gz", gzip.compress(b"id,name\n9,y\n"))  # of the same length
+    later = at.ingest(lower=2 * DAY, upper=3 * DAY)
+    assert later["changed"] == ["in/date=1970-01-02/b.csv.gz"]
+    assert later["updates"] == 0
+
+
+def test_named_objects_and_large_ones_in_pieces(url: str, tmp_path: Path) -> None:
+    columns = [{"name": "id", "type": "int64"}, {"name": "name", "type": "string"}]
+    at = Landing(url, tmp_path, columns=columns, source={"format": "csv"})
+    rows = "".join(f'{n},"line\n{n}"\n' for n in range(1_000))
+    at.put("big/all.csv", b"id,name\n" + rows.encode())
+    at.put("big/few.csv", b"id,name\n-1,x\n")
+
+    report = at.ingest("big", lower=0, upper=1)
+    elsewhere = at.ingest(
+        f"s3://{at.address.bucket}/{at.address.prefix}big/few.csv", lower=1, upper=2
+    )
+
+    assert (report["updates"], report["files"]) == (1_001, 2)
+    assert report["parts"] > 3
+    assert elsewhere["taken_before"] == 1
+    with pytest.raises(InvalidRequest, match="no such file"):
+        at.ingest("nothing/", lower=5, upper=6)
+
+
+def test_parquet_is_read_by_ranges(url: str, tmp_path: Path) -> None:
+    columns = [{"name": "id", "type": "int64"}]
+    at = Landing(url, tmp_path, columns=columns, source={"format": "parquet"})
+    pq.write_table(pa.table({"id": range(5_000)}), tmp_path / "x.parquet", row_group_size=500)
+    at.put("x.parquet", (tmp_path / "x.parquet").read_bytes())
+
+    assert at.ingest("x.parquet", lower=0, upper=1)["updates"] == 5_000
+
+
+def test_an_object_that_is_replaced_while_it_is_read_is_refused(url: str, tmp_path: Path) -> None:
+    at = Landing(url, tmp_path)
+    at.put("x.csv", b"id\n1\n")
+    [file] = files_at(url, ["x.csv"])
+    assert (file.name, read_bytes(file)) == ("x.csv", b"id\n1\n")
+    at.put("x.csv", b"id\n2\n")
+
+    with pytest.raises(Unavailable, match="changed while it was read"):
+        read_bytes(file)
+    with pytest.raises(Unavailable, match="changed while it was read"):
+        check_unchanged(file)
+    assert files_by_time(url, ["nothing/"]) == []
+    gone = SourceFile(file.path.replace("x.csv", "y.csv"), "y.csv", 5, changed_ns=1)
+    with pytest.raises(InvalidRequest, match="is gone"):
+        check_unchanged(gone)

@@ -1,0 +1,113 @@
+"""Avro's values come in as their schema says, one by one; fastavro's own readings do not matter."""
+
+import io
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+
+from strata.ingest.readers.avro_values import column, without_logical
+from tests.unit.ingest.test_engine import World
+from tests.unit.ingest.values.test_exact_json import held
+
+
+def avro(kind: Any, values: list[Any]) -> bytes:
+    """Return a file whose header says the logical types that the records were written without."""
+    plain = stored(kind)
+    out = io.BytesIO()
+    fields = [{"name": "id", "type": "long"}, {"name": "v", "type": plain}]
+    rows = [{"id": n, "v": value} for n, value in enumerate(values)]
+    fastavro.writer(out, {"type": "record", "name": "r", "fields": fields}, rows)
+    data = out.getvalue()
+    wanted = {"type": "record", "name": "r", "fields": [fields[0], {"name": "v", "type": kind}]}
+    header = io.BytesIO()
+    fastavro.writer(header, wanted, [])
+    sync = data[-16:]
+    head = header.getvalue()[:-16]
+    begins = data.index(sync) + 16
+    return head + sync + data[begins:]
+
+
+def stored(kind: Any) -> Any:
+    if isinstance(kind, list):
+        return [stored(one) for one in kind]
+    if isinstance(kind, dict):
+        return {k: stored(v) for k, v in kind.items() if k != "logicalType"}
+    return kind
+
+
+def ingested(root: Path, kind: Any, values: list[Any], declared: str) -> tuple[dict[int, Any], int]:
+    columns = [{"name": "id", "type": "int64"}, {"name": "v", "type": declared}]
+    world = World(root, columns=columns, source={"format": "avro", "max_rejected": 1.0})
+    path = root / "x.avro"
+    path.write_bytes(avro(kind, values))
+    report = world.ingest(str(path), lower=0, upper=10)
+    return held(world), report["rejected"]
+
+
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}
+
+
+def units(number: int) -> bytes:
+    return number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
+
+
+def test_a_decimal_with_more_digits_than_its_schema_says_keeps_them(tmp_path: Path) -> None:
+    values = [units(123456789), units(-1), units(10**40), units(12345)]
+
+    found, rejects = ingested(tmp_path, DECIMAL, values, "numeric(38,2)")
+
+    assert found == {0: Decimal("1234567.89"), 1: Decimal("-0.01"), 3: Decimal("123.45")}
+    assert rejects == 1
+
+
+def test_decimals_stand_in_lists_and_beside_nothing(tmp_path: Path) -> None:
+    kind = ["null", {"type": "array", "items": DECIMAL}]
+
+    found, rejects = ingested(tmp_path, kind, [[units(123456)], None], "list<numeric(10,2)>")
+
+    assert (found, rejects) == ({0: [Decimal("1234.56")], 1: None}, 0)
+
+
+@pytest.mark.parametrize(
+    ("logical", "base", "declared", "far"),
+    [
+        ("timestamp-micros", "long", "timestamptz", 253402300800000000),
+        ("timestamp-millis", "long", "timestamptz", -(2**62)),
+        ("timestamp-nanos", "long", "timestamptz", 1),
+        ("local-timestamp-micros", "long", "timestamp", 2**62),
+        ("date", "int", "date", 2932897),
+        ("time-millis", "int", "time", 86_400_001),
+        ("time-micros", "long", "time", -1),
+    ],
+)
+def test_a_time_beyond_its_ends_takes_only_its_row_down(
+    tmp_path: Path, logical: str, base: str, declared: str, far: int
+) -> None:
+    kind = {"type": base, "logicalType": logical}
+
+    found, rejects = ingested(tmp_path, kind, [0, far, 1_000_000], declared)
+
+    assert (found.keys(), rejects) == ({0, 2}, 1)
+
+
+def test_of_a_union_of_several_types_only_decimals_lose_their_meaning() -> None:
+    kind = ["null", "string", {"type": "long", "logicalType": "timestamp-micros"}, DECIMAL]
+    data = without_logical(avro(kind, ["a"]))
+
+    schema = json.loads(json.dumps(fastavro.reader(io.BytesIO(data)).writer_schema))
+
+    [_, field] = schema["fields"]
+    assert [one.get("logicalType") for one in field["type"][2:]] == ["timestamp-micros", None]
+
+
+def test_a_precision_beyond_arrow_makes_objects_or_wide_decimals() -> None:
+    wide = {"type": "bytes", "logicalType": "decimal", "precision": 60, "scale": 2}
+    wider = {"type": "bytes", "logicalType": "decimal", "precision": 100, "scale": 2}
+
+    assert column([units(12345)], wide).type == pa.decimal256(76, 2)
+    assert column([units(12345)], wider).to_pylist() == [Decimal("123.45")]

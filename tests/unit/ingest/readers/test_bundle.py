@@ -1,0 +1,108 @@
+"""Small files that are read as one text give what each of them gives by itself."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from strata.errors import InvalidRequest
+from strata.ingest import run
+from strata.ingest.land.files import files_at
+from strata.ingest.plan import whole_task
+from strata.ingest.readers import bundle
+from strata.ingest.readers.bundle import bundles, joined
+from strata.ingest.task import IngestTask, Step
+from tests.unit.ingest.test_engine import World
+
+COLUMNS: Final[list[dict[str, Any]]] = [
+    {"name": "id", "type": "int64", "nullable": False},
+    {"name": "at", "type": "timestamptz"},
+    {"name": "text", "type": "string", "default": "none"},
+]
+TIME: Final = {"from": "column", "column": "at", "late": "quarantine"}
+LINES: Final = {
+    "jsonl": [
+        '{"id": 1, "at": "1970-01-01T05:00:00Z", "text": "a"}',
+        '{"id": 2, "at": "1970-01-01T06:00:00Z"}', '{"id": 2, "text": null, "at": null}',
+        '{"id": null}', '{"id": "x", "at": "1970-01-01T05:00:00Z"}', "", "null", "[1]", "{",
+        '{"id": 5, "at": "1970-01-01T07:00:00Z"} {"id": 6}', '"a"}', "\ufeff", " \t", "\r",
+        '{"id": 7, "at": "1971-01-01T00:00:00Z"}', '{"id": 8, "at": "1969-01-01T00:00:00Z"}',
+    ],
+    "csv": [
+        "id,at,text", "text,id,at", "id,at", "1,1970-01-01T05:00:00Z,a", "", "a,b,c,d",
+        '2,1970-01-01T05:00:00Z,"b', 'c"', "x,1970-01-01T05:00:00Z,d", "NA,NA,NA", "\r", "\ufeff",
+        "3,1970-01-01T05:00:00Z", "8,1969-01-01T00:00:00Z,e",
+    ],
+}  # fmt: skip
+
+
+def files_of(format: str) -> st.SearchStrategy[list[str]]:
+    lines = st.lists(st.sampled_from(LINES[format]), max_size=4)
+    usual = st.just([LINES[format][0], *([LINES[format][3]] * (format == "csv"))])
+    text = st.builds(lambda some, end: "\n".join(some) + end, lines | usual, st.sampled_from("\n "))
+    return st.lists(text, min_size=1, max_size=5)
+
+
+def outcome(task: IngestTask, small: int) -> Any:
+    """Return what reading the files finds, or why it refuses them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bundle, "SMALL_BYTES", small)
+        try:
+            found = list(run._read(task))
+        except InvalidRequest as error:
+            return str(error)
+    rows = pa.concat_tables([one.updates for one in found]).to_pylist()
+    rejected = [reject for one in found for reject in one.rejected]
+    return rows, rejected, *(sum(getattr(o, n) for o in found) for n in ("rows", "late", "early"))
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv"])
+def test_files_together_are_the_files_one_by_one(
+    tmp_path_factory: pytest.TempPathFactory, format: str
+) -> None:
+    root = tmp_path_factory.mktemp(format)
+    world = World(root, columns=COLUMNS, source={"format": format, "paths": ["in/"]}, time=TIME)
+
+    @settings(max_examples=150, deadline=None)
+    @given(files_of(format))
+    @example([f"{LINES[format][0]}\n", LINES[format][0]])
+    @example(
+        ['id,at,text\n1,1970-01-01T05:00:00Z,"b', 'id,at,text\nc"']
+    )  # joined, the quotes would be balanced
+    def law(texts: list[str]) -> None:
+        for old in (root / "in").glob("*"):
+            old.unlink()
+        for number, text in enumerate(texts):
+            world.put(f"in/1970-01-01-{number}.{format}", text)
+        files = tuple(files_at(str(root), ["in"]))
+        task = whole_task(world.settings, world.state, Step(0, 86_400_000, "t", files))
+
+        assert outcome(task, 1 << 16) == outcome(task, -1)
+
+    law()
+
+
+def test_what_is_usual_is_read_together(tmp_path: Path) -> None:
+    for format in ("jsonl", "csv"):
+        world = World(
+            tmp_path / format, columns=COLUMNS, source={"format": format, "paths": ["in/"]}
+        )
+        usual = "\n".join(LINES[format][:1] + ["1,,"] * (format == "csv"))
+        for number in range(5):
+            world.put(f"in/1970-01-01-{number}.{format}", usual)
+        world.put(f"in/1970-01-01-5.{format}.gz", "")
+        world.put(f"in/1970-01-01-6.{format}", " " * (1 << 17))
+        files = files_at(str(tmp_path / format), ["in"])
+
+        groups = list(bundles(files, world.state.spec))
+
+        assert [len(group) for group in groups] == [5, 1, 1]
+        whole = joined(groups[0], format)
+        assert whole is not None
+        assert whole.piece is not None
+        assert whole.piece.data is not None
+        assert whole.piece.data.endswith(b"\n")
+        assert whole.piece.data.count(b"\n") == 5 + (format == "csv")

@@ -1,0 +1,174 @@
+"""CSV files: fields, nulls and rejected rows with the line on which they really stand."""
+
+import csv
+import gzip
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from strata.errors import InvalidRequest
+from strata.ingest.land.files import SourceFile
+from strata.ingest.land.source_file import Dialect
+from strata.ingest.readers import csv as module
+from strata.ingest.readers.csv import line_starts, read_csv, slow_line_starts
+from strata.ingest.readers.source import RawFile, WantedColumn, rejects, typed_rows
+from strata.model.types import parse_type
+
+
+@pytest.fixture
+def put(tmp_path: Path):
+    def write(data: bytes, name: str = "x.csv") -> SourceFile:
+        (tmp_path / name).write_bytes(data)
+        return SourceFile(str(tmp_path / name), name, len(data))
+
+    return write
+
+
+def fields(raw: RawFile) -> dict[str, list[bytes | None]]:
+    return {name: column.to_pylist() for name, column in raw.columns.items()}
+
+
+def test_unquoted_empty_and_na_are_null_and_quoted_are_text(put) -> None:
+    raw = read_csv(put(b'a,b\n1,NA\n"NA",""\n,x\n'), ["a", "b"])
+
+    assert fields(raw) == {"a": [b"1", b"NA", None], "b": [None, b"", b"x"]}
+
+
+def test_another_delimiter_and_other_nulls(put) -> None:
+    file = replace(put(b'a;b\n1;NA\n\\N;"x;y"\n1,5;\n7\n'), dialect=Dialect(";", ("\\N",)))
+
+    raw = read_csv(file, ["a", "b"])
+
+    assert fields(raw) == {"a": [b"1", None, b"1,5"], "b": [b"NA", b"x;y", b""]}
+    (malformed,) = raw.malformed
+    assert (malformed.line, malformed.raw, malformed.header) == (5, "7", "a;b")
+
+
+def test_quotes_breaks_marks_and_blank_lines(put) -> None:
+    data = b'\xef\xbb\xbfb,a\r\n"x,\r\ny","say ""hi"""\r\n\r\n1,2'
+
+    raw = read_csv(put(data), ["a", "b"])
+
+    assert fields(raw) == {"b": [b"x,\r\ny", b"1"], "a": [b'say "hi"', b"2"]}
+
+
+def test_a_compressed_file_is_unpacked(put) -> None:
+    raw = read_csv(put(gzip.compress(b"a\n1\n"), "x.csv.gz"), ["a"])
+
+    assert fields(raw) == {"a": [b"1"]}
+
+
+def test_a_header_alone_is_a_file_without_rows(put) -> None:
+    for data in (b"a,b", b"a,b\n", b"a,b\r\n\r\n"):
+        assert read_csv(put(data), ["a", "b"]).count == 0
+
+
+def test_rejects_name_the_physical_line(put) -> None:
+    data = b'a,b\n1,x\n\n"2","two\nlines"\nbad,y\n3\n4,z,more\nworse,"quoted\nbreak"\n5,v\n'
+    raw = read_csv(put(data), ["a", "b"])
+    wanted = [
+        WantedColumn("a", parse_type("int32"), True),
+        WantedColumn("b", parse_type("string"), True),
+    ]
+
+    found = rejects(raw, typed_rows(raw, wanted).bad)
+
+    assert [(r.line, r.column, r.value, r.raw) for r in found] == [
+        (6, "a", "bad", "bad,y"),
+        (7, None, None, "3"),
+        (8, None, None, "4,z,more"),
+        (9, "a", "worse", 'worse,"quoted\nbreak"'),
+    ]
+    assert found[1].reason == "1 fields where the header has 2"
+    assert found[0].reason == "not readable as int32"
+
+
+def test_lines_are_right_across_the_parsers_blocks(put, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(module, "MIN_BLOCK_BYTES", 64)
+    body = b"".join(b"%d,x\n" % n if n % 10 else b"%d\n" % n for n in range(100))
+    raw = read_csv(put(b"a,b\n" + body), ["a", "b"])
+
+    assert raw.count == 90
+    assert [(r.line, r.raw) for r in raw.malformed] == [(n + 2, str(n)) for n in range(0, 100, 10)]
+
+
+def test_a_stray_quote_does_not_shift_the_lines(put) -> None:
+    data = b'a,b\n1,5" pipe\n2,"x"\nbad,6" pipe\n'
+    raw = read_csv(put(data), ["a", "b"])
+
+    found = rejects(raw, {2: ("a", "why")})
+
+    assert [(r.line, r.raw) for r in found] == [(4, 'bad,6" pipe')]
+
+
+@pytest.mark.parametrize(
+    ("data", "problem", "named"),
+    [
+        (b"", "the file is empty: it has no header", {}),
+        (b"a\n1\n", "the file lacks a declared column", {"column": "b"}),
+        (
+            b"a,b,c\n1,2,3\n",
+            "the file has a column that the shard does not declare",
+            {"column": "c"},
+        ),
+        (b"a,b,a\n1,2,3\n", "the file has a column twice", {"column": "a"}),
+        (b"a,b\n1\n2\n3\n", "no row of the file fits its header", {"line": 2, "value": "1"}),
+        (b'a,b\n1,"2\n3,4\n', "a quoted field never ends", {"line": 2}),
+    ],
+)
+def test_a_file_of_the_wrong_shape_is_refused_by_name(put, data, problem, named) -> None:
+    with pytest.raises(InvalidRequest) as error:
+        read_csv(put(data), ["a", "b"])
+
+    assert error.value.message == problem
+    assert error.value.details["file"] == "x.csv"
+    assert named.items() <= error.value.details.items()
+
+
+def test_a_column_that_no_row_can_read_is_the_wrong_shape(put) -> None:
+    raw = read_csv(put(b"a\nx\ny\n"), ["a"])
+
+    with pytest.raises(InvalidRequest) as error:
+        typed_rows(raw, [WantedColumn("a", parse_type("int32"), True)])
+    assert error.value.details == {
+        "file": "x.csv", "line": 2, "column": "a", "value": "x",
+        "reason": "not readable as int32",
+    }  # fmt: skip
+
+
+CELLS = st.text(st.sampled_from('ab,"\n\r é'), max_size=5)
+NO_RETURNS = st.text(st.sampled_from('ab,"\n é'), max_size=5)
+
+
+@given(
+    st.lists(st.lists(NO_RETURNS, min_size=2, max_size=2), max_size=8),
+    st.sampled_from(["\n", "\r\n"]),
+)
+@example([["a", '"'], ["", ""]], "\n")
+def test_the_fast_line_starts_agree_with_the_slow_ones(rows: list[list[str]], end: str) -> None:
+    sink = io.StringIO()
+    csv.writer(sink, lineterminator=end).writerows(rows)
+    data = sink.getvalue().encode()
+
+    assert line_starts(data).tolist() == slow_line_starts(data).tolist()
+
+
+@given(st.lists(st.lists(CELLS, min_size=2, max_size=2), max_size=8))
+def test_fields_agree_with_the_standard_library(tmp_path_factory, rows: list[list[str]]) -> None:
+    sink = io.StringIO()
+    csv.writer(sink, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows([["a", "b"], *rows])
+    path = tmp_path_factory.mktemp("csv") / "x.csv"
+    path.write_bytes(sink.getvalue().encode())
+
+    raw = read_csv(SourceFile(str(path), "x.csv", 0), ["a", "b"])
+
+    assert fields(raw) == {
+        "a": [row[0].encode() for row in rows],
+        "b": [row[1].encode() for row in rows],
+    }
+    assert not raw.malformed

@@ -1,0 +1,217 @@
+"""Every source format and packing gives the same rows; a declaration can be inferred from them."""
+
+import bz2
+import gzip
+import json
+import lzma
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import orjson
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.orc as po
+import pyarrow.parquet as pq
+import pytest
+
+from strata.decide.plan import plan_read
+from strata.errors import InvalidRequest
+from strata.ingest.engine import ingest_now
+from strata.ingest.land.files import files_at
+from strata.ingest.readers.infer import infer
+from strata.ingest.task import Step
+from strata.machine.machine import Machine
+from strata.model.spec import parse_spec
+from strata.read.scan import scan
+from tests.unit.ingest.test_engine import World
+
+COLUMNS: list[dict[str, Any]] = [
+    {"name": "id", "type": "int64"}, {"name": "name", "type": "string"},
+    {"name": "day", "type": "date"}, {"name": "at", "type": "timestamptz"},
+    {"name": "price", "type": "numeric(10,2)"}, {"name": "tags", "type": "list<string>"},
+    {"name": "note", "type": "jsonb"},
+]  # fmt: skip
+TABLE = pa.table(
+    {
+        "id": pa.array([1, 2, None], pa.int64()),
+        "name": ["a", None, "c"],
+        "day": pa.array([date(2024, 1, 2), None, date(2024, 1, 3)]),
+        "at": pa.array([datetime(2024, 1, 2, 3, tzinfo=UTC)] * 3, pa.timestamp("us", "UTC")),
+        "price": pa.array([Decimal("1.50"), None, Decimal("2.00")], pa.decimal128(10, 2)),
+        "tags": pa.array([["x", "y"], [], None], pa.list_(pa.string())),
+        "note": ['{"a":1}', None, "[1]"],
+    }
+)
+AVRO = {
+    "type": "record", "name": "row", "fields": [
+        {"name": "id", "type": ["null", "long"]}, {"name": "name", "type": ["null", "string"]},
+        {"name": "day", "type": ["null", {"type": "int", "logicalType": "date"}]},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {
+            "name": "price",
+            "type": [
+                "null", {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
+            ],
+        },
+        {"name": "tags", "type": ["null", {"type": "array", "items": "string"}]},
+        {"name": "note", "type": ["null", "string"]},
+    ],
+}  # fmt: skip
+
+
+def objects() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = orjson.loads(orjson.dumps(TABLE.to_pylist(), default=str))
+    return [{**row, "note": orjson.loads(row["note"] or "null")} for row in rows]
+
+
+def write(path: Path, kind: str) -> None:
+    if kind == "orc":
+        po.write_table(TABLE, str(path))
+    elif kind == "parquet":
+        pq.write_table(TABLE, path)
+    elif kind == "avro":
+        with path.open("wb") as stream:
+            fastavro.writer(stream, AVRO, TABLE.to_pylist(), codec="deflate")
+    elif kind == "json":
+        path.write_bytes(orjson.dumps(objects()))
+    else:
+        path.write_bytes(b"\n".join(orjson.dumps(row) for row in objects()))
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return rows_of(tmp_path_factory.mktemp("expected"), "jsonl")
+
+
+def rows_of(root: Path, kind: str) -> Any:
+    world = World(root, columns=COLUMNS, source={"format": kind})
+    path = root / f"x.{kind}"
+    write(path, kind)
+    world.ingest(str(path), lower=0, upper=1)
+    state = world.state
+    batches = scan(world.stores, state, plan_read(world.stores, state), consolidate=True)
+    return sorted(str(row) for batch in batches for row in batch.to_pylist())
+
+
+@pytest.mark.parametrize("kind", ["avro", "json", "orc", "parquet"])
+def test_every_format_gives_the_same_rows(tmp_path: Path, kind: str, expected: Any) -> None:
+    assert len(expected) == 3
+    assert rows_of(tmp_path, kind) == expected
+
+
+@pytest.mark.parametrize("kind", ["avro", "json", "orc"])
+def test_what_is_no_such_file_is_refused_by_name(tmp_path: Path, kind: str) -> None:
+    world = World(tmp_path, columns=COLUMNS, source={"format": kind})
+
+    with pytest.raises(InvalidRequest) as error:
+        world.ingest(world.put("in/x.bin", "something else"), lower=0, upper=1)
+
+    assert error.value.details["file"] == "in/x.bin"
+
+
+PACKINGS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+
+
+@pytest.mark.parametrize("suffix", [*PACKINGS, ".zst", ".zstd"])
+def test_packed_files_are_unpacked(tmp_path: Path, suffix: str) -> None:
+    world = World(tmp_path)
+    data = b"id,name\n1,a\n"
+    data = PACKINGS[suffix](data) if suffix in PACKINGS else packed(data)
+    (tmp_path / f"x.csv{suffix}").write_bytes(data)
+
+    world.ingest(str(tmp_path / f"x.csv{suffix}"), lower=0, upper=1)
+
+    assert world.rows() == {(1, "a", 0): 1}
+
+
+def packed(data: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(data)
+    return bytes(sink.getvalue())
+
+
+@pytest.mark.parametrize("kind", ["avro", "json", "jsonl", "orc", "parquet", "csv"])
+def test_what_is_inferred_can_be_ingested(tmp_path: Path, kind: str) -> None:
+    world = World(tmp_path)
+    (tmp_path / "in").mkdir()
+    path = tmp_path / f"in/2024-01-02.{kind}"
+    if kind == "csv":
+        pacsv.write_csv(TABLE.drop_columns(["tags"]), path)
+    else:
+        write(path, kind)
+
+    found = infer(world.settings, "new", "in/", key=["name"])
+    Machine(world.stores).create(parse_spec(found.declaration))
+
+    types = {c["name"]: c["type"] for c in found.declaration["columns"]}
+    assert (types["id"], types["name"], types["day"]) == ("int64", "string", "date")
+    assert types["at"] == "timestamptz"
+    nulls = {"nulls": [""]} if kind == "csv" else {}
+    assert found.declaration["source"] == {"paths": ["in/"], "format": kind} | nulls
+    assert world.machine.load("new").relation.column("name").nullable is False
+
+
+def test_how_csv_is_written_is_told_from_the_files_and_pinned(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.put("in/1.csv", 'n;price;who;note\n1;"1,5";Null;-\n\\N;2;NULL;a\n')
+    world.put("in/2.csv", "n;price;who;note\n7;NA;x;b\n")
+
+    found = infer(world.settings, "new", "in/")
+
+    source = {"paths": ["in/"], "format": "csv", "delimiter": ";", "nulls": ["", "NA", "\\N"]}
+    assert found.declaration["source"] == source
+    types = {c["name"]: c["type"] for c in found.declaration["columns"]}
+    assert types == {"n": "int64", "price": "string", "who": "string", "note": "string"}
+    Machine(world.stores).create(parse_spec(found.declaration))
+    step = Step(None, None, "in", tuple(files_at(world.settings.store.landing, ["in/"])))
+    report = ingest_now(world.stores, world.settings, "new", step)
+    assert (report.updates, report.rejected) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [({"delimiter": "ab"}, "delimiter"), ({"delimiter": '"'}, "delimiter"),
+     ({"delimiter": "é"}, "delimiter"), ({"nulls": "NA"}, "list of texts"),
+     ({"nulls": [None]}, "list of texts")],
+)  # fmt: skip
+def test_a_wrong_dialect_is_refused(source: dict[str, object], told: str) -> None:
+    columns = [{"name": "a", "type": "int64"}]
+    with pytest.raises(InvalidRequest, match=told):
+        parse_spec({"name": "x", "columns": columns, "source": source})
+
+
+def test_what_only_looks_like_a_number_stays_text(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.put("x.csv", "code,n,mixed,empty\n007,1,1,\n123,2.5,x,\n")
+
+    found = infer(world.settings, "new", "x.csv")
+
+    types = {c["name"]: c["type"] for c in found.declaration["columns"]}
+    assert types == {"code": "string", "n": "float64", "mixed": "string", "empty": "string"}
+    with pytest.raises(InvalidRequest, match="no such column"):
+        infer(world.settings, "new", "x.csv", key=["nope"])
+    with pytest.raises(InvalidRequest, match="format cannot be told"):
+        infer(world.settings, "new", world.put("x.dat", ""))
+
+
+def test_columns_of_change_events_are_told_though_their_lines_hold_long_numbers(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    for number, note in ((1, None), (2, "x")):  # nothing but nulls in one of the files
+        row = {"id": number, "note": note, "price": 1.5, "big": 2**63, "part": None}
+        event = {"before": None, "after": row, "op": "c", "source": {"ts_ns": 10**18}}
+        world.put(f"in/{number}.jsonl", json.dumps(event) + "\n")
+
+    found = infer(world.settings, "new", "in/", key=["id"], envelope="debezium")
+
+    types = {c["name"]: c["type"] for c in found.declaration["columns"]}
+    assert types == {
+        "id": "int64", "note": "string", "price": "float64", "big": "numeric", "part": "jsonb",
+    }  # fmt: skip
+    assert found.declaration["time"] == {"from": "source"}
+    parse_spec(found.declaration)

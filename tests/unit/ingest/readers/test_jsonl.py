@@ -1,0 +1,171 @@
+"""JSON lines: values by key, exact numbers, and lines that are no objects."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strata.errors import InvalidRequest
+from strata.ingest.land.files import FileRange, SourceFile
+from strata.ingest.readers.jsonl import exact_lines, one_by_one, read_jsonl, read_objects
+from strata.ingest.readers.objects import read_lines
+from strata.ingest.readers.source import WantedColumn, rejects, typed_rows
+from strata.model.types import parse_type
+
+
+@pytest.fixture
+def put(tmp_path: Path):
+    def write(data: bytes) -> SourceFile:
+        (tmp_path / "x.jsonl").write_bytes(data)
+        return SourceFile(str(tmp_path / "x.jsonl"), "x.jsonl", len(data))
+
+    return write
+
+
+def test_a_missing_key_is_null_and_other_keys_are_ignored(put) -> None:
+    raw = read_jsonl(put(b'{"a":1,"z":2}\r\n\n{"b":null}\n'), ["a", "b"])
+
+    assert raw.columns == {"a": [1, None], "b": [None, None]}
+    assert raw.count == 2
+
+
+def test_lines_that_are_no_objects_are_rejected_with_their_line(put) -> None:
+    data = b'{"a":1}\n\nnot json\n[1]\n{"a":"x"}\n{"a":\xff}\n{"a":2}'
+    raw = read_jsonl(put(data), ["a"])
+
+    found = rejects(raw, typed_rows(raw, [WantedColumn("a", parse_type("int32"), True)]).bad)
+
+    assert [(r.line, r.column, r.value) for r in found] == [
+        (3, None, None), (4, None, None), (5, "a", "x"), (6, None, None),
+    ]  # fmt: skip
+    assert found[0].raw == "not json"
+    assert found[1].reason == "not a JSON object"
+    assert found[3].raw == '{"a":\\xff}'
+
+
+def test_numbers_keep_their_exact_value(put) -> None:
+    big = "123456789012345678901234567890"
+    raw = read_jsonl(
+        put(f'{{"a":{{"n":{big},"e":1.00}},"b":0.10000000000000000001}}\n'.encode()), "ab"
+    )
+
+    wanted = [
+        WantedColumn("a", parse_type("jsonb"), True),
+        WantedColumn("b", parse_type("numeric(38,20)"), True),
+    ]
+    typed = typed_rows(raw, wanted)
+    assert f'"n":{big}' in typed.columns["a"][0].as_py()
+    assert str(typed.columns["b"][0].as_py()) == "0.10000000000000000001"
+
+
+def test_a_file_without_any_object_is_the_wrong_shape(put) -> None:
+    with pytest.raises(InvalidRequest) as error:
+        read_jsonl(put(b"a,b\n1,2\n"), ["a"])
+
+    assert error.value.message == "the file holds no JSON lines"
+    assert error.value.details["file"] == "x.jsonl"
+    assert error.value.details["line"] == 1
+
+
+def test_an_empty_file_has_no_rows(put) -> None:
+    assert read_jsonl(put(b""), ["a"]).count == 0
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)  # fmt: skip
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("ab"), VALUES), max_size=5))
+def test_jsonb_columns_hold_what_the_lines_say(tmp_path_factory, rows: list[dict]) -> None:
+    path = tmp_path_factory.mktemp("jsonl") / "x.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows))
+    raw = read_jsonl(SourceFile(str(path), "x.jsonl", 0), ["a"])
+
+    typed = typed_rows(raw, [WantedColumn("a", parse_type("jsonb"), True)])
+
+    texts = typed.columns["a"].to_pylist()
+    assert [None if t is None else orjson.loads(t) for t in texts] == [r.get("a") for r in rows]
+    assert not typed.bad
+
+
+@given(st.lists(st.sampled_from(['{"a":1}', '{"a":1e5}', '{"a":-0}', '{"a":1234567890.123456}',
+                                 '{"a":"2013-03-01"}', '{"a":-0.5}', ""])))  # fmt: skip
+def test_every_line_with_an_unsafe_number_is_found(lines: list[str]) -> None:
+    found = exact_lines("\n".join(lines).encode())
+
+    safe = {'{"a":1}', '{"a":"2013-03-01"}', ""}
+    assert found == {n for n, line in enumerate(lines, 1) if line not in safe}
+
+
+values: dict[str, list[Any]] = {  # of each type, Arrow reads some as meant
+    "int16": [1, 70_000, "7", 5.0], "int64": [1, -(2**63), 2**63, None],
+    "uint64": [1, 2**64 - 1, -1],
+    "float64": [0.1, 3, -0.0, 1e300, None, "x"], "bool": [True, None, 1],
+    "numeric(10,2)": ["1.50", 2.25, 7, None, "1.505", 10**12], "string": ["x", "", "é", None, 5],
+    "varchar(2)": ["ab", "abc", None], "date": ["2020-01-01", "x", None, 5],
+    "timestamp": ["2020-01-01T00:00:00", "2020-01-01", None],
+    "timestamptz": ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00+01:00", "x"],
+    "uuid": ["00112233-4455-6677-8899-aabbccddeeff", "x", None],
+}  # fmt: skip
+objects = st.lists(
+    st.sampled_from([*values]).flatmap(  # one odd column in each row at most
+        lambda odd: st.fixed_dictionaries(
+            {},
+            optional={
+                "other": st.sampled_from([None, {"a": None}, [1]]),
+                **{k: st.sampled_from(v if k == odd else v[:2]) for k, v in values.items()},
+            },
+        )
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@settings(deadline=None)
+@given(objects, st.sets(st.sampled_from([*values])), st.sampled_from(["", "\n"]))
+def test_what_arrow_reads_is_what_is_read_one_by_one(
+    some: list[dict[str, Any]], optional: set[str], end: str
+) -> None:
+    data = b"\n".join(map(orjson.dumps, some)) + end.encode()
+    types = {name: parse_type(name) for name in values}
+    file = SourceFile("x", "x", len(data), piece=FileRange(0, len(data), len(data), 7, data=data))
+
+    fast = read_objects(file, data, [*values], optional, types)
+
+    slow = one_by_one(file, read_lines(file, data), [*values], optional)
+    if fast is None:
+        return
+    assert fast.count == slow.count
+    assert not any(any(lacks) for lacks in slow.lacking.values())
+    for name, kind in types.items():
+        a, b = (raw.convert(raw.columns[name], kind) for raw in (fast, slow))
+        assert a.values.equals(b.values), name
+        assert a.bad.tolist() == b.bad.tolist(), name
+        for row in a.bad.tolist():
+            assert fast.shown(fast.columns[name], row) == slow.shown(slow.columns[name], row)
+    rows = np.arange(fast.count)
+    assert fast.locate(rows) == slow.locate(rows)
+
+
+def test_a_large_file_is_read_as_a_table_and_a_small_one_is_not(put) -> None:
+    types = {"a": parse_type("int64"), "b": parse_type("string")}
+    lines = [orjson.dumps({"a": n, "b": "x" * 100}) for n in range(2000)]
+
+    large, small = (
+        read_jsonl(put(b"\n".join(some)), "ab", (), types) for some in (lines, lines[:2])
+    )
+
+    assert isinstance(large.columns["a"], pa.Array)
+    assert small.columns["a"] == [0, 1]
+    assert read_jsonl(put(b"\n".join(lines)), "ab").columns["a"] == [*range(2000)]

@@ -1,0 +1,46 @@
+"""Parquet files: columns by name, rows counted where others have lines."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from strata.errors import InvalidRequest
+from strata.ingest.land.files import SourceFile
+from strata.ingest.readers.parquet import read_parquet
+from strata.ingest.readers.source import WantedColumn, rejects, typed_rows
+from strata.model.types import parse_type
+
+
+def put(folder: Path, table: pa.Table) -> SourceFile:
+    path = folder / "x.parquet"
+    pq.write_table(table, path, row_group_size=2)
+    return SourceFile(str(path), "x.parquet", path.stat().st_size)
+
+
+def test_bad_rows_are_counted_from_one(tmp_path: Path) -> None:
+    file = put(tmp_path, pa.table({"b": ["x", "y", None], "a": [1, 70_000, 3]}))
+    [raw] = read_parquet(file, ["a", "b"])
+    wanted = [
+        WantedColumn("a", parse_type("int16"), True),
+        WantedColumn("b", parse_type("string"), False),
+    ]
+
+    typed = typed_rows(raw, wanted)
+
+    assert typed.columns["a"].to_pylist() == [1, None, 3]
+    assert [(r.line, r.column, r.value, r.raw) for r in rejects(raw, typed.bad)] == [
+        (2, "a", "70000", '{"b":"y","a":70000}'),
+        (3, "b", None, '{"b":null,"a":3}'),
+    ]
+
+
+def test_a_file_of_the_wrong_shape_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="lacks a declared column"):
+        list(read_parquet(put(tmp_path, pa.table({"a": [1]})), ["a", "b"]))
+
+    (tmp_path / "y.parquet").write_bytes(b"a,b\n1,2\n")
+    with pytest.raises(InvalidRequest, match="not a readable Parquet file") as error:
+        list(read_parquet(SourceFile(str(tmp_path / "y.parquet"), "y.parquet", 8), ["a"]))
+    assert error.value.details["file"] == "y.parquet"

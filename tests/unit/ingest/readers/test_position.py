@@ -1,0 +1,242 @@
+"""A change stream that is delivered again, in part or from its beginning, counts once."""
+
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strata.errors import InvalidRequest
+from tests.unit.ingest.changes.test_tasks import put, run, table_at, world_of
+from tests.unit.ingest.test_engine import DAY
+
+Message = dict[str, Any]
+
+
+def message(op: str, key: int, name: str, at: tuple[int, int], t: int = 1) -> Message:
+    """Return a change: `at` is where the commit before it ended, and its own place in the log."""
+    row = {"id": key, "name": name, "big": None}
+    origin = {"connector": "postgresql", "ts_ms": t, "lsn": at[1], "snapshot": "false"}
+    origin["ts_ns"] = 1795294374630786000 + t  # so long that the line's numbers are read as text
+    origin["sequence"] = f'["{at[0]}","{at[1]}"]' if at[0] else f'[null,"{at[1]}"]'
+    sides = {"before": row, "after": None} if op == "d" else {"before": None, "after": row}
+    if op == "t":
+        sides = {"before": None, "after": None}
+    return {**sides, "op": op, "source": origin, "ts_ms": t + 5}
+
+
+def read(key: int, name: str, lsn: int, mark: str = "true", t: int = 1) -> Message:
+    """Return a row of a snapshot."""
+    found = message("r", key, name, (0, lsn), t)
+    return {**found, "source": {**found["source"], "snapshot": mark}}
+
+
+FIRST = [
+    read(1, "a", 10, "first"), read(2, "b", 10, "last_in_data_collection"),
+    message("c", 3, "c", (0, 15)), message("u", 1, "a2", (20, 25)), message("d", 2, "", (30, 35)),
+]  # fmt: skip
+THEN = [message("c", 2, "b2", (40, 45)), message("u", 3, "c2", (50, 55))]
+AFTER = {1: ("a2", None), 2: ("b2", None), 3: ("c2", None)}
+
+
+def later(messages: list[Message], days: int) -> list[Message]:
+    """Return changes that are committed, or snapshots that are read, on a later day."""
+    return [
+        {**m, "source": {**m["source"], "ts_ms": m["source"]["ts_ms"] + days * DAY}}
+        for m in messages
+    ]
+
+
+def test_what_comes_again_in_the_same_batch_counts_once(tmp_path: Path) -> None:
+    world = world_of(tmp_path, "debezium")
+    put(world, 1, [*FIRST[:3], *FIRST, *FIRST[2:], *THEN, *THEN[1:]])
+
+    [report] = run(world, 1, 1)
+
+    assert table_at(world, DAY - 1) == AFTER
+    assert (report.repeated, report.contradictions) == (7, 0)
+
+
+@pytest.mark.parametrize("first", range(len(FIRST)))
+def test_what_comes_again_in_a_later_batch_counts_once(tmp_path: Path, first: int) -> None:
+    world = world_of(tmp_path, "debezium")
+    put(world, 1, FIRST)
+    put(world, 2, [*FIRST[first:], *later(THEN, 1)])
+
+    reports = run(world, 1, 1) + run(world, 2, 2)
+
+    assert table_at(world, 2 * DAY - 1) == AFTER
+    assert [report.late for report in reports] == [0, 0]
+
+
+def test_rows_at_the_same_place_of_the_log_are_told_by_what_is_in(tmp_path: Path) -> None:
+    world = world_of(tmp_path, "debezium")
+    copied = [message("c", key, "copied", (20, 25)) for key in range(6)]
+    put(world, 1, copied[:3])
+    put(world, 2, [*copied[1:], message("d", 5, "", (30, 35))])
+
+    reports = run(world, 1, 1) + run(world, 2, 2)
+
+    assert sorted(table_at(world, 2 * DAY - 1)) == [0, 1, 2, 3, 4]
+    assert reports[1].repeated == 2
+
+
+def test_a_transaction_may_stand_before_another_in_the_log_and_end_behind_it(
+    tmp_path: Path,
+) -> None:
+    world = world_of(tmp_path, "debezium")
+    put(world, 1, [message("c", 1, "short", (20, 50))])
+    put(world, 2, [message("c", 2, "long", (60, 30)), message("u", 2, "long2", (60, 70))])
+
+    run(world, 1, 1)
+    [report] = run(world, 2, 2)
+
+    assert table_at(world, 2 * DAY - 1) == {1: ("short", None), 2: ("long2", None)}
+    assert report.repeated == 0
+
+
+def test_a_truncation_that_comes_again_removes_nothing(tmp_path: Path) -> None:
+    world = world_of(tmp_path, "debezium")
+    truncation = message("t", 0, "", (40, 45))
+    put(world, 1, [*FIRST, truncation, message("c", 9, "new", (50, 55))])
+    put(world, 2, [truncation, message("c", 9, "new", (50, 55)), message("c", 8, "", (60, 65))])
+
+    run(world, 1, 1)
+    run(world, 2, 2)
+
+    assert table_at(world, DAY - 1) == {9: ("new", None)}
+    assert table_at(world, 2 * DAY - 1) == {8: ("", None), 9: ("new", None)}
+
+
+def test_a_snapshot_that_was_never_whole_is_replaced_by_the_next(tmp_path: Path) -> None:
+    world = world_of(tmp_path, "debezium")
+    put(world, 1, [read(1, "a", 10, "first"), read(2, "gone", 10)])
+    put(world, 2, [read(1, "a", 20, "first"), read(3, "c", 20, "last")])
+
+    run(world, 1, 1)
+    assert table_at(world, DAY - 1) == {1: ("a", None), 2: ("gone", None)}
+    run(world, 2, 2)
+
+    assert table_at(world, 2 * DAY - 1) == {1: ("a", None), 3: ("c", None)}
+
+
+AGAIN = later([read(1, "z", 5, "first"), read(7, "y", 5, "last"), message("u", 1, "x", (0, 6))], 1)
+
+
+def test_another_snapshot_is_refused_unless_declared(tmp_path: Path) -> None:
+    world = world_of(tmp_path, "debezium")
+    put(world, 1, FIRST)
+    put(world, 2, AGAIN)
+    run(world, 1, 1)
+
+    with pytest.raises(InvalidRequest, match="another snapshot") as error:
+        run(world, 2, 2)
+
+    assert error.value.details["snapshot_lsn"] == 5
+
+
+@pytest.mark.parametrize(
+    ("policy", "after"),
+    [
+        ("replace", {1: ("x", None), 7: ("y", None)}),
+        ("merge", {1: ("x", None), 3: ("c", None), 7: ("y", None)}),
+    ],
+)
+def test_another_snapshot_begins_an_epoch(
+    tmp_path: Path, policy: str, after: dict[int, tuple[str, None]]
+) -> None:
+    world = world_of(tmp_path, "debezium", snapshots=policy)
+    put(world, 1, FIRST)
+    put(world, 2, AGAIN)
+    put(world, 3, [*FIRST, *AGAIN, *later([message("u", 7, "new", (0, 8))], 2)])
+
+    run(world, 1, 1)
+    run(world, 2, 2)
+    assert table_at(world, 2 * DAY - 1) == after
+    [report] = run(world, 3, 3)  # from the beginning, with the snapshot that was replaced
+
+    assert table_at(world, 3 * DAY - 1) == {**after, 7: ("new", None)}
+    assert report.repeated == len(FIRST) + len(AGAIN)
+
+
+def test_the_order_of_commits_is_kept_though_the_clock_of_the_database_goes_back(
+    tmp_path: Path,
+) -> None:
+    world = world_of(tmp_path, "debezium")
+    put(world, 1, [message("c", 1, "a", (0, 10), t=500)], "a")
+    put(world, 1, [message("c", 2, "b", (20, 30), t=400), message("c", 3, "c", (40, 50), 600)], "b")
+
+    run(world, 1, 1)
+
+    assert table_at(world, 499) == {}
+    assert sorted(table_at(world, 500)) == [1, 2]
+
+
+def test_columns_that_come_or_go_stop_the_stream(tmp_path: Path) -> None:
+    world = world_of(tmp_path, "debezium")
+    new, less = message("c", 1, "a", (0, 10)), message("c", 2, "a", (0, 20))
+    new["after"]["added"] = 1
+    del less["after"]["big"]
+    for one, match in ((new, "does not declare"), (less, "lacks a column")):
+        put(world, 1, [one])
+        with pytest.raises(InvalidRequest, match=match):
+            run(world, 1, 1)
+
+    reporting = world_of(tmp_path, "debezium", schema_changes="report")
+    put(reporting, 1, [new, less])
+    [report] = run(reporting, 1, 1)
+
+    assert report.undeclared == ("added",)
+    assert sorted(table_at(reporting, DAY - 1)) == [1, 2]
+
+
+def _stream(random: Random, changes: int) -> list[Message]:
+    """Return a stream without contradiction, some of its changes at one place of the log."""
+    there: dict[int, str] = {}
+    found: list[Message] = []
+    commit, lsn, op = 0, 10, ""
+    for n in range(changes):
+        before, op = op, random.choice("ccccuudt" if there else "c")
+        free = [key for key in range(12) if key not in there]
+        op = op if op != "c" or free else "u"
+        if not (op == before == "c" and random.random() < 0.5):
+            commit, lsn = lsn + 2, lsn + 4
+        key = random.choice(free if op == "c" else sorted(there))
+        found.append(message(op, key, f"v{n}", (commit, lsn), n))
+        if op == "t":
+            there.clear()
+        elif op == "d":
+            del there[key]
+        else:
+            there[key] = f"v{n}"
+    return found
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 2**32))
+def test_any_delivery_of_a_stream_counts_as_one(seed: int) -> None:
+    random = Random(seed)
+    stream = _stream(random, random.randrange(1, 25))
+    with TemporaryDirectory() as folder:
+        once, again = (world_of(Path(folder, name), "debezium") for name in ("once", "again"))
+        put(once, 1, stream)
+        run(once, 1, 1)
+        done, day, taken = 0, 0, 0
+        while done < len(stream):
+            day += 1
+            lines: list[Message] = []
+            for _ in range(random.randrange(1, 4)):  # restarts
+                first = random.randint(0, done)
+                done = random.randint(done, len(stream))
+                lines += stream[first:done]
+            put(again, day, lines)
+            if random.random() < 0.5:
+                run(again, taken + 1, day)
+                taken = day
+        reports = run(again, 1, day)
+
+        assert table_at(again, day * DAY - 1) == table_at(once, DAY - 1)
+        assert not any(report.contradictions for report in reports)

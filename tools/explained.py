@@ -1,0 +1,32 @@
+"""Mutants of rules that no row can tell from the rule itself, and why; see `tools/mutate.py`."""
+
+from collections.abc import Mapping
+from typing import Final
+
+_LOW, _HIGH, _ENDS = "low bound too high", "high bound too low", "ends taken for the range"
+_EXTREME: Final = "the rule says any number; that none is as extreme as the ends is not claimed"
+
+_ANY: Final = ("sin", "cos", "tan", "cot", "sec", "csc", "asin", "acos", "cosh", "acosh", "atan2",
+               "hypot", "bit_length")  # fmt: skip
+_SHARED: Final = (
+    "the rule knows the start that both ends share; ends moved inward share less of it, so the "
+    "mutant is only wider"
+)
+
+EXPLAINED: Final[Mapping[tuple[str, str], str]] = {
+    **{(name, title): _EXTREME for name in _ANY for title in (_LOW, _HIGH)},
+    ("upper", "edges left out"): _SHARED,
+    ("lower", "edges left out"): _SHARED,
+    ("multiply", "direction reversed"): (
+        "the rule takes the least and the greatest of four products, whatever their order; what "
+        "is left is a NaN feared in vain"
+    ),
+    ("get_timestamp", _ENDS): (
+        "the rule is monotone; a low end is read downward and a high end upward, the mutant reads "
+        "both ends both ways, so its range is only wider"
+    ),
+    ("next_day", _ENDS): (
+        "the rule is monotone, but for one week's room where the low bound is at the edge of 32 "
+        "bits: the mutant spares that room"
+    ),
+}

@@ -136,11 +136,10 @@ def _backfill_form(walk: Walk, days: int) -> None:
 
 def _be_real(walk: Walk) -> None:
     """Switch *Dry run* off, which is on for a backfill, too."""
-    page = walk.ann.page
-    box = page.locator("input[name$=dry_run]").first
+    box = walk.ann.page.locator("input[name$=dry_run]").first
     assert box.is_checked()
-    page.get_by_text("Dry run", exact=True).first.scroll_into_view_if_needed()
-    box.evaluate("box => box.click()")  # it lies under what is drawn of it
+    # It lies under what is drawn of it.
+    box.evaluate("box => { box.scrollIntoView({block: 'center'}); box.click() }")
     assert not box.is_checked()
 
 
@@ -240,6 +239,7 @@ def answered(walk: Walk, gate: str, *, pictures: bool = False) -> str:
         bob.shot("3-question")
         approve.scroll_into_view_if_needed()
         bob.shot("3-empty")
+        assert approve.is_disabled()
     reason.fill(REASON)
     if pictures:
         approve.scroll_into_view_if_needed()

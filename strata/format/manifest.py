@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.errors import Corrupt, InvalidRequest, StrataError
-from strata.model.pack import pack, unpack
+from strata.format.pack import pack, unpack
 
 MANIFEST_VERSION: Final = 1
 VERSION_KEY: Final = b"strata.manifest_version"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from strata.model.pack import pack
+from strata.format.pack import pack
 from strata.state.state import Batch, SpineBatch, State
 from strata.store.interface import Blob
 from strata.store.keys import content_hash, union_key

@@ -15,8 +15,8 @@ import pyarrow as pa
 from strata.errors import Corrupt
 from strata.format.columns import updates_schema
 from strata.format.manifest import PartRef, decode_manifest, pieces
+from strata.format.pack import unpack
 from strata.format.part import BATCH_ROWS, read_part
-from strata.model.pack import unpack
 from strata.model.schema import Relation
 from strata.state.state import Batch, State
 from strata.store.interface import Blob

@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 
 from strata.errors import Corrupt
-from strata.model.pack import unpack
+from strata.format.pack import unpack
 from strata.state.state import Batch
 from strata.store.interface import Blob
 from strata.store.named import get_named

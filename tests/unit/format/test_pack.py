@@ -3,8 +3,8 @@
 import pytest
 
 from strata.errors import Corrupt
-from strata.model import pack as module
-from strata.model.pack import pack, unpack
+from strata.format import pack as module
+from strata.format.pack import pack, unpack
 
 
 def test_what_is_packed_is_unpacked() -> None:

@@ -26,6 +26,7 @@ from strata.errors import InvalidRequest
 from strata.format.columns import D, T, updates_schema
 from strata.machine.machine import Machine
 from strata.maintain.backfill import backfill_shard
+from strata.maintain.exchange import Selection
 from strata.maintain.schema import change_schema
 from strata.maintain.trim import trim_shard
 from strata.model.schema import Column, Relation
@@ -61,6 +62,7 @@ SORTED: Final = frozenset({"n", "s", "at", "id"})
 REFUSED: Final = 20  # changes in a row
 SPAN: Final = 100  # times of a batch
 MOST: Final = 4  # batches after which the walk compacts by itself
+AGAIN: Final = 0.7  # of backfills: few parts lack statistics, and those are soon merged
 STREAMED: Final = "stream"
 
 
@@ -72,6 +74,7 @@ class Walk:
         self.seed, self._rng, self._batches, self._ids = seed, random.Random(seed), 0, 0
         self.filters = random.Random(f"filters of {seed}")  # the draw of those who ask
         self.steps: list[str] = []
+        self.collected = 0  # parts of which a backfill has collected the statistics
         columns = [
             Column(i, n, parse_type(t), n != "id") for i, (n, t) in enumerate(COLUMNS.items(), 1)
         ]
@@ -175,9 +178,12 @@ class Walk:
     def _widened(column: Column) -> Change:
         return WidenColumn(column.name, parse_type(WIDER[str(column.type)]))
 
-    def backfill(self) -> None:
-        """Collect the statistics that are not there."""
-        backfill_shard(self.stores, self.shard.name)
+    def backfill(self) -> str:
+        """Collect the statistics that are not there, or all of them again."""
+        again = self._rng.random() < AGAIN
+        report = backfill_shard(self.stores, self.shard.name, Selection(again=again))
+        self.collected += report.parts_changed
+        return f"{report.parts_changed} parts"
 
     def trim(self) -> str:
         """Make statistics fit a smaller budget."""

@@ -143,8 +143,10 @@ def test_twenty_thousand_filters_as_spark_runs_them(spark: SparkSession, tmp_pat
 def test_long_walks_change_nothing_of_it(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     register(spark)
     tally = Tally()
-    try_walk(spark, Walk(tmp_path, 100 + seed), 40, tally)
+    walk = Walk(tmp_path, 100 + seed)
+    try_walk(spark, walk, 40, tally)
 
+    assert walk.collected, "a backfill has something to do"
     assert not tally.wrong, "\n".join(tally.wrong)
 
 

@@ -7,7 +7,7 @@ a walk between operations.
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -24,6 +24,7 @@ import strata.maintain.backfill
 import strata.parts.part_facts
 import strata.parts.write
 import strata.stats.absent
+from strata.expr.entry import Context
 from strata.expr.nodes import Expr
 from strata.format.columns import D
 from strata.model.schema import Column, Relation
@@ -36,7 +37,7 @@ from tests.spark.tempting import Tempting, register
 from tests.spark.together import Rows, remembered_names
 from tests.spark.worlds import build
 
-Place: TypeAlias = tuple[str, str, Callable[..., Any]]  # a module or class, a name, what stands in
+Place: TypeAlias = tuple[str, str, Any]  # a module or class, a name, what stands in
 ENOUGH: Final = 2000  # filters
 STEPS: Final = 60
 AT_ONCE: Final = 20
@@ -79,6 +80,9 @@ FAULTS: Final[Mapping[str, tuple[str, str, list[Place]]]] = {
         "stock", "equated",
         [("strata.spark.front.catalyst._Judge", "_optimised", _nothing),
          ("strata.spark.front.catalyst", "with_derived", _as_it_is)],
+    ),
+    "the time of the analysis is taken for any": (
+        "stock", "clocked", [("strata.spark.front.forms", "_ANY_TIME", Context(0, 0))]
     ),
     "repeated parts are taken for evaluated where they stand": (
         "uncompiled", "repeated", [("strata.spark.front.catalyst", "with_repeated", _as_it_is)]

@@ -18,6 +18,12 @@ from tests.spark.predicates import Predicates
 
 NO_UTF8: Final = ("cast(X'ff' as string)", "cast(X'f09f' as string)", "cast(X'eda080' as string)")
 LATE: Final = ("added", "later")  # columns of worlds that older parts do not have
+DATES: Final = (
+    "date'2012-02-29'", "date'2013-01-10'", "date'2013-01-24'", "date'2013-02-20'",
+    "date'2030-01-01'",
+)  # fmt: skip
+TIMES: Final = ("timestamp'2013-01-05 12:00:00.5'", "timestamp'2013-02-01 00:00:00'")
+CLOCKS: Final = {"date": ("current_date()", DATES), "ts": ("now()", TIMES)}
 POISON: Final = 7  # the Python functions fail on multiples of it
 
 
@@ -47,12 +53,15 @@ class Tempting:
         self._columns = [text for text in self._whole if text in self._names]
         known = [name for name in LATE if quoted(name) in self._names]
         self._added = known or self._names
+        self._times = {family: [t for t in leaves[family] if t in self._names] for family in CLOCKS}
+        self._times["none"] = []
         self._texts = leaves["text"] or ["cast(id as string)"]
         self._inside = [t for texts in leaves.values() for t in texts if "[" in t or "(" in t]
         shapes = (
             self._null_first, self._late, self._factor, self._absorbed, self._equated,
             self._repeated, self._called, self._bytes, self._branch, self._between, self._member,
-            self._pinned, self._random, self._taken, self._plain.filter, self._plain.filter,
+            self._pinned, self._clocked, self._random, self._taken, self._plain.filter,
+            self._plain.filter,
         )  # fmt: skip
         self._shapes = [s for s in shapes if not only or s.__name__.strip("_") in only]
 
@@ -182,6 +191,21 @@ class Tempting:
         conjuncts = [f"{whole} {self._pick(('=', '<=>'))} {number}", again]
         self._rng.shuffle(conjuncts)
         return " and ".join(conjuncts)
+
+    def _clocked(self) -> str:
+        """Say what a time is, and branch by the clock: what Spark takes then, no row has taken."""
+        family = self._pick([f for f in CLOCKS if self._times[f]] or ["none"])
+        clock, times = CLOCKS.get(family, ("current_date()", DATES))
+        column = self._pick(self._times[family] or ["cast(id as date)"])
+        branches = [self._failing(), self._pick(("true", "false", self._proving()))]
+        self._rng.shuffle(branches)
+        sign = self._pick(("<", ">", "<=", ">="))
+        conjuncts = [
+            f"if({column} {sign} {clock}, {branches[0]}, {branches[1]})",
+            f"{column} {self._pick(('=', '<=>'))} {self._pick(times)}",
+        ]
+        self._rng.shuffle(conjuncts)
+        return " and ".join(f"({text})" for text in conjuncts)
 
     def _random(self) -> str:
         """Put what is not deterministic in between: rand() < 2 is always true."""

@@ -14,23 +14,40 @@ import numpy as np
 from strata.decide.static import Favourable
 from strata.expr.entry import Context
 from strata.expr.interpret import Interpreter, Unknown
-from strata.expr.nodes import Call, Expr, Literal
+from strata.expr.nodes import Call, Column, Expr, Literal, Opaque
 
+CLOCKS: Final = frozenset({"current_timestamp", "current_date", "local_timestamp"})
+_ANY_TIME: Final = Context(-62_135_596_800_000_000, 253_402_300_799_999_999)  # years 1 to 9999
 _LOGIC: Final = frozenset({"and", "or", "not"})
 _TAKING: Final = frozenset({"get_array_item", "element_at"})
 _LAZY: Final = frozenset({"and", "or", "if", "case_when", "coalesce"})
 
 
 def may_fail(expr: Expr) -> bool:
-    """Return whether an expression may fail on some row, whatever is stored."""
-    spec = Interpreter(Context(0, 0)).evaluate(expr, Unknown())
+    """Return whether an expression may fail on some row, whatever is stored, at whatever time.
+
+    A filter is asked again later, of a log, a receipt or an option: its clock is not that of now.
+    """
+    spec = Interpreter(_ANY_TIME).evaluate(expr, Unknown())
     return bool(np.any(spec.fail))
 
 
 def fails_always(expr: Expr) -> bool:
-    """Return whether an expression may fail, whatever statistics say of the columns."""
-    spec = Interpreter(Context(0, 0)).evaluate(expr, Favourable())
+    """Return whether an expression may fail, whatever statistics say of the columns, at any time.
+
+    Errs: towards no, where it reads the clock: a branch may be taken at one time and not at another.
+    """
+    if not all(map(_is_timeless, _walk(expr))):
+        return False
+    spec = Interpreter(_ANY_TIME).evaluate(expr, Favourable())
     return bool(np.all(spec.fail))
+
+
+def _is_timeless(node: Expr) -> bool:
+    """Return whether a node is known not to read the clock, nor anything inside it to."""
+    if isinstance(node, Call):
+        return node.function not in CLOCKS
+    return isinstance(node, Column | Literal | Opaque)
 
 
 def null_tests_last(expr: Expr) -> Expr:

@@ -16,6 +16,7 @@ from strata.model.schema import Column as Declared
 from strata.model.schema import Relation
 from strata.model.types import parse_type
 from strata.spark.front.catalyst import analyse
+from strata.spark.front.forms import fails_always, may_fail
 from strata.spark.front.optimised import with_propagated
 from strata.spark.front.rowfilter import row_filter
 from strata.stats import collect
@@ -76,6 +77,32 @@ def test_a_row_that_spark_fails_on_is_never_skipped(whole: SparkSession, ordered
             failing += fails
             assert keep[number] or not fails, (text, ROWS[number])
     assert failing >= (2 if ordered else 6)
+
+
+@pytest.mark.spark
+def test_a_branch_that_the_clock_takes_is_looked_into(whole: SparkSession) -> None:
+    """Spark writes 2000 for the day, which lies behind us and before every row: not so in 1970."""
+    row = (7, 0, date(2099, 1, 1), True, "y")
+    text = "if(d > current_date(), b, 1 / x > 2) and d = date'2000-01-01'"
+    frame = whole.createDataFrame([row], DDL).localCheckpoint()
+    keep = decide(analyse(whole, RELATION, text, ordered=False), _statistics(row), RELATION).keep
+
+    assert _fails(frame.filter(text))
+    assert keep[0]
+
+
+def test_what_may_fail_at_some_time_may_fail() -> None:
+    """Whatever the clock says now: a filter is asked again later."""
+    today = Call("current_date", (), "date", (("zone", "UTC"),))
+    fails = Call(
+        "equal_to", (Call("divide", (Column(1, "c", "double"),) * 2, "double"),) * 2, "boolean"
+    )
+    for first, second in ((fails, Literal(True, "boolean")), (Literal(True, "boolean"), fails)):
+        for day in (-1, 1, 20_000, 2_000_000):
+            passed = Call("less_than", (Literal(day, "date"), today), "boolean")
+            branch = Call("if", (passed, first, second), "boolean")
+            assert may_fail(branch)
+            assert not fails_always(branch)
 
 
 @pytest.mark.parametrize("text", ["c = 1 and x = 3", "c = 1 and c > 0 and x > c", "x > 1 and b"])

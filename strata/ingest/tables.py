@@ -17,7 +17,6 @@ from strata.ingest.ledger import Ledger
 from strata.ingest.plan import whole_task
 from strata.ingest.quarantine import catch_up
 from strata.ingest.readers.parquet import raw_table
-from strata.ingest.readers.source import check_columns
 from strata.ingest.run import run_rows
 from strata.ingest.steps import interval_token
 from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult, Work
@@ -133,8 +132,7 @@ def _one(store: Blob, task: IngestTask, table: pa.Table) -> TaskResult:
     source = SourceFile("", f"rows/{task.number}", table.nbytes, number=task.number)
     names = source_names(task.spec, task.relation)
     optional = [column.name for column in task.relation.columns if column.default is not None]
-    check_columns(source.name, table.column_names, names, optional=optional)
-    raw = raw_table(source, table, names)
+    raw = raw_table(source, table, names, optional)
     if task.spec.source.envelope in ORDERED:
         return stage_rows(store, task, [raw])
     return run_rows(store, task, [file_updates(raw, task)])

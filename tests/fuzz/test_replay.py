@@ -113,3 +113,12 @@ def test_a_retry_that_takes_what_was_refused_is_found(monkeypatch: pytest.Monkey
     monkeypatch.setattr(sources, "_file", cured)
     with pytest.raises(AssertionError, match="taken in"):
         sources.SOURCES["jsonl"].check(b'{"id":"x"}\n{"id":1}')
+
+
+FOUND = sorted((CORPUS / "found").iterdir())
+
+
+@pytest.mark.parametrize("file", FOUND, ids=lambda file: file.name)
+def test_a_source_file_that_failed_once_is_read_or_refused(file: Path) -> None:
+    """`TARGET-what`: for instance a column of structs without fields, of which Arrow reads none."""
+    sources.SOURCES[file.name.partition("-")[0]].check(file.read_bytes())

@@ -40,14 +40,14 @@ def read_parquet(
         cells = sum(group.num_rows for group in sizes) * len(file.schema_arrow.names)
         decoded = max(sum(group.total_byte_size for group in sizes), cells * WORD_BYTES)
         if source.is_whole and decoded <= WHOLE_BYTES:
-            yield raw_table(source, file.read(), names)
+            yield raw_table(source, file.read(), names, optional)
             return
         before = source.before
         rows = sum(group.num_rows for group in sizes)
         some = max(1, rows * PART_BYTES // max(decoded, 1))
         for batch in file.iter_batches(batch_size=some, row_groups=list(groups)):
             table = pa.Table.from_batches([batch])
-            yield raw_table(source, table, names, before=before, whole=False)
+            yield raw_table(source, table, names, optional, before=before, whole=False)
             before += table.num_rows
 
 
@@ -58,12 +58,12 @@ def read_orc(
     with orc_file(source) as file:
         check_columns(source.name, file.schema.names, names, optional=optional)
         if source.is_whole and source.size_bytes <= WHOLE_BYTES:
-            yield raw_table(source, file.read(), names)
+            yield raw_table(source, file.read(), names, optional)
             return
         before = source.before
         for number in _groups(source, file.nstripes):
             table = pa.Table.from_batches([file.read_stripe(number)])
-            yield raw_table(source, table, names, before=before, whole=False)
+            yield raw_table(source, table, names, optional, before=before, whole=False)
             before += table.num_rows
 
 
@@ -103,11 +103,17 @@ def raw_table(
     source: SourceFile,
     table: pa.Table,
     names: Sequence[str],
+    optional: Collection[str] = (),
     *,
     before: int = 0,
     whole: bool = True,
 ) -> RawFile:
-    """Return the rows of a table as those of a file, or as some of them."""
+    """Return the rows of a table as those of a file, or as some of them.
+
+    Raises: InvalidRequest where a column that the file's schema has is not read: one of structs
+    without fields holds nothing.
+    """
+    check_columns(source.name, table.column_names, names, optional=optional)
 
     def locate(rows: Rows) -> list[Located]:
         texts = [json_text(plain_row(table, row)) for row in rows.tolist()]

@@ -35,7 +35,7 @@ def may_fail(expr: Expr) -> bool:
 def fails_always(expr: Expr) -> bool:
     """Return whether an expression may fail, whatever statistics say of the columns, at any time.
 
-    Errs: towards no where it reads the clock, which may take a branch at one time and not at another.
+    Errs: towards no where it reads the clock, which takes a branch at one time and not at another.
     """
     if not all(map(_is_timeless, _walk(expr))):
         return False

@@ -27,7 +27,7 @@ from strata.expr.nodes import Call, Column, Expr
 from strata.expr.render import render
 from strata.format.manifest import PartRef
 from strata.parts.fetch import part_bytes, source_of
-from strata.parts.unions import batch_stats
+from strata.parts.unions import stats_of
 from strata.read.scan import read_updates
 from strata.state.state import State
 from strata.stats.collect import collect
@@ -218,7 +218,7 @@ def explain_mismatch(stores: Stores, state: State, filter: Filter, skipped: Skip
         return []
     actual = collect(updates, state.relation)
     lies = find_lies(skipped.stats, actual, state.relation)
-    union = batch_stats(stores.blob, state.name, skipped.batch)
+    [union] = stats_of(stores, state.name, [skipped.batch])
     if not lies and union is not None:
         lies = find_lies_of_union(union.to_batches()[0], actual, state)
     return sorted(lies, key=lambda lie: lie.column_id not in used)

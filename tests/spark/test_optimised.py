@@ -11,12 +11,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from strata.decide.decision import decide
+from strata.expr.entry import Context
 from strata.expr.nodes import Call, Column, Literal
+from strata.expr.registry import REGISTRY
 from strata.model.schema import Column as Declared
 from strata.model.schema import Relation
 from strata.model.types import parse_type
 from strata.spark.front.catalyst import analyse
-from strata.spark.front.forms import fails_always, may_fail
+from strata.spark.front.forms import CLOCKS, fails_always, may_fail
 from strata.spark.front.optimised import with_propagated
 from strata.spark.front.rowfilter import row_filter
 from strata.stats import collect
@@ -103,6 +105,22 @@ def test_what_may_fail_at_some_time_may_fail() -> None:
             branch = Call("if", (passed, first, second), "boolean")
             assert may_fail(branch)
             assert not fails_always(branch)
+
+
+def test_every_function_that_reads_the_clock_is_known_as_one() -> None:
+    """Else a branch that it takes at one time would count for all times."""
+    early, late = Context(0, 0), Context(86_400_000_000 * 20_000, 86_400_000_000 * 20_000)
+    kinds = {"current_timestamp": "timestamp", "local_timestamp": "timestamp_ntz"}
+    read = set()
+    for name, entry in REGISTRY.items():
+        if entry.arity[0] == 0:
+            call = Call(name, (), kinds.get(name, "date"), (("zone", "UTC"),))
+            read |= (
+                {name}
+                if repr(entry.transfer(call, (), early)) != repr(entry.transfer(call, (), late))
+                else set()
+            )
+    assert read == CLOCKS
 
 
 @pytest.mark.parametrize("text", ["c = 1 and x = 3", "c = 1 and c > 0 and x > c", "x > 1 and b"])

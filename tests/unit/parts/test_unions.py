@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 
 from strata.audit.batches import look
+from strata.audit.soft import explain_mismatch
 from strata.decide.descent import readable_batches
 from strata.decide.plan import plan_read
+from strata.decide.skips import decide_all
 from strata.errors import Corrupt
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
@@ -169,3 +171,15 @@ def test_far_blobs_are_asked_for_at_once_and_once(
     assert sorted(asked) == sorted(b.union for b in state.batches if b.union)
     assert stats_of(events.stores, NAME, state.batches) == first
     assert len(asked) == 2
+
+
+def test_a_mismatch_is_explained_without_a_union_that_is_damaged(tmp_path: Path) -> None:
+    """Who looks at the batches says that it is damaged; a verdict is not lost for it."""
+    events = build(tmp_path)
+    state = events.state
+    skipped = next(s for s in decide_all(events.stores, state, FAR).skipped if s.batch.union)
+    path = tmp_path / "blob" / (skipped.batch.union or "")
+    path.chmod(0o600)
+    path.write_bytes(b"damaged")
+    unions._KNOWN.clear()
+    assert explain_mismatch(events.stores, state, FAR, skipped) == []

@@ -278,6 +278,7 @@ def _rewritten(
         stats_bytes=pc.sum(table["stats_bytes"]).as_py(),
         stats_union=stats_union,
         stats_digest=digest_of(stats_union),
+        union=None,  # that of the statistics before, which may be why they are collected again
     )
 
 

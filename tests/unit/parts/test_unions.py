@@ -19,6 +19,8 @@ from strata.expr.nodes import Call, Column, Literal
 from strata.format.manifest import stats_columns
 from strata.machine.lean import moved_out
 from strata.machine.machine import Machine
+from strata.maintain import exchange
+from strata.maintain.trim import trim_shard
 from strata.parts import unions
 from strata.parts.fetch import load_manifest_of
 from strata.parts.unions import batch_stats, stats_of
@@ -183,3 +185,17 @@ def test_a_mismatch_is_explained_without_a_union_that_is_damaged(tmp_path: Path)
     path.write_bytes(b"damaged")
     unions._KNOWN.clear()
     assert explain_mismatch(events.stores, state, FAR, skipped) == []
+
+
+def test_new_statistics_leave_no_union_of_the_old_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where nothing is known of the batch as a whole any more: the old one may have lied."""
+    events = build(tmp_path)
+    before = events.state.batches
+    monkeypatch.setattr(exchange, "_union", lambda _: None)
+    trim_shard(events.stores, NAME, budget_bytes=40)
+    pairs = zip(before, events.state.batches, strict=True)
+    changed = [(old, new) for old, new in pairs if old.manifest != new.manifest]
+    assert any(old.union for old, _ in changed)
+    assert not any(new.union for _, new in changed)

@@ -28,6 +28,7 @@ from strata.expr.entry import Context
 from strata.expr.nodes import Expr
 from strata.format.columns import D
 from strata.model.schema import Column, Relation
+from strata.spark.front.forms import _tests_for_null, flat, joined
 from strata.spark.session import spark_session
 from strata.stats.bounds import cut_low
 from strata.stats.wire import ROWS
@@ -62,6 +63,10 @@ def _unordered(spark: SparkSession, plan: Any, condition: Any) -> DataFrame:
     return frame_of(spark, plan.copy(condition, plan.child()))
 
 
+def _all_last(expr: Expr) -> Expr:
+    return joined("and", tuple(sorted(flat("and", expr), key=_tests_for_null)))
+
+
 # What was wrong once: the session and the shape of filters that show it; what stood where.
 FAULTS: Final[Mapping[str, tuple[str, str, list[Place]]]] = {
     "texts that are no UTF-8 become others": (
@@ -72,6 +77,9 @@ FAULTS: Final[Mapping[str, tuple[str, str, list[Place]]]] = {
     ),
     "null tests are taken for evaluated where they stand": (
         "own", "null_first", [("strata.spark.front.catalyst", "null_tests_last", _as_it_is)]
+    ),
+    "a null test that may fail is taken for evaluated last": (
+        "own", "null_tests", [("strata.spark.front.catalyst", "null_tests_last", _all_last)]
     ),
     "the optimised form is not judged": (
         "own", "absorbed", [("strata.spark.front.catalyst._Judge", "_optimised", _nothing)]

@@ -58,10 +58,10 @@ class Tempting:
         self._texts = leaves["text"] or ["cast(id as string)"]
         self._inside = [t for texts in leaves.values() for t in texts if "[" in t or "(" in t]
         shapes = (
-            self._null_first, self._late, self._factor, self._absorbed, self._equated,
-            self._repeated, self._called, self._bytes, self._branch, self._between, self._member,
-            self._pinned, self._clocked, self._random, self._taken, self._plain.filter,
-            self._plain.filter,
+            self._null_first, self._null_tests, self._late, self._factor, self._absorbed,
+            self._equated, self._repeated, self._called, self._bytes, self._branch, self._between,
+            self._member, self._pinned, self._clocked, self._random, self._taken,
+            self._plain.filter, self._plain.filter,
         )  # fmt: skip
         self._shapes = [s for s in shapes if not only or s.__name__.strip("_") in only]
 
@@ -100,6 +100,21 @@ class Tempting:
         name = self._pick([*self._added, *self._names])
         test = self._pick((f"{name} is not null", f"not ({name} is null)", f"isnotnull({name})"))
         return f"{test} and {self._proving()} and {self._failing()}"
+
+    def _null_tests(self) -> str:
+        """Test columns and what may fail for null: Spark leaves some tests in their place."""
+        whole, text = self._pick(self._whole), self._pick(self._texts)
+        value = self._pick((
+            f"1 / {whole}", f"cast({text} as int)", f"cast({text} as timestamp)",
+            f"cast(nullif({text}, 'a') as date)", f"nullif(10 % {whole}, 1)",
+        ))  # fmt: skip
+        conjuncts = [
+            f"{self._pick([*self._added, *self._names])} is not null",
+            f"{value} is not null",
+            self._pick((self._failing(), self._proving(), f"{self._pick(self._whole)} > 5")),
+        ]
+        self._rng.shuffle(conjuncts)
+        return " and ".join(f"({text})" for text in conjuncts)
 
     def _late(self) -> str:
         """Ask what older parts do not have: a column with a default, and one without."""

@@ -81,6 +81,26 @@ def test_a_row_that_spark_fails_on_is_never_skipped(whole: SparkSession, ordered
     assert failing >= (2 if ordered else 6)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "c is not null and cast(nullif(s, 'q') as int) is not null and 1 / nullif(x, 0) > 5",
+        "d is not null and cast(coalesce(s, 'q') as int) is not null and c > 5",
+    ],
+)
+@pytest.mark.spark
+def test_a_null_test_that_stays_in_its_place_hides_behind_none(
+    spark: SparkSession, text: str
+) -> None:
+    """Generated code tests columns last, and leaves what may be null of itself where it is."""
+    row = (None, 0, None, True, "a")
+    frame = spark.createDataFrame([row], DDL).localCheckpoint()
+    keep = decide(analyse(spark, RELATION, text, ordered=False), _statistics(row), RELATION).keep
+
+    assert _fails(frame.filter(text))
+    assert keep[0]
+
+
 @pytest.mark.spark
 def test_a_branch_that_the_clock_takes_is_looked_into(whole: SparkSession) -> None:
     """Spark writes 2000 for the day, which lies behind us and before every row: not so in 1970."""

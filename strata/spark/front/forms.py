@@ -53,10 +53,18 @@ def _is_timeless(node: Expr) -> bool:
 def null_tests_last(expr: Expr) -> Expr:
     """Return the condition with the conjuncts that test for null behind the others.
 
-    So generated code evaluates them, where no other conjunct reads the column.
+    So generated code evaluates them, where no other conjunct reads the column. It leaves some where
+    they are: those of an expression that may be null for other reasons than a null argument. So a
+    test that may fail fails in its place as well, and no test in front of it hides that.
     """
     conjuncts = flat("and", expr)
-    return joined("and", tuple(sorted(conjuncts, key=_tests_for_null)))
+    tests = tuple(filter(_tests_for_null, conjuncts))
+    others = (
+        fails_only(conjunct) if conjunct in tests else conjunct
+        for conjunct in conjuncts
+        if conjunct not in tests or may_fail(conjunct)
+    )
+    return joined("and", (*others, *tests))
 
 
 def _tests_for_null(conjunct: Expr) -> bool:

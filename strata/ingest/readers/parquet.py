@@ -1,10 +1,12 @@
 """Read Parquet and ORC files: columns by name, cast without loss; there are no lines, only rows."""
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.orc as po
 import pyarrow.parquet as pq
 
@@ -12,13 +14,14 @@ from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile, open_file
 from strata.ingest.readers.kept import convert, keep_row, shown_raw
 from strata.ingest.readers.source import Located, RawFile, check_columns
+from strata.ingest.readers.spread import gathered, spread
 from strata.ingest.values.cast import Rows
 from strata.ingest.values.shown import json_text, plain_row
 from strata.updates.order import one_chunk
 
 DAMAGED: Final = (pa.ArrowException, OSError, MemoryError, ValueError)  # of a damaged file
 PART_BYTES: Final = 32 << 20  # of decoded rows that are read at once
-WORD_BYTES: Final = 8
+ORC_ROWS: Final = 512  # that are read at once, however large they are
 WHOLE_BYTES: Final = 256 << 20  # decoded: up to so many, a file that is no piece is read at once
 
 
@@ -30,41 +33,58 @@ def read_parquet(
     Those that are `optional` may be missing. What is large when it is decoded comes in parts.
 
     Raises: InvalidRequest for a file that is no Parquet or whose columns are not the declared.
-    Cost: about PART_BYTES, or a whole file of up to WHOLE_BYTES, and a page of each column.
+    Cost: memory of up to WHOLE_BYTES, and a page of each column.
     """
     with parquet_file(source) as file:
         check_columns(source.name, file.schema_arrow.names, names, optional=optional)
-        groups = _groups(source, file.metadata.num_row_groups)
-        sizes = [file.metadata.row_group(n) for n in groups]
-        # What repeats takes no room in the file: a value is at least a word in memory.
-        cells = sum(group.num_rows for group in sizes) * len(file.schema_arrow.names)
-        decoded = max(sum(group.total_byte_size for group in sizes), cells * WORD_BYTES)
-        if source.is_whole and decoded <= WHOLE_BYTES:
+        metadata, before = file.metadata, source.before
+        groups = list(_groups(source, metadata.num_row_groups))
+        takes = spread(source.name, metadata, groups, partial(_texts_of, source), WHOLE_BYTES)
+        if source.is_whole and takes.total <= WHOLE_BYTES:
             yield raw_table(source, file.read(), names, optional)
             return
-        before = source.before
-        rows = sum(group.num_rows for group in sizes)
-        some = max(1, rows * PART_BYTES // max(decoded, 1))
-        for batch in file.iter_batches(batch_size=some, row_groups=list(groups)):
+        rows = max(1, sum(metadata.row_group(n).num_rows for n in groups))
+        # On average a part; where some rows are far larger than others, never more than a whole.
+        some = min(rows * PART_BYTES // max(takes.total, 1), WHOLE_BYTES // max(takes.largest, 1))
+        for batch in file.iter_batches(batch_size=max(1, some), row_groups=groups):
             table = pa.Table.from_batches([batch])
             yield raw_table(source, table, names, optional, before=before, whole=False)
             before += table.num_rows
 
 
+def _texts_of(source: SourceFile, texts: list[str]) -> AbstractContextManager[Any]:
+    """Return a Parquet file whose texts are dictionaries, to be opened."""
+    return parquet_file(source, read_dictionary=texts)
+
+
 def read_orc(
     source: SourceFile, names: Sequence[str], optional: Collection[str] = ()
 ) -> Iterator[RawFile]:
-    """Yield the columns `names`, of a piece stripe by stripe; otherwise as `read_parquet`."""
+    """Yield the columns `names`; otherwise as `read_parquet`.
+
+    A file that is whole is read by a few rows at a time, since a text that repeats takes no room in
+    it. Of a piece a stripe is held.
+    """
     with orc_file(source) as file:
         check_columns(source.name, file.schema.names, names, optional=optional)
-        if source.is_whole and source.size_bytes <= WHOLE_BYTES:
-            yield raw_table(source, file.read(), names, optional)
-            return
-        before = source.before
-        for number in _groups(source, file.nstripes):
-            table = pa.Table.from_batches([file.read_stripe(number)])
-            yield raw_table(source, table, names, optional, before=before, whole=False)
+        before, rows = source.before, file.nrows
+        stripes = _groups(source, file.nstripes)
+        if source.is_whole:
+            found = _few_rows_at_a_time(source, file.schema)
+        else:
+            found = (pa.Table.from_batches([file.read_stripe(number)]) for number in stripes)
+        for table in found:
+            whole = source.is_whole and table.num_rows == rows
+            yield raw_table(source, table, names, optional, before=before, whole=whole)
             before += table.num_rows
+
+
+def _few_rows_at_a_time(source: SourceFile, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield the rows of an ORC file: up to WHOLE_BYTES as one table, more in PART_BYTES each."""
+    with open_file(source) as stream:
+        fragment = ds.OrcFileFormat().make_fragment(stream)
+        batches = fragment.to_batches(batch_size=ORC_ROWS, batch_readahead=0, use_threads=False)
+        yield from gathered(batches, schema, WHOLE_BYTES, PART_BYTES)
 
 
 def _groups(source: SourceFile, count: int) -> range:
@@ -74,10 +94,13 @@ def _groups(source: SourceFile, count: int) -> range:
 
 
 @contextmanager
-def parquet_file(source: SourceFile) -> Iterator[Any]:
-    """Open a Parquet file. Raises: InvalidRequest for what is none, also while it is read."""
+def parquet_file(source: SourceFile, **options: Any) -> Iterator[Any]:
+    """Open a Parquet file, with options of `ParquetFile`.
+
+    Raises: InvalidRequest for what is no Parquet file, also while it is read.
+    """
     try:
-        with open_file(source) as stream, pq.ParquetFile(stream) as file:
+        with open_file(source) as stream, pq.ParquetFile(stream, **options) as file:
             yield file
     except DAMAGED as error:
         raise InvalidRequest(

@@ -1,0 +1,173 @@
+"""How much memory the rows of a Parquet file take, before they are read.
+
+A text that repeats is stored once, with a short index in each row; a file of a few hundred bytes
+may stand for gigabytes. Read as dictionaries, the texts tell what each row takes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.errors import InvalidRequest
+from strata.kernels.arrays import Ints
+
+ROW_BYTES: Final = 64 << 20  # of a row; as of a record of a text
+GROUP_ITEMS: Final = 1 << 28  # of the lists of a row group: one row may have them all
+WORD_BYTES: Final = 8
+SPELLED_OUT: Final = frozenset({"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY"})
+
+Opened = AbstractContextManager[Any]  # a `ParquetFile`
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What rows take in memory. Units: bytes."""
+
+    total: int  # of all rows
+    largest: int  # of one row; never less
+
+
+def spread(
+    file: str, metadata: Any, groups: Sequence[int], opened: Callable[[list[str]], Opened], few: int
+) -> Spread:
+    """Return what the rows of some row groups take; `opened` opens a file with dictionaries.
+
+    What cannot be more than `few` bytes is not looked at more closely.
+
+    Raises: InvalidRequest for a row of more than ROW_BYTES, and for lists of which one row may have
+    more items than fit. Cost: reads the texts once more, but for a small file.
+    """
+    leaves = [metadata.schema.column(n) for n in range(metadata.num_columns)]
+    texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+    others = sum(_others(file, metadata.row_group(n), leaves) for n in groups)
+    most = others + sum(_most(metadata.row_group(n)) for n in groups)
+    if most <= few:
+        return Spread(most, most)
+    rows = max(1, sum(metadata.row_group(n).num_rows for n in groups))
+    total, largest, before = others, 0, 0
+    with opened(texts) as parquet:
+        for n in groups:
+            sizes, unknown = _rows_of(parquet, n, metadata.row_group(n))
+            _check_rows(file, sizes, before)
+            total += int(sizes.sum()) + unknown * len(sizes)
+            largest = max(largest, int(sizes.max(initial=0)) + unknown)
+            before += len(sizes)
+    return Spread(total, largest + others // rows)
+
+
+def _others(file: str, group: Any, leaves: Sequence[Any]) -> int:
+    """Return about what all but the texts of a row group take: a value is at least a word."""
+    total = 0
+    for n, leaf in enumerate(leaves):
+        column = group.column(n)
+        if leaf.max_repetition_level and column.num_values > GROUP_ITEMS:
+            raise InvalidRequest(
+                "too many items in the lists of a row group",
+                file=file, column=leaf.path, items=column.num_values, most=GROUP_ITEMS,
+                cure="write row groups of fewer rows",
+            )  # fmt: skip
+        total += column.num_values * max(leaf.length, WORD_BYTES)
+    return total
+
+
+def _most(group: Any) -> int:
+    """Return what the texts of a row group can take at most: each value all bytes of its column."""
+    columns = [group.column(n) for n in range(group.num_columns)]
+    texts = [column for column in columns if column.physical_type == "BYTE_ARRAY"]
+    return sum(_repeats(column) * column.total_uncompressed_size for column in texts)
+
+
+def _repeats(column: Any) -> int:
+    """Return how many times a byte that is stored of a column may stand in memory."""
+    return 1 if SPELLED_OUT.issuperset(column.encodings) else int(column.num_values)
+
+
+def _rows_of(parquet: Any, number: int, group: Any) -> tuple[Ints, int]:
+    """Return what the texts of each row of a row group take, and what they may take on top.
+
+    One column is held at a time.
+    """
+    sizes, unknown = np.zeros(group.num_rows, np.int64), 0
+    for column in map(group.column, range(group.num_columns)):
+        if column.physical_type != "BYTE_ARRAY":
+            continue
+        try:
+            table = parquet.read_row_group(number, columns=[column.path_in_schema])
+        except pa.ArrowNotImplementedError:  # inner texts in more than one dictionary
+            unknown += column.total_uncompressed_size
+            continue
+        at = 0
+        for chunk in table.column(0).chunks:
+            sizes[at : at + len(chunk)] += row_bytes(chunk)
+            at += len(chunk)
+    return sizes, unknown
+
+
+def _check_rows(file: str, sizes: Ints, before: int) -> None:
+    large = np.flatnonzero(sizes > ROW_BYTES)
+    if len(large):
+        raise InvalidRequest(
+            "a row is too large",
+            file=file, row=before + int(large[0]) + 1, bytes=int(sizes[large[0]]), most=ROW_BYTES,
+            cure="store what is larger than 64 MiB outside the table, and its address in it",
+        )  # fmt: skip
+
+
+def row_bytes(array: pa.Array) -> Ints:
+    """Return the bytes of the texts of each row, with its dictionaries spelled out.
+
+    Shape: one number a row. Cost: one look-up for each text.
+    """
+    type = array.type
+    if isinstance(type, pa.BaseExtensionType):
+        return row_bytes(array.storage)
+    if pa.types.is_dictionary(type):
+        lengths = pa.array(row_bytes(array.dictionary))
+        return np.asarray(pc.fill_null(pc.take(lengths, array.indices), 0))
+    if pa.types.is_struct(type):
+        fields = [row_bytes(field) for field in array.flatten()]
+        return np.asarray(sum(fields, np.zeros(len(array), np.int64)))
+    if pa.types.is_fixed_size_list(type):
+        size = type.list_size
+        items = row_bytes(array.values.slice(array.offset * size, len(array) * size))
+        return np.asarray(items.reshape(len(array), size).sum(axis=1, dtype=np.int64))
+    if pa.types.is_map(type):
+        return _listed(array, row_bytes(array.keys) + row_bytes(array.items))
+    if pa.types.is_list(type) or pa.types.is_large_list(type):
+        return _listed(array, row_bytes(array.values))
+    try:
+        return np.asarray(pc.fill_null(pc.binary_length(array), 0)).astype(np.int64)
+    except pa.ArrowNotImplementedError:  # no text
+        return np.zeros(len(array), np.int64)
+
+
+def _listed(array: pa.Array, items: Ints) -> Ints:
+    """Return the bytes of each list: those of its items."""
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(items)])
+    return np.asarray(np.diff(ends[array.offsets.to_numpy()]))
+
+
+def gathered(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, whole_bytes: int, part_bytes: int
+) -> Iterator[pa.Table]:
+    """Yield the rows of small batches: up to `whole_bytes` as one table, else in parts.
+
+    A part ends with the batch that takes it over `part_bytes`.
+    """
+    held: list[pa.RecordBatch] = []
+    size, most = 0, whole_bytes
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size > most:
+            table = pa.Table.from_batches(held, schema)
+            rows = max(1, table.num_rows * part_bytes // size)
+            yield from (table.slice(start, rows) for start in range(0, table.num_rows, rows))
+            held, size, most = [], 0, part_bytes
+    if held or most == whole_bytes:
+        yield pa.Table.from_batches(held, schema)

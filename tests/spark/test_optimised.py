@@ -113,6 +113,32 @@ def test_a_branch_that_the_clock_takes_is_looked_into(whole: SparkSession) -> No
     assert keep[0]
 
 
+@pytest.mark.parametrize(
+    "test",
+    [
+        "coalesce(d in (current_date(), date'2013-01-24'), false)",
+        "coalesce(cast(d as timestamp) in (now(), timestamp'2013-01-24 00:00:00'), false)",
+        "coalesce(d in (current_date(), date'2013-01-24'), false)|"
+        "coalesce(d in (cast(now() as date), date'2013-01-24'), false)",
+        "coalesce(d > current_date(), false)|"
+        "coalesce(d > cast(current_timestamp() as date), false)",
+    ],
+)
+@pytest.mark.spark
+def test_readings_of_one_clock_are_equal_as_they_are_to_spark(
+    spark: SparkSession, test: str
+) -> None:
+    """`(NOT p OR f) AND p` is `f AND p` to Spark, also where p reads the clock twice."""
+    row = (7, 0, date(2003, 1, 1), True, "y")
+    first, second = (test.split("|") * 2)[:2]
+    text = f"(not {first} or cast(s as int) > 1) and {second}"
+    frame = spark.createDataFrame([row], DDL).localCheckpoint()
+    keep = decide(analyse(spark, RELATION, text, ordered=False), _statistics(row), RELATION).keep
+
+    assert _fails(frame.filter(text))
+    assert keep[0]
+
+
 def test_what_may_fail_at_some_time_may_fail() -> None:
     """Whatever the clock says now: a filter is asked again later."""
     today = Call("current_date", (), "date", (("zone", "UTC"),))

@@ -37,7 +37,7 @@ from strata.spark.front.forms import (
 )
 from strata.spark.front.optimised import with_propagated
 from strata.spark.front.ordered import frame_of, stages
-from strata.spark.front.rowfilter import with_clocks
+from strata.spark.front.rowfilter import ZONED, stopped, with_clocks
 from strata.spark.front.translate import CLOCK_BASE, Translator
 from strata.spark.front.tree import (
     Condition,
@@ -83,7 +83,7 @@ def analyse(
         if plan is None:
             expr: Expr = Opaque("a plan of unexpected shape", "boolean")
         else:
-            judge = _Judge(spark, relation, plan, where if isinstance(where, str) else "")
+            judge = _Judge(spark, relation, plan, where if isinstance(where, str) else "", low)
             expr = judge.expression(ordered=ordered)
         sql = where if isinstance(where, str) else _column_sql(frame)
     except Exception as error:
@@ -108,8 +108,12 @@ def referenced(
 class _Judge:
     """Reads every form in which Spark may evaluate one filter over the empty relation."""
 
-    def __init__(self, spark: SparkSession, relation: Relation, plan: JavaObject, sql: str) -> None:
+    def __init__(
+        self, spark: SparkSession, relation: Relation, plan: JavaObject, sql: str, now: int
+    ) -> None:
+        """Units: now in microseconds since 1970."""
         self._spark, self._relation, self._plan, self._sql = spark, relation, plan, sql
+        self._now = now
         self._lists: dict[Expr, Call] = {}
 
     def expression(self, *, ordered: bool) -> Expr:
@@ -138,10 +142,9 @@ class _Judge:
         expr = with_repeated(unbranched(self._written(condition)), whole=False)
         if not may_fail(expr):
             return expr
-        made = self._optimised(condition)
-        if made is None:
-            return expr
-        return also_failing(expr, with_repeated(unbranched(made), whole=False))
+        for made in self._optimised(condition):
+            expr = also_failing(expr, with_repeated(unbranched(made), whole=False))
+        return expr
 
     def _in_any_order(self, condition: JavaObject) -> Expr:
         """Return a condition that Spark takes apart, as it is written and as it is optimised."""
@@ -150,9 +153,8 @@ class _Judge:
         if not may_fail(expr):
             return expr
         forms = [null_tests_last(expr)]
-        made = self._optimised(condition)
-        if made is not None:
-            made = with_repeated(made, whole=True)
+        for found in self._optimised(condition):
+            made = with_repeated(found, whole=True)
             forms += [made, null_tests_last(made)]
         for form in forms:
             expr = also_failing(expr, form)
@@ -168,15 +170,26 @@ class _Judge:
         self._lists |= translator.lists
         return expr
 
-    def _optimised(self, condition: JavaObject) -> Expr | None:
-        """Return what Spark's optimiser makes of a condition; None if nothing is evaluated.
+    def _optimised(self, condition: JavaObject) -> list[Expr]:
+        """Return what Spark's optimiser makes of a condition, if anything is evaluated.
 
-        The clock stands for itself, whatever it reads now. A condition that Spark cannot optimise
-        fails so in every read, whatever parts it fetches.
+        The clock stands for itself, whatever it reads now: one form holds at any time. Where there
+        is a clock, another form has the constants that it reads now: two ways to write a time may
+        be the same constant then, and Spark simplifies what is equal.
         """
-        clocks: list[Node] = []
-        stopped = with_clocks(self._spark, condition, lambda node: self._reference(node, clocks))
-        frame = frame_of(self._spark, self._over_nothing(stopped))
+        clocks: dict[str, tuple[JavaObject, Node]] = {}
+        timeless = with_clocks(self._spark, condition, lambda node: self._reference(node, clocks))
+        forms = [self._plan_of(timeless, [node for _, node in clocks.values()])]
+        if clocks:
+            forms.append(self._plan_of(stopped(self._spark, condition, self._now), []))
+        return [form for form in forms if form is not None]
+
+    def _plan_of(self, condition: JavaObject, clocks: list[Node]) -> Expr | None:
+        """Return what Spark evaluates of a condition in its optimised plan; None for nothing.
+
+        A condition that Spark cannot optimise fails so in every read, whatever parts it fetches.
+        """
+        frame = frame_of(self._spark, self._over_nothing(condition))
         try:
             plan = frame._jdf.queryExecution().optimizedPlan()
         except (Py4JJavaError, PySparkException):
@@ -211,12 +224,21 @@ class _Judge:
     def _over_nothing(self, condition: JavaObject) -> JavaObject:
         return self._plan.copy(condition, self._plan.child())
 
-    def _reference(self, clock: JavaObject, clocks: list[Node]) -> JavaObject:
-        """Return what stands for a reading of the clock while Spark optimises."""
-        clocks.append(read_tree(clock))
-        expressions = self._spark._jvm.org.apache.spark.sql.catalyst.expressions  # type: ignore[union-attr]
-        number = CLOCK_BASE + len(clocks) - 1
-        return expressions.BoundReference(number, clock.dataType(), False)
+    def _reference(
+        self, clock: JavaObject, clocks: dict[str, tuple[JavaObject, Node]]
+    ) -> JavaObject:
+        """Return what stands for a reading of the clock while Spark optimises.
+
+        Readings of the same clock have the same: Spark simplifies what is equal.
+        """
+        name = clock.getClass().getSimpleName().replace("Now", "CurrentTimestamp")
+        key = f"{name} {clock.dataType()} {clock.timeZoneId() if name in ZONED else ''}"
+        if key not in clocks:
+            expressions = self._spark._jvm.org.apache.spark.sql.catalyst.expressions  # type: ignore[union-attr]
+            number = CLOCK_BASE + len(clocks)
+            reference = expressions.BoundReference(number, clock.dataType(), False)
+            clocks[key] = reference, read_tree(clock)
+        return clocks[key][0]
 
     def _reads_spark_clock(self) -> bool:
         """Tell whether the text has a typed literal like timestamp'now', resolved while parsing."""

@@ -47,7 +47,8 @@ def with_clocks(
     return node.withNewChildren(spark._jvm.PythonUtils.toSeq(fixed))  # type: ignore[union-attr]
 
 
-CLOCKS = ("CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp")
+ZONED = ("CurrentDate", "LocalTimestamp")  # they read the clock of a time zone
+CLOCKS = ("CurrentTimestamp", "Now", *ZONED)
 
 
 def _reads_clock(node: JavaObject) -> bool:

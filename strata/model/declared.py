@@ -128,8 +128,10 @@ def expectation(hint: Any, name: str) -> str | None:
     marker = marker_of(hint)
     if isinstance(marker, OneOf):
         return str(marker)
-    if is_dataclass(hint) or get_origin(hint) is tuple:
-        return "a mapping" if is_dataclass(hint) else "a list"
+    if is_dataclass(hint):
+        return "a mapping"
+    if get_origin(hint) is tuple:
+        return "a list of mappings" if is_dataclass(get_args(hint)[0]) else "a list of texts"
     unit = _UNITS.get(name.rpartition("_")[2])
     kinds = {k for part in (hint, *get_args(hint)) for k in (part, *get_args(part)) if k in _WORDS}
     words = " or ".join(text for kind, text in _WORDS.items() if kind in kinds)
@@ -167,7 +169,7 @@ def _misfit(kind: Any, problem: Mapping[str, Any], where: Where) -> InvalidReque
     if problem["type"] in _UNKNOWN:
         known = ", ".join(hints_of(kind))
         return InvalidRequest("unknown setting", **details, cure=f"one of {known}")
-    hint = hints_of(kind)[place[-1]] if is_dataclass(kind) else get_args(kind)[0]
+    hint = hints_of(kind)[place[-1]] if is_dataclass(kind) else kind  # what is in a list: the list
     cure = expectation(hint, str(place[-1]))
     if problem["type"] == "missing":
         return InvalidRequest("a setting is missing", **details, cure=cure)

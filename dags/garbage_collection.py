@@ -1,4 +1,4 @@
-"""Delete the blobs that nobody can ever need again, and say for each one why.
+"""Delete the blobs that can never be needed again, and say for each one why.
 
 **Reads** the stored states and manifests. **Deletes** parts, manifests and old records that no state
 can name any more: proven by the generation in their name, never by their age alone. What a reader
@@ -35,7 +35,7 @@ from strata_airflow.spark import DEFAULT_ARGS, spark_job
     user_defined_macros=MACROS,
     params={
         "shards": shards(),
-        "dry_run": dry_run("tells which blobs a real run would delete, and why"),
+        "dry_run": dry_run("shows which blobs a real run would delete, and why"),
     },
 )
 def garbage_collection() -> None:

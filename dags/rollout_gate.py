@@ -10,7 +10,7 @@ takes them by itself.
 
 | Question | Answer |
 |---|---|
-| It failed with *not enough evidence*: what now? | The message names each gate. Let soft evaluation run on; `strata rollout show` tells how far it is. |
+| It failed with *not enough evidence*: what now? | The message names each gate. Let soft evaluation run on; `strata rollout show` says how far it is. |
 | May I run it again, or clear it? | Yes. An open request is taken up again, and shown anew. A run that is repeated makes no request of its own: that is for who triggers a new one. An answer belongs to the request that was shown with it, and approves nothing else. |
 | Who asks? | Who triggered the run, as Airflow knows them; or who ran `strata rollout request`. |
 | Who may answer? | Whom the policy of the store names (`strata rollout gates show`), or anybody if it names nobody; never who asks. Airflow takes an answer from nobody else, where a task can know its people: with the simple auth manager, or with `STRATA_PEOPLE`. The store refuses the others in any case. |
@@ -42,7 +42,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def stale(dag_run: Any, history: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell whether a run no longer asks in the name of who triggered it.
+    """Return whether a run no longer asks in the name of who triggered it.
 
     Whoever may trigger a run may clear that of somebody else, with or without a trace.
     """

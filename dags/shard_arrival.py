@@ -9,7 +9,7 @@ what is in by then is left alone, and a marker that never came costs nothing but
 | Question | Answer |
 |---|---|
 | May I run it again, or clear it? | Yes. What is in is left alone. |
-| I triggered it by hand and it failed with a bad request? | It has no marker to tell the day. Use *Shards: ingest*. |
+| I triggered it by hand and it failed with a bad request? | It has no marker that names a day. Use *Shards: ingest*. |
 | A marker came too early? | Files that come after it are late: the next run takes them and says so. A change stream refuses them. |
 | Several markers came at once? | One run takes all days from the first to the last. |
 

@@ -3,7 +3,7 @@
 *Backfill* decodes parts without statistics, or with those of an older version, and rewrites only
 the manifests: the data stays as it is. *Trim* loosens or drops statistics, the least used and
 most expensive first, until each part fits the budget; columns on the shard's keep list survive.
-What is used is told by the registered filters and by the log of the filters that readers used.
+The registered filters and the log of readers' filters say which statistics are used.
 This is the entry for backfills in Airflow's own form: choose days, see the list, run.
 
 A run or a backfill that a person makes in a form is a dry run unless the form says otherwise; runs
@@ -67,9 +67,7 @@ from strata_airflow.spark import DEFAULT_ARGS
             "Empty: for a backfill the newest; for trimming every version.",
             minimum=1,
         ),
-        "max_parts": number(
-            "At most so many parts of a shard", "Empty: no limit. A later run goes on."
-        ),
+        "max_parts": number("Parts of a shard at most", "Empty: no limit. A later run goes on."),
         "budget_bytes": number(
             "Budget of a part, in bytes", "For trimming. Empty: as the shard declares."
         ),
@@ -98,7 +96,7 @@ def stats_backfill() -> None:
             "--again": "{{ again(params, dag_run, inlet_events[0]) }}",
             "--dry-run": "{{ rehearsed(params, dag_run) }}",
         },
-        inlets=[STATISTICS],  # whose events tell which days were done before
+        inlets=[STATISTICS],  # its events say which days were done before
         outlets=[STATISTICS],
     )
     held(job)

@@ -15,6 +15,7 @@ from strata.config.settings import load_settings
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, StrataError
 from strata.history.metrics import Metrics
 from strata.history.operations import EVERY_SHARD, note
+from strata.model.shown import Report
 from strata.store.open import open_stores, wall_clock
 
 # What concerns one shard alone, those first that another try may cure. A store that is away is away
@@ -65,13 +66,25 @@ def run_job(
     return code
 
 
+def logged(report: Report) -> dict[str, Any]:
+    """Print a report in the task's log, and return it as JSON."""
+    say(*report.lines())
+    return report.to_json()
+
+
+def say(*lines: str) -> None:
+    """Print lines in the task's log, at once."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+
+
 def each_shard(
     names: Iterable[str], work: Callable[[str], Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Work on one shard after the other; return the document of each, with its seconds.
 
     A shard that cannot be worked on has its error in the place of counts, and keeps no other from
-    being served. Raises: whatever is not of one shard alone.
+    being served. Raises: errors that are not of one shard alone.
     """
     documents = []
     for name in names:
@@ -110,5 +123,5 @@ def _note(noted: Noted, began_ms: int, document: Mapping[str, Any], code: int, e
     told = document if "shards" in document else {"shards": asked}
     with suppress(StrataError):  # the job has ended, and its result is written
         settings = load_settings(noted.config, os.environ)
-        metrics = Metrics(settings.metrics.statsd, settings.metrics.otlp)
+        metrics = Metrics(settings.metrics)
         note(open_stores(settings.store), metrics, noted.what, began_ms, told, code, error=error)

@@ -15,12 +15,13 @@ import pyarrow as pa
 from strata.decide.plan import plan_read
 from strata.decide.read_plan import ReadPlan
 from strata.expr.filter import Filter
+from strata.history.metrics import Metrics
 from strata.history.usage import emitted, tell
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state, kept_while
 from strata.maintain.schema import change_schema, describe_schema
 from strata.model.schema import Relation
-from strata.model.settings import ReadSettings, Settings, UsageSettings
+from strata.model.settings import ReadSettings, Settings
 from strata.model.time import MIN_TIME, format_time
 from strata.read.changes import Stretch, listen
 from strata.read.scan import DEFAULTS, scan, scan_schema
@@ -51,7 +52,7 @@ class Shard:
     stores: Stores
     name: str
     settings: ReadSettings = DEFAULTS
-    usage: UsageSettings = UsageSettings()  # noqa: RUF009 - frozen; whom to tell of reads
+    metrics: Metrics = Metrics()  # noqa: RUF009 - frozen
 
     def state(self) -> State:
         """Return the newest state; raises InvalidRequest when there is no such shard."""
@@ -72,7 +73,7 @@ class Shard:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the snapshot at `as_of` as record batches: columns by name, then t and d.
 
-        What was planned stays stored until the last one is given out, or nobody wants more.
+        The planned parts stay stored until the last batch is given out, or the iterator is closed.
         """
         yield from self._planned(as_of, columns, consolidate)[1]
 
@@ -101,8 +102,8 @@ class Shard:
             self.stores, state, plan, columns=columns, consolidate=consolidate,
             settings=self.settings,
         )  # fmt: skip
-        tell(self.usage, self.name, plan)
-        told = emitted(rows, self.usage, self.name)
+        tell(self.metrics, self.name, plan)
+        told = emitted(rows, self.metrics, self.name)
         kept = kept_while(self.stores, state, self.settings, "scan", told)
         return scan_schema(state.relation, columns), kept
 
@@ -159,7 +160,7 @@ def open_shard(settings: Settings, name: str) -> Shard:
 
     Raises: InvalidRequest when there is none.
     """
-    shard = Shard(open_stores(settings.store), name, settings.read, settings.usage)
+    shard = Shard(open_stores(settings.store), name, settings.read, Metrics(settings.metrics))
     shard.state()
     return shard
 

@@ -17,9 +17,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobs.compact.sweep import sweep_all
-from jobs.entry import Noted, each_shard, run_job
-from jobs.session import spark_session
-from strata.compact import CompactReport, compact_shard, preview
+from jobs.entry import Noted, each_shard, logged, run_job
+from strata.compact import compact_shard, preview
 from strata.config.settings import load_settings
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
@@ -52,7 +51,7 @@ def compact_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     if args.plan:
 
         def planned(name: str) -> Mapping[str, Any]:
-            return _said(preview(stores, name, settings, full=args.full, migrate=args.migrate))
+            return logged(preview(stores, name, settings, full=args.full, migrate=args.migrate))
 
         return {"shards": each_shard(names, planned)}, 0
     return {"shards": _compact(stores, settings, names, full=args.full, migrate=args.migrate)}, 0
@@ -61,23 +60,20 @@ def compact_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
 def _compact(
     stores: Stores, settings: Settings, names: Sequence[str], *, full: bool, migrate: bool
 ) -> list[dict[str, Any]]:
-    from strata.spark.runner import spark_runner
+    from strata.spark import spark_runner, spark_session  # refuses a mixed PySpark
 
     with spark_session("strata compact", settings.spark) as spark:
 
         def compacted(name: str) -> Mapping[str, Any]:
-            report = compact_shard(
-                stores, name, settings, spark_runner(spark),
-                full=full, migrate=migrate, lease=Lease(Machine(stores), name, "compact"),
-            )  # fmt: skip
-            return _said(report)
+            lease = Lease(Machine(stores), name, "compact")
+            runner = spark_runner(spark)
+            return logged(
+                compact_shard(
+                    stores, name, settings, runner, full=full, migrate=migrate, lease=lease
+                )
+            )
 
         return each_shard(names, compacted)
-
-
-def _said(report: CompactReport) -> Mapping[str, Any]:
-    print("\n".join(report.lines()), flush=True)  # noqa: T201 - the task's log
-    return report.to_json()
 
 
 if __name__ == "__main__":

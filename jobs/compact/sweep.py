@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
-from jobs.entry import each_shard
+from jobs.entry import each_shard, logged
 from strata import gc
 from strata.config.settings import load_settings
 from strata.gc.sweep import purge
@@ -30,8 +30,7 @@ def sweep_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
             report = gc.plan(stores, name, settings)
         else:
             report = gc.collect(stores, name, settings, threads(DELETERS))
-        print("\n".join(report.lines()), flush=True)  # noqa: T201 - the task's log
-        return report.document()
+        return logged(report)
 
     names = args.shard or Machine(stores).names(dropped=True)
     shards = each_shard(names, swept)

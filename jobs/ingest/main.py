@@ -16,8 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobs.entry import Noted, each_shard, run_job
-from jobs.session import spark_session
+from jobs.entry import Noted, each_shard, run_job, say
 from strata.config.settings import load_settings
 from strata.config.shards import ensure_shards
 from strata.ingest.engine import ingest_steps
@@ -47,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     """Ingest the shards that `args` names; return the result document and the exit code."""
-    from strata.spark.runner import spark_runner
+    from strata.spark import spark_runner, spark_session  # refuses a mixed PySpark
 
     settings = load_settings(args.config, os.environ)
     stores = open_stores(settings.store)
@@ -62,18 +61,13 @@ def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
                 lease=Lease(Machine(stores), name, "ingest"),
             ):  # fmt: skip
                 reports.append(report)
-                _say(line(report, len(reports), len(steps)))
+                say(line(report, len(reports), len(steps)))
             return summarise(name, reports, time.monotonic() - started)
 
         names = ensure_shards(Machine(stores), settings.shards_dir, args.shard)
         summaries = each_shard(names, ingested)
-    _say(table([one for one in summaries if "error" not in one]))
+    say(table([one for one in summaries if "error" not in one]))
     return {"dry_run": args.dry_run, "shards": summaries}, 0
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

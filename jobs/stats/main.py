@@ -11,11 +11,9 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
-from jobs.entry import Noted, each_shard, run_job
-from jobs.session import spark_session
+from jobs.entry import Noted, each_shard, logged, run_job, say
 from strata.config.filters import load_filters
 from strata.config.settings import load_settings
 from strata.history import usage
@@ -59,15 +57,15 @@ def arguments() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     """Work on each shard in turn; return the result document and the exit code."""
+    from strata.spark import spark_session  # refuses a mixed PySpark
+
     settings = load_settings(args.config, os.environ)
     stores = open_stores(settings.store)
     work = backfill if args.action == "backfill" else trim
     with spark_session(f"strata stats {args.action}", settings.spark) as spark:
 
         def done(shard: str) -> Mapping[str, Any]:
-            report = work(spark, stores, settings, shard, args)
-            print(report.line(), flush=True)  # noqa: T201 - the task's log
-            return report.document()
+            return logged(work(spark, stores, settings, shard, args))
 
         every = [name for name in Machine(stores).names() if not is_journal(name)]
         return {"shards": each_shard(args.shard or every, done)}, 0
@@ -82,7 +80,7 @@ def backfill(
     known = usage.recent(stores, shard, settings.usage)
     return backfill_shard(
         stores, shard, selection(args), runner=spark_runner(spark), dry_run=args.dry_run,
-        usefulness=usage.usefulness(known, {}), log=partial(print, flush=True),
+        usefulness=usage.usefulness(known, {}), log=say,
         lease=Lease(Machine(stores), shard, "backfill"),
     )  # fmt: skip
 

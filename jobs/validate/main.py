@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jobs.entry import Noted, each_shard, run_job
+from jobs.entry import Noted, each_shard, run_job, say
 from jobs.validate.outcome import document, exit_code, lines
 from jobs.validate.report import Report, build_report, index_of
 from strata.audit import table
@@ -29,7 +29,6 @@ from strata.machine.machine import Machine
 from strata.model.settings import Settings
 from strata.model.time import parse_time
 from strata.rollout.policy import Policy, policy_of
-from strata.spark.session import spark_session
 from strata.store.open import Stores, open_stores
 
 
@@ -51,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     """Validate the shards that `args` names; return the result document and the exit code."""
+    from strata.spark import spark_session  # refuses a mixed PySpark
     from strata.spark.evaluate import validate
 
     run = f"validate {datetime.now(UTC):%Y-%m-%d %H:%M:%S}" if args.run is None else args.run
@@ -71,7 +71,7 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
                 now=now, used=used, read=settings.read, seconds=settings.validate.filter_seconds,
             )  # fmt: skip
             reports.append(report)
-            print("\n".join(lines(report)), flush=True)  # noqa: T201 - the task's log
+            say(*lines(report))
             return {"shard": name}
 
         done = each_shard(names, validated)
@@ -116,8 +116,8 @@ def _report(
         )
     except StrataError as error:  # alerts must not be lost with the pages
         report = Report(index_of(folder), False, (f"the report is not complete: {error}",))
-        print(report.failed[0], file=sys.stderr, flush=True)  # noqa: T201 - the task's log
-    print(f"report: {report.index} {report.url}".rstrip(), flush=True)  # noqa: T201 - likewise
+        say(report.failed[0])
+    say(f"report: {report.index} {report.url}".rstrip())
     return document(reports, report)
 
 

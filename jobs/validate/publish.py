@@ -4,21 +4,20 @@
     s3://bucket/prefix/results/SUITE/RUN/...    the results that the index is built from
 
 A worker may have no disk of its own: results of other runs are fetched before the site is built, so
-that the index tells of all of them, and no more than `limit` results are kept, here and there.
+that the index lists all of them; at most `limit` results are kept, here and there.
 Pages of older ones stay: links in alerts go on to work. Pages are made by Great Expectations on
 this machine and not by its own backend for S3, as they are rewritten before anybody may see them.
 """
 
 import mimetypes
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import md5
 from pathlib import Path
 from typing import Any, Final
 
-from strata.errors import Corrupt, Unavailable
-from strata.store.s3_client import S3Address, boto_errors, client_error, new_client
+from strata.errors import Corrupt
+from strata.store.s3_client import S3Address, S3Client, outside
 
 SITE: Final = "site"
 RESULTS: Final = "results"
@@ -34,13 +33,13 @@ class Folders:
     results: Path  # of Great Expectations: SUITE/RUN/TIME/BATCH.json
 
 
-class Bucket:
+class ReportOnS3:
     """The place of a report on S3."""
 
     def __init__(self, url: str) -> None:
         """Take an address as the blob store has it. Raises: InvalidRequest for any other."""
         self._address = S3Address.parse(url)
-        self._client = new_client(self._address)
+        self._client = S3Client(self._address)
 
     @property
     def index(self) -> str:
@@ -100,40 +99,24 @@ class Bucket:
     def _listed(self, folder: str) -> dict[str, str]:
         """Return what lies in a folder: the digest that S3 gives of a file, by its name."""
         prefix = f"{self._address.prefix}{folder}/"
-        with _told():
-            pages = self._client.get_paginator("list_objects_v2").paginate(
-                Bucket=self._address.bucket, Prefix=prefix
-            )
+        with outside(self._address, f"{folder}/"):
             return {
                 one["Key"].removeprefix(prefix): one["ETag"].strip('"')
-                for page in pages
-                for one in page.get("Contents", ())
+                for one in self._client.listed(prefix)
             }
 
     def _get(self, name: str) -> bytes:
-        with _told():
+        with outside(self._address, name):
             data: bytes = self._ask("get_object", name)["Body"].read()
             return data
 
-    def _ask(self, method: str, name: str, **more: Any) -> Any:
-        key = f"{self._address.prefix}{name}"
-        with _told():
-            return getattr(self._client, method)(Bucket=self._address.bucket, Key=key, **more)
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Say what S3 refused, or that it was not reached, as the store does."""
-    try:
-        yield
-    except (client_error(), *boto_errors()) as error:
-        raise Unavailable(
-            "the report could not be brought to S3", certain=False, reason=str(error)
-        ) from error
+    def _ask(self, operation: str, name: str, **more: Any) -> Any:
+        with outside(self._address, name, certain=False):
+            return self._client.ask(operation, Key=f"{self._address.prefix}{name}", **more)
 
 
 def newest(results: Iterable[str], limit: int) -> list[str]:
-    """Return the newest results, at most so many: a result's folder is named by its time.
+    """Return the newest results, at most `limit`: a result's folder is named by its time.
 
     >>> newest(["a/run 2/20261102T1/x.json", "a/run 1/20261101T1/x.json"], 1)
     ['a/run 2/20261102T1/x.json']
@@ -143,7 +126,7 @@ def newest(results: Iterable[str], limit: int) -> list[str]:
 
 
 def _is_result(name: str) -> bool:
-    """Tell whether a name stays below the folder of results, and holds no markup.
+    """Return whether a name stays below the folder of results, and holds no markup.
 
     >>> _is_result("a/run 2/20261102T1/x.json"), _is_result("../site/index.json")
     (True, False)

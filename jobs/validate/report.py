@@ -19,7 +19,7 @@ import pandas as pd
 from jobs.validate import escaped
 from jobs.validate.offline import make_offline
 from jobs.validate.pages import Page
-from jobs.validate.publish import INDEX, Bucket, Folders, prune
+from jobs.validate.publish import INDEX, Folders, ReportOnS3, prune
 from strata.audit.compare import ColumnCount
 from strata.audit.run import ValidationReport
 from strata.audit.verdict import FORMAT_CHECK, SCHEMA, Summary, Verdict, check_run
@@ -85,7 +85,7 @@ def _build(
 ) -> Report:
     context = _context(directory, limit)
     folders = Folders(directory / SITE_FOLDER, directory / "gx" / "uncommitted" / "validations")
-    bucket = Bucket(url) if url else None
+    bucket = ReportOnS3(url) if url else None
     if bucket is not None:
         bucket.fetch(folders, limit)
     failed: list[str] = []

@@ -70,7 +70,7 @@ def arrivals() -> Asset | None:
 
 
 def first_day(events: Mapping[Any, Iterable[Any]]) -> str:
-    """Return the earliest day that a run's events tell of; empty where there are none."""
+    """Return the earliest day in a run's events; empty where there are none."""
     return min(_days(events), default="")
 
 

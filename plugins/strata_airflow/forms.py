@@ -90,7 +90,7 @@ def switch(title: str, description: str, *, default: bool = False, section: str 
 
 
 def dry_run(what_it_shows: str) -> Param:
-    """Return the switch that changes nothing and tells what would be done.
+    """Return the switch for a run that changes nothing and shows what it would do.
 
     It is on for whoever triggers a run or a backfill from a form; see
     `strata_airflow.intervals.rehearsed` for the others. Only for what a dry run leaves untouched.

@@ -1,10 +1,10 @@
 """Several Spark applications for one run: its shards, cut into groups.
 
 One application serves all shards of a run: starting one costs more than most shards. Where a run
-is about many shards, or large ones, `STRATA_GROUP_SHARDS` (so many shards at most) and
-`STRATA_GROUP_BYTES` (so many stored bytes together; a larger shard is alone) in Airflow's
+is about many shards, or large ones, `STRATA_GROUP_SHARDS` (the most shards in a group) and
+`STRATA_GROUP_BYTES` (their stored bytes at most; a larger shard is alone) in Airflow's
 environment cut it into groups: a task that cuts, the job once for each group, and a task that adds
-up what the groups did and tells the asset once. The pool decides how many of them run at a time.
+up what the groups did and makes one asset event. The pool decides how many of them run at a time.
 Read when a DAG file is parsed, so it must be the same for all of Airflow's processes.
 """
 
@@ -24,7 +24,7 @@ from strata_airflow.spark import StrataJobOperator, job_arguments, spark_job
 
 SHARDS: Final = "STRATA_GROUP_SHARDS"
 BYTES: Final = "STRATA_GROUP_BYTES"
-# Which shards a job takes that is told of none, as options of `strata shards`.
+# The shards that a job takes if it is given none, as options of `strata shards`.
 DECLARED: Final = ("--declared",)
 STORED: Final[tuple[str, ...]] = ()
 STORED_AND_JOURNALS: Final = ("--journals",)
@@ -40,7 +40,7 @@ class Caps:
     size_bytes: int | None = None
 
     def __bool__(self) -> bool:
-        """Tell whether anything is capped at all."""
+        """Return whether anything is capped."""
         return self.shards is not None or self.size_bytes is not None
 
 
@@ -90,7 +90,7 @@ def pack(sizes: Mapping[str, int], limits: Caps) -> list[list[str]]:
 def cut(asked: Sequence[str], which: Sequence[str], limits: Caps) -> list[str]:
     """Return the groups of a run, each as words: of the shards that were asked for, or of all.
 
-    A shard of which nothing is stored yet weighs nothing. No shard at all is one empty group: the
+    An empty shard weighs nothing. No shard at all is one empty group: the
     job then says what is wrong, where a run without a task would look like a success.
     """
     listed = {one["shard"]: int(one["bytes"]) for one in run_strata("shards", *which)["shards"]}
@@ -125,7 +125,7 @@ def spark_jobs(
 ) -> Submitted:
     """Return what runs `jobs/<job>/main.py` for all shards of a run; `kwargs` as of `spark_job`.
 
-    `which`: the shards that the job takes if it is told of none.
+    `which`: the shards that the job takes if it is given none.
     """
     limits = caps() if limits is None else limits
     if not limits:

@@ -32,7 +32,7 @@ def now(params: dict[str, Any], dag_run: Any) -> str:
 
 
 def rehearsed(params: dict[str, Any], dag_run: Any) -> bool:
-    """Tell whether a run only shows what it would do: a person asked, and left "dry run" on.
+    """Return whether a run only shows what it would do: a person asked, and left "dry run" on.
 
     A backfill does what the form that made it said; one that was made without the form, on the
     command line, said nothing and is real, as is whatever nobody triggered.
@@ -47,7 +47,7 @@ def rehearsed(params: dict[str, Any], dag_run: Any) -> bool:
 
 
 def again(params: dict[str, Any], dag_run: Any, events: Any) -> bool:
-    """Tell whether what was done for the run's day is to be done anew, and not passed over.
+    """Return whether the work of the run's day is to be done anew, and not passed over.
 
     A person said so; or this is a backfill, and `events`, the asset's, name an earlier run for the
     same day: then somebody chose to reprocess it, for Airflow makes no second run otherwise.

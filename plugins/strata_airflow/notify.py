@@ -1,16 +1,16 @@
-"""Tell people that a task failed for good: one message, whatever carries it.
+"""Notify people that a task failed for good: one message, by any carrier.
 
-`STRATA_NOTIFY` names where to, separated by spaces; empty tells nobody:
+`STRATA_NOTIFY` names the receivers, separated by spaces; empty: there are none:
 
     slack+https://hooks.example.org/services/...     a Slack webhook
     webhook+https://alerts.example.org/strata        the message as JSON
     mailto:ops@example.org?server=mail:25&from=strata@example.org
 
 One message a failed task; it carries a line for each alert of the job (shard, part, column,
-filter, the bound that lied, and the command that replays it) and a key by which a receiver can
-tell a repetition. No value of a row is in it; what comes from data and filters is text, in mail
-and in chat (`strata_airflow.escaped`). A receiver that cannot be reached is logged, and the others
-are still told: what matters, the trip, is in the shard's state by then.
+filter, the bound that lied, and the command that replays it) and a key by which a receiver
+recognises a repetition. No value of a row is in it; what comes from data and filters is text, in
+mail and in chat (`strata_airflow.escaped`). A receiver that cannot be reached is logged, and the
+others still get the message: what matters, the trip, is in the shard's state by then.
 """
 
 import json
@@ -37,7 +37,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is told, to whomever."""
+    """What every receiver gets."""
 
     subject: str
     reason: str  # the error; for a mismatch one line an alert follows
@@ -60,7 +60,7 @@ class StrataNotifier(BaseNotifier):
 
 
 def tell_late(what: str, hours: float, context: Mapping[str, Any] | None = None) -> None:
-    """Tell that a run has missed its deadline; Airflow calls it while the run goes on."""
+    """Notify people of a run that missed its deadline; Airflow calls it while the run goes on."""
     run = (context or {}).get("dag_run") or {}
     dag, run_id = run.get("dag_id", "a run"), run.get("run_id", "")
     reason = f"{what}: not at its end {hours:g} hours after it was queued"

@@ -58,7 +58,7 @@ def named(user: Mapping[str, Any]) -> str:
 def assigned(ids: Mapping[str, str], request: Mapping[str, Any]) -> "list[HITLUser]":
     """Return who may answer a request, as Airflow names them.
 
-    Raises: AirflowFailException if nobody may: the question would wait for nobody.
+    Raises: AirflowFailException if no user may: the question would wait for ever.
     """
     from airflow.sdk.exceptions import AirflowFailException
 

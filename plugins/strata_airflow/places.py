@@ -5,10 +5,10 @@ an installation may want elsewhere.
 """
 
 import os
-import tomllib
+import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 JOBS: Final = PROJECT / "jobs"
@@ -26,7 +26,7 @@ def results_dir() -> Path:
 
 def report_dir() -> Path:
     """Return the folder of the validation report, as the settings of the jobs say."""
-    return _folder(".strata/report", "report_dir", "validate")
+    return _folder("validate.report_dir", ".strata/report")
 
 
 def declared_shards() -> list[str]:
@@ -34,21 +34,29 @@ def declared_shards() -> list[str]:
 
     Names of files only, no declaration is opened: this runs each time a DAG file is parsed.
     """
-    return sorted(file.stem for file in _folder("config/shards", "shards_dir").glob("*.y*ml"))
+    return sorted(file.stem for file in _yaml_files("shards_dir", "config/shards"))
 
 
 def registered_filters() -> list[str]:
     """Return the names of the registered filters (SHARD-NAME.yaml); as above."""
-    files = _folder("config/filters", "filters_dir").glob("*.y*ml")
+    files = _yaml_files("filters_dir", "config/filters")
     return sorted({file.stem.partition("-")[2] or file.stem for file in files})
 
 
-def _folder(default: str, name: str, *sections: str) -> Path:
+def _yaml_files(setting: str, default: str) -> list[Path]:
+    return [f for f in _folder(setting, default).glob("*") if f.suffix in (".yaml", ".yml")]
+
+
+def _folder(setting: str, default: str) -> Path:
     """Return a folder that the settings of the jobs name; a relative one is the project's."""
-    said: Any = {}
-    with suppress(OSError, tomllib.TOMLDecodeError):  # the job itself tells what is wrong
-        said = tomllib.loads(Path(config_file()).read_text("utf-8"))
-    for section in sections:
-        said = said.get(section, {})
-    variable = "__".join(["STRATA", *map(str.upper, (*sections, name))])
-    return PROJECT / (os.environ.get(variable) or said.get(name) or default)
+    # The engine's own reader, which needs nothing but the standard library: it stands beside the
+    # plugin, also where Airflow's environment has no engine.
+    if str(PROJECT) not in sys.path:
+        sys.path.append(str(PROJECT))
+    from strata.config.settings import given_settings
+    from strata.errors import InvalidRequest
+
+    given = {}
+    with suppress(InvalidRequest):  # the job itself says what is wrong
+        given = given_settings(config_file(), os.environ)
+    return PROJECT / str(given[setting].value if setting in given else default)

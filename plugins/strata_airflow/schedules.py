@@ -39,7 +39,7 @@ def since() -> dict[str, Any]:
 
     `STRATA_INGEST_SINCE` (a day, YYYY-MM-DD) has every day from then on taken in, one after the
     other, also those that an Airflow which was down has missed. Without it only the newest day is
-    run by itself; what files of other days were missed come in with it, and are told of as late.
+    run by itself; what files of other days were missed come in with it, and count as late.
     """
     day = os.environ.get(FIRST_DAY, "")
     if not day:
@@ -50,7 +50,7 @@ def since() -> dict[str, Any]:
 
 
 def due_within(hours: float, what: str) -> DeadlineAlert:
-    """Return the alert for a run that has not ended so long after it was queued.
+    """Return the alert for a run that has not ended this many hours after it was queued.
 
     The clock starts with the queue: a run about a partition has no logical date.
     """

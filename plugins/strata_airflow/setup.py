@@ -94,7 +94,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--master", default="local[2]", help="where Spark runs")
     parser.add_argument("--driver-memory", default="2g", help="memory of a job's driver")
     parser.add_argument("--slots", type=int, default=1, help="Spark applications at a time")
-    parser.add_argument("--check", action="store_true", help="change nothing, tell what is missing")
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing, print what is missing"
+    )
     asked = parser.parse_args(argv)
     try:
         if not asked.check:

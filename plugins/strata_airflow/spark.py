@@ -59,7 +59,7 @@ DEFAULT_ARGS: Final[dict[str, Any]] = {
     "retry_delay": timedelta(seconds=30),
     "retry_policy": POLICY,
     "execution_timeout": timedelta(hours=6),
-    "on_failure_callback": [StrataNotifier()],  # tells nobody unless STRATA_NOTIFY says whom
+    "on_failure_callback": [StrataNotifier()],  # does nothing unless STRATA_NOTIFY names receivers
 }
 
 
@@ -197,7 +197,7 @@ class StrataJobOperator(SparkSubmitOperator):
         self.env_vars = {**(self.env_vars or {}), "PYSPARK_PYTHON": own}
 
     def _remark(self, context: Context, result: Mapping[str, Any]) -> None:
-        """Tell people what they should look at although the job ended well."""
+        """Notify people of what they should look at although the job ended well."""
         lines = results.remarks(result)
         for line in lines:
             self.log.warning(line)

@@ -33,6 +33,7 @@ from strata.errors import Corrupt, InvalidRequest
 from strata.expr.exprjson import dump_filter, load_filter
 from strata.expr.filter import Filter
 from strata.format.manifest import PartRef, part_refs
+from strata.model.shown import json_of
 from strata.parts.fetch import load_manifest_of
 from strata.state.state import Batch, State
 from strata.stats import STATS_VERSION
@@ -67,15 +68,9 @@ class Replay:
         """Return whether every decision was made again, alike."""
         return not (self.altered or self.differences or self.unchecked)
 
-    def document(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return {
-            "shard": self.shard, "filter": self.filter, "as_of": self.as_of,
-            "reproduced": self.reproduced, "altered": self.altered, "parts": self.parts,
-            "skipped": self.skipped, "differences": list(self.differences),
-            "unchecked": list(self.unchecked), "looked_into": self.looked_into,
-            "matching": list(self.matching), "versions": dict(self.versions),
-        }  # fmt: skip
+        return json_of(self) | {"reproduced": self.reproduced}
 
 
 def issue(stores: Stores, state: State, plan: ReadPlan, filter: Filter) -> Receipt:

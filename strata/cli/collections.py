@@ -5,17 +5,16 @@ from typing import Annotated
 
 import typer
 
+from strata.cli.command import command
 from strata.cli.context import (
-    ConfigOption,
+    Answer,
     Context,
-    JsonOption,
     ShardArgument,
     answer,
     pairs,
     rows,
     who,
 )
-from strata.cli.noted import noted
 from strata.cli.reading import chosen_names, write_rows
 from strata.machine.reader_hold import reading
 from strata.model.time import format_time, parse_time
@@ -35,21 +34,19 @@ Name = Annotated[str, typer.Argument(help="Name of the collection.", metavar="CO
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
     group = typer.Typer(help="Many small collections in one shard.", no_args_is_help=True)
-    group.command("create")(noted("collection create")(create))
-    group.command("list")(show)
-    group.command("read")(read)
+    command(group, "create", create, row="collection create")
+    command(group, "list", show)
+    command(group, "read", read)
     app.add_typer(group, name="collection")
 
 
 def create(
+    context: Context,
     shard: ShardArgument,
     names: Annotated[list[str], typer.Argument(help="Names of the new collections.")],
     note: Annotated[str, typer.Option("--note", help="A line for people.")] = "",
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Make collections; the column that leads the shard's sort order tells them apart."""
-    context = Context(config)
     catalog = create_collections(context.machine, shard, names, note)
     state = context.machine.load(shard)
     document = {
@@ -58,12 +55,11 @@ def create(
         "collections": len(catalog.collections),
         "names": list(names),
     }
-    answer(document, json, pairs(shard, document))
+    return answer(document, pairs(shard, document))
 
 
-def show(shard: ShardArgument, config: ConfigOption = None, json: JsonOption = False) -> None:
+def show(context: Context, shard: ShardArgument) -> Answer:
     """List a shard's collections, with the parts and bytes that a read of each touches."""
-    context = Context(config)
     state = context.machine.load(shard)
     catalog = load_catalog(context.stores, state)
     known = catalog.by_name if catalog else {}
@@ -80,10 +76,11 @@ def show(shard: ShardArgument, config: ConfigOption = None, json: JsonOption = F
         "parts": sum(batch.parts for batch in state.batches),
         "collections": listed,
     }
-    answer(document, json, pairs(shard, document), rows("collections", listed, COLUMNS))
+    return answer(document, pairs(shard, document), rows("collections", listed, COLUMNS))
 
 
 def read(
+    context: Context,
     shard: ShardArgument,
     name: Name,
     as_of: Annotated[
@@ -96,17 +93,12 @@ def read(
         bool, typer.Option("--consolidate", help="Each row once, with its count in d.")
     ] = False,
     out: Annotated[Path | None, typer.Option("--out", help="Parquet file to write.")] = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Read one collection; parts that hold nothing of it are not touched."""
-    context = Context(config)
     with reading(context.stores, shard, context.settings.read, f"read-{who(None)}") as state:
         chosen = chosen_names(state, columns)
-        wanted = planned_collection(
-            context.stores, state, name,
-            as_of=None if as_of is None else parse_time(as_of), kill=context.settings.rollout.kill,
-        )  # fmt: skip
+        at = None if as_of is None else parse_time(as_of)
+        wanted = planned_collection(context.stores, state, name, as_of=at)
         batches = scan_collection(
             context.stores, state, wanted, columns=chosen, consolidate=consolidate
         )
@@ -117,4 +109,4 @@ def read(
         "bytes_fetched": wanted.plan.bytes_fetched, "bytes_total": wanted.bytes_total,
         "out": None if out is None else str(out),
     }  # fmt: skip
-    answer(document, json)
+    return answer(document)

@@ -8,10 +8,8 @@ import getpass
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 import orjson
@@ -20,16 +18,14 @@ from rich.console import Console
 from rich.table import Table
 
 from strata.config.settings import load_settings
-from strata.errors import InvalidRequest
 from strata.history.metrics import Metrics
-from strata.history.operations import note
 from strata.machine.machine import Machine
 from strata.model.settings import Settings
 from strata.model.time import MIN_TIME, format_time
 from strata.rollout.people import Person
 from strata.rollout.policy import Policy, policy_of
 from strata.shard import Shard
-from strata.store.open import Stores, open_stores, store_user, wall_clock
+from strata.store.open import Stores, open_stores, store_user
 
 ConfigOption = Annotated[
     str | None,
@@ -44,9 +40,6 @@ ShardArgument = Annotated[str, typer.Argument(help="Name of the shard.", metavar
 
 progress = Console(stderr=True)
 
-# What a command answers, for the row of history that it leaves: see `strata.cli.noted`.
-answered: ContextVar[dict[str, Any] | None] = ContextVar("answered", default=None)
-
 TIMES: Final = frozenset({"since", "upper", "lower", "as_of"})  # names of times in documents
 
 
@@ -55,7 +48,6 @@ class Context:
     """The settings of one invocation and what they open."""
 
     config: str | None
-    began_ms: int = field(default_factory=wall_clock)
 
     @cached_property
     def settings(self) -> Settings:
@@ -66,6 +58,11 @@ class Context:
     def stores(self) -> Stores:
         """Return the opened stores."""
         return open_stores(self.settings.store)
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """Return what sends figures to monitoring."""
+        return Metrics(self.settings.metrics)
 
     @cached_property
     def policy(self) -> Policy:
@@ -82,11 +79,6 @@ class Context:
         """Return the machine on these stores."""
         return Machine(self.stores)
 
-    def done(self, what: str, document: Mapping[str, Any], code: int = 0) -> None:
-        """Note in the history what this command has done to the shard of its answer."""
-        metrics = Metrics(self.settings.metrics.statsd, self.settings.metrics.otlp)
-        note(self.stores, metrics, what, self.began_ms, document, code)
-
     def shard(self, name: str) -> Shard:
         """Return the shard called `name`; raises InvalidRequest when there is none."""
         return Shard(self.stores, name, self.settings.read)
@@ -100,17 +92,30 @@ def who(by: str | None) -> str:
         return ""
 
 
-def answer(document: Mapping[str, Any], as_json: bool, *tables: Table) -> None:
-    """Print a command's answer."""
-    kept = answered.get()
-    if kept is not None:
-        kept.update(document)
-    if as_json:
-        sys.stdout.write(orjson.dumps(document, default=str).decode() + "\n")
-        return
-    console = Console()
-    for table in tables or (pairs("", document),):
-        console.print(table)
+@dataclass(frozen=True)
+class Answer:
+    """What a command answers: a document, how people see it, and the exit code."""
+
+    document: Mapping[str, Any]
+    shown: Sequence[Table | str] = ()  # none: the plain entries of the document
+    code: int = 0
+
+    def show(self, as_json: bool) -> None:
+        """Print it."""
+        if as_json:
+            sys.stdout.write(orjson.dumps(self.document, default=str).decode() + "\n")
+            return
+        console = Console()
+        for one in self.shown or (pairs("", self.document),):
+            if isinstance(one, str):
+                sys.stdout.write(one)
+            else:
+                console.print(one)
+
+
+def answer(document: Mapping[str, Any], *shown: Table | str, code: int = 0) -> Answer:
+    """Return what a command answers."""
+    return Answer(document, shown, code)
 
 
 def pairs(title: str, document: Mapping[str, Any]) -> Table:
@@ -137,11 +142,3 @@ def cell(value: object, name: str = "") -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "" if value is None else str(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
-
-
-def read_text(path: Path) -> str:
-    """Return the text of a file the user named; raises InvalidRequest when it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRequest("cannot read this file", file=str(path), reason=str(error)) from error

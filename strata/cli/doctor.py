@@ -1,27 +1,37 @@
-"""The command that checks the environment: strata doctor."""
+"""Commands about the deployment: doctor checks it, settings shows what holds and why."""
+
+import os
 
 import typer
 
-from strata.cli.context import ConfigOption, Context, JsonOption, answer, rows
+from strata.cli.command import command
+from strata.cli.context import Answer, Context, answer, rows
 from strata.config.environment import check_all
+from strata.config.settings import effective_settings
 
 
 def register(app: typer.Typer) -> None:
-    """Add this command to the application."""
-    app.command("doctor")(doctor)
+    """Add these commands to the application."""
+    command(app, "doctor", doctor)
+    command(app, "settings", settings)
 
 
-def doctor(config: ConfigOption = None, json: JsonOption = False) -> None:
+def doctor(context: Context) -> Answer:
     """Check Python, Java, PySpark, libraries and stores; exit 1 when something is wrong."""
-    checks = check_all(Context(config).settings.store)
+    checks = check_all(context.settings.store)
+    items = [{"check": c.name, "ok": c.ok, "found": c.found, "cure": c.cure} for c in checks]
+    ok = all(c.ok for c in checks)
+    shown = [{**item, "ok": "yes" if item["ok"] else "NO"} for item in items]
+    table = rows("doctor", shown, ("check", "ok", "found", "cure"))
+    return answer({"ok": ok, "checks": items}, table, code=0 if ok else 1)
+
+
+def settings(context: Context) -> Answer:
+    """Show every setting that holds here, and whether a file, a variable or the default says so."""
+    found = effective_settings(context.config, os.environ)
     items = [
-        {"check": c.name, "ok": "yes" if c.ok else "NO", "found": c.found, "cure": c.cure}
-        for c in checks
+        {"setting": name, "value": given.value, "from": given.source}
+        for name, given in found.items()
     ]
-    document = {
-        "ok": all(c.ok for c in checks),
-        "checks": [{**item, "ok": c.ok} for item, c in zip(items, checks, strict=True)],
-    }
-    answer(document, json, rows("doctor", items, ("check", "ok", "found", "cure")))
-    if not document["ok"]:
-        raise typer.Exit(1)
+    shown = [{**item, "value": str(item["value"])} for item in items]
+    return answer({"settings": items}, rows("settings", shown, ("setting", "value", "from")))

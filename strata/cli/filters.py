@@ -22,16 +22,15 @@ from strata.audit.receipts import (
 from strata.audit.receipts import replay as replay_receipt
 from strata.audit.run import Scope
 from strata.audit.used import used_filters
+from strata.cli.command import command
 from strata.cli.context import (
-    ConfigOption,
+    Answer,
     Context,
-    JsonOption,
     ShardArgument,
     answer,
     pairs,
     rows,
 )
-from strata.cli.noted import noted
 from strata.config.filters import RegisteredFilter, load_filters
 from strata.decide.explain import explain_filter
 from strata.decide.plan import plan_read
@@ -72,12 +71,13 @@ _REPLAY: Final = (
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
-    app.command("explain", help=_EXPLAIN)(explain)
-    app.command("validate")(noted("validate")(validate))
-    app.command("replay", help=_REPLAY)(replay)
+    command(app, "explain", explain, help=_EXPLAIN)
+    command(app, "validate", validate, row="validate")
+    command(app, "replay", replay, help=_REPLAY)
 
 
 def explain(
+    context: Context,
     shard: ShardArgument,
     where: Annotated[str, typer.Option("--where", help="Filter in Spark SQL.")],
     as_of: Annotated[str | None, typer.Option("--as-of", help="Time of the snapshot.")] = None,
@@ -89,22 +89,18 @@ def explain(
     receipt: Annotated[
         Path | None, typer.Option("--receipt", help="Write the decision down, for `strata replay`.")
     ] = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Say which parts a filter would skip, and what stops the proof for the others."""
     from strata.cli.spark import analysed
 
-    context = Context(config)
     state = context.machine.load(shard)
     filter = analysed(context, state, where, None if now is None else parse_time(now) * 1000)
     if static:
-        found = outlook(filter, state.rollout.quarantine).document()
-        answer({"shard": shard, "filter": where, **found}, json, *_static_tables(shard, found))
-        return
+        found = outlook(filter, state.rollout.quarantine).to_json()
+        return answer({"shard": shard, "filter": where, **found}, *_static_tables(shard, found))
     at = None if as_of is None else parse_time(as_of)
     told = explain_filter(context.stores, state, filter, at, every_part=parts)
-    document = told.document(parts=parts)
+    document = told.to_json(parts=parts)
     if receipt is not None:
         plan = plan_read(context.stores, state, as_of=at, filter=filter, mode="on")
         write_receipt(receipt, issue(context.stores, state, plan, filter))
@@ -121,7 +117,7 @@ def explain(
     if parts:
         shown = ("verdict", "level", "rows", "bytes", "reason", "help", "row groups", "key")
         tables.append(rows("parts", [_line(part) for part in document["parts"]], shown))
-    answer(document, json, *tables)
+    return answer(document, *tables)
 
 
 def _line(part: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,6 +135,7 @@ def _static_tables(title: str, found: Mapping[str, Any]) -> list[Table]:
 
 
 def validate(
+    context: Context,
     shard: ShardArgument,
     filters: Annotated[
         list[str] | None,
@@ -157,14 +154,11 @@ def validate(
             help="Share of skipped parts to fetch. Default: all; in audit and on, the shard's.",
         ),
     ] = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Fetch what would be skipped and look; exit 3 on a mismatch, with the mode set back."""
     from strata.cli.spark import session
     from strata.spark.evaluate import validate as validate_on_spark
 
-    context = Context(config)
     context.machine.load(shard)
     if filters:
         chosen = [RegisteredFilter(shard, f"filter {n}", sql) for n, sql in enumerate(filters, 1)]
@@ -211,18 +205,16 @@ def validate(
         "audit_cost": shares,
         **counted(report.costs),
     }
-    answer(
-        document, json, pairs(shard, document), rows("findings", findings, columns),
+    failed = FAILED if document["errors"] or document["missing"] else 0
+    return answer(
+        document, pairs(shard, document), rows("findings", findings, columns),
         rows("cost", cost, COST), rows("an audit of", shares, SHARES),
-        rows("columns", counts, COLUMNS),
+        rows("columns", counts, COLUMNS), code=MISMATCH if report.mismatches else failed,
     )  # fmt: skip
-    if report.mismatches:
-        raise typer.Exit(MISMATCH)
-    if document["errors"] or document["missing"]:
-        raise typer.Exit(FAILED)
 
 
 def replay(
+    context: Context,
     receipt: Annotated[
         Path | None, typer.Argument(help="File that `read` or `explain` wrote with --receipt.")
     ] = None,
@@ -232,31 +224,27 @@ def replay(
     look: Annotated[
         bool, typer.Option("--rows", help="Fetch the skipped parts and look for matching rows.")
     ] = False,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Make the decision of a receipt again; exit 3 if it, or what was skipped, was wrong."""
     if (receipt is None) == (shard is None):
         raise InvalidRequest("one receipt or one shard", cure="give a file, or --shard NAME")
-    context = Context(config)
     if receipt is not None:
         (result,) = _replayed(context, [read_receipt(receipt)], look)
-        document = result.document()
-        answer(document, json, *_replay_tables(str(receipt), document))
-        _leave([result], gone_is_failure=True)
-        return
+        document = result.to_json()
+        code = _exit_code([result], gone_is_failure=True)
+        return answer(document, *_replay_tables(str(receipt), document), code=code)
     assert shard is not None
     context.machine.load(shard)
     kept = dict(kept_receipts(context.stores, shard))
     results = _replayed(context, list(kept.values()), look)
-    documents = [{"key": k, **r.document()} for k, r in zip(kept, results, strict=True)]
+    documents = [{"key": k, **r.to_json()} for k, r in zip(kept, results, strict=True)]
     columns = ("filter", "parts", "skipped", "reproduced", "altered", "key")
     tables = [rows(f"{shard}: receipts that audits kept", documents, columns)]
     for found in documents:
         tables += _replay_tables(found["key"], found)[1:]
-    answer({"shard": shard, "receipts": documents}, json, *tables)
     # Manifests that compaction replaced are swept at last: their receipts outlive them.
-    _leave(results, gone_is_failure=not any(result.reproduced for result in results))
+    code = _exit_code(results, gone_is_failure=not any(result.reproduced for result in results))
+    return answer({"shard": shard, "receipts": documents}, *tables, code=code)
 
 
 def _replayed(context: Context, found: Sequence[Receipt], look: bool) -> list[Replay]:
@@ -282,8 +270,7 @@ def _replay_tables(title: str, document: Mapping[str, Any]) -> list[Table]:
     return [pairs(title, document), *found]
 
 
-def _leave(results: Sequence[Replay], *, gone_is_failure: bool) -> None:
+def _exit_code(results: Sequence[Replay], *, gone_is_failure: bool) -> int:
     if any(result.altered or result.differences or result.matching for result in results):
-        raise typer.Exit(MISMATCH)
-    if gone_is_failure and any(result.unchecked for result in results):
-        raise typer.Exit(FAILED)
+        return MISMATCH
+    return FAILED if gone_is_failure and any(result.unchecked for result in results) else 0

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from strata import gc
-from strata.cli.context import ConfigOption, Context, JsonOption, answer, pairs, rows
-from strata.cli.noted import noted
+from strata.cli.command import command
+from strata.cli.context import Answer, Context, answer, pairs, rows
 from strata.errors import InvalidRequest
 from strata.gc.sweep import SweepReport, purge
 from strata.gc.verdicts import Fate
@@ -24,7 +24,7 @@ Shards = Annotated[
 Grace = Annotated[
     int | None,
     typer.Option(
-        "--grace-ms", min=0, help="Instead of gc.grace_ms: readers and writers have so long."
+        "--grace-ms", min=0, help="Overrides gc.grace_ms: the time that readers and writers have."
     ),
 ]
 BLOBS = ("key", "bytes", "kind", "fate", "reason")
@@ -33,76 +33,67 @@ COUNTS = ("shard", "generation", "fence", *(fate.value for fate in Fate), "dead_
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
-    group = typer.Typer(help="Find and delete what nobody can need.", no_args_is_help=True)
-    group.command("plan")(plan)
-    group.command("run")(noted("sweep")(run))
-    group.command("leaks")(leaks)
-    group.command("restore")(noted("restore")(restore))
+    group = typer.Typer(
+        help="Find and delete blobs that are no longer needed.", no_args_is_help=True
+    )
+    command(group, "plan", plan)
+    command(group, "run", run, row="sweep")
+    command(group, "leaks", leaks)
+    command(group, "restore", restore, row="restore")
     app.add_typer(group, name="gc")
 
 
 def plan(
+    context: Context,
     shards: Shards = None,
     every: Annotated[
-        bool, typer.Option("--every", help="Tell of the blobs that stay, too, and why.")
+        bool, typer.Option("--every", help="Also list the blobs that stay, and why.")
     ] = False,
     grace_ms: Grace = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Say which blobs a sweep would delete now, and why; change nothing."""
-    context = Context(config)
     settings = _settings(context, grace_ms)
-    _answer(
-        [gc.plan(context.stores, name, settings, every=every) for name in _names(context, shards)],
-        json,
-    )
+    names = _names(context, shards)
+    return _answer([gc.plan(context.stores, name, settings, every=every) for name in names])
 
 
 def run(
+    context: Context,
     shards: Shards = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="The same as `gc plan`.")] = False,
     grace_ms: Grace = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Delete the blobs that nobody can need; for some days they can be restored."""
+) -> Answer:
+    """Delete blobs that are no longer needed; for some days they can be restored."""
     if dry_run:
-        plan(shards, grace_ms=grace_ms, config=config, json=json)
-        return
-    context = Context(config)
+        return plan(context, shards, grace_ms=grace_ms)
     settings, delete = _settings(context, grace_ms), threads(DELETERS)
     names = _names(context, shards)
     reports = [gc.collect(context.stores, name, settings, delete) for name in names]
-    _answer(reports, json, purged_bytes=purge(context.stores, settings))
+    return _answer(reports, purged_bytes=purge(context.stores, settings))
 
 
-def leaks(shards: Shards = None, config: ConfigOption = None, json: JsonOption = False) -> None:
+def leaks(context: Context, shards: Shards = None) -> Answer:
     """Compare what is stored with what should be; exit code 1 if anything is wrong."""
-    context = Context(config)
     report = gc.find_leaks(context.stores, context.settings, shards or None)
-    document = report.document()
+    document = report.to_json()
     missing = [{"key": key} for key in document["missing"]]
-    answer(
-        document, json, rows("shards", document["shards"], COUNTS[:-1]),
+    return answer(
+        document, rows("shards", document["shards"], COUNTS[:-1]),
         rows("named by a state, and not stored", missing, ("key",)),
         rows("stored, and should not be", document["leaks"], ("key", "bytes", "kind", "reason")),
+        code=0 if report.clean else 1,
     )  # fmt: skip
-    if not report.clean:
-        raise typer.Exit(1)
 
 
 def restore(
+    context: Context,
     keys: Annotated[list[str], typer.Argument(help="Keys of blobs that were deleted.")],
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Bring deleted blobs back, while the store still has them aside."""
-    context = Context(config)
     for key in keys:
         parse_key(key)
         context.stores.blob.restore(key)
-    answer({"restored": keys}, json, rows("restored", [{"key": key} for key in keys], ("key",)))
+    return answer({"restored": keys}, rows("restored", [{"key": key} for key in keys], ("key",)))
 
 
 def _names(context: Context, shards: Sequence[str] | None) -> list[str]:
@@ -120,8 +111,8 @@ def _settings(context: Context, grace_ms: int | None) -> Settings:
     return replace(settings, gc=replace(settings.gc, grace_ms=grace_ms))
 
 
-def _answer(reports: Sequence[SweepReport], as_json: bool, **totals: Any) -> None:
-    found = [report.document() for report in reports]
+def _answer(reports: Sequence[SweepReport], **totals: Any) -> Answer:
+    found = [report.to_json() for report in reports]
     blobs = [
         one for document in found for one in (*document["dead_blobs"], *document["other_blobs"])
     ]
@@ -130,7 +121,7 @@ def _answer(reports: Sequence[SweepReport], as_json: bool, **totals: Any) -> Non
         **totals,
         **{f"{n}": sum(d[n] for d in found) for n in ("dead", "dead_bytes", "deleted")},
     }
-    answer(
-        document, as_json, rows("shards", found, COUNTS), rows("blobs", blobs, BLOBS),
+    return answer(
+        document, rows("shards", found, COUNTS), rows("blobs", blobs, BLOBS),
         pairs("", document),
     )  # fmt: skip

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from strata.cli.context import ConfigOption, Context, JsonOption, answer, rows
-from strata.cli.noted import noted
+from strata.cli.command import Given, command
+from strata.cli.context import Answer, Context, answer, rows
 from strata.errors import InvalidRequest
 from strata.history.journal import is_journal
 from strata.machine.machine import Machine
@@ -33,14 +33,15 @@ class _Wish:
 def register(app: typer.Typer) -> None:
     """Add this command to the application."""
     # What an owner takes and gives back by its token is routine, and no row of history.
-    listing = noted(
-        "release a hold",
-        idle=lambda given: given.get("let_go") is None or not given.get("shards"),
-    )
-    app.command("holds")(listing(holds))
+    command(app, "holds", holds, row="release a hold", idle=_is_routine)
+
+
+def _is_routine(given: Given) -> bool:
+    return given.get("let_go") is None or not given.get("shards")
 
 
 def holds(
+    context: Context,
     shards: Annotated[
         list[str] | None, typer.Argument(help="Names of shards; none: all.", metavar="[SHARD]...")
     ] = None,
@@ -57,15 +58,12 @@ def holds(
         typer.Option("--owner", help="Its opaque token, for one that lives: then it is yours."),
     ] = None,
     reason: Annotated[str, typer.Option("--reason", help="Why; it stays in the history.")] = "",
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """List holds: what each keeps, since when and until when; take one, or give one up.
 
     One that has expired anybody may drop; one that lives needs the token of its owner. With the
     token and without a SHARD it is given up wherever it is.
     """
-    context = Context(config)
     every = [name for name in context.machine.names() if not is_journal(name)]
     document: dict[str, Any] = {}
     if take is not None:
@@ -79,11 +77,11 @@ def holds(
             document |= {"released": _release_everywhere(context.machine, every, wish)}
         document["reason"] = reason
     listed = [one for name in shards or context.machine.names() for one in _listed(context, name)]
-    answer(document | {"holds": listed}, json, rows("holds", listed, COLUMNS))
+    return answer(document | {"holds": listed}, rows("holds", listed, COLUMNS))
 
 
 def _take(machine: Machine, shards: Sequence[str], wish: _Wish, hours: int) -> None:
-    """Take a leased hold on each shard; with the same owner once more: for so long from now.
+    """Take a leased hold on each shard; the same owner prolongs it.
 
     It keeps parts and states, not history: its time is the shard's upper.
     """
@@ -137,7 +135,7 @@ def _listed(context: Context, name: str) -> list[dict[str, Any]]:
 
 
 def _entry(machine: Machine, state: State, found: Hold, alive: bool) -> dict[str, Any]:
-    """Return what is told of a hold; `taken` is when the state came that it keeps, if any."""
+    """Return a hold as JSON; `taken` is the time of the state that it keeps, if it keeps one."""
     kept = machine.at(state.name, found.seqno) if found.seqno else None
     return {
         "shard": state.name,

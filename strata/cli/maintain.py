@@ -8,17 +8,16 @@ import pyarrow as pa
 import typer
 from rich.table import Table
 
+from strata.cli.command import command
 from strata.cli.context import (
-    ConfigOption,
+    Answer,
     Context,
-    JsonOption,
     ShardArgument,
     answer,
     pairs,
     progress,
     rows,
 )
-from strata.cli.noted import noted
 from strata.compact import compact_shard, history, preview
 from strata.config.filters import load_filters
 from strata.format.manifest import stats_columns
@@ -53,16 +52,17 @@ MaxParts = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
-    app.command("compact")(noted("compact")(compact))
-    app.command("merges")(merges)
+    command(app, "compact", compact, row="compact")
+    command(app, "merges", merges)
     stats = typer.Typer(help="Collect, trim and show statistics.", no_args_is_help=True)
-    stats.command("backfill")(noted("backfill")(backfill))
-    stats.command("trim")(noted("trim")(trim))
-    stats.command("show")(show)
+    command(stats, "backfill", backfill, row="backfill")
+    command(stats, "trim", trim, row="trim")
+    command(stats, "show", show)
     app.add_typer(stats, name="stats")
 
 
 def compact(
+    context: Context,
     shard: ShardArgument,
     plan: Annotated[
         bool, typer.Option("--plan", "--dry-run", help="Print what would be merged, or why not.")
@@ -71,11 +71,8 @@ def compact(
     migrate: Annotated[
         bool, typer.Option("--migrate", help="Also rewrite what is in an old order or form.")
     ] = False,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Merge the runs that are due; what a reader sees does not change."""
-    context = Context(config)
     if plan:
         report = preview(context.stores, shard, context.settings, full=full, migrate=migrate)
     else:
@@ -84,30 +81,30 @@ def compact(
         )
     document = report.to_json()
     columns = ("lower", "upper", "runs", "parts", "bytes", "updates", "reason", "outcome")
-    answer(document, json, pairs(shard, document), rows("requests", document["requests"], columns))
+    return answer(document, pairs(shard, document), rows("requests", document["requests"], columns))
 
 
 def merges(
+    context: Context,
     shard: ShardArgument,
     limit: Annotated[int, typer.Option("--limit", min=0, help="How many, newest first.")] = 20,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Show the merges under way and the last that were applied, with what each cost."""
-    document = history(Context(config).machine.load(shard), limit)
+    document = history(context.machine.load(shard), limit)
     shown = [{**m, "at": format_time(m["at_ms"])} for m in document["merges"]]
     columns = (
         "at", "seqno", "runs_in", "updates_in", "updates_out", "bytes_in", "bytes_out",
         "parts_in", "parts_out", "parts_kept", "tasks", "resumed", "seconds", "reason",
     )  # fmt: skip
     under_way = ("lower", "upper", "done", "tasks", "bytes_in", "bytes_out")
-    answer(
-        document, json, pairs(shard, document),
+    return answer(
+        document, pairs(shard, document),
         rows("under way", document["under_way"], under_way), rows("applied", shown, columns),
     )  # fmt: skip
 
 
 def backfill(
+    context: Context,
     shard: ShardArgument,
     dry_run: DryRun = False,
     from_time: FromTime = None,
@@ -121,11 +118,8 @@ def backfill(
     again: Annotated[
         bool, typer.Option("--again", help="Also for parts that have what is asked for.")
     ] = False,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Collect statistics for the parts that have none; parts are read, not rewritten."""
-    context = Context(config)
     chosen = _selection(from_time, to_time, columns, version, max_parts, max_bytes)
     selection = replace(chosen, again=again)
     known = usage.recent(context.stores, shard, context.settings.usage)
@@ -133,13 +127,14 @@ def backfill(
         context.stores, shard, selection, runner=threads(TASKS), dry_run=dry_run,
         usefulness=usage.usefulness(known, {}), log=_tell,
     )  # fmt: skip
-    document = report.document()
+    document = report.to_json()
     unmeasured = dry_run and report.cost.seconds is None
     shown = {**document, **({"seconds": "unknown: no run was measured yet"} if unmeasured else {})}
-    answer(document, json, pairs(shard, shown))
+    return answer(document, pairs(shard, shown))
 
 
 def trim(
+    context: Context,
     shard: ShardArgument,
     budget: Annotated[
         int | None, typer.Option("--budget", min=0, help="Bytes a part; default: as declared.")
@@ -157,32 +152,27 @@ def trim(
             help="Weigh with the registered filters, too (starts Spark if there are any).",
         ),
     ] = True,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Bring the statistics of each part down to a budget; only manifests are rewritten."""
-    context = Context(config)
     selection = _selection(from_time, to_time, columns, version, max_parts)
     report = trim_shard(
         context.stores, shard, selection, budget_bytes=budget,
         registered=_registered(context, shard) if registered else (),
         log=context.settings.usage, runner=threads(TASKS), dry_run=dry_run,
     )  # fmt: skip
-    answer(report.document(), json, *_trim_tables(report))
+    return answer(report.to_json(), *_trim_tables(report))
 
 
 def show(
+    context: Context,
     shard: ShardArgument,
     part: Annotated[str | None, typer.Option("--part", help="Only this part.")] = None,
     from_time: FromTime = None,
     to_time: ToTime = None,
     columns: Columns = None,
     version: Version = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Show the statistics that the manifests hold, a line for each part and column."""
-    context = Context(config)
     state = context.machine.load(shard)
     selection = _selection(from_time, to_time, columns, version)
     found = list(_statistics(context.stores, state, selection, part))
@@ -199,8 +189,8 @@ def show(
         "usefulness": weights,
         "filters_seen": sum(one.reads for one in used),
     }
-    answer(
-        document, json, rows(shard, flat, names),
+    return answer(
+        document, rows(shard, flat, names),
         rows("what readers' filters skipped with", weights, ("column", "usefulness")),
     )  # fmt: skip
 
@@ -271,7 +261,7 @@ def _registered(context: Context, shard: str) -> list[Named]:
 
 
 def _trim_tables(report: TrimShardReport) -> list[Table]:
-    document = report.document()
+    document = report.to_json()
     columns = (
         "column", "parts", "dropped", "shortened", "bytes_before", "bytes_after", "usefulness",
     )  # fmt: skip

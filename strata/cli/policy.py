@@ -1,22 +1,21 @@
 """Commands about the policy of a store: what a step takes, and who may approve one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any
 
 import typer
 
+from strata.cli.command import command
 from strata.cli.context import (
-    ConfigOption,
+    Answer,
     Context,
-    JsonOption,
     ReasonOption,
     WhoOption,
     answer,
     pairs,
     rows,
 )
-from strata.cli.noted import noted
 from strata.errors import InvalidRequest
 from strata.model.time import format_time
 from strata.rollout import policy
@@ -24,7 +23,7 @@ from strata.rollout.people import Person
 from strata.rollout.policy import Book
 
 RequestOption = Annotated[
-    str, typer.Option("--request", help="The id of the request, as `rollout gates show` tells it.")
+    str, typer.Option("--request", help="The id of the request, as `rollout gates show` prints it.")
 ]
 HISTORY = ("at", "what", "number", "changes", "by", "by_is", "asked_by", "request", "reason")
 
@@ -32,20 +31,20 @@ HISTORY = ("at", "what", "number", "changes", "by", "by_is", "asked_by", "reques
 def commands() -> typer.Typer:
     """Return these commands."""
     app = typer.Typer(help="What a step takes, and who may approve one.", no_args_is_help=True)
-    app.command("show")(show)
-    app.command("request")(noted("rollout gates request")(request))
-    app.command("approve")(noted("rollout gates approve")(approve))
-    app.command("reject")(noted("rollout gates reject")(reject))
+    command(app, "show", show)
+    command(app, "request", request, row="rollout gates request")
+    command(app, "approve", approve, row="rollout gates approve")
+    command(app, "reject", reject, row="rollout gates reject")
     return app
 
 
-def show(config: ConfigOption = None, json: JsonOption = False) -> None:
+def show(context: Context) -> Answer:
     """Show the policy of the store, what holds with the settings of here, and who changed it."""
-    context = Context(config)
-    _answer(context, policy.book_of(context.stores)[0], json)
+    return _answer(context, policy.book_of(context.stores)[0])
 
 
 def request(
+    context: Context,
     values: Annotated[
         list[str],
         typer.Argument(
@@ -55,39 +54,31 @@ def request(
     ],
     reason: ReasonOption,
     by: WhoOption = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Ask for a change of the policy; somebody else has to approve it."""
-    context = Context(config)
-    move = partial(policy.ask, to=_parsed(values), who=context.person(by), reason=reason)
-    _answer(context, policy.change(context.stores, move), json)
+    return _change(context, policy.ask, by, reason, to=_parsed(values))
 
 
 def approve(
-    reason: ReasonOption,
-    request: RequestOption,
-    by: WhoOption = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+    context: Context, reason: ReasonOption, request: RequestOption, by: WhoOption = None
+) -> Answer:
     """Let the change hold that somebody else asked for."""
-    context = Context(config)
-    move = partial(policy.approve, request=request, who=context.person(by), reason=reason)
-    _answer(context, policy.change(context.stores, move), json)
+    return _change(context, policy.approve, by, reason, request=request)
 
 
 def reject(
-    reason: ReasonOption,
-    request: RequestOption,
-    by: WhoOption = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+    context: Context, reason: ReasonOption, request: RequestOption, by: WhoOption = None
+) -> Answer:
     """Refuse the change that was asked for."""
-    context = Context(config)
-    move = partial(policy.reject, request=request, who=context.person(by), reason=reason)
-    _answer(context, policy.change(context.stores, move), json)
+    return _change(context, policy.reject, by, reason, request=request)
+
+
+def _change(
+    context: Context, move: Callable[..., Book], by: str | None, reason: str, **how: Any
+) -> Answer:
+    """Let a person change the policy, and show what it is then."""
+    change = partial(move, who=context.person(by), reason=reason, **how)
+    return _answer(context, policy.change(context.stores, change))
 
 
 def _parsed(values: Sequence[str]) -> dict[str, Any]:
@@ -104,7 +95,7 @@ def _parsed(values: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _answer(context: Context, book: Book, json: bool) -> None:
+def _answer(context: Context, book: Book) -> Answer:
     asked, vouchers = book.request, book.policy.vouchers
     opened = None
     if asked is not None:
@@ -143,4 +134,4 @@ def _answer(context: Context, book: Book, json: bool) -> None:
     tables = [rows("policy", figures, ("name", "store", "here"))]
     if opened is not None:
         tables.append(pairs("asked for", opened))
-    answer(document, json, *tables, rows("history", document["history"], HISTORY))
+    return answer(document, *tables, rows("history", document["history"], HISTORY))

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from strata.cli.context import ConfigOption, Context, JsonOption, ShardArgument, answer, rows
-from strata.cli.noted import noted
+from strata.cli.command import command
+from strata.cli.context import Answer, Context, ShardArgument, answer, rows
 from strata.ingest.quarantine import rejected
 from strata.ingest.retry import retry_rejected
 
@@ -18,20 +18,18 @@ Token = Annotated[
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
     group = typer.Typer(help="Rows that could not be taken in.", no_args_is_help=True)
-    group.command("show")(show)
-    group.command("retry")(noted("quarantine retry")(retry))
+    command(group, "show", show)
+    command(group, "retry", retry, row="quarantine retry")
     app.add_typer(group, name="quarantine")
 
 
 def show(
+    context: Context,
     shard: ShardArgument,
     token: Token = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="How many rows.")] = 20,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Show the rejected rows of a shard: where each stands, what is wrong with it, its text."""
-    context = Context(config)
     found = rejected(context.stores, shard, token)
     shown = [
         {**row, "raw": row["raw"].decode(errors="backslashreplace")}
@@ -42,19 +40,17 @@ def show(
     total = len(shown)
     document = {"shard": shard, "rows": total, "rejected": shown[:limit]}
     title = f"{shard}: {min(limit, total)} of {total} rejected rows"
-    answer(document, json, rows(title, shown[:limit], columns))
+    return answer(document, rows(title, shown[:limit], columns))
 
 
 def retry(
+    context: Context,
     shard: ShardArgument,
     token: Token = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Read rejected rows again, and take in those that can be read now."""
-    context = Context(config)
     found = retry_rejected(context.stores, context.settings, shard, token)
     documents = [asdict(one) for one in found]
     columns = ("token", "rows", "taken", "reason")
     totals = {name: sum(one[name] for one in documents) for name in ("rows", "taken")}
-    answer({"shard": shard, **totals, "batches": documents}, json, rows(shard, documents, columns))
+    return answer({"shard": shard, **totals, "batches": documents}, rows(shard, documents, columns))

@@ -9,16 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 
+from strata.cli.command import command
 from strata.cli.context import (
-    ConfigOption,
+    Answer,
     Context,
-    JsonOption,
     ShardArgument,
     answer,
     progress,
     who,
 )
-from strata.cli.noted import noted
 from strata.config.shards import ensure_shards
 from strata.decide.plan import check_pushdown, plan_read
 from strata.decide.read_plan import ReadPlan
@@ -32,16 +31,17 @@ from strata.read.scan import scan, scan_schema
 from strata.rollout.obey import SKIPPING
 from strata.state.state import State
 
-TASKS = 2  # files are parsed and encoded by so many threads
+TASKS = 2  # threads that parse and encode files
 
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
-    app.command("ingest")(noted("ingest")(ingest))
-    app.command("read")(read)
+    command(app, "ingest", ingest, row="ingest")
+    command(app, "read", read)
 
 
 def ingest(
+    context: Context,
     shard: ShardArgument,
     sources: Annotated[
         list[str] | None,
@@ -61,11 +61,8 @@ def ingest(
     again: Annotated[
         bool, typer.Option("--again", help="Take these files in once more, though they are in.")
     ] = False,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Commit files as one batch, exactly once; a shard that is only declared yet is created."""
-    context = Context(config)
     ensure_shards(context.machine, context.settings.shards_dir, [shard])
     with progress.status(f"ingesting into {shard}") if progress.is_terminal else nullcontext():
         report = ingest_files(
@@ -82,10 +79,11 @@ def ingest(
         )
     if report.already_committed:
         progress.print(f"{shard}: this interval is already committed; nothing was changed")
-    answer(report.to_json(), json)
+    return answer(report.to_json())
 
 
 def read(
+    context: Context,
     shard: ShardArgument,
     where: Annotated[str | None, typer.Option("--where", help="Filter in Spark SQL.")] = None,
     as_of: Annotated[
@@ -109,20 +107,16 @@ def read(
         Path | None,
         typer.Option("--receipt", help="Write down what --where decided, for `strata replay`."),
     ] = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Read a snapshot; with a filter, Spark evaluates it on the rows that are fetched."""
     check_pushdown(pushdown)
     if receipt is not None and where is None:
         raise InvalidRequest("a read without a filter decides nothing", cure="give --where")
-    context = Context(config)
     at = None if as_of is None else parse_time(as_of)
     with reading(context.stores, shard, context.settings.read, f"read-{who(None)}") as state:
         chosen = chosen_names(state, columns)
         if where is None:
-            answer(_read_all(context, state, at, chosen, consolidate, pushdown, out), json)
-            return
+            return answer(_read_all(context, state, at, chosen, consolidate, pushdown, out))
         from strata.cli.spark import read_filtered
 
         plan, table = read_filtered(
@@ -130,11 +124,11 @@ def read(
             pushdown=pushdown, now=None if now is None else parse_time(now) * 1000,
             receipt=receipt,
         )  # fmt: skip
-    given = usage.emitted(table.to_batches(), context.settings.usage, shard)
+    given = usage.emitted(table.to_batches(), context.metrics, shard)
     rows = write_rows(given, table.schema, out)
     if pushdown == "on" and plan.mode not in SKIPPING:
         progress.print(f"{shard} is in mode {plan.mode}, which was obeyed: every part was fetched")
-    answer(_document(plan, rows, out), json)
+    return answer(_document(plan, rows, out))
 
 
 def _read_all(
@@ -147,14 +141,12 @@ def _read_all(
     out: Path | None,
 ) -> dict[str, object]:
     """Write the rows of a read without a filter to `out`, and return the answer."""
-    plan = plan_read(
-        context.stores, state, as_of=as_of, pushdown=pushdown, kill=context.settings.rollout.kill
-    )
+    plan = plan_read(context.stores, state, as_of=as_of, pushdown=pushdown)
     batches = scan(
         context.stores, state, plan, columns=columns, consolidate=consolidate,
         settings=context.settings.read,
     )  # fmt: skip
-    given = usage.emitted(batches, context.settings.usage, state.name)
+    given = usage.emitted(batches, context.metrics, state.name)
     return _document(plan, write_rows(given, scan_schema(state.relation, columns), out), out)
 
 

@@ -1,6 +1,6 @@
 """Commands about the rollout of skipping: show, request, approve, reject, step-down, kill."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -12,10 +12,10 @@ from rich.table import Table
 
 from strata.audit.cost import SHARES
 from strata.cli import policy
+from strata.cli.command import command
 from strata.cli.context import (
-    ConfigOption,
+    Answer,
     Context,
-    JsonOption,
     ReasonOption,
     ShardArgument,
     WhoOption,
@@ -23,10 +23,8 @@ from strata.cli.context import (
     pairs,
     rows,
 )
-from strata.cli.noted import noted
 from strata.errors import InvalidRequest, StrataError
 from strata.history.operations import recent
-from strata.machine.machine import Transition
 from strata.model.time import format_time
 from strata.rollout import ladder
 from strata.rollout.basis import basis_of
@@ -38,40 +36,45 @@ from strata.rollout.policy import THRESHOLDS, Policy, shown
 from strata.rollout.pool import Pool, pool_of
 from strata.state.state import RolloutEntry, State
 
+HISTORY: Final = (
+    "at", "what", "before", "after", "by", "by_is", "asked_by", "asked_by_is", "request", "policy",
+    "reason", "runs", "days", "parts", "repeats", "filters", "pooled",
+)  # fmt: skip
 COST: Final = ("percent", "parts", "bytes", "requests", "ms")
-PROCESSES: Final = (ladder.NOBODY, "validate", "create")  # no people: nobody claims these names
+PROCESSES: Final = (ladder.NOBODY, "validate", "create")  # no people: no person claims these names
 LOOKED_THROUGH: Final = 200  # operations, for the last validation
 
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
-    rollout = typer.Typer(help="Who may skip, since when, on what evidence.", no_args_is_help=True)
-    rollout.command("show")(show)
-    rollout.command("status", hidden=True)(show)
-    rollout.command("request")(noted("rollout request")(request))
-    rollout.command("approve")(noted("rollout approve")(approve))
-    rollout.command("reject")(noted("rollout reject")(reject))
-    rollout.command("step-down")(noted("rollout step-down")(step_down))
-    rollout.command("kill")(noted("rollout kill", idle=_only_shown)(kill))
+    rollout = typer.Typer(
+        help="Which shards may skip parts, since when, and on what evidence.", no_args_is_help=True
+    )
+    command(rollout, "show", show)
+    command(rollout, "status", show, hidden=True)
+    command(rollout, "request", request, row="rollout request")
+    command(rollout, "approve", approve, row="rollout approve")
+    command(rollout, "reject", reject, row="rollout reject")
+    command(rollout, "step-down", step_down, row="rollout step-down")
+    command(rollout, "kill", kill, row="rollout kill", idle=_only_shown)
     rollout.add_typer(policy.commands(), name="gates")
     app.add_typer(rollout, name="rollout")
 
 
 def show(
+    context: Context,
     shard: ShardArgument,
     among: Annotated[
         list[str] | None,
         typer.Option("--among", help="A name; say whether they may answer. Repeat for more."),
     ] = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Show mode, evidence, the gates of the next step, an open request, and the history."""
-    context = Context(config)
-    _answer(context, context.machine.load(shard), json, among or ())
+    return _answer(context, context.machine.load(shard), among or ())
 
 
 def request(
+    context: Context,
     shard: ShardArgument,
     reason: ReasonOption,
     to: Annotated[
@@ -92,79 +95,61 @@ def request(
         ),
     ] = False,
     by: WhoOption = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Ask for the next step up; somebody else has to approve it."""
-    context = Context(config)
     wanted = to or next_mode(context.machine.load(shard).rollout.mode) or "none"
     share = {"audit": 10, "on": 1}.get(wanted, 0) if percent is None else percent
-    person = context.person(by)
-    change = partial(
-        ladder.ask, to=wanted, percent=share, who=person.name, user=person.user, reason=reason,
-        policy=context.policy, clear=clear or (), pool=_pool(context, shard) if pool else None,
+    return _take(
+        context, shard, ladder.ask, by, reason, to=wanted, percent=share, policy=context.policy,
+        clear=clear or (), pool=_pool(context, shard) if pool else None,
     )  # fmt: skip
-    _take(context, shard, change, json)
 
 
 def approve(
+    context: Context,
     shard: ShardArgument,
     reason: ReasonOption,
     request: Annotated[
-        str, typer.Option("--request", help="The id of the request, as `rollout show` tells it.")
+        str, typer.Option("--request", help="The id of the request, as `rollout show` prints it.")
     ],
     by: WhoOption = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Take the step that somebody else asked for."""
-    context = Context(config)
-    person = context.person(by)
     asked = context.machine.load(shard).rollout.request
     pool = _pool(context, shard) if asked is not None and asked.pooled else None
-    change = partial(
-        ladder.approve, request=request, who=person.name, user=person.user, reason=reason,
-        policy=context.policy, pool=pool,
+    return _take(
+        context, shard, ladder.approve, by, reason, request=request, policy=context.policy,
+        pool=pool,
     )  # fmt: skip
-    _take(context, shard, change, json)
 
 
 def reject(
+    context: Context,
     shard: ShardArgument,
     reason: ReasonOption,
     request: Annotated[
         str | None,
-        typer.Option("--request", help="The id of the request; default: whatever is asked for."),
+        typer.Option("--request", help="The id of the request; default: the open one."),
     ] = None,
     by: WhoOption = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Refuse the step that was asked for."""
-    context = Context(config)
-    person = context.person(by)
-    change = partial(
-        ladder.reject, request=request, who=person.name, user=person.user, reason=reason
-    )
-    _take(context, shard, change, json)
+    return _take(context, shard, ladder.reject, by, reason, request=request)
 
 
 def step_down(
+    context: Context,
     shard: ShardArgument,
     reason: ReasonOption,
     to: Annotated[str, typer.Option("--to", help="off, soft or audit.")] = "off",
     by: WhoOption = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Go down at once; nobody has to approve it."""
-    context = Context(config)
-    person = context.person(by)
-    change = partial(ladder.step_down, to=to, who=person.name, user=person.user, reason=reason)
-    _take(context, shard, change, json)
+) -> Answer:
+    """Go down at once, without an approval."""
+    return _take(context, shard, ladder.step_down, by, reason, to=to)
 
 
 def kill(
+    context: Context,
     reason: Annotated[str | None, typer.Option("--reason", help="Why; needed to move it.")] = None,
     off: Annotated[
         bool, typer.Option("--off", help="Release it: shards skip again as their modes say.")
@@ -174,17 +159,14 @@ def kill(
         typer.Option("--request", help="With --off: the id of the release that is asked for."),
     ] = None,
     by: WhoOption = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Forbid skipping for every shard at once; without a reason only show the switch.
 
     Where the policy of the store wants two people for the release, the first --off asks for it.
     """
-    context = Context(config)
     if reason is not None:
         person = context.person(by)
-        # One person forbids skipping, whatever the policy says or whether it can be read.
+        # One person is enough to forbid skipping, even if the policy cannot be read.
         throw(
             context.stores, thrown=not off, who=person.name, user=person.user, reason=reason,
             policy=context.policy if off else None, request=request,
@@ -196,7 +178,7 @@ def kill(
         "at": format_time(switch.at_ms) if switch.at_ms else "",
         "setting": context.settings.rollout.kill,
     }
-    answer(document, json, pairs("kill switch", document))
+    return answer(document, pairs("kill switch", document))
 
 
 def _only_shown(given: Mapping[str, Any]) -> bool:
@@ -212,14 +194,22 @@ def _pool(context: Context, shard: str) -> Pool:
     return pool_of(context.machine.load(shard), states)
 
 
-def _take(context: Context, shard: str, change: Transition[Any], json: bool) -> None:
-    """Change the rollout of a shard, and show what it is then."""
+def _take(
+    context: Context,
+    shard: str,
+    move: Callable[..., tuple[State, Any]],
+    by: str | None,
+    reason: str,
+    **how: Any,
+) -> Answer:
+    """Let a person change the rollout of a shard, and show what it is then."""
+    person = context.person(by)
+    change = partial(move, who=person.name, user=person.user, reason=reason, **how)
     context.machine.apply(shard, change)
-    _answer(context, context.machine.load(shard), json)
+    return _answer(context, context.machine.load(shard))
 
 
-def _answer(context: Context, state: State, json: bool, among: Collection[str] = ()) -> None:
-    settings = context.settings.rollout
+def _answer(context: Context, state: State, among: Collection[str] = ()) -> Answer:
     rollout, seen = state.rollout, state.rollout.evidence
     to = next_mode(rollout.mode)
     pool = _pool(context, state.name)
@@ -228,7 +218,7 @@ def _answer(context: Context, state: State, json: bool, among: Collection[str] =
     document: dict[str, Any] = {
         "shard": state.name,
         "mode": rollout.mode,
-        "obeyed": obeyed(context.stores, mode_of(state), kill=settings.kill),
+        "obeyed": obeyed(context.stores, mode_of(state)),
         "audit_percent": rollout.audit_percent,
         "changed_at": format_time(rollout.changed_ms) if rollout.changed_ms else "",
         "changed_by": rollout.changed_by,
@@ -250,7 +240,7 @@ def _answer(context: Context, state: State, json: bool, among: Collection[str] =
         "audit_cost": _last_cost(context, state.name),
         "history": [_line(entry, context.policy) for entry in reversed(rollout.entries)],
     }
-    answer(document, json, *_tables(document))
+    return answer(document, *_tables(document))
 
 
 def _asked(context: Context, state: State, among: Collection[str]) -> dict[str, Any] | None:
@@ -328,24 +318,5 @@ def _tables(document: dict[str, Any]) -> list[Table]:
         )
     )
     tables.append(rows("an audit of", document["audit_cost"], COST))
-    columns = (
-        "at",
-        "what",
-        "before",
-        "after",
-        "by",
-        "by_is",
-        "asked_by",
-        "asked_by_is",
-        "request",
-        "policy",
-        "reason",
-        "runs",
-        "days",
-        "parts",
-        "repeats",
-        "filters",
-        "pooled",
-    )
-    tables.append(rows("history", document["history"], columns))
+    tables.append(rows("history", document["history"], HISTORY))
     return tables

@@ -1,12 +1,12 @@
 """Commands about a shard's columns: schema show, add, drop, rename, widen, sort."""
 
-import json as jsontext
+import json
 from typing import Annotated, Any, Final
 
 import typer
 
-from strata.cli.context import ConfigOption, Context, JsonOption, ShardArgument, answer, pairs, rows
-from strata.cli.noted import noted
+from strata.cli.command import command
+from strata.cli.context import Answer, Context, ShardArgument, answer, pairs, rows
 from strata.config.filters import load_filters
 from strata.errors import InvalidRequest
 from strata.maintain.schema import change_schema, describe_schema
@@ -37,19 +37,18 @@ NameArgument = Annotated[str, typer.Argument(help="Name of the column.", metavar
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
     schema = typer.Typer(help="Show and change the columns of a shard.", no_args_is_help=True)
-    schema.command("show")(show)
-    for command in (add, drop, rename, widen, sort):
-        schema.command(command.__name__)(noted(f"schema {command.__name__}")(command))
+    command(schema, "show", show)
+    for change in (add, drop, rename, widen, sort):
+        command(schema, change.__name__, change, row=f"schema {change.__name__}")
     app.add_typer(schema, name="schema")
 
 
-def show(shard: ShardArgument, config: ConfigOption = None, json: JsonOption = False) -> None:
+def show(context: Context, shard: ShardArgument) -> Answer:
     """Show the columns, those that were dropped, and the versions with what each changed."""
-    document = describe_schema(Context(config).machine.load(shard))
+    document = describe_schema(context.machine.load(shard))
     versions = [{**v, "changes": "; ".join(v["changes"])} for v in document["versions"]]
-    answer(
+    return answer(
         document,
-        json,
         pairs(shard, document),
         rows("columns", [*document["columns"], *document["dropped"]], COLUMNS),
         rows("versions", versions, ("version", "parts", "changes")),
@@ -57,6 +56,7 @@ def show(shard: ShardArgument, config: ConfigOption = None, json: JsonOption = F
 
 
 def add(
+    context: Context,
     shard: ShardArgument,
     column: NameArgument,
     type: Annotated[str, typer.Argument(help="As in a declaration: int32, numeric(10,2), ...")],
@@ -68,73 +68,67 @@ def add(
     key: Annotated[bool, typer.Option("--key", help="Not possible; says why.")] = False,
     dry_run: DryRun = False,
     expect: Expect = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Add a value column; what is stored is not rewritten."""
     kind = parse_type(type)
     value = None if default is None else _default(default, kind)
     change = AddColumn(column, kind, not not_null, value, key)
-    _change(Context(config), shard, change, json, dry_run=dry_run, expect=expect)
+    return _change(context, shard, change, dry_run=dry_run, expect=expect)
 
 
 def drop(
+    context: Context,
     shard: ShardArgument,
     column: NameArgument,
     force: Force = False,
     dry_run: DryRun = False,
     expect: Expect = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Drop a value column: readers see it no more, compaction leaves it out."""
     change = DropColumn(column)
-    _change(Context(config), shard, change, json, dry_run=dry_run, expect=expect, force=force)
+    return _change(context, shard, change, dry_run=dry_run, expect=expect, force=force)
 
 
 def rename(
+    context: Context,
     shard: ShardArgument,
     column: NameArgument,
     to: Annotated[str, typer.Argument(help="The new name.")],
     force: Force = False,
     dry_run: DryRun = False,
     expect: Expect = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Give a column another name; it stays the same column."""
     change = RenameColumn(column, to)
-    _change(Context(config), shard, change, json, dry_run=dry_run, expect=expect, force=force)
+    return _change(context, shard, change, dry_run=dry_run, expect=expect, force=force)
 
 
 def widen(
+    context: Context,
     shard: ShardArgument,
     column: NameArgument,
     type: Annotated[str | None, typer.Argument(help="A type that holds every value.")] = None,
     null: Annotated[bool, typer.Option("--null", help="Allow null from now on.")] = False,
     dry_run: DryRun = False,
     expect: Expect = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Give a column a wider type, or allow null in it."""
     change = WidenColumn(column, None if type is None else parse_type(type), null or None)
-    _change(Context(config), shard, change, json, dry_run=dry_run, expect=expect)
+    return _change(context, shard, change, dry_run=dry_run, expect=expect)
 
 
 def sort(
+    context: Context,
     shard: ShardArgument,
     columns: Annotated[
         list[str] | None, typer.Argument(help="These first; none: the order of the key.")
     ] = None,
     dry_run: DryRun = False,
     expect: Expect = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Sort by other columns from now on; `strata compact --migrate` rewrites what is stored."""
     change = SortBy(tuple(columns or ()))
-    _change(Context(config), shard, change, json, dry_run=dry_run, expect=expect)
+    return _change(context, shard, change, dry_run=dry_run, expect=expect)
 
 
 def _default(text: str, kind: ColumnType) -> Any:
@@ -145,7 +139,7 @@ def _default(text: str, kind: ColumnType) -> Any:
     if kind.kind not in AS_JSON:
         return text
     try:
-        return jsontext.loads(text)
+        return json.loads(text)
     except ValueError as error:
         raise InvalidRequest(
             "a default of this type is written as JSON",
@@ -157,16 +151,15 @@ def _change(
     context: Context,
     shard: str,
     change: Change,
-    json: bool,
     *,
     dry_run: bool,
     expect: int | None,
     force: bool = False,
-) -> None:
+) -> Answer:
     done = change_schema(
         context.machine, shard, change,
         expected_version=expect, dry_run=dry_run, force=force,
         filters=load_filters(context.settings.filters_dir, shard),
     )  # fmt: skip
     document = done.to_json()
-    answer(document, json, pairs(shard, document), rows("columns", document["columns"], COLUMNS))
+    return answer(document, pairs(shard, document), rows("columns", document["columns"], COLUMNS))

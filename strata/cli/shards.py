@@ -1,6 +1,5 @@
 """Commands about shards as a whole: shards, create, inspect, history, drop."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -9,20 +8,19 @@ from typing import Annotated, Any
 import typer
 import yaml
 
+from strata.cli.command import command
 from strata.cli.context import (
-    ConfigOption,
+    Answer,
     Context,
-    JsonOption,
     ShardArgument,
     WhoOption,
     answer,
     pairs,
     progress,
-    read_text,
     rows,
     who,
 )
-from strata.cli.noted import noted
+from strata.config.folder import yaml_mapping
 from strata.config.shards import declared_shards
 from strata.errors import InvalidRequest
 from strata.gc.drop import deleted_from, loss
@@ -35,25 +33,23 @@ from strata.model.time import format_time
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
-    app.command("shards")(list_shards)
-    app.command("create")(noted("create", idle=_only_proposed)(create))
-    app.command("inspect")(inspect)
-    app.command("history")(history)
-    app.command("drop")(noted("drop")(drop))
+    command(app, "shards", list_shards)
+    command(app, "create", create, row="create", idle=_only_proposed)
+    command(app, "inspect", inspect)
+    command(app, "history", history)
+    command(app, "drop", drop, row="drop")
 
 
 def list_shards(
+    context: Context,
     journals: Annotated[
         bool, typer.Option("--journals", help="Also those that Strata writes about itself.")
     ] = False,
     declared: Annotated[
         bool, typer.Option("--declared", help="Only those of shards_dir, as an ingest takes them.")
     ] = False,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """List the shards with their sizes and modes."""
-    context = Context(config)
     names = [name for name in context.machine.names() if journals or not is_journal(name)]
     if declared:
         there, names = set(names), sorted(declared_shards(context.settings.shards_dir))
@@ -64,10 +60,11 @@ def list_shards(
     else:
         documents = [context.shard(name).summary() for name in names]
     columns = ("shard", "since", "upper", "batches", "runs", "parts", "updates", "bytes", "mode")
-    answer({"shards": documents}, json, rows("shards", documents, columns))
+    return answer({"shards": documents}, rows("shards", documents, columns))
 
 
 def create(
+    context: Context,
     name: Annotated[str, typer.Argument(help="Name of the shard; must equal the file's.")],
     spec: Annotated[
         Path | None, typer.Option("--spec", help="Declaration of the shard (YAML).")
@@ -85,14 +82,12 @@ def create(
     revive: Annotated[
         bool, typer.Option("--revive", help="Begin anew, empty, under the name of a dropped shard.")
     ] = False,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Create a shard from its declaration; the same declaration again changes nothing.
 
     With --infer a declaration is proposed and shown; --yes approves it.
     """
-    context = Context(config)
+    text = ""
     if infer is not None:
         keys = [column.strip() for column in key.split(",")] if key else []
         found = infer_spec(
@@ -101,17 +96,13 @@ def create(
         text = yaml.safe_dump(found.declaration, sort_keys=False, default_flow_style=None)
         if out is not None:
             out.write_text(text, encoding="utf-8")
-        told = {"files": found.files, "rows": found.rows, "created": yes}
-        if not json:
-            sys.stdout.write(text)
         if not yes:
             progress.print("nothing was created: correct the proposal, or approve it with --yes")
-            if json:
-                answer({**told, "declaration": found.declaration}, json)
-            return
+            proposal = {"files": found.files, "rows": found.rows, "created": False}
+            return answer({**proposal, "declaration": found.declaration}, text)
         raw: Any = found.declaration
     elif spec is not None:
-        raw = _loaded(spec)
+        raw = yaml_mapping(spec)
     else:
         raise InvalidRequest("nothing declares the shard", cure="--spec FILE, or --infer PATH")
     declared = parse_spec({"name": name, **raw})
@@ -120,54 +111,44 @@ def create(
             "the declaration names another shard", file=str(spec), name=declared.name, asked=name
         )
     context.machine.create(declared, revive=revive)
-    answer(context.shard(name).inspect(), json)
+    made = context.shard(name).inspect()
+    return answer(made, text, pairs("", made))
 
 
 def _only_proposed(given: Mapping[str, Any]) -> bool:
     return given.get("infer") is not None and not given.get("yes")
 
 
-def _loaded(spec: Path) -> dict[str, Any]:
-    try:
-        raw = yaml.safe_load(read_text(spec))
-    except yaml.YAMLError as error:
-        raise InvalidRequest("not YAML", file=str(spec), reason=str(error)) from error
-    if not isinstance(raw, dict):
-        raise InvalidRequest("a declaration is a mapping", file=str(spec))
-    return raw
-
-
-def inspect(shard: ShardArgument, config: ConfigOption = None, json: JsonOption = False) -> None:
+def inspect(context: Context, shard: ShardArgument) -> Answer:
     """Show a shard's frontiers, batches, runs, formats, statistics and mode."""
-    document = Context(config).shard(shard).inspect()
+    document = context.shard(shard).inspect()
     flat = [
         {**b, "runs": len(b["runs"]), "parts": sum(r["parts"] for r in b["runs"])}
         for b in document["batches"]
     ]
     columns = ("lower", "upper", "since", "updates", "bytes", "runs", "parts")
-    answer(document, json, pairs(shard, document), rows("batches", flat, columns))
+    return answer(document, pairs(shard, document), rows("batches", flat, columns))
 
 
 def history(
+    context: Context,
     shard: ShardArgument,
     limit: Annotated[int, typer.Option("--limit", help="How many, newest first.")] = 20,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Show the last operations on a shard, and the last states: what each commit changed."""
-    context = Context(config)
     entries = context.shard(shard).history(limit)
     done = [asdict(one) for one in operations.recent(context.stores, shard, limit)]
     shown = [{**one, "at": format_time(one["at_ms"])} for one in done]
     columns = ("seqno", "at", "since", "upper", "batches", "parts", "updates", "mode", "commit")
-    answer(
-        {"shard": shard, "history": entries, "operations": done}, json,
+    return answer(
+        {"shard": shard, "history": entries, "operations": done},
         rows("operations", shown, ("at", "what", "who", "outcome", "rows", "bytes", "seconds")),
         rows("states", entries, columns),
     )  # fmt: skip
 
 
 def drop(
+    context: Context,
     shard: ShardArgument,
     reason: Annotated[str, typer.Option("--reason", help="Why; the tombstone says it.")] = "",
     yes: Annotated[
@@ -180,19 +161,16 @@ def drop(
         bool, typer.Option("--force", help="Also while readers or writers are at work.")
     ] = False,
     by: WhoOption = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Drop a whole shard; a tombstone stays, and garbage collection deletes its blobs later."""
-    context = Context(config)
     state = context.machine.load(shard, dropped=True)
-    document = {**loss(context.stores, state).document(), "dry_run": dry_run}
+    document = {**loss(context.stores, state).to_json(), "dry_run": dry_run}
     if not dry_run:
         if yes != shard:
             raise InvalidRequest(
                 "dropping a shard needs its name once more",
                 shard=shard, updates=document["updates"], bytes=document["bytes"],
-                cure=f"--dry-run tells what dies; --yes {shard} drops it",
+                cure=f"--dry-run shows what is lost; --yes {shard} drops it",
             )  # fmt: skip
         context.machine.drop(shard, by=who(by), reason=reason, force=force)
         state = context.machine.load(shard, dropped=True)
@@ -200,4 +178,4 @@ def drop(
     document["dropped"] = None if stone is None else asdict(stone)
     document["deleted_from_ms"] = deleted_from(state, context.settings)
     kinds = ("kind", "blobs", "bytes")
-    answer(document, json, pairs(shard, document), rows("blobs", document["kinds"], kinds))
+    return answer(document, pairs(shard, document), rows("blobs", document["kinds"], kinds))

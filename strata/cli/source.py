@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
+from strata.cli.command import command
 from strata.cli.context import (
-    ConfigOption,
+    Answer,
     Context,
-    JsonOption,
     ReasonOption,
     ShardArgument,
     WhoOption,
@@ -16,7 +16,6 @@ from strata.cli.context import (
     pairs,
     who,
 )
-from strata.cli.noted import noted
 from strata.errors import InvalidRequest
 from strata.model.time import format_time
 from strata.state.source import release as released
@@ -26,23 +25,23 @@ from strata.state.state import State
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
     group = typer.Typer(help="Whether what comes in is believed.", no_args_is_help=True)
-    group.command("show")(show)
-    group.command("release")(noted("source release")(release))
+    command(group, "show", show)
+    command(group, "release", release, row="source release")
     app.add_typer(group, name="source")
 
 
-def show(shard: ShardArgument, config: ConfigOption = None, json: JsonOption = False) -> None:
+def show(context: Context, shard: ShardArgument) -> Answer:
     """Show how rows are verified as they come in, and what has stopped ingest, if anything has."""
-    context = Context(config)
     document = _document(context.machine.load(shard))
     ingest = context.settings.ingest
     document |= {
         "days": ingest.verify_days, "percent": ingest.verify_percent, "rows": ingest.verify_rows
     }  # fmt: skip
-    answer(document, json, pairs(shard, document))
+    return answer(document, pairs(shard, document))
 
 
 def release(
+    context: Context,
     shard: ShardArgument,
     reason: ReasonOption,
     seen: Annotated[
@@ -50,13 +49,10 @@ def release(
         typer.Option("--token", help="Only what this batch has tripped, as `source show` says."),
     ] = None,
     by: WhoOption = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Answer:
     """Let ingest go on after a value that would have been stored wrong; the reason is kept."""
     if not reason.strip():
         raise InvalidRequest("a reason is needed", cure="--reason, for whoever reads the history")
-    context = Context(config)
     state = context.machine.load(shard)
     if seen is not None and (state.tripped is None or state.tripped.token != seen):
         raise InvalidRequest(
@@ -66,7 +62,7 @@ def release(
         )  # fmt: skip
     found = context.machine.apply(shard, released)
     document = {"shard": shard, "released": asdict(found), "by": who(by), "reason": reason}
-    answer(document, json, pairs(shard, document))
+    return answer(document, pairs(shard, document))
 
 
 def _document(state: State) -> dict[str, Any]:

@@ -54,11 +54,8 @@ def read_filtered(
 
     with session(context) as spark:
         filter = analyse(spark, state.relation, where, now=now)
-        plan = plan_read(
-            context.stores, state, as_of=as_of, filter=filter, pushdown=pushdown,
-            kill=context.settings.rollout.kill,
-        )  # fmt: skip
-        usage.record(context.stores, state, plan, filter, context.settings.usage)
+        plan = plan_read(context.stores, state, as_of=as_of, filter=filter, pushdown=pushdown)
+        usage.record(context.stores, state, plan, filter, context.settings.usage, context.metrics)
         if receipt is not None:
             write_receipt(receipt, issue(context.stores, state, plan, filter))
         rows = planned_rows(

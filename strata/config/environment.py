@@ -103,7 +103,7 @@ def check_java(environ: Mapping[str, str] = os.environ) -> DoctorLine:
         return DoctorLine("java", False, f"{path} does not run: {error}", JAVA_CURE)
     major = java_major(done.stderr + done.stdout)
     if major is None:
-        return DoctorLine("java", False, f"{path} does not tell its version", JAVA_CURE)
+        return DoctorLine("java", False, f"{path} does not show its version", JAVA_CURE)
     ok = major >= JAVA_FLOOR
     return DoctorLine("java", ok, f"{major} at {path}", "" if ok else JAVA_CURE)
 

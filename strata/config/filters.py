@@ -6,13 +6,12 @@ list of two: the span in which `now()` stands) and `columns` (what the filter's 
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final
 
-import yaml
-
+from strata.config.folder import yaml_mappings
 from strata.errors import InvalidRequest
+from strata.model.declared import Declared, Parsed, checked
 from strata.model.spec import check_name
 from strata.model.time import parse_time
 
@@ -21,17 +20,26 @@ _WORDS: Final = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`((?:[^`]|``)*)`|([^\W\d]\w*)""", re.DOTALL
 )
 
-FIELDS: Final = frozenset({"shard", "name", "where", "now", "columns"})
+
+def _span(value: Any) -> tuple[int, int]:
+    """Return the span that a time, or a list of two, stands for."""
+    ends = [parse_time(end) for end in (value if isinstance(value, list) else [value, value])]
+    if len(ends) != 2 or ends[0] > ends[1]:
+        raise InvalidRequest(
+            "now is one time or a span", setting="now", value=value, cure="[from, to]"
+        )
+    return ends[0], ends[1]
 
 
 @dataclass(frozen=True, slots=True)
-class RegisteredFilter:
+class RegisteredFilter(Declared):
     """One registered filter."""
 
-    shard: str
-    name: str
+    shard: Annotated[str, Parsed(check_name)]
+    name: Annotated[str, Parsed(check_name)]
     where: str  # Spark SQL, boolean
-    now: tuple[int, int] | None = None  # milliseconds, both inclusive; None: when it is run
+    # Milliseconds, both inclusive; None: when it is run.
+    now: Annotated[tuple[int, int] | None, Parsed(_span)] = None
     columns: tuple[str, ...] = ()  # empty: all
 
 
@@ -40,24 +48,11 @@ def parse_filter(raw: Mapping[str, Any], file: str = "") -> RegisteredFilter:
 
     Raises: InvalidRequest naming the file, the setting and its value.
     """
-    unknown = sorted(set(raw) - FIELDS)
-    if unknown:
-        raise InvalidRequest(
-            "unknown setting", file=file, setting=unknown[0], cure=f"one of {sorted(FIELDS)}"
-        )
-    for field in ("shard", "name", "where"):
-        if not isinstance(raw.get(field), str) or not raw[field].strip():
-            raise InvalidRequest("a text is needed", file=file, setting=field, value=raw.get(field))
-    columns = raw.get("columns") or []
-    if not isinstance(columns, list):
-        raise InvalidRequest("a list is needed", file=file, setting="columns", value=columns)
-    return RegisteredFilter(
-        check_name(raw["shard"]),
-        check_name(raw["name"]),
-        raw["where"].strip(),
-        _span(raw.get("now"), file),
-        tuple(str(column) for column in columns),
-    )
+    given = {key: value for key, value in raw.items() if value is not None}
+    found = checked(RegisteredFilter, given, lambda _: {"file": file})
+    if not found.where.strip():
+        raise InvalidRequest("a filter is a condition", file=file, setting="where", value="")
+    return replace(found, where=found.where.strip())
 
 
 def uses_column(filter: RegisteredFilter, name: str) -> bool:
@@ -69,22 +64,6 @@ def uses_column(filter: RegisteredFilter, name: str) -> bool:
     return name.lower() in {word.lower() for word in (*found, *filter.columns)}
 
 
-def _span(value: Any, file: str) -> tuple[int, int] | None:
-    if value is None:
-        return None
-    ends = [parse_time(_text(v)) for v in (value if isinstance(value, list) else [value, value])]
-    if len(ends) != 2 or ends[0] > ends[1]:
-        raise InvalidRequest(
-            "now is one time or a span", file=file, setting="now", value=value, cure="[from, to]"
-        )
-    return ends[0], ends[1]
-
-
-def _text(value: Any) -> str | int:
-    """Return a YAML scalar as `parse_time` reads it; YAML makes dates of unquoted times."""
-    return value if isinstance(value, int) else str(value)
-
-
 def load_filters(directory: str, shard: str | None = None) -> list[RegisteredFilter]:
     """Return the registered filters, of one shard or of all, by shard and name.
 
@@ -92,15 +71,9 @@ def load_filters(directory: str, shard: str | None = None) -> list[RegisteredFil
     Raises: InvalidRequest naming the file for what is not a filter, or twice the same name.
     """
     found: dict[tuple[str, str], RegisteredFilter] = {}
-    for path in sorted(Path(directory).glob("*.y*ml")):
-        try:
-            raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise InvalidRequest("not YAML", file=str(path), reason=str(error)) from error
-        if not isinstance(raw, dict):
-            raise InvalidRequest("a filter is a mapping", file=str(path))
-        one = parse_filter(raw, str(path))
+    for file, raw in yaml_mappings(directory):
+        one = parse_filter(raw, file)
         if (one.shard, one.name) in found:
-            raise InvalidRequest("a filter is registered twice", file=str(path), name=one.name)
+            raise InvalidRequest("a filter is registered twice", file=file, name=one.name)
         found[one.shard, one.name] = one
     return [found[key] for key in sorted(found) if shard is None or key[0] == shard]

@@ -11,32 +11,30 @@ them, not at the file's folder: the same file serves the driver and its workers.
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
+from functools import cache
 from pathlib import Path
-from types import NoneType
-from typing import Any, Final, cast, get_args, get_type_hints
+from typing import Any, Final, NamedTuple
 
 from strata.errors import InvalidRequest
-from strata.model.settings import ROLLOUT_RANGES, Settings
+from strata.model.declared import checked, converted, hints_of
+from strata.model.settings import Settings, without_password
 
 CONFIG_VARIABLE: Final = "STRATA_CONFIG"
 PREFIX: Final = "STRATA__"
-# What a number may be, both ends included; any other setting that is a number: 0 or more.
-RANGES: Final[dict[str, tuple[int, int | None]]] = {
-    "spark.driver_memory_mib": (256, None),
-    "spark.shuffle_partitions": (1, None),
-    "ingest.task_bytes": (1, None),
-    "ingest.verify_percent": (0, 100),
-    "compact.memory_bytes": (1, None),
-    "compact.chunk_bytes": (1, None),
-    "read.fetchers": (1, None),
-    "validate.format_percent": (0, 100),
-    "validate.filter_seconds": (1, 86_400),
-    **{f"rollout.{name}": ends for name, ends in ROLLOUT_RANGES.items()},
+DEFAULT: Final = "default"
+# Settings of former versions, and what says the same today.
+MOVED: Final = {
+    "usage.statsd": "metrics.statsd, which is for reads as well",
+    "usage.otlp": "metrics.otlp, which is for reads as well",
 }
-_UNITS: Final = {"bytes": "bytes", "mib": "MiB", "ms": "milliseconds", "s": "seconds"}
-Given = dict[str, tuple[Any, str]]  # setting -> (value, the file or variable it is from)
-_BOOLS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+class Given(NamedTuple):
+    """A value of a setting, and the file or variable that it is from."""
+
+    value: Any
+    source: str
 
 
 def load_settings(path: str | None, env: Mapping[str, str]) -> Settings:
@@ -44,73 +42,103 @@ def load_settings(path: str | None, env: Mapping[str, str]) -> Settings:
 
     Raises: InvalidRequest naming the file or variable, the setting, its value and what fits.
     """
-    schema = _schema()
+    return _built(given_settings(path, env))
+
+
+def effective_settings(path: str | None, env: Mapping[str, str]) -> dict[str, Given]:
+    """Return every setting by its dotted name, with its value and where it comes from.
+
+    Passwords in addresses are masked. Raises: as `load_settings`.
+    """
+    given = given_settings(path, env)
+    settings = _built(given)
+    found = {}
+    for setting in known_settings():
+        value: Any = settings
+        for name in setting.split("."):
+            value = getattr(value, name)
+        shown = without_password(value) if isinstance(value, str) else value
+        found[setting] = Given(shown, given[setting].source if setting in given else DEFAULT)
+    return found
+
+
+def given_settings(path: str | None, env: Mapping[str, str]) -> dict[str, Given]:
+    """Return the settings that a file or the environment gives, by their dotted names.
+
+    The names are checked, the values are not. Raises: InvalidRequest.
+    """
     file = path or env.get(CONFIG_VARIABLE)
-    given = {**(_from_file(file, schema) if file else {}), **_from_environment(env, schema)}
-    for setting, (value, where) in given.items():
-        _check(schema[setting], setting, value, where)
-    return _build({setting: value for setting, (value, _) in given.items()})
+    return {**(_from_file(file) if file else {}), **_from_environment(env)}
 
 
-def _schema() -> dict[str, Any]:
+@cache
+def known_settings() -> dict[str, Any]:
     """Return the type of each setting by its dotted name."""
     found: dict[str, Any] = {}
-    for name, kind in get_type_hints(Settings).items():
+    for name, kind in hints_of(Settings).items():
         if is_dataclass(kind):
-            found |= {f"{name}.{k}": v for k, v in get_type_hints(kind).items()}
+            found |= {f"{name}.{field}": hint for field, hint in hints_of(kind).items()}
         else:
             found[name] = kind
     return found
 
 
-def _build(values: Mapping[str, Any]) -> Settings:
-    """Return the settings with these values; defaults for the rest."""
-    arguments: dict[str, Any] = {}
-    for name, kind in get_type_hints(Settings).items():
-        if is_dataclass(kind):
-            inner = {f.name: f"{name}.{f.name}" for f in fields(kind)}
-            arguments[name] = cast(Any, kind)(
-                **{field: values[setting] for field, setting in inner.items() if setting in values}
-            )
-        elif name in values:
-            arguments[name] = values[name]
-    return Settings(**arguments)
+def _built(given: Mapping[str, Given]) -> Settings:
+    raw: dict[str, Any] = {}
+    for setting, (value, source) in given.items():
+        section, _, name = setting.rpartition(".")
+        into = raw.setdefault(section, {}) if section else raw
+        in_environment = source.startswith(PREFIX)
+        into[name] = converted(known_settings()[setting], value) if in_environment else value
+    try:
+        return checked(Settings, raw, lambda setting: {"file": given[setting].source})
+    except InvalidRequest as error:
+        if error.details.get("setting") != "store.consensus":
+            raise
+        # The address of a database may hold a password: never shown.
+        hidden = {**error.details, "value": "..."}
+        raise InvalidRequest(error.message, **hidden, cure=error.cure) from None
 
 
-def _from_file(file: str, schema: Mapping[str, Any]) -> Given:
-    sections = {setting.partition(".")[0] for setting in schema if "." in setting}
-    given: Given = {}
+def _from_file(file: str) -> dict[str, Given]:
+    known = known_settings()
+    sections = sorted({setting.partition(".")[0] for setting in known if "." in setting})
+    given: dict[str, Given] = {}
     for name, value in _read(file).items():
-        if name in sections and not isinstance(value, dict):
-            raise _wrong(file, name, value, f"a section, [{name}]")
-        if name in sections:
-            given |= {f"{name}.{key}": (item, file) for key, item in value.items()}
+        if name not in sections:
+            given[name] = Given(value, file)
+        elif isinstance(value, dict):
+            given |= {f"{name}.{key}": Given(item, file) for key, item in value.items()}
         else:
-            given[name] = (value, file)
-    for setting in given:
-        if setting not in schema:
-            # a misspelt field is helped by its section, a misspelt section by all of them
-            section = setting.rpartition(".")[0]
-            fitting = [s for s in schema if s.startswith(f"{section}.")] if section else []
-            known = fitting or sorted({s.partition(".")[0] for s in schema})
             raise InvalidRequest(
-                "unknown setting", file=file, setting=setting, cure=f"one of {', '.join(known)}"
-            )
+                "this setting does not fit",
+                file=file, setting=name, value=value, cure=f"a section, [{name}]",
+            )  # fmt: skip
+    for setting in given.keys() - known.keys():
+        # a misspelt field is helped by its section, a misspelt section by all of them
+        section = setting.rpartition(".")[0]
+        fitting = [s for s in known if section and s.startswith(f"{section}.")]
+        cure = ", ".join(fitting or sorted({s.partition(".")[0] for s in known}))
+        raise _unknown(setting, f"one of {cure}", file=file)
     return given
 
 
-def _from_environment(env: Mapping[str, str], schema: Mapping[str, Any]) -> Given:
-    given: Given = {}
+def _from_environment(env: Mapping[str, str]) -> dict[str, Given]:
+    given: dict[str, Given] = {}
     for variable in sorted(v for v in env if v.startswith(PREFIX)):
         setting = variable.removeprefix(PREFIX).lower().replace("__", ".")
-        if setting not in schema:
-            names = ", ".join(PREFIX + s.upper().replace(".", "__") for s in schema)
-            raise InvalidRequest(
-                "this environment variable names no setting",
-                variable=variable, cure=f"one of {names}",
-            )  # fmt: skip
-        given[setting] = (_parse(schema[setting], env[variable]), variable)
+        if setting not in known_settings():
+            names = (PREFIX + s.upper().replace(".", "__") for s in known_settings())
+            raise _unknown(setting, f"one of {', '.join(names)}", variable=variable)
+        given[setting] = Given(env[variable], variable)
     return given
+
+
+def _unknown(setting: str, cure: str, **where: str) -> InvalidRequest:
+    if setting in MOVED:
+        return InvalidRequest("this setting has moved", **where, setting=setting,
+                              cure=f"say {MOVED[setting]}")  # fmt: skip
+    return InvalidRequest("unknown setting", **where, setting=setting, cure=cure)
 
 
 def _read(file: str) -> dict[str, Any]:
@@ -124,62 +152,3 @@ def _read(file: str) -> dict[str, Any]:
         raise InvalidRequest(
             "the settings file is not TOML", file=file, reason=str(error)
         ) from error
-
-
-def _parse(kind: Any, text: str) -> Any:
-    """Return the value that the text of a variable stands for; the text itself if none."""
-    kinds = _kinds(kind)
-    if NoneType in kinds and text.strip().lower() in ("", "none"):
-        return None
-    if bool in kinds:
-        return _BOOLS.get(text.strip().lower(), text)
-    if int in kinds:
-        try:
-            return int(text.replace("_", ""))
-        except ValueError:
-            return text
-    return text
-
-
-def _check(kind: Any, setting: str, value: Any, where: str) -> None:
-    if type(value) not in _kinds(kind):
-        raise _wrong(where, setting, value, _expectation(kind, setting))
-    low, high = RANGES.get(setting, (0, None))
-    if isinstance(value, int) and (value < low or (high is not None and value > high)):
-        ends = range_text(setting)
-        raise _wrong(where, setting, value, f"{_expectation(kind, setting)}, {ends}")
-
-
-def range_text(setting: str) -> str:
-    """Return what the number in a setting may be, for people.
-
-    >>> range_text("rollout.on_percent"), range_text("gc.aside_days")
-    ('1 to 100', 'not negative')
-    """
-    low, high = RANGES.get(setting, (0, None))
-    if high is not None:
-        return f"{low} to {high}"
-    return f"{low} or more" if low else "not negative"
-
-
-def _expectation(kind: Any, setting: str) -> str:
-    """Return what a setting takes, with its unit."""
-    unit = _UNITS.get(setting.rpartition("_")[2])
-    names = {
-        int: f"a whole number of {unit}" if unit else "a whole number",
-        bool: "true or false",
-        str: "a text in quotes",
-    }
-    return " or ".join(names[k] for k in _kinds(kind) if k in names)
-
-
-def _kinds(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) or (kind,)
-
-
-def _wrong(where: str, setting: str, value: Any, expected: str) -> InvalidRequest:
-    # The address of a database may hold a password: never shown.
-    shown = "..." if setting == "store.consensus" else value
-    return InvalidRequest(
-        "this setting does not fit", file=where, setting=setting, value=shown, cure=expected
-    )

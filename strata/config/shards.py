@@ -1,10 +1,8 @@
 """The shards that a folder of declarations declares, created when they are first needed."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
-import yaml
-
+from strata.config.folder import yaml_mappings
 from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.spec import ShardSpec, parse_spec
@@ -17,20 +15,14 @@ def declared_shards(folder: str) -> dict[str, ShardSpec]:
     """
     specs: dict[str, ShardSpec] = {}
     files: dict[str, str] = {}
-    for path in sorted(Path(folder).glob("*.yaml")):
-        try:
-            raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise InvalidRequest("not YAML", file=str(path), reason=str(error)) from error
-        if not isinstance(raw, dict):
-            raise InvalidRequest("a declaration is a mapping", file=str(path))
-        spec = parse_spec(raw)
+    for file, raw in yaml_mappings(folder):
+        spec = parse_spec(raw, file)
         if spec.name in specs:
             raise InvalidRequest(
                 "two files declare the same shard",
-                shard=spec.name, file=str(path), other=files[spec.name],
+                shard=spec.name, file=file, other=files[spec.name],
             )  # fmt: skip
-        specs[spec.name], files[spec.name] = spec, str(path)
+        specs[spec.name], files[spec.name] = spec, file
     return specs
 
 

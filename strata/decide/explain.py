@@ -19,6 +19,7 @@ from strata.decide.reasons import Reason, explain, reasons
 from strata.decide.static import Outlook, outlook
 from strata.expr.filter import Filter
 from strata.format.manifest import SCHEMA, PartRef, part_refs
+from strata.model.shown import json_of
 from strata.model.time import MIN_TIME
 from strata.parts.unions import batch_stats
 from strata.state.state import State
@@ -69,12 +70,6 @@ class RowGroups:
     because: str  # by key; or why keys tell nothing of this part
     text: str = ""  # what skips the first that is skipped, what keeps the first that is kept
 
-    def document(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return {
-            "total": self.total, "kept": self.kept, "because": self.because, "reason": self.text
-        }  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Explained:
@@ -99,7 +94,7 @@ class Explanation:
     proved: tuple[Group, ...]  # skipped, the most bytes first
     parts: tuple[Explained, ...]
 
-    def document(self, *, parts: bool = False) -> dict[str, Any]:
+    def to_json(self, *, parts: bool = False) -> dict[str, Any]:
         """Return it as JSON: the summary first, each part on request."""
         kept = [p.ref.size_bytes for p in self.parts if p.reason.keep]
         found: dict[str, Any] = {
@@ -110,14 +105,11 @@ class Explanation:
             "parts_kept": len(kept),
             "bytes_total": sum(p.ref.size_bytes for p in self.parts),
             "bytes_kept": sum(kept),
-            "levels": [
-                {"level": level.name, "total": level.total, "kept": level.kept}
-                for level in self.levels
-            ],
+            "levels": [json_of(level, name="level") for level in self.levels],
             "row_groups": _inside(self.parts),
-            "kept_because": [_shown(group) for group in self.stopped],
-            "skipped_because": [_shown(group) for group in self.proved],
-            "static": self.outlook.document(),
+            "kept_because": [json_of(group) for group in self.stopped],
+            "skipped_because": [json_of(group) for group in self.proved],
+            "static": json_of(self.outlook),
         }
         if parts:
             found["parts"] = [_part(part) for part in self.parts]
@@ -287,18 +279,11 @@ def _grouped(parts: Iterable[Explained]) -> tuple[Group, ...]:
     return tuple(sorted(groups, key=lambda group: -group.size_bytes))
 
 
-def _shown(group: Group) -> dict[str, Any]:
-    return {
-        "cause": group.cause, "expression": group.expression, "parts": group.parts,
-        "bytes": group.size_bytes, "help": group.help,
-    }  # fmt: skip
-
-
 def _part(part: Explained) -> dict[str, Any]:
     reason = part.reason
     return {
         "key": part.ref.key, "verdict": "keep" if reason.keep else "skip", "reason": reason.text,
         "level": part.level, "cause": str(reason.cause), "expression": reason.expression,
         "help": reason.help, "rows": part.ref.rows, "bytes": part.ref.size_bytes,
-        "row_groups": None if part.groups is None else part.groups.document(),
+        "row_groups": None if part.groups is None else json_of(part.groups, text="reason"),
     }  # fmt: skip

@@ -34,7 +34,6 @@ def plan_read(  # noqa: PLR0913 - options, by name
     filter: Filter | None = None,
     pushdown: str | None = None,
     mode: str | None = None,
-    kill: bool = False,
     groups: bool = True,
 ) -> ReadPlan:
     """Return which parts a read at `as_of` fetches; None is the newest readable time.
@@ -42,7 +41,7 @@ def plan_read(  # noqa: PLR0913 - options, by name
     A read obeys the shard's rollout: `off` and `soft` fetch everything, `on` skips, `audit` skips
     all but a sample; what was approved for other code than this counts as `soft`. `pushdown` is
     what the reader wishes: "off" fetches everything; "on" is what the shard allows, never more.
-    `kill` and the switch in the consensus (`strata.rollout.kill`) fetch everything, whatever else.
+    The kill switch (`strata.rollout.kill`) fetches everything, even where `mode` says otherwise.
     `groups` chooses row groups of the parts as well, where parts are skipped at all.
 
     `mode` says what would be skipped were the shard in it: for what explains, checks or measures a
@@ -55,7 +54,7 @@ def plan_read(  # noqa: PLR0913 - options, by name
     """
     wish = check_pushdown(pushdown)
     chosen = check_mode(mode or ("off" if wish == "off" else mode_of(state)))
-    applied = "off" if filter is None else obeyed(stores, chosen, kill=kill)
+    applied = "off" if filter is None else obeyed(stores, chosen)
     at = resolve_as_of(state, as_of)
     if at is None:
         return ReadPlan(state.name, MIN_TIME, applied)

@@ -8,6 +8,7 @@ in the way.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from strata.decide.decision import split
 from strata.decide.reasons import JudgedPart, judge
@@ -17,6 +18,7 @@ from strata.expr.interpret import Interpreter
 from strata.expr.nodes import Call, Column, Expr
 from strata.expr.render import render
 from strata.expr.spec import Spec, everything, none_of
+from strata.model.shown import json_of
 
 
 class Favourable:
@@ -45,13 +47,9 @@ class Outlook:
     conjuncts: tuple[Prospect, ...]
     help: str  # what would make it a yes
 
-    def document(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, Any]:
         """Return it as JSON shows it."""
-        shown = [
-            {"expression": p.expression, "proves": p.proves, "fails": p.fails, "because": p.because}
-            for p in self.conjuncts
-        ]
-        return {"could_skip": self.could_skip, "conjuncts": shown, "help": self.help}
+        return json_of(self)
 
 
 def outlook(filter: Filter, quarantine: Collection[str] = ()) -> Outlook:

@@ -23,7 +23,7 @@ class Loss:
     bytes: Counter[str]
     held_by: tuple[str, ...]
 
-    def document(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the counts as JSON. Units: times in milliseconds since 1970, sizes in bytes."""
         batches = self.state.batches
         return {

@@ -36,7 +36,7 @@ class LeakReport:
         """Return whether nothing is wrong."""
         return not (self.missing or self.overdue or self.strays)
 
-    def document(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the report as JSON."""
         leaks = (*self.overdue, *self.strays)
         kept = ("shard", "generation", "fence", "states", "held_by")
@@ -52,7 +52,7 @@ class LeakReport:
             ],
             "shards": [
                 {name: document[name] for name in (*kept, *counts)}
-                for document in (report.document() for report in self.shards)
+                for document in (report.to_json() for report in self.shards)
             ],
         }
 

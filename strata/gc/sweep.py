@@ -19,6 +19,7 @@ from strata.machine import ledger
 from strata.machine.machine import Machine
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
+from strata.model.shown import json_of
 from strata.parts.fetch import load_manifest_of
 from strata.state.generations import begin_sweep
 from strata.state.state import State
@@ -52,44 +53,23 @@ class SweepReport:
     held_by: tuple[str, ...]  # live holds that keep older states
     counts: dict[Fate, tuple[int, int]] = field(default_factory=dict)  # fate -> (blobs, bytes)
     dead: tuple[JudgedBlob, ...] = ()
-    others: tuple[
-        JudgedBlob, ...
-    ] = ()  # what is not understood; all the rest if that was asked for
+    others: tuple[JudgedBlob, ...] = ()  # not understood; all the rest if that was asked for
     deleted: int = 0
     deleted_bytes: int = 0
     lost: tuple[str, ...] = ()  # manifests of earlier states that are not stored any more
     idle_reason: str = ""  # why nothing was looked at
 
-    def document(self) -> dict[str, Any]:
-        """Return the report as the JSON that job and command line print."""
-        shown = {"dead_blobs": self.dead, "other_blobs": self.others}
-        return {
-            "shard": self.shard,
-            "dry_run": self.dry_run,
-            "generation": self.generation,
-            "fence": self.fence,
-            "states": self.states,
-            "held_by": list(self.held_by),
+    def to_json(self) -> dict[str, Any]:
+        """See `Report`."""
+        document = json_of(self, dead="dead_blobs", others="other_blobs", lost="lost_manifests")
+        del document["counts"]
+        return document | {
             **{fate.value: self.counts.get(fate, (0, 0))[0] for fate in Fate},
             **{f"{fate.value}_bytes": self.counts.get(fate, (0, 0))[1] for fate in Fate},
-            "deleted": self.deleted,
-            "deleted_bytes": self.deleted_bytes,
-            "lost_manifests": list(self.lost),
-            "idle_reason": self.idle_reason,
-            **{
-                name: [
-                    {
-                        "key": one.key, "bytes": one.size_bytes, "kind": one.kind,
-                        "fate": one.fate.value, "reason": one.reason,
-                    }
-                    for one in blobs
-                ]
-                for name, blobs in shown.items()
-            },
-        }  # fmt: skip
+        }
 
     def lines(self) -> list[str]:
-        """Return the report as people read it: totals, then why each of the first blobs goes."""
+        """See `Report`: totals, then why each of the first blobs goes."""
         head = f"{self.shard}: generation {self.generation}, fence {self.fence}"
         if self.idle_reason:
             return [f"{head}; nothing to do: {self.idle_reason}"]

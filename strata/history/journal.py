@@ -68,7 +68,7 @@ def _append(
     token: str,
     rows: Sequence[Mapping[str, Any]],
 ) -> bool:
-    """Append at the upper that the state has; return whether nobody else was faster."""
+    """Append at the upper that the state has; return False if another writer was faster."""
     name, lower = state.name, state.upper
     at = max(stores.clock(), lower)
     parts = list(write_parts(

@@ -15,23 +15,24 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
+from strata.model.settings import MetricsSettings
+
 PREFIX: Final = "strata."
-OTLP_SECONDS: Final = 2  # so long is tried to bring figures to a receiver
+OTLP_SECONDS: Final = 2  # timeout of one request to a receiver
 OTLP_EVERY_MS: Final = 10_000
 _log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Where figures go; an empty address sends nothing."""
+    """What sends figures to the places that the settings name."""
 
-    statsd: str = ""  # host:port
-    otlp: str = ""  # http://host:4318/v1/metrics
+    places: MetricsSettings = MetricsSettings()  # noqa: RUF009 - frozen
 
     @property
     def wanted(self) -> bool:
         """Return whether anybody listens."""
-        return bool(self.statsd or self.otlp)
+        return bool(self.places.statsd or self.places.otlp)
 
     def count(self, name: str, value: int, tags: Mapping[str, str]) -> None:
         """Add to a counter; 0 is not sent."""
@@ -45,29 +46,27 @@ class Metrics:
         self._tell("gauge", name, value, tags)
 
     def time(self, name: str, seconds: float, tags: Mapping[str, str]) -> None:
-        """Tell how long something took; StatsD counts in milliseconds."""
+        """Send a duration; StatsD counts in milliseconds."""
         self._send(name, f"{seconds * 1000:.0f}|ms", tags)
         self._tell("time", name, seconds, tags)
 
     def flush(self) -> None:
         """Send what OpenTelemetry has collected, from a process that may be ended any time."""
-        sender = _opentelemetry(self.otlp) if self.otlp else None
-        if sender is not None:
-            with suppress(Exception):  # figures may fail in any way, and nobody else with them
+        with suppress(Exception):  # a failure here must not end the operation
+            if sender := _opentelemetry(self.places.otlp):
                 sender.provider.force_flush(OTLP_SECONDS * 1000)
 
     def _tell(self, kind: str, name: str, value: float, tags: Mapping[str, str]) -> None:
-        sender = _opentelemetry(self.otlp) if self.otlp else None
-        if sender is not None:
-            with suppress(Exception):  # likewise
+        with suppress(Exception):  # likewise
+            if sender := _opentelemetry(self.places.otlp):
                 sender.tell(kind, PREFIX + name, value, tags)
 
     def _send(self, name: str, value: str, tags: Mapping[str, str]) -> None:
-        if not self.statsd:
+        if not self.places.statsd:
             return
         shown = ",".join(f"{key}:{_plain(tags[key])}" for key in sorted(tags))
         data = f"{PREFIX}{name}:{value}|#{shown}".encode()
-        host, _, port = self.statsd.rpartition(":")
+        host, _, port = self.places.statsd.rpartition(":")
         with suppress(OSError, ValueError):
             _socket().sendto(data, (host, int(port)))
 
@@ -116,6 +115,8 @@ class _OpenTelemetry:
 
 @cache
 def _opentelemetry(endpoint: str) -> _OpenTelemetry | None:
+    if not endpoint:
+        return None
     try:
         return _OpenTelemetry(endpoint)
     except Exception as problem:  # not installed, or not an address: said once

@@ -3,7 +3,7 @@
 A job or a command notes what it did when it ends, well or badly: who, when, what, how much, how
 long, how it ended. The rows are the journal `strata_operations`; `strata history` shows those of
 a shard. The same figures go to StatsD, if `[metrics] statsd` names a place: see docs/operations.md
-for their names. Neither may fail the operation that it tells of.
+for their names. Neither may make its operation fail.
 """
 
 import getpass
@@ -183,7 +183,7 @@ def _tell(metrics: Metrics, one: Operation) -> None:
 
 
 def _tell_of_shard(metrics: Metrics, stores: Stores, shard: str) -> None:
-    """Tell how large a shard is now, and how much of it has no statistics."""
+    """Send the size of a shard, and how much of it has no statistics."""
     if not metrics.wanted or shard == EVERY_SHARD:
         return
     try:

@@ -46,7 +46,6 @@ _HOUR_MS: Final = 3_600_000
 _DAY_US: Final = 86_400_000_000
 _KNOWN_MAX: Final = 10_000
 
-outcomes: Final[Counter[str]] = Counter()  # of `record` in this process, for whoever watches it
 _known: Final[set[tuple[str, str]]] = set()  # slots that this process need not try again
 
 
@@ -70,7 +69,7 @@ class UsedFilter:
         """Return the text by which two filters are the same; see `identity`."""
         return identity(self.filter)
 
-    def document(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the filter as the log stores it."""
         return {
             "version": VERSION,
@@ -88,27 +87,29 @@ class UsedFilter:
 
 
 def record(
-    stores: Stores, state: State, plan: ReadPlan, filter: Filter | None, settings: UsageSettings
+    stores: Stores,
+    state: State,
+    plan: ReadPlan,
+    filter: Filter | None,
+    settings: UsageSettings,
+    metrics: Metrics,
 ) -> str:
     """Log that a reader planned a read with a filter; return what became of it.
 
     `written`; `known`: the slot is taken, most often by the same filter; `off`; `failed`. Never
     raises, tries once. Cost: one small write at most, none for a repetition in this process.
     """
-    tell(settings, state.name, plan)
-    outcome = "off"
-    if settings.log and filter is not None:
-        try:
-            outcome = _record(stores, state, plan, filter)
-        except Exception:  # a log is no reason to fail a read, whatever is wrong
-            outcome = "failed"
-    outcomes[outcome] += 1
-    return outcome
+    tell(metrics, state.name, plan)
+    if not settings.log or filter is None:
+        return "off"
+    try:
+        return _record(stores, state, plan, filter)
+    except Exception:  # a read never fails because of its log
+        return "failed"
 
 
-def tell(settings: UsageSettings, shard: str, plan: ReadPlan) -> None:
+def tell(metrics: Metrics, shard: str, plan: ReadPlan) -> None:
     """Send the figures of a planned read to monitoring; never raises, waits for nothing."""
-    metrics = Metrics(settings.statsd, settings.otlp)
     if not metrics.wanted:
         return
     tags = {"shard": shard, "mode": plan.mode}
@@ -128,10 +129,9 @@ def tell(settings: UsageSettings, shard: str, plan: ReadPlan) -> None:
 
 
 def emitted(
-    batches: Iterable[pa.RecordBatch], settings: UsageSettings, shard: str
+    batches: Iterable[pa.RecordBatch], metrics: Metrics, shard: str
 ) -> Iterator[pa.RecordBatch]:
-    """Pass on what a read, or a task of one, gives out; tell how much it was and when it began."""
-    metrics = Metrics(settings.statsd, settings.otlp)
+    """Pass on the rows of a read, or of a task of one, and send how many and how soon."""
     if not metrics.wanted:
         yield from batches
         return
@@ -151,15 +151,15 @@ def emitted(
 
 @dataclass(frozen=True)
 class Told:
-    """The function of a Spark task, whose rows monitoring is told of; picklable."""
+    """The function of a Spark task that sends figures about its rows; picklable."""
 
     function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-    settings: UsageSettings
+    metrics: Metrics
     shard: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the function and pass on what it gives."""
-        return emitted(self.function(batches), self.settings, self.shard)
+        return emitted(self.function(batches), self.metrics, self.shard)
 
 
 def _record(stores: Stores, state: State, plan: ReadPlan, filter: Filter) -> str:
@@ -201,7 +201,7 @@ def _used(state: State, plan: ReadPlan, filter: Filter, day: str) -> UsedFilter:
 
 
 def unread(filter: Filter) -> UsedFilter:
-    """Return a filter that nobody has read with yet, and that counts as much as one read."""
+    """Return a filter without a read yet; it counts as much as one read."""
     return UsedFilter(filter, 1, 0, 0, "", 0, 0, 0, 0)
 
 
@@ -213,7 +213,7 @@ def _by_day(filter: Filter) -> Filter:
 
 
 def identity(filter: Filter) -> str:
-    """Return the text by which two filters are the same, whatever the clock says."""
+    """Return the text by which two filters are the same; their clocks do not count."""
     return dump_filter(replace(filter, sql="", now_low=0, now_high=0))
 
 
@@ -329,7 +329,7 @@ def _encode(used: UsedFilter) -> bytes:
 
 
 def _encode_all(filters: Sequence[UsedFilter]) -> bytes:
-    document = [used.document() for used in filters]
+    document = [used.to_json() for used in filters]
     return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
 
 

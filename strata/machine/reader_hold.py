@@ -3,7 +3,7 @@
 A read takes minutes or hours, and compaction and garbage collection go on meanwhile. So before it
 plans, a long one sees to it that a leased hold lives for as long as `[read] hold_ms` says. All
 readers of a stretch of time share one: most find it there and write nothing, and a shard never
-has more than a few, whatever the number of readers. It keeps parts, not history: its time is the
+has more than a few, however many readers there are. It keeps parts, not history: its time is the
 shard's upper, so that compaction moves since as before.
 
 A shared hold cannot be given back by one of its readers: it expires. A reader that works for
@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from threading import Event, Thread
 from typing import Final, TypeVar
 
 from strata.errors import Conflict, StrataError, Unavailable
+from strata.machine.heartbeat import beating
 from strata.machine.machine import Machine
 from strata.model.settings import ReadSettings
 from strata.state.holds import carry_on, hold, release
@@ -31,7 +31,6 @@ from strata.store.open import Stores
 PREFIX: Final = "readers-"  # of the names of such holds
 SHARES: Final = 8  # into which the lease is cut: readers of one share its hold
 BRIEF_MS: Final = 15 * 60_000  # lease of a hold that is renewed from the start
-ROUNDS: Final = 3  # in a lease that a long reader renews: two renewals may fail in a row
 T = TypeVar("T")
 
 
@@ -95,7 +94,7 @@ class _Own:
     """The hold that a reader takes for itself when those of all will not do."""
 
     def __init__(self, machine: Machine, shard: str, lease_ms: int, purpose: str) -> None:
-        self.name, self._ended = f"{purpose}-{secrets.token_hex(6)}", Event()
+        self.name = f"{purpose}-{secrets.token_hex(6)}"
         self._machine, self._shard, self._lease_ms = machine, shard, lease_ms
         self._taken = False
 
@@ -116,28 +115,19 @@ class _Own:
     @contextmanager
     def at_work(self, state: State) -> Iterator[State]:
         """Renew the hold on a state until the block ends, then give it back."""
-        thread = Thread(target=self._renew, args=(state.seqno,), name=self.name, daemon=True)
-        thread.start()
         try:
-            yield state
+            with beating(self.name, self._lease_ms, partial(self._renew, state.seqno)):
+                yield state
         finally:
-            self._ended.set()
-            thread.join()
             self._give_back()
 
     def _renew(self, seqno: int) -> None:
-        """Take the hold, or renew it, time and again."""
+        """Take the hold, or prolong it."""
+        self._taken = True
         move = partial(
             carry_on, name=self.name, seqno=seqno, lease_ms=self._lease_ms, owner=self.name
         )
-        while not self._ended.wait(self._lease_ms / ROUNDS / 1000):
-            try:
-                self._taken = True
-                self._machine.apply(self._shard, move)
-            except (Unavailable, Conflict):
-                continue  # perhaps the next one succeeds
-            except StrataError:
-                return  # no hold keeps the state, or the shard was dropped
+        self._machine.apply(self._shard, move)
 
     def _give_back(self) -> None:
         """Release the hold, if it was ever taken; where that fails it expires."""
@@ -148,7 +138,7 @@ class _Own:
 
 
 def _covered(state: State, now_ms: int, lease_ms: int) -> bool:
-    """Tell whether a hold of readers, taken before this state, lives for a lease from now."""
+    """Return whether a hold of readers, taken before this state, lives for a lease from now."""
     return any(_lives(found, now_ms + lease_ms) for found in state.holds)
 
 

@@ -9,17 +9,16 @@ one behind; it expires, and the next `register` or sweep drops it.
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
-from threading import Event, Thread
-from types import TracebackType
 from typing import Final, Self
 
-from strata.errors import Conflict, StrataError, Unavailable
+from strata.errors import StrataError
+from strata.machine.heartbeat import beating
 from strata.machine.machine import Machine
 from strata.state.generations import finish, heartbeat, register
 
-LEASE_MS: Final = 15 * 60_000  # renewed at a third of it: two renewals may fail in a row
+LEASE_MS: Final = 15 * 60_000  # renewed at each third of it
 
 
 class Lease:
@@ -32,8 +31,7 @@ class Lease:
         self.name = f"{purpose}-{secrets.token_hex(6)}"
         self._machine, self._shard = machine, shard
         self._purpose, self._lease_ms = purpose, lease_ms
-        self._ended = Event()
-        self._beat = Thread(target=self._renew_for_long, name=self.name, daemon=True)
+        self._beat = beating(self.name, lease_ms, self.renew)
 
     def __enter__(self) -> Self:
         """Take the lease, and begin to renew it. Cost: one commit.
@@ -42,22 +40,14 @@ class Lease:
         """
         take = partial(register, name=self.name, lease_ms=self._lease_ms, purpose=self._purpose)
         self._machine.apply(self._shard, take)
-        self._beat.start()
+        self._beat.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Give the lease back; where that fails it expires. Cost: one commit."""
-        self._ended.set()
-        self._beat.join()
-        try:
+        self._beat.__exit__(None, None, None)
+        with suppress(StrataError):  # the work is done, or its own error says more
             self._machine.apply(self._shard, partial(finish, name=self.name))
-        except StrataError:
-            return  # the work is done, or its own error says more
 
     def renew(self) -> None:
         """Prolong the lease from now.
@@ -66,15 +56,6 @@ class Lease:
         """
         prolong = partial(heartbeat, name=self.name, lease_ms=self._lease_ms)
         self._machine.apply(self._shard, prolong)
-
-    def _renew_for_long(self) -> None:
-        while not self._ended.wait(self._lease_ms / 3000):
-            try:
-                self.renew()
-            except (Unavailable, Conflict):
-                continue  # perhaps the next one succeeds
-            except StrataError:
-                return  # expired, or the shard is gone: the next commit says so
 
 
 @contextmanager

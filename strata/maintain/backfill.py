@@ -8,7 +8,7 @@ next one takes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from glob import escape
 from itertools import islice
 from typing import Any, Final, Literal
@@ -38,6 +38,7 @@ from strata.maintain.exchange import (
 from strata.model.runner import Runner, serial
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
+from strata.model.shown import json_of
 from strata.model.spec import StatsSpec
 from strata.parts.fetch import Source, part_batches
 from strata.state.state import Batch, State
@@ -77,26 +78,26 @@ class BackfillReport:
     damaged: tuple[str, ...] = ()  # why parts could not be read; the others are done
     action: Literal["backfill"] = "backfill"
 
-    def document(self) -> dict[str, Any]:
-        """Return the report as the JSON that job and command line print."""
-        document = asdict(self)
+    def to_json(self) -> dict[str, Any]:
+        """See `Report`."""
+        document = json_of(self)
         cost = document.pop("cost")
         return {**document, "requests": cost["requests"], "seconds": cost["seconds"]}
 
-    def line(self) -> str:
-        """Return the report on one line, for a log."""
+    def lines(self) -> list[str]:
+        """See `Report`."""
         if self.dry_run:
             seconds = self.cost.seconds
             time = "for a time not known yet" if seconds is None else f"for about {seconds:,.0f} s"
-            return (
+            return [
                 f"{self.shard}: backfill would read {self.parts_selected:,} parts, "
                 f"{self.bytes_read:,} bytes in {self.cost.requests:,} requests, {time}"
-            )
-        return (
+            ]
+        return [
             f"{self.shard}: backfill changed {self.parts_changed:,} of {self.parts_selected:,} "
             f"selected parts, {self.parts_dropped:,} were merged away meanwhile; statistics "
             f"{self.stats_bytes_before:,} -> {self.stats_bytes_after:,} bytes"
-        )
+        ]
 
 
 def backfill_shard(  # noqa: PLR0913  what, where, and how

@@ -1,9 +1,10 @@
 """What trimming a shard did: to each statistics column, and to what each filter skips."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from strata.expr.filter import Filter
+from strata.model.shown import json_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +62,17 @@ class TrimShardReport:
     bytes_read: int = 0  # no part is read
     action: Literal["trim"] = "trim"
 
-    def document(self) -> dict[str, Any]:
-        """Return the report as the JSON that job and command line print."""
-        return asdict(self)
+    def to_json(self) -> dict[str, Any]:
+        """See `Report`."""
+        return json_of(self)
 
-    def line(self) -> str:
-        """Return the report on one line, for a log."""
+    def lines(self) -> list[str]:
+        """See `Report`."""
         would = "would change" if self.dry_run else "changed"
         parts = self.parts_selected if self.dry_run else self.parts_changed
-        return (
+        return [
             f"{self.shard}: trim {would} {parts:,} of {self.parts_selected:,} parts above the "
             f"budget, statistics {self.stats_bytes_before:,} -> {self.stats_bytes_after:,} bytes; "
             f"{len(self.filters)} filters skip {self.filters_skipped_before:,} -> "
             f"{self.filters_skipped_after:,} parts"
-        )
+        ]

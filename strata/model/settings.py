@@ -6,8 +6,16 @@ Units end the names. `config/base.toml` repeats each field once with its default
 """
 
 import re
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from strata.model.declared import Declared, Range
+
+Count = Annotated[int, Range()]
+Positive = Annotated[int, Range(1)]
+Percent = Annotated[int, Range(0, 100)]
+Share = Annotated[int, Range(1, 100)]
+Permille = Annotated[int, Range(0, 1000)]
 
 
 def without_password(address: str) -> str:
@@ -23,92 +31,93 @@ def without_password(address: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreSettings:
+class StoreSettings(Declared):
     """Where state and blobs live."""
 
     blob: str = "file://.strata/blob"  # file:///path | s3://bucket/prefix | memory://name
     consensus: str = "sqlite:///.strata/consensus.db"  # any SQLAlchemy address | memory://name
     landing: str = "."  # the root that relative source paths of shard declarations start from
+    # `rollout.kill`, filled in by `Settings`: whoever opens the stores obeys it.
+    kill: bool = field(default=False, metadata={"setting": False})
 
     def __repr__(self) -> str:
         """Return what it says, but for passwords: tracebacks and notebooks show this."""
         blob, consensus, landing = map(without_password, (self.blob, self.consensus, self.landing))
-        return f"StoreSettings({blob=}, {consensus=}, {landing=})"
+        return f"StoreSettings({blob=}, {consensus=}, {landing=}, kill={self.kill})"
 
 
 @dataclass(frozen=True, slots=True)
-class SparkSettings:
+class SparkSettings(Declared):
     """How jobs build their Spark session."""
 
     master: str = "local[2]"  # used when spark-submit names none
-    driver_memory_mib: int = 2048
-    shuffle_partitions: int = 4
+    driver_memory_mib: Annotated[int, Range(256)] = 2048
+    shuffle_partitions: Positive = 4
 
 
 @dataclass(frozen=True, slots=True)
-class IngestSettings:
+class IngestSettings(Declared):
     """How the ingest job cuts its work."""
 
-    task_bytes: int = 64 * 1024 * 1024  # source bytes a task reads at most, files kept whole
-    verify_days: int = 7  # of a new source: rows of every file are read twice and compared
-    verify_percent: int = 1  # later: of so many files in a hundred
-    verify_rows: int = 100  # of each of these files, or pieces of one, at most
+    task_bytes: Positive = 64 * 1024 * 1024  # source bytes that a task reads at most
+    verify_days: Count = 7  # of a new source: rows of every file are read twice and compared
+    verify_percent: Percent = 1  # later: the share of files of which rows are read twice
+    verify_rows: Count = 100  # of each of these files, or pieces of one, at most
     follow_links: bool = False  # True: links below a landing root may lead out of it
 
 
 @dataclass(frozen=True, slots=True)
-class CompactSettings:
+class CompactSettings(Declared):
     """When and how runs are merged."""
 
-    min_inputs: int = 2  # a request with fewer batches does nothing
-    memory_bytes: int = 1024 * 1024 * 1024  # bound of one merge task
-    chunk_bytes: int = 1024 * 1024 * 1024  # a long merge keeps what it did after reading so many
-    history_ms: int | None = None  # since follows upper at this distance; None keeps all history
+    min_inputs: Count = 2  # a merge request with fewer runs does nothing
+    memory_bytes: Positive = 1024 * 1024 * 1024  # bound of one merge task
+    chunk_bytes: Positive = 1024 * 1024 * 1024  # a long merge keeps what it did, time and again
+    history_ms: Count | None = None  # since follows upper at this distance; None keeps all history
 
 
 @dataclass(frozen=True, slots=True)
-class ReadSettings:
+class ReadSettings(Declared):
     """How readers fetch parts."""
 
-    fetchers: int = 4  # parts fetched and decoded at the same time, by each task; 1: one by one
-    ahead_bytes: int = 64 * 1024 * 1024  # stored bytes of the parts that are under way
-    hold_ms: int = 4 * 3_600_000  # what a read planned stays stored so long, or longer; 0: no
+    fetchers: Positive = 4  # parts that a task fetches and decodes at the same time
+    ahead_bytes: Count = 64 * 1024 * 1024  # stored bytes of the parts that are under way
+    hold_ms: Count = 4 * 3_600_000  # what a read planned stays stored this long; 0: no hold
 
 
 @dataclass(frozen=True, slots=True)
-class ValidateSettings:
+class ValidateSettings(Declared):
     """How soft evaluation reports."""
 
     report_dir: str = ".strata/report"  # Data Docs site and summary files
     report_url: str = ""  # s3://bucket/prefix?endpoint=…: the report goes there as well
-    max_failed_rows: int = 20  # failed lines shown in the report; all are in the verdict table
-    used_filters: int = 20  # filters of readers that are evaluated beside the registered ones
-    format_percent: int = 100  # share of the parts whose format a run checks
-    filter_seconds: int = 3600  # a filter's query that takes longer is stopped
+    max_failed_rows: Count = 20  # failed lines shown in the report; all are in the verdict table
+    used_filters: Count = 20  # filters of readers that are evaluated beside the registered ones
+    format_percent: Percent = 100  # share of the parts whose format a run checks
+    # A filter's query that takes longer is stopped.
+    filter_seconds: Annotated[int, Range(1, 86_400)] = 3600
 
 
 @dataclass(frozen=True, slots=True)
-class UsageSettings:
+class UsageSettings(Declared):
     """The log of the filters that readers used: trimming and soft evaluation learn from it."""
 
     log: bool = True  # False: readers write nothing
-    days: int = 30  # so long is a filter remembered
-    statsd: str = ""  # host:port that gets the figures of each read with a filter; empty: nobody
-    otlp: str = ""  # likewise, an OpenTelemetry receiver: http://host:4318/v1/metrics
+    days: Count = 30  # filters are remembered this long
 
 
 @dataclass(frozen=True, slots=True)
-class GcSettings:
+class GcSettings(Declared):
     """How long garbage collection waits."""
 
-    grace_ms: int = 24 * 3_600_000  # readers and writers without a lease have so long, at least
-    aside_days: int = 7  # so long can a deleted blob be restored
-    reject_days: int = 30  # rows that could not be read, of runs that never committed
-    verdict_days: int = 400  # verdict tables that the state no longer names
+    grace_ms: Count = 24 * 3_600_000  # at least what readers and writers without a lease have
+    aside_days: Count = 7  # days during which a deleted blob can be restored
+    reject_days: Count = 30  # rows that could not be read, of runs that never committed
+    verdict_days: Count = 400  # verdict tables that the state no longer names
 
 
 @dataclass(frozen=True, slots=True)
-class MetricsSettings:
+class MetricsSettings(Declared):
     """Where figures for monitoring go; docs/operations.md names them."""
 
     statsd: str = ""  # host:port of a StatsD receiver; empty: nowhere
@@ -116,51 +125,43 @@ class MetricsSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Thresholds:
+class Thresholds(Declared):
     """The evidence that a step up needs, where the store says nothing else."""
 
-    audit_parts: int = 3000  # soft -> audit: would-be-skipped parts that were audited, at least
-    audit_runs: int = 20  # soft -> audit: runs of soft evaluation, at least
-    audit_days: int = 7  # soft -> audit: days with a run, at least
-    stratum_parts: int = 30  # both steps: audited parts of each stratum of evidence, at least
-    failed_permille: int = 10  # both steps: checks that failed or are missing stay below this
-    on_parts: int = 30_000  # audit -> on: audited parts since the evidence began, at least
-    on_days: int = 14  # audit -> on: days in `audit` with a run of at least `on_percent`
-    on_percent: int = 10  # the share of skipped parts that is audited on such a day
-    request_days: int = 7  # a request that nobody answers in so many days is rejected
-    sample_parts: int = 50  # audited parts of each filter in a sampled run, at least
+    audit_parts: Count = 3000  # soft -> audit: would-be-skipped parts that were audited, at least
+    audit_runs: Count = 20  # soft -> audit: runs of soft evaluation, at least
+    audit_days: Count = 7  # soft -> audit: days with a run, at least
+    stratum_parts: Count = 30  # both steps: audited parts of each stratum of evidence, at least
+    failed_permille: Permille = 10  # both steps: checks that failed or are missing stay below this
+    on_parts: Count = 30_000  # audit -> on: audited parts since the evidence began, at least
+    on_days: Count = 14  # audit -> on: days in `audit` with a run of at least `on_percent`
+    on_percent: Share = 10  # the share of skipped parts that is audited on such a day
+    request_days: Positive = 7  # an unanswered request is rejected after these days
+    sample_parts: Count = 50  # audited parts of each filter in a sampled run, at least
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutSettings:
+class RolloutSettings(Declared):
     """The global switch, and what tightens the thresholds of the store; see `rollout.policy`.
 
     None: as the store says. A value holds where it is stricter, and is passed over where it is not.
     """
 
-    kill: bool = False  # True: no reader skips anything, whatever the shards' modes say
-    audit_parts: int | None = None  # these and the following: as in `Thresholds`
-    audit_runs: int | None = None
-    audit_days: int | None = None
-    stratum_parts: int | None = None
-    failed_permille: int | None = None
-    on_parts: int | None = None
-    on_days: int | None = None
-    on_percent: int | None = None
-    request_days: int | None = None
-    sample_parts: int | None = None
-
-
-# What these may be, both ends included; the others: 0 or more.
-ROLLOUT_RANGES: Final[dict[str, tuple[int, int | None]]] = {
-    "failed_permille": (0, 1000),
-    "on_percent": (1, 100),
-    "request_days": (1, None),
-}
+    kill: bool = False  # True: no reader skips anything, in any mode
+    audit_parts: Count | None = None  # these and the following: as in `Thresholds`
+    audit_runs: Count | None = None
+    audit_days: Count | None = None
+    stratum_parts: Count | None = None
+    failed_permille: Permille | None = None
+    on_parts: Count | None = None
+    on_days: Count | None = None
+    on_percent: Share | None = None
+    request_days: Positive | None = None
+    sample_parts: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Declared):
     """All settings."""
 
     store: StoreSettings = field(default_factory=StoreSettings)
@@ -175,3 +176,7 @@ class Settings:
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     shards_dir: str = "config/shards"  # shard declarations, one YAML file each
     filters_dir: str = "config/filters"  # registered filters, one YAML file each
+
+    def __post_init__(self) -> None:
+        """Hand `rollout.kill` to the stores, so that no reader can forget it."""
+        object.__setattr__(self, "store", replace(self.store, kill=self.rollout.kill))

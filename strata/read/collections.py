@@ -121,11 +121,13 @@ def slice_of(relation: Relation, column: str, name: str) -> Slice:
     return Slice(low, round_up(low))
 
 
-def narrowed(state: State, plan: ReadPlan, column: str, name: str) -> ReadPlan:
+def narrowed(stores: Stores, state: State, plan: ReadPlan, column: str, name: str) -> ReadPlan:
     """Return the plan without the parts and row groups that hold nothing of a collection.
 
-    Where the kill switch is on, callers do without it.
+    The kill switch leaves the plan as it is.
     """
+    if is_killed(stores):
+        return plan
     piece = slice_of(state.relation, column, name)
     runs: list[PlannedRun] = []
     groups = dict(plan.groups)
@@ -151,16 +153,15 @@ class CollectionRead:
 
 
 def planned_collection(
-    stores: Stores, state: State, name: str, *, as_of: int | None = None, kill: bool = False
+    stores: Stores, state: State, name: str, *, as_of: int | None = None
 ) -> CollectionRead:
     """Return what a read of one collection fetches.
 
-    `kill`, and the switch in the consensus: everything is fetched.
     Raises: as `column_of` and `plan_read`.
     """
     column = column_of(stores, state, name)
     plan = plan_read(stores, state, as_of=as_of, mode="off")
-    narrow = plan if kill or is_killed(stores) else narrowed(state, plan, column, name)
+    narrow = narrowed(stores, state, plan, column, name)
     return CollectionRead(name, column, narrow, plan.parts_fetched, plan.bytes_fetched)
 
 

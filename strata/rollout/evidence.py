@@ -13,7 +13,7 @@ from typing import Final
 
 from strata.state.state import Evidence, Stratum
 
-STRATA_MAX: Final = 256  # told apart; further ones are counted together
+STRATA_MAX: Final = 256  # counted apart; further ones are counted together
 OTHER: Final = "other"
 CONFIDENCE: Final = 0.95
 _DAY_MS: Final = 86_400_000
@@ -42,7 +42,7 @@ class Counts:
     percent: int  # share of the would-be-skipped parts that was to be fetched
     strata: Mapping[str, int] = field(default_factory=dict)  # of `parts`
     repeats: int = 0  # parts that were judged before with the same filter
-    seen: Seen | None = None  # all that was judged; None: nobody keeps it
+    seen: Seen | None = None  # all that was judged; None: it is not kept
 
 
 def add(old: Evidence, new: Counts, now_ms: int, basis: str, *, counts_for_step: bool) -> Evidence:
@@ -54,7 +54,9 @@ def add(old: Evidence, new: Counts, now_ms: int, basis: str, *, counts_for_step:
     seen = new.seen
     if old.basis != basis or (seen is not None and not seen.whole):
         old = Evidence(basis=basis, first_ms=now_ms, distinct=True)
-    if not old.distinct:  # of before repeats were told apart: the nights count, the parts do not
+    if (
+        not old.distinct
+    ):  # older than the distinction of repeats: its nights count, its parts do not
         repeats = old.repeats + old.parts
         old = replace(old, parts=0, repeats=repeats, strata=(), distinct=True)
     if seen is not None:
@@ -90,7 +92,7 @@ def _with(old: tuple[Stratum, ...], new: Mapping[str, int]) -> tuple[Stratum, ..
 
 
 def upper_bound(parts: int, confidence: float = CONFIDENCE) -> float:
-    """Return the exact upper bound on the rate of wrong skips after so many audits without one.
+    """Return the exact upper bound on the rate of wrong skips after a number of audits without one.
 
     >>> round(upper_bound(2995), 5)
     0.001

@@ -1,20 +1,20 @@
 """The switch over all shards of a consensus: while it is thrown, no reader skips anything.
 
 It lies beside the shards' states under a key of its own, so that it needs no file on any machine;
-the setting `rollout.kill` does the same for the processes that read it. Either one is enough.
+the setting `rollout.kill` does the same for the processes that read it. Either one is enough, and
+`is_killed` asks for both.
 Throwing it takes one person. Releasing it takes as many as the policy of the store says, one or
 two: then the first asks, and the second names what was asked.
 """
 
 import time
 from dataclasses import asdict, astuple, dataclass, replace
-from hashlib import blake2b
 from typing import Any, Final
 
 import orjson
 
 from strata.errors import Conflict, InvalidRequest, StrataError
-from strata.rollout.people import Person, plain
+from strata.rollout.people import Person, check_said, identity_of
 from strata.rollout.policy import Policy
 from strata.state.seal import is_sealed, sealed
 from strata.store.interface import Versioned
@@ -59,9 +59,13 @@ def kill_switch(stores: Stores) -> KillSwitch:
 
 
 def is_killed(stores: Stores) -> bool:
-    """Tell a reader whether skipping is forbidden; what cannot be found out forbids it, too."""
+    """Return whether skipping is forbidden, by the setting or by the switch.
+
+    Errs: what cannot be found out forbids it, too.
+    Cost: one question to the consensus, unless the setting forbids it.
+    """
     try:
-        return kill_switch(stores).thrown
+        return stores.settings.kill or kill_switch(stores).thrown
     except StrataError:
         return True
 
@@ -85,8 +89,7 @@ def throw(  # noqa: PLR0913  these are the fields of one move
     Raises: InvalidRequest without a name or a reason, for another request than the open one, or by
     who asked; Conflict after many lost races.
     """
-    if not plain(who) or not plain(reason):
-        raise InvalidRequest("the kill switch needs a name and a reason")
+    check_said("the kill switch", who, reason)
     person = Person(who, user)
     for attempt in range(ATTEMPTS):
         head = retry(lambda: stores.consensus.head(KEY), sleep=sleep)
@@ -104,8 +107,7 @@ def throw(  # noqa: PLR0913  these are the fields of one move
 
 def release_id(asked: Release) -> str:
     """Return the identity of what was asked for."""
-    said = repr(astuple(asked)).encode("utf-8", "backslashreplace")
-    return blake2b(said, digest_size=8).hexdigest()
+    return identity_of(astuple(asked))
 
 
 def _released(

@@ -13,7 +13,6 @@ is asked for, and when it is approved. All here are pure functions of a state, f
 
 from collections.abc import Collection
 from dataclasses import astuple, replace
-from hashlib import blake2b
 from typing import Final
 
 from strata.errors import Conflict, InvalidRequest
@@ -21,7 +20,7 @@ from strata.rollout.basis import basis_of
 from strata.rollout.evidence import Counts, add
 from strata.rollout.gates import LADDER, gates, next_mode, unmet
 from strata.rollout.obey import SKIPPING, is_approved
-from strata.rollout.people import Person, plain
+from strata.rollout.people import Person, check_said, identity_of
 from strata.rollout.policy import Policy
 from strata.rollout.pool import Pool
 from strata.state.rollout import Tripped, noted, record_verdicts
@@ -56,7 +55,7 @@ def ask(  # noqa: PLR0913  these are the fields of one request
     Raises: InvalidRequest for another step than the next, a lack of evidence, naming each gate,
     or a request that is open already.
     """
-    _said(state, who, reason)
+    check_said("a change of rollout", who, reason, shard=state.name)
     rollout = _under(_lapsed(state, now_ms), policy)
     wanted = _next_step(state, to, percent)
     if rollout.request is not None:
@@ -97,7 +96,7 @@ def approve(  # noqa: PLR0913  these are the fields of one approval
     by the one who asked or one whom the policy does not name, or when the evidence is no longer
     there.
     """
-    _said(state, who, reason)
+    check_said("a change of rollout", who, reason, shard=state.name)
     rollout, asked = _open(state, now_ms, request)
     rollout = _under(rollout, policy)
     policy.check_approver(Person(who, user), Person(asked.by, asked.user), shard=state.name)
@@ -140,11 +139,11 @@ def reject(
 ) -> tuple[State, Rollout]:
     """Refuse the step that was asked for; whoever asked may do it, too.
 
-    `request`: the one that is meant; None refuses whatever is asked for.
+    `request`: the one that is meant; None refuses the open one.
 
     Raises: InvalidRequest when nothing is asked for, or something else than `request`.
     """
-    _said(state, who, reason)
+    check_said("a change of rollout", who, reason, shard=state.name)
     rollout, asked = _open(state, now_ms, request)
     refused = noted(
         rollout, now_ms, "rejected", after=rollout.mode, percent=rollout.audit_percent, who=who,
@@ -162,7 +161,7 @@ def step_down(
 
     Raises: InvalidRequest for a mode that is not lower.
     """
-    _said(state, who, reason)
+    check_said("a change of rollout", who, reason, shard=state.name)
     old = state.rollout
     if to not in LADDER or LADDER.index(to) >= LADDER.index(old.mode):
         below = ", ".join(LADDER[: LADDER.index(old.mode)]) or "nothing is below off"
@@ -230,7 +229,7 @@ def _under(rollout: Rollout, policy: Policy) -> Rollout:
 
 
 def _lapsed(state: State, now_ms: int) -> Rollout:
-    """Return the rollout without a request that nobody answered in time."""
+    """Return the rollout without a request that has expired."""
     rollout, asked = state.rollout, state.rollout.request
     if asked is None or now_ms < asked.expires_ms:
         return rollout
@@ -244,8 +243,7 @@ def _lapsed(state: State, now_ms: int) -> Rollout:
 
 def request_id(shard: str, asked: Request) -> str:
     """Return the identity of a request: a digest of the shard and all that is asked, and when."""
-    said = repr((shard, *astuple(asked))).encode("utf-8", "backslashreplace")
-    return blake2b(said, digest_size=8).hexdigest()
+    return identity_of((shard, *astuple(asked)))
 
 
 def _open(state: State, now_ms: int, named: str | None) -> tuple[Rollout, Request]:
@@ -304,8 +302,3 @@ def _released(state: State, clear: Collection[str]) -> tuple[str, ...]:
                 shard=state.name, word=word, known=list(state.rollout.quarantine),
             )  # fmt: skip
     return tuple(sorted(clear))
-
-
-def _said(state: State, who: str, reason: str) -> None:
-    if not plain(who) or not plain(reason):
-        raise InvalidRequest("a change of rollout needs a name and a reason", shard=state.name)

@@ -13,7 +13,7 @@ SKIPPING: Final = ("audit", "on")  # modes in which readers leave parts out
 def mode_of(state: State) -> Mode:
     """Return the mode that holds for this code: what was approved for other code is `soft`.
 
-    So is what nobody approved: no mode in which parts are left out holds by declaration.
+    So is a mode without an approval: a declaration alone lets no reader leave out parts.
     """
     mode = state.rollout.mode
     return "soft" if mode in SKIPPING and not is_approved(state) else mode
@@ -24,9 +24,10 @@ def is_approved(state: State) -> bool:
     return state.rollout.basis == basis_of(state)
 
 
-def obeyed(stores: Stores, chosen: str, *, kill: bool) -> str:
+def obeyed(stores: Stores, chosen: str) -> str:
     """Return the mode that a reader applies who chose `chosen`; the kill switch wins over all.
 
     Cost: one question to the consensus where parts would be skipped.
     """
-    return "off" if kill or (chosen in SKIPPING and is_killed(stores)) else chosen
+    asks = chosen in SKIPPING or stores.settings.kill
+    return "off" if asks and is_killed(stores) else chosen

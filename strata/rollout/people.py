@@ -1,7 +1,7 @@
 """Who is who: whether two names are of one person, and who vouches for a name.
 
 A name that somebody types is claimed, no more. A database that authenticates its users (PostgreSQL)
-says who they are, and then a person is that user, whatever name they type. A *voucher* is a user of
+says who they are, and then a person is that user, even under another name. A *voucher* is a user of
 the database that speaks for people whom it has authenticated itself: Airflow's. The policy of the
 store names vouchers; where one speaks, the name counts.
 """
@@ -9,6 +9,10 @@ store names vouchers; where one speaks, the name counts.
 import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from strata.errors import InvalidRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +20,7 @@ class Person:
     """Who does something, by name, and who the database says they are."""
 
     name: str
-    user: str = ""  # of the database, authenticated; empty: nobody vouches for the name
+    user: str = ""  # of the database, authenticated; empty: the name is only claimed
 
     def identity(self, vouchers: Collection[str] = ()) -> str:
         """Return what this person is compared by: the user, but the name where a voucher speaks."""
@@ -59,3 +63,15 @@ def plain(text: str) -> str:
     """
     seen = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return "".join(c for c in seen if not c.isspace() and unicodedata.category(c)[0] != "C")
+
+
+def identity_of(asked: tuple[object, ...]) -> str:
+    """Return the identity of a request: a digest of all that is asked, by whom and when."""
+    said = repr(asked).encode("utf-8", "backslashreplace")
+    return blake2b(said, digest_size=8).hexdigest()
+
+
+def check_said(what: str, name: str, reason: str, **where: Any) -> None:
+    """Refuse a change without a name or a reason. Raises: InvalidRequest."""
+    if not plain(name) or not plain(reason):
+        raise InvalidRequest(f"{what} needs a name and a reason", **where)

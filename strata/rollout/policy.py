@@ -9,12 +9,12 @@ another, as a step is; each state of the document stays stored.
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, astuple, dataclass, field, replace
-from hashlib import blake2b
 from typing import Any, Final, Literal
 
 from strata.errors import Conflict, Corrupt, InvalidRequest
-from strata.model.settings import ROLLOUT_RANGES, RolloutSettings, Thresholds
-from strata.rollout.people import Person, are_one, plain
+from strata.model.declared import checked
+from strata.model.settings import RolloutSettings, Thresholds
+from strata.rollout.people import Person, are_one, check_said, identity_of, plain
 from strata.state.codec import decode_sealed, encode_sealed
 from strata.store.interface import Versioned
 from strata.store.open import Stores
@@ -80,7 +80,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRequest:
-    """A change that somebody asked for and nobody has answered yet."""
+    """A change that was asked for and is not answered yet."""
 
     policy: Policy  # as it would be; its number is that of the one it replaces
     by: str
@@ -161,7 +161,7 @@ def ask(book: Book, now_ms: int, *, to: Mapping[str, Any], who: Person, reason: 
 
     Raises: InvalidRequest for a value that cannot be, for no change, or while one is asked for.
     """
-    _said(who, reason)
+    check_said("a change of the policy", who.name, reason)
     book = _lapsed(book, now_ms)
     if book.request is not None:
         raise InvalidRequest(
@@ -183,7 +183,7 @@ def approve(book: Book, now_ms: int, *, request: str, who: Person, reason: str) 
 
     Raises: InvalidRequest when nothing, or something else, is asked for, or by who asked.
     """
-    _said(who, reason)
+    check_said("a change of the policy", who.name, reason)
     book = _lapsed(book, now_ms)
     asked = _open(book, request)
     book.policy.check_approver(who, Person(asked.by, asked.user), policy=book.policy.number)
@@ -195,7 +195,7 @@ def approve(book: Book, now_ms: int, *, request: str, who: Person, reason: str) 
 
 def reject(book: Book, now_ms: int, *, request: str, who: Person, reason: str) -> Book:
     """Refuse the change that was asked for. Raises: InvalidRequest, as `approve`."""
-    _said(who, reason)
+    check_said("a change of the policy", who.name, reason)
     book = _lapsed(book, now_ms)
     asked = _open(book, request)
     return replace(_told(book, asked, now_ms, "rejected", who, reason), request=None)
@@ -203,8 +203,7 @@ def reject(book: Book, now_ms: int, *, request: str, who: Person, reason: str) -
 
 def request_id(asked: PolicyRequest) -> str:
     """Return the identity of a request: a digest of all that is asked, by whom and when."""
-    said = repr(astuple(asked)).encode("utf-8", "backslashreplace")
-    return blake2b(said, digest_size=8).hexdigest()
+    return identity_of(astuple(asked))
 
 
 def changes(old: Policy, new: Policy) -> tuple[str, ...]:
@@ -221,13 +220,11 @@ def _flat(policy: Policy) -> dict[str, Any]:
 
 def _with(policy: Policy, to: Mapping[str, Any]) -> Policy:
     known = (*THRESHOLDS, *_NAMES, "release_people")
-    for name, value in to.items():
+    for name in to:
         if name not in known:
             raise InvalidRequest(
                 "the policy has no such value", name=name, cure=f"one of {', '.join(known)}"
             )
-        if name in THRESHOLDS:
-            _check(name, value)
     people = to.get("release_people", policy.release_people)
     if people not in (1, 2):
         raise InvalidRequest("one or two people release the kill switch", release_people=people)
@@ -237,20 +234,12 @@ def _with(policy: Policy, to: Mapping[str, Any]) -> Policy:
             "one approver alone could approve nothing that they ask for",
             approvers=list(approvers), cure="name two people or more, or nobody",
         )  # fmt: skip
-    gates = replace(policy.gates, **{n: v for n, v in to.items() if n in THRESHOLDS})
+    own = asdict(policy.gates) | {n: v for n, v in to.items() if n in THRESHOLDS}
+    gates = checked(Thresholds, own, lambda _: {})
     vouchers = tuple(to.get("vouchers", policy.vouchers))
     return replace(
         policy, gates=gates, approvers=approvers, vouchers=vouchers, release_people=people
     )
-
-
-def _check(name: str, value: Any) -> None:
-    low, high = ROLLOUT_RANGES.get(name, (0, None))
-    if type(value) is not int or value < low or (high is not None and value > high):
-        ends = f"{low} to {high}" if high is not None else f"{low} or more"
-        raise InvalidRequest(
-            "this threshold does not fit", name=name, value=value, cure=f"a whole number, {ends}"
-        )
 
 
 def _told(  # noqa: PLR0913 - the fields of one line
@@ -273,7 +262,7 @@ def _told(  # noqa: PLR0913 - the fields of one line
 
 
 def _lapsed(book: Book, now_ms: int) -> Book:
-    """Return the document without a request that nobody answered in time."""
+    """Return the document without a request that has expired."""
     asked = book.request
     if asked is None or now_ms < asked.expires_ms:
         return book
@@ -293,11 +282,6 @@ def _open(book: Book, named: str) -> PolicyRequest:
             cure="look at `strata rollout gates show`, and answer what it shows",
         )  # fmt: skip
     return book.request
-
-
-def _said(who: Person, reason: str) -> None:
-    if not plain(who.name) or not plain(reason):
-        raise InvalidRequest("a change of the policy needs a name and a reason")
 
 
 def shown(policy: Policy) -> dict[str, Any]:

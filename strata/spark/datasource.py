@@ -38,7 +38,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from strata.config.settings import load_settings
-from strata.decide.plan import plan_read
+from strata.decide.plan import check_pushdown, plan_read
 from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
@@ -46,12 +46,12 @@ from strata.expr.nodes import Call
 from strata.format.columns import D, T
 from strata.format.manifest import PartRef
 from strata.history import usage
+from strata.history.metrics import Metrics
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state
 from strata.model.settings import ReadSettings, Settings, StoreSettings
 from strata.model.time import parse_time
 from strata.read.collections import column_of, narrowed
-from strata.rollout.kill import is_killed
 from strata.spark.front.catalyst import Now, analyse
 from strata.spark.front.option import CURE, AnalysedFilter, is_session, question, retyped, without
 from strata.spark.front.pushed import pushed_filter
@@ -63,7 +63,6 @@ from strata.spark.rows import (
     worthwhile_tasks,
 )
 from strata.spark.slices import SliceReader, slice_readers
-from strata.spark.snapshot import check_pushdown
 from strata.spark.stream import StrataStreamReader
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
@@ -227,11 +226,11 @@ class StrataReader(DataSourceReader):
         wanted_columns(state.relation, self._names())
         filter, settings = self._filter(state), self.asked.settings()
         plan = plan_read(
-            stores, state, as_of=self.asked.as_of, filter=filter,
-            pushdown=self.asked.pushdown, kill=settings.rollout.kill,
-        )  # fmt: skip
-        plan = self._collection(stores, state, plan, kill=settings.rollout.kill)
-        usage.record(stores, state, plan, filter, settings.usage)
+            stores, state, as_of=self.asked.as_of, filter=filter, pushdown=self.asked.pushdown
+        )
+        if (name := self.asked.collection) is not None:
+            plan = narrowed(stores, state, plan, column_of(stores, state, name), name)
+        usage.record(stores, state, plan, filter, settings.usage, Metrics(settings.metrics))
         tasks = self._tasks(stores, state, plan, settings.read)
         asked = self.asked.question
         if asked is None or filter is None or plan.mode in ("off", "soft"):
@@ -285,17 +284,10 @@ class StrataReader(DataSourceReader):
     def _told(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Pass on the rows of a task, and tell monitoring of them if the settings are here, too."""
         try:
-            settings = self.asked.settings().usage
+            metrics = Metrics(self.asked.settings().metrics)
         except InvalidRequest:
             return batches
-        return usage.emitted(batches, settings, self.asked.shard)
-
-    def _collection(self, stores: Stores, state: State, plan: ReadPlan, *, kill: bool) -> ReadPlan:
-        """Return what is left of a plan for the collection."""
-        name = self.asked.collection
-        if name is None or kill or is_killed(stores):
-            return plan
-        return narrowed(state, plan, column_of(stores, state, name), name)
+        return usage.emitted(batches, metrics, self.asked.shard)
 
     def _only(self, stores: Stores, state: State) -> tuple[int, str] | None:
         """Return the column of a collection's name, and the name: only its rows are shown."""

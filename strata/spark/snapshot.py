@@ -7,7 +7,6 @@ by executors; the filter is executed by Spark on every row, whatever was skipped
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -15,24 +14,21 @@ from pyspark.sql import functions as fn
 from strata.config.settings import load_settings
 from strata.decide.plan import plan_read
 from strata.decide.read_plan import ReadPlan
-from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.columns import D, T
 from strata.history import usage
+from strata.history.metrics import Metrics
 from strata.machine.reader_hold import held_state
 from strata.model.schema import Relation
-from strata.model.settings import ReadSettings, Settings, UsageSettings
+from strata.model.settings import ReadSettings, Settings
 from strata.read.collections import column_of, narrowed
 from strata.read.scan import DEFAULTS
-from strata.rollout.kill import is_killed
 from strata.spark.front.catalyst import analyse, referenced
 from strata.spark.front.rowfilter import row_filter
 from strata.spark.rows import part_rows, quoted, wanted_columns
 from strata.spark.slices import consolidated_rows
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
-
-PUSHDOWN: Final = ("off", "on")
 
 
 def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have an answer
@@ -69,17 +65,14 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
         mine = fn.col(quoted(column)) == fn.lit(collection)
         where = mine if where is None else mine & _condition(where)
     filter = None if where is None else analyse(spark, state.relation, where, now=now)
-    plan = plan_read(
-        stores, state, as_of=as_of, filter=filter, pushdown=check_pushdown(pushdown),
-        kill=settings.rollout.kill,
-    )  # fmt: skip
-    killed = settings.rollout.kill or is_killed(stores)
-    if column is not None and collection is not None and not killed:
-        plan = narrowed(state, plan, column, collection)
-    usage.record(stores, state, plan, filter, settings.usage)
+    plan = plan_read(stores, state, as_of=as_of, filter=filter, pushdown=pushdown)
+    if column is not None and collection is not None:
+        plan = narrowed(stores, state, plan, column, collection)
+    metrics = Metrics(settings.metrics)
+    usage.record(stores, state, plan, filter, settings.usage, metrics)
     return planned_rows(
         spark, stores, state, plan, filter, where=where, columns=columns, consolidate=consolidate,
-        settings=settings.read, told=settings.usage,
+        settings=settings.read, told=metrics,
     )  # fmt: skip
 
 
@@ -94,7 +87,7 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
     columns: Sequence[str] | None = None,
     consolidate: bool = False,
     settings: ReadSettings = DEFAULTS,
-    told: UsageSettings | None = None,
+    told: Metrics | None = None,
 ) -> DataFrame:
     """Return the rows of a plan that satisfy its filter; see `snapshot`.
 
@@ -106,7 +99,7 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
     condition = filter.sql if where is None and filter is not None else where
     shown = [c.name for c in wanted_columns(relation, columns)]
     needed = _needed(spark, relation, shown, condition)
-    wrap = None if told is None else partial(usage.Told, settings=told, shard=state.name)
+    wrap = None if told is None else partial(usage.Told, metrics=told, shard=state.name)
     if consolidate:
         wanted = wanted_columns(relation, needed)
         rows = consolidated_rows(spark, stores, state, plan, wanted, wrap)
@@ -119,16 +112,6 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
     if condition is not None and filter is not None:
         rows = row_filter(spark, rows, condition, filter.now_low)
     return rows.select(*map(quoted, shown), T, D)
-
-
-def check_pushdown(pushdown: str | None) -> str | None:
-    """Return `pushdown` if a reader may ask for it; None leaves it to the shard's rollout.
-
-    Raises: InvalidRequest.
-    """
-    if pushdown is not None and pushdown not in PUSHDOWN:
-        raise InvalidRequest("unknown pushdown", value=pushdown, cure="on, off, or leave it out")
-    return pushdown
 
 
 def _condition(where: str | Column) -> Column:

@@ -13,7 +13,6 @@ An object cannot be moved: `delete` copies it aside and then removes it, so that
 one of the two is there.
 """
 
-import os
 import threading
 import time
 from collections import Counter
@@ -34,10 +33,10 @@ from strata.store.s3_client import (
     MISSING,
     THERE,
     S3Address,
+    S3Client,
     boto_errors,
     client_error,
     code_of,
-    new_client,
     outside,
 )
 
@@ -58,9 +57,8 @@ class S3Blob:
         """Nothing is asked of the server yet."""
         self.address = address
         self.requests: Counter[str] = Counter()  # by operation, and bytes_in, bytes_out: the bill
+        self.client = S3Client(address)
         self._lock = threading.Lock()
-        self._client: Any = None
-        self._pid = 0
 
     def get(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
         """See `Blob.get`. Long ranges come in pieces, several at once."""
@@ -158,20 +156,12 @@ class S3Blob:
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         self._count(operation, 1)
-        return getattr(self._connected(), operation)(Bucket=self.address.bucket, **arguments)
+        return self.client.ask(operation, **arguments)
 
     def _count(self, what: str, number: int) -> None:
         with self._lock:
             self.requests[what] += number
         bill.charge({what: number})
-
-    def _connected(self) -> Any:
-        """Return the client of this process: connections must not be shared with a fork."""
-        if self._client is None or self._pid != os.getpid():
-            with self._lock:
-                if self._client is None or self._pid != os.getpid():
-                    self._client, self._pid = new_client(self.address), os.getpid()
-        return self._client
 
     def _body(self, reply: Any) -> bytes:
         data: bytes = reply["Body"].read()

@@ -3,9 +3,12 @@
 Credentials come by the ordinary chain of AWS; nothing here reads, keeps or shows them.
 """
 
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -17,7 +20,7 @@ THERE: Final = frozenset({"PreconditionFailed", "412"})
 CONFLICT: Final = frozenset({"ConditionalRequestConflict", "OperationAborted", "409"})
 BEYOND: Final = frozenset({"InvalidRange", "416"})
 _CURES: Final = {
-    "NoSuchBucket": "make the bucket, or correct the address in store.blob",
+    "NoSuchBucket": "make the bucket, or correct its address in the settings",
     "AccessDenied": "give this identity s3:GetObject, PutObject, DeleteObject and ListBucket here",
     "403": "give this identity s3:GetObject, PutObject, DeleteObject and ListBucket here",
     "InvalidAccessKeyId": "check the credentials that AWS's ordinary chain finds",
@@ -82,6 +85,45 @@ def new_client(address: S3Address) -> Any:
     return session.client(
         "s3", endpoint_url=address.endpoint, region_name=address.region, config=config
     )
+
+
+class S3Client:
+    """Requests to one bucket, as boto3 answers them. Safe to share between threads and forks."""
+
+    def __init__(self, address: S3Address) -> None:
+        """Nothing is asked of the server yet."""
+        self.address = address
+        self._lock = threading.Lock()
+        self._client: Any = None
+        self._pid = 0
+
+    @property
+    def boto(self) -> Any:
+        """Return the client of this process: connections must not be shared with a fork."""
+        if self._pid != os.getpid():
+            with self._lock:
+                if self._pid != os.getpid():
+                    self._client, self._pid = new_client(self.address), os.getpid()
+        return self._client
+
+    def ask(self, operation: str, **arguments: Any) -> Any:
+        """Return the reply to one request; `outside` says what its errors mean."""
+        return getattr(self.boto, operation)(Bucket=self.address.bucket, **arguments)
+
+    def listed(self, prefix: str) -> Iterator[Any]:
+        """Yield what the server says of each object whose whole key begins with `prefix`.
+
+        Cost: a request for each thousand.
+        """
+        pages = self.boto.get_paginator("list_objects_v2")
+        for page in pages.paginate(Bucket=self.address.bucket, Prefix=prefix):
+            yield from page.get("Contents", ())
+
+
+@lru_cache(maxsize=8)
+def client_of(address: S3Address) -> S3Client:
+    """Return the client that this process shares for an address."""
+    return S3Client(address)
 
 
 def client_error() -> Any:

@@ -5,10 +5,8 @@ one that is replaced meanwhile is an error, never a mixture.
 """
 
 import io
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -18,8 +16,8 @@ from strata.store.s3_client import (
     MISSING,
     S3Address,
     client_error,
+    client_of,
     code_of,
-    new_client,
     outside,
 )
 
@@ -59,12 +57,9 @@ class Bucket:
         Raises: Unavailable. Cost: a request for each thousand.
         """
         with outside(self.address, prefix):
-            pages = _client(os.getpid(), self.address).get_paginator("list_objects_v2")
-            whole = self.address.prefix + prefix
-            for page in pages.paginate(Bucket=self.address.bucket, Prefix=whole):
-                for item in page.get("Contents", ()):
-                    key = item["Key"].removeprefix(self.address.prefix)
-                    yield _found(key, item["Size"], item["LastModified"], item["ETag"])
+            for item in client_of(self.address).listed(self.address.prefix + prefix):
+                key = item["Key"].removeprefix(self.address.prefix)
+                yield _found(key, item["Size"], item["LastModified"], item["ETag"])
 
     def at(self, key: str) -> ListedObject | None:
         """Return what the server tells of one object; None: it is not there.
@@ -73,9 +68,7 @@ class Bucket:
         """
         with outside(self.address, key):
             try:
-                client = _client(os.getpid(), self.address)
-                whole = self.address.prefix + key
-                reply = client.head_object(Bucket=self.address.bucket, Key=whole)
+                reply = client_of(self.address).ask("head_object", Key=self.address.prefix + key)
             except client_error() as error:
                 if code_of(error) in MISSING:
                     return None
@@ -164,11 +157,8 @@ class ObjectStream(io.RawIOBase):
         how = {"IfMatch": self._version} if self._version else {}
         with outside(self._address, self._key):
             try:
-                client = _client(os.getpid(), self._address)
-                reply = client.get_object(
-                    Bucket=self._address.bucket, Key=self._address.prefix + self._key,
-                    Range=span, **how,
-                )  # fmt: skip
+                whole = self._address.prefix + self._key
+                reply = client_of(self._address).ask("get_object", Key=whole, Range=span, **how)
                 self._held = reply["Body"].read()
             except client_error() as error:
                 if code_of(error) in CHANGED | MISSING:
@@ -184,10 +174,3 @@ def _changed(key: str) -> Unavailable:
         "a source file changed while it was read, nothing was committed",
         certain=True, file=key, cure="run again when it is whole; write objects once",
     )  # fmt: skip
-
-
-@lru_cache(maxsize=8)
-def _client(pid: int, address: S3Address) -> Any:
-    """Return the client of this process: one that was forked makes its own."""
-    del pid
-    return new_client(address)

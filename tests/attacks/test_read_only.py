@@ -20,6 +20,7 @@ from strata.decide.plan import plan_read
 from strata.errors import Unavailable
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
+from strata.history.metrics import Metrics
 from strata.history.usage import record
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state
@@ -80,7 +81,7 @@ def all_rows(stores: Stores) -> int:
     """Read as a reader does: with a hold, a filter, and the log of filters."""
     state = held_state(stores, NAME, ReadSettings())
     asked = plan_read(stores, state, filter=WHERE)
-    record(stores, state, asked, WHERE, UsageSettings())
+    record(stores, state, asked, WHERE, UsageSettings(), Metrics())
     return sum(table.num_rows for table in scan(stores, state, plan_read(stores, state)))
 
 

@@ -120,7 +120,7 @@ def settle(root: Path, kills: int) -> None:
     assert all(Machine(stores).committed(NAME, f"t{n}") for n in appended(root))
     stored = {i.key for i in stores.blob.list("") if keys.parse_key(i.key).kind in GARBAGE}
     report = gc.find_leaks(stores, on_disk(root, grace_ms=0))
-    assert report.clean, report.document()
+    assert report.clean, report.to_json()
     assert stored == state_blobs(stores)
 
 

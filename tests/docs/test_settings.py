@@ -1,30 +1,21 @@
 """docs/operations.md tells of every setting, with the default and the range that the code has."""
 
 import re
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from strata.config.settings import RANGES, load_settings
+from strata.config.settings import effective_settings, known_settings, load_settings
 from strata.errors import InvalidRequest
-from strata.model.settings import Settings
+from strata.model.declared import Range, marker_of
 
 PAGE = Path(__file__).parents[2] / "docs/operations.md"
 ROW = re.compile(r"^\| `(?P<name>[a-z_.]+)` \|(?P<rest>.*)\|$", re.M)
 
 
 def defaults() -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    settings = Settings()
-    for section in fields(settings):
-        value = getattr(settings, section.name)
-        if is_dataclass(value):
-            found |= {f"{section.name}.{f.name}": getattr(value, f.name) for f in fields(value)}
-        else:
-            found[section.name] = value
-    return found
+    return {name: given.value for name, given in effective_settings(None, {}).items()}
 
 
 def documented() -> dict[str, list[str]]:
@@ -52,9 +43,10 @@ def test_every_row_tells_range_and_effects() -> None:
 
 @pytest.mark.parametrize("name", [n for n, v in defaults().items() if type(v) is int])
 def test_the_documented_range_is_the_one_that_holds(name: str) -> None:
-    low, high = RANGES.get(name, (0, None))
-    said = documented()[name][2]
-    assert said == (f"{low} or more" if high is None else f"{low} to {high}")
+    ends = marker_of(known_settings()[name])
+    assert isinstance(ends, Range)
+    low, high = ends.low, ends.high
+    assert documented()[name][2] == str(ends)
     variable = "STRATA__" + name.upper().replace(".", "__")
     for value in (low, high if high is not None else low + 1):
         load_settings(None, {variable: str(value)})

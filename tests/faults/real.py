@@ -72,7 +72,7 @@ class Throttled(World):
         super().__init__(root, seed, shares={}, **stores)
         self.share, self.answers = share, random.Random(seed)
         assert isinstance(self.sound.blob, S3Blob)
-        events = self.sound.blob._connected().meta.events
+        events = self.sound.blob.client.boto.meta.events
         events.register_first("before-send.s3", self.answer)
 
     def answer(self, request: Any, **_: Any) -> AWSResponse | None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.session import spark_session
 from strata.model.settings import SparkSettings
+from strata.spark.session import spark_session
 
 
 @pytest.fixture(scope="session")

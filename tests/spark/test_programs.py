@@ -20,6 +20,7 @@ from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.history import usage
+from strata.history.metrics import Metrics
 from strata.machine.machine import Machine
 from strata.model.settings import UsageSettings
 from strata.spark.evaluate import replayed, spark_evaluator, validate
@@ -92,7 +93,10 @@ def log(spark: SparkSession, events: Events, where: str) -> Filter:
         filter = analyse(spark, events.state.relation, "id > 5")
     filter = replace(filter, sql=where)
     plan = plan_read(events.stores, events.state, filter=filter, mode="on")
-    assert usage.record(events.stores, events.state, plan, filter, UsageSettings()) == "written"
+    assert (
+        usage.record(events.stores, events.state, plan, filter, UsageSettings(), Metrics())
+        == "written"
+    )
     spark._jvm.java.lang.System.clearProperty(MARK)
     return filter
 

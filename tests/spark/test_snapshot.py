@@ -198,7 +198,7 @@ def test_the_kill_switch_wins_over_the_reader(spark: SparkSession, events: Event
 
     assert frame.count() == 0
     plan = plan_read(
-        events.stores, events.state, mode="on", kill=True,
+        open_stores(settings.store), events.state, mode="on",
         filter=analyse(spark, events.state.relation, "id >= 1000"),
     )  # fmt: skip
     assert plan.parts_skipped == 0

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from strata.cli.app import main
 from strata.history import usage
+from strata.model.settings import MetricsSettings
 from strata.spark import where_option
 from strata.spark.snapshot import snapshot
 from tests.support.shards import NAME, Events, build
@@ -69,8 +70,8 @@ def test_the_tasks_of_a_snapshot_tell_what_they_gave_out(
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as bound:
         bound.bind(("127.0.0.1", 0))
         bound.settimeout(10)
-        to = replace(events.settings.usage, statsd=f"127.0.0.1:{bound.getsockname()[1]}")
-        settings = replace(events.settings, usage=to)
+        to = MetricsSettings(statsd=f"127.0.0.1:{bound.getsockname()[1]}")
+        settings = replace(events.settings, metrics=to)
         rows = snapshot(spark, NAME, consolidate=consolidate, config=settings).count()
         told, timed = 0, 0
         while told < rows or not timed:

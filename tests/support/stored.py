@@ -32,6 +32,11 @@ def memory_stores() -> Stores:
     return open_stores(StoreSettings(blob=name, consensus=name), clock=lambda: 1_000_000)
 
 
+def killed(stores: Stores) -> Stores:
+    """Return the same stores as a process opens them whose settings throw the kill switch."""
+    return replace(stores, settings=replace(stores.settings, kill=True))
+
+
 def settings(**compact: object) -> Settings:
     return Settings(compact=CompactSettings(**compact))  # type: ignore[arg-type]
 

@@ -17,6 +17,7 @@ from strata.audit.verdict import Verdict
 from strata.config.filters import RegisteredFilter
 from strata.decide.plan import plan_read
 from strata.history import usage
+from strata.history.metrics import Metrics
 from strata.machine.machine import Machine
 from strata.model.runner import serial
 from strata.model.settings import StoreSettings, UsageSettings
@@ -128,9 +129,9 @@ def test_all_verdicts_are_a_shard_that_is_read_like_any_other(world: World) -> N
 def test_filters_that_readers_used_are_audited_beside_registered_ones(world: World) -> None:
     settings = UsageSettings()
     plan = plan_read(world.stores, world.state, filter=WHERE, mode="on")
-    usage.record(world.stores, world.state, plan, WHERE, settings)
+    usage.record(world.stores, world.state, plan, WHERE, settings, Metrics())
     unsaid = replace(WHERE, sql="", expr=WHERE.expr.args[0])  # type: ignore[union-attr]
-    usage.record(world.stores, world.state, plan, unsaid, settings)
+    usage.record(world.stores, world.state, plan, unsaid, settings, Metrics())
 
     found = used_filters(world.stores, NAME, settings, [], 5)
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pytest
 
 from jobs.validate import report as module
-from jobs.validate.publish import Bucket
+from jobs.validate.publish import ReportOnS3
 from jobs.validate.report import build_report
 from strata.audit.run import ValidationReport
 from strata.audit.verdict import Verdict
@@ -122,7 +122,7 @@ def test_runs_of_two_machines_are_in_one_index_of_bounded_length(
     assert "run of tuesday" in last  # made by the other machine
     assert "run of wednesday" in last
     assert "run of monday" not in last
-    bucket = Bucket(address)
+    bucket = ReportOnS3(address)
     assert bucket._get("site/index.html").decode() == last
     assert len(bucket._listed("results")) == 10
     pages = [n for n in bucket._listed("site") if "wednesday" in n and "soft_evaluation" in n]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.validate.publish import INDEX, Bucket, Folders, newest, prune
+from jobs.validate.publish import INDEX, Folders, ReportOnS3, newest, prune
 from strata.errors import InvalidRequest, Unavailable
 from tests.support import seaweed
 
@@ -37,7 +37,7 @@ def machine(root: Path, runs: range) -> Folders:
 
 
 def stored(address: str) -> dict[str, bytes]:
-    bucket = Bucket(address)
+    bucket = ReportOnS3(address)
     return {
         f"{folder}/{name}": bucket._get(f"{folder}/{name}")
         for folder in ("site", "results")
@@ -47,7 +47,7 @@ def stored(address: str) -> dict[str, bytes]:
 
 def test_two_machines_share_one_index_that_stays_bounded(address: str, tmp_path: Path) -> None:
     first, second = machine(tmp_path / "a", range(1, 4)), machine(tmp_path / "b", range(4, 6))
-    bucket = Bucket(address)
+    bucket = ReportOnS3(address)
     bucket._ask("put_object", "site/static/vendor/old.js", Body=b"of a former version")
     assert bucket.fetch(first, 3) == 0
     assert bucket.publish(first, 3) == 3 + 3 + 1
@@ -69,18 +69,18 @@ def test_two_machines_share_one_index_that_stays_bounded(address: str, tmp_path:
 
 
 def test_pages_can_be_opened_by_a_browser(address: str) -> None:
-    key = f"{Bucket(address)._address.prefix}site/{INDEX}"
+    key = f"{ReportOnS3(address)._address.prefix}site/{INDEX}"
     endpoint = seaweed.server()
     head = seaweed.client(endpoint).head_object(Bucket=seaweed.BUCKET, Key=key)
     assert (head["ContentType"], head["CacheControl"]) == ("text/html", "no-cache")
 
 
 def test_what_s3_refuses_is_said(address: str, tmp_path: Path) -> None:
-    bucket = Bucket(address.replace(f"/{seaweed.BUCKET}/", "/nobodys-bucket/"))
-    with pytest.raises(Unavailable, match="could not be brought to S3"):
+    bucket = ReportOnS3(address.replace(f"/{seaweed.BUCKET}/", "/nobodys-bucket/"))
+    with pytest.raises(Unavailable, match="S3 refused a request"):
         bucket.publish(machine(tmp_path, range(1, 2)), 3)
     with pytest.raises(InvalidRequest, match="not an address"):
-        Bucket("https://bucket/prefix")
+        ReportOnS3("https://bucket/prefix")
 
 
 def test_the_newest_results_are_those_of_the_newest_runs() -> None:

@@ -134,7 +134,7 @@ def test_an_empty_store_and_a_bad_request_make_no_more_trouble(cli: Cli) -> None
 
 
 ONLY_TELL = {
-    "doctor", "shards", "inspect", "history", "explain", "replay", "merges", "read",
+    "doctor", "settings", "shards", "inspect", "history", "explain", "replay", "merges", "read",
     "stats show", "schema show", "collection list", "collection read", "gc plan", "gc leaks",
     "rollout show", "rollout status", "rollout gates show", "quarantine show", "source show",
 }  # fmt: skip

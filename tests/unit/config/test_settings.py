@@ -2,13 +2,11 @@
 
 import re
 import tomllib
-from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import get_type_hints
 
 import pytest
 
-from strata.config.settings import load_settings
+from strata.config.settings import MOVED, effective_settings, known_settings, load_settings
 from strata.errors import InvalidRequest
 from strata.model.settings import CompactSettings, Settings, StoreSettings
 
@@ -71,7 +69,7 @@ def test_a_variable_names_the_file(tmp_path: Path) -> None:
         ('[compact]\nhistory_ms = "1 day"', ["compact.history_ms", "milliseconds"]),
         ("[compact]\nhistory_ms = 1.5", ["compact.history_ms", "1.5"]),
         ("[compact]\nmin_inputs = true", ["compact.min_inputs", "True"]),
-        ("[compact]\nmin_inputs = -1", ["compact.min_inputs", "not negative"]),
+        ("[compact]\nmin_inputs = -1", ["compact.min_inputs", "0 or more"]),
         ("[rollout]\nkill = 1", ["rollout.kill", "true or false"]),
         ("not toml", ["settings.toml", "TOML"]),
     ],
@@ -100,6 +98,33 @@ def test_a_mistake_in_the_environment_is_named(variable: str, value: str, named:
     assert named in str(caught.value)
 
 
+@pytest.mark.parametrize("setting", sorted(MOVED))
+def test_a_setting_that_has_moved_is_refused_with_the_cure(tmp_path: Path, setting: str) -> None:
+    section, _, name = setting.partition(".")
+    variable = "STRATA__" + setting.upper().replace(".", "__")
+    for text, env in ((f'[{section}]\n{name} = "x:1"\n', {}), ("", {variable: "x:1"})):
+        with pytest.raises(InvalidRequest, match="has moved") as caught:
+            load(tmp_path, text, **env)
+        assert f"metrics.{name}" in str(caught.value.cure)
+
+
+def test_the_switch_over_skipping_is_no_setting_of_the_store(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="unknown setting"):
+        load(tmp_path, "[store]\nkill = true\n")
+
+
+def test_every_setting_says_where_it_comes_from(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('[store]\nblob = "memory://x"\nconsensus = "postgresql://u:secret@h/d"\n')
+    found = effective_settings(str(file), {"STRATA__READ__FETCHERS": "2"})
+
+    assert found.keys() == known_settings().keys()
+    assert found["store.blob"] == ("memory://x", str(file))
+    assert found["store.consensus"] == ("postgresql://u:***@h/d", str(file))
+    assert found["read.fetchers"] == (2, "STRATA__READ__FETCHERS")
+    assert found["gc.aside_days"] == (7, "default")
+
+
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(InvalidRequest, match=r"not-there\.toml"):
         load_settings("not-there.toml", {})
@@ -125,10 +150,7 @@ def test_base_toml_names_every_setting_once_with_a_comment() -> None:
         elif setting := re.fullmatch(r"(?:# )?(\w+) = \S.*", line):
             found.append(f"{section}{setting[1]}")
             assert before.startswith("# "), f"{line} has no comment"
-    wanted = []
-    for name, kind in get_type_hints(Settings).items():
-        wanted += [f"{name}.{f.name}" for f in fields(kind)] if is_dataclass(kind) else [name]
-    assert sorted(found) == sorted(wanted)
+    assert sorted(found) == sorted(known_settings())
 
 
 @pytest.mark.parametrize("file", sorted(CONFIG.glob("*.toml")), ids=lambda f: f.name)

@@ -37,7 +37,7 @@ def test_every_part_is_explained_as_a_read_decides(stores: Stores, than: int) ->
 
 
 def test_the_summary_counts_levels_and_groups_reasons(stores: Stores) -> None:
-    document = explained(stores).document()
+    document = explained(stores).to_json()
 
     assert [(x["level"], x["total"], x["kept"]) for x in document["levels"]] == [
         ("batches", 3, 2), ("parts", 4, 2), ("row groups", 4, 2),
@@ -48,7 +48,7 @@ def test_the_summary_counts_levels_and_groups_reasons(stores: Stores) -> None:
     (proved,) = document["skipped_because"]
     assert (proved["expression"], proved["parts"]) == ("n > 14", 2)
     assert "parts" not in document
-    listed = explained(stores).document(parts=True)["parts"]
+    listed = explained(stores).to_json(parts=True)["parts"]
     assert {part["verdict"] for part in listed} == {"keep", "skip"}
 
 
@@ -57,11 +57,11 @@ def test_a_filter_that_can_never_skip_is_told_so(stores: Stores) -> None:
     call = Call("greater_than", (N, Call("cast", (odd,), "long")), "boolean")
     static = explain_filter(
         stores, load(stores), type(greater(1))(call, "", 0, 0)
-    ).document()["static"]  # fmt: skip
+    ).to_json()["static"]  # fmt: skip
 
     assert not static["could_skip"]
     assert "Rand" in static["conjuncts"][0]["because"]
-    assert explained(stores).document()["static"]["could_skip"]
+    assert explained(stores).to_json()["static"]["could_skip"]
 
 
 def test_reasons_of_many_parts_are_not_worked_out_unasked(
@@ -87,7 +87,7 @@ def _of_many_groups() -> Stores:
 def test_row_groups_are_told_with_what_skips_and_what_keeps_them() -> None:
     stores = _of_many_groups()
     plan = plan_read(stores, load(stores, "on"), filter=greater(400))
-    document = explained(stores, 400).document(parts=True)
+    document = explained(stores, 400).to_json(parts=True)
     (part,) = document["parts"]
     groups = part["row_groups"]
 

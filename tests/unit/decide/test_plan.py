@@ -22,7 +22,7 @@ from strata.model.types import parse_type
 from strata.rollout.basis import basis_of
 from strata.state.state import State
 from strata.store.open import Stores
-from tests.support.stored import append, create, memory_stores
+from tests.support.stored import append, create, killed, memory_stores
 from tests.support.updates import table
 
 RELATION = Relation(
@@ -85,12 +85,12 @@ def test_what_is_supposed_may_be_any_mode_and_the_kill_switch_wins(stores: Store
 
     asked_on = plan_read(stores, load(stores, "off"), filter=nothing, mode="on")
     asked_off = plan_read(stores, load(stores, "on"), filter=nothing, mode="off")
-    killed = plan_read(stores, load(stores, "on"), filter=nothing, mode="on", kill=True)
+    stopped = plan_read(killed(stores), load(stores, "on"), filter=nothing, mode="on")
 
     assert asked_on.parts_fetched == 1  # it has no statistics
     assert asked_off.parts_fetched == 4
-    assert killed.parts_fetched == 4
-    assert killed.mode == "off"
+    assert stopped.parts_fetched == 4
+    assert stopped.mode == "off"
     with pytest.raises(InvalidRequest, match="mode"):
         plan_read(stores, load(stores), filter=nothing, mode="maybe")
 

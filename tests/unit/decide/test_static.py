@@ -73,7 +73,7 @@ def test_without_a_conjunct_that_proves_help_asks_for_one(expr: Expr) -> None:
 
 
 def test_an_outlook_as_json() -> None:
-    assert _outlook(_and(SAFE.expr, RANDOM)).document() == {
+    assert _outlook(_and(SAFE.expr, RANDOM)).to_json() == {
         "could_skip": True,
         "conjuncts": [
             {"expression": "n > 3", "proves": True, "fails": False, "because": ""},

@@ -306,7 +306,7 @@ def test_the_leak_detector_sees_both_directions(world: World) -> None:
     assert found.missing == (part,)
     assert {one.key for one in found.overdue} == {zombie.manifest}
     assert {one.key for one in found.strays} == {stray, homeless}
-    document = found.document()
+    document = found.to_json()
     assert (document["clean"], document["leaked"]) == (False, 3)
     assert gone not in document["missing"]
     assert document["shards"][0]["live"] == 3

@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from strata.decide.plan import plan_read
 from strata.history import operations, usage
 from strata.history.metrics import Metrics, _opentelemetry
-from strata.model.settings import StoreSettings, UsageSettings
+from strata.model.settings import MetricsSettings, StoreSettings, UsageSettings
 from strata.read.scan import scan
 from strata.shard import Shard
 from tests.support.audited import WHERE, World, world_in
@@ -95,16 +95,16 @@ def world() -> World:
 
 def tell_everything(world: World, to: Metrics) -> None:
     """Do one of each thing that figures are told of."""
-    settings = UsageSettings(log=False, statsd=to.statsd, otlp=to.otlp)
+    log = UsageSettings(log=False)
     state = world.state
     for mode in ("off", "on"):
         plan = plan_read(world.stores, state, filter=WHERE, mode=mode)
-        usage.record(world.stores, state, plan, WHERE, settings)
+        usage.record(world.stores, state, plan, WHERE, log, to)
     some = plan_read(world.stores, state, filter=WHERE, mode="audit")
     keys = frozenset(ref.key for ref in some.fetched)
     object.__setattr__(some, "audited", keys)  # whichever the sample would be
-    usage.record(world.stores, state, some, WHERE, settings)
-    assert len(list(usage.emitted(scan(world.stores, state, plan), settings, NAME))) > 0
+    usage.record(world.stores, state, some, WHERE, log, to)
+    assert len(list(usage.emitted(scan(world.stores, state, plan), to, NAME))) > 0
     for what, counts in (
         ("compact", {"updates_in": 9, "updates_out": 7, "bytes_in": 5}),
         ("validate", {"mismatches": 1, "errors": 0, "missing": 0, "rows": 3}),
@@ -116,7 +116,7 @@ def tell_everything(world: World, to: Metrics) -> None:
 
 
 def test_opentelemetry_gets_every_documented_name(world: World, receiver: Receiver) -> None:
-    tell_everything(world, Metrics(otlp=receiver.url))
+    tell_everything(world, Metrics(MetricsSettings(otlp=receiver.url)))
 
     assert receiver.metrics.keys() >= ALL
     plan = plan_read(world.stores, world.state, filter=WHERE, mode="on")
@@ -141,7 +141,7 @@ def test_statsd_gets_the_same_names(world: World) -> None:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         bound.bind(("127.0.0.1", 0))
         bound.settimeout(5)
-        tell_everything(world, Metrics(f"127.0.0.1:{bound.getsockname()[1]}"))
+        tell_everything(world, Metrics(MetricsSettings(f"127.0.0.1:{bound.getsockname()[1]}")))
         got: set[str] = set()
         while not got >= ALL:  # a name that does not come is a timeout
             got.add(bound.recv(999).decode().partition(":")[0])
@@ -167,8 +167,8 @@ def test_the_plan_counts_what_has_no_statistics_and_what_is_audited(world: World
 
 def test_a_receiver_that_is_not_there_is_no_error() -> None:
     for url in ("http://127.0.0.1:9/v1/metrics", "nonsense"):
-        Metrics(otlp=url).count("x", 1, {"shard": "s"})
-        Metrics(otlp=url).flush()
+        Metrics(MetricsSettings(otlp=url)).count("x", 1, {"shard": "s"})
+        Metrics(MetricsSettings(otlp=url)).flush()
         end(url)
 
 
@@ -176,8 +176,8 @@ def test_a_scan_of_the_library_tells_what_it_gave_out(world: World) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as bound:
         bound.bind(("127.0.0.1", 0))
         bound.settimeout(5)
-        to = UsageSettings(statsd=f"127.0.0.1:{bound.getsockname()[1]}")
-        rows = sum(b.num_rows for b in Shard(world.stores, NAME, usage=to).scan())
+        to = Metrics(MetricsSettings(f"127.0.0.1:{bound.getsockname()[1]}"))
+        rows = sum(b.num_rows for b in Shard(world.stores, NAME, metrics=to).scan())
         told = ""
         while "first_row_seconds" not in told:
             told += bound.recv(1000).decode() + "\n"

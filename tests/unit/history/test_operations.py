@@ -11,7 +11,7 @@ from strata.audit import table
 from strata.decide.plan import plan_read
 from strata.history import operations, usage
 from strata.history.metrics import Metrics
-from strata.model.settings import StoreSettings, UsageSettings
+from strata.model.settings import MetricsSettings, StoreSettings, UsageSettings
 from strata.spark.runner import _results, attempt
 from strata.store import bill
 from strata.store.open import Stores, open_stores
@@ -96,7 +96,9 @@ def test_the_newest_come_first_and_a_run_of_airflow_is_named(
 def test_what_cannot_be_written_is_no_error(stores: Stores) -> None:
     faults = Faults([Outcome.REFUSED] * 1000)
     broken = replace(stores, blob=FaultyBlob(stores.blob, faults))
-    assert operations.note(broken, Metrics("nowhere:x"), "compact", 0, RESULT, 0) == 0
+    assert (
+        operations.note(broken, Metrics(MetricsSettings("nowhere:x")), "compact", 0, RESULT, 0) == 0
+    )
     assert operations.note(stores, Metrics(), "compact", 0, {"error": {}}, 1) == 0
 
 
@@ -109,7 +111,12 @@ def test_figures_of_an_operation_go_to_statsd_under_documented_names(
     stores: Stores, receiver: socket.socket
 ) -> None:
     operations.note(
-        stores, Metrics(address(receiver)), "compact", 58_500, {"shard": "a", "parts_out": 4}, 0
+        stores,
+        Metrics(MetricsSettings(address(receiver))),
+        "compact",
+        58_500,
+        {"shard": "a", "parts_out": 4},
+        0,
     )
 
     got = {receiver.recv(999).decode() for _ in range(3)}
@@ -125,9 +132,9 @@ def test_each_read_with_a_filter_tells_what_it_skipped(receiver: socket.socket) 
     name = f"memory://operations {next(NUMBERS)}"
     world = world_in(StoreSettings(name, name))
     plan = plan_read(world.stores, world.state, filter=WHERE, mode="on")
-    settings = UsageSettings(log=False, statsd=address(receiver))
+    metrics = Metrics(MetricsSettings(address(receiver)))
 
-    usage.record(world.stores, world.state, plan, WHERE, settings)
+    usage.record(world.stores, world.state, plan, WHERE, UsageSettings(log=False), metrics)
 
     got = [receiver.recv(999).decode() for _ in range(5)]
     assert f"strata.read.parts_skipped:{plan.parts_skipped}|c|#mode:on,shard:events" in got
@@ -135,5 +142,5 @@ def test_each_read_with_a_filter_tells_what_it_skipped(receiver: socket.socket) 
 
 
 def test_a_tag_cannot_smuggle_another(receiver: socket.socket) -> None:
-    Metrics(address(receiver)).count("x", 1, {"shard": "a,mode:on|#\nb"})
+    Metrics(MetricsSettings(address(receiver))).count("x", 1, {"shard": "a,mode:on|#\nb"})
     assert receiver.recv(999) == b"strata.x:1|c|#shard:a_mode_on___b"

@@ -236,7 +236,7 @@ def test_what_was_skipped_of_equal_runs_is_decided_again(world: World, *, old: b
 
     found = replay(world.stores, world.state, json.loads(json.dumps(receipt)))
 
-    assert found.reproduced, found.document()
+    assert found.reproduced, found.to_json()
     assert (found.parts, found.skipped) == (3, 3)
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from strata import gc
 from strata.errors import InvalidRequest, Unavailable
+from strata.machine.heartbeat import BEATS
 from strata.machine.machine import Machine
-from strata.machine.reader_hold import PREFIX, ROUNDS, SHARES, held_state, kept, reading
+from strata.machine.reader_hold import PREFIX, SHARES, held_state, kept, reading
 from strata.model.settings import GcSettings, ReadSettings, Settings
 from strata.shard import describe
 from strata.store.interface import Consensus
@@ -129,7 +130,7 @@ def test_who_reads_for_longer_takes_a_hold_renews_it_and_gives_it_back(world: Wo
         world.compact()
         for _ in range(20):  # twenty leases, one behind the other, while parts are dead
             until(lambda: bool(own(world)))
-            world.now_ms += SOON.hold_ms // ROUNDS
+            world.now_ms += SOON.hold_ms // BEATS
             until(partial(lives, world, world.now_ms + SOON.hold_ms))
             assert gc.collect(world.stores, "s", AT_ONCE).deleted == 0
         assert own(world)[0].startswith("validate-")

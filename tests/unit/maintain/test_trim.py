@@ -15,6 +15,7 @@ from strata.expr.nodes import Call, Expr, Literal
 from strata.expr.nodes import Column as Field
 from strata.format.manifest import part_refs, stats_columns, stats_rows
 from strata.history import usage
+from strata.history.metrics import Metrics
 from strata.machine.machine import Machine
 from strata.maintain.backfill import backfill_shard
 from strata.maintain.exchange import Selection
@@ -127,7 +128,10 @@ def test_filters_that_readers_used_count_like_registered_ones(stores: Stores) ->
     for mode in ("off", "on"):  # whether or not statistics were asked then
         usage._known.clear()
         plan = plan_read(stores, state, filter=BY_NAME, mode=mode)
-        assert usage.record(stores, state, plan, BY_NAME, UsageSettings()) in ("written", "known")
+        assert usage.record(stores, state, plan, BY_NAME, UsageSettings(), Metrics()) in (
+            "written",
+            "known",
+        )
         before = skipped(stores, BY_NAME)
 
         report = trim_shard(stores, SHARD, budget_bytes=60, dry_run=True)

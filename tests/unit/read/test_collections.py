@@ -22,7 +22,7 @@ from strata.rollout.kill import throw
 from strata.state.catalog import Catalog, Collection, decode_catalog, encode_catalog, set_catalog
 from strata.state.schema import SortBy
 from strata.store.open import Stores
-from tests.support.stored import append, create, memory_stores, settings, snapshot
+from tests.support.stored import append, create, killed, memory_stores, settings, snapshot
 from tests.support.updates import table
 
 COLUMNS = (
@@ -64,7 +64,7 @@ def test_a_read_of_one_of_a_thousand_touches_two_percent_at_most() -> None:
     parts = sum(batch.parts for batch in state.batches)
     whole = plan_read(stores, state, mode="off")
 
-    touched = [narrowed(state, whole, "tenant", name) for name in NAMES]
+    touched = [narrowed(stores, state, whole, "tenant", name) for name in NAMES]
 
     assert parts >= 50
     assert max(plan.parts_fetched for plan in touched) <= 0.02 * parts
@@ -105,7 +105,7 @@ def test_parts_in_another_order_or_quarantine_are_read_whole() -> None:
 
     assert wanted.plan.parts_fetched == wanted.parts_total > 1
     assert read(stores, "b") == expected
-    assert planned_collection(stores, load(stores), "b", kill=True).plan.groups == {}
+    assert planned_collection(killed(stores), load(stores), "b").plan.groups == {}
 
 
 def test_names_are_made_once_and_unknown_ones_are_told() -> None:

@@ -80,7 +80,7 @@ class TestS3Blob(BlobSuite):
 @pytest.fixture
 def network(blob: S3Blob) -> Iterator[Callable[[str, Callable[..., Any]], None]]:
     """Let a function answer, once, in place of the server: `network("PutObject", answer)`."""
-    client = blob._connected()
+    client = blob.client.boto
     waits: list[float] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("time.sleep", waits.append)

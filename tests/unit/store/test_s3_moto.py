@@ -68,9 +68,9 @@ class TestS3BlobOnMoto(BlobSuite):
     @pytest.fixture
     def blob(self, client: Any) -> S3Blob:
         blob = S3Blob(S3Address.parse(f"s3://bucket/p{next(NUMBERS)}?region=us-east-1"))
-        blob._client, blob._pid = client, os.getpid()
+        blob.client._client, blob.client._pid = client, os.getpid()
         return blob
 
     @pytest.fixture
     def raw(self, blob: S3Blob) -> Raw:
-        return Raw(blob._connected(), blob.address.prefix)
+        return Raw(blob.client.boto, blob.address.prefix)

@@ -1,0 +1,98 @@
+"""The one shape of a command: it is given a context, answers, and may leave a row of history.
+
+`command(app, "drop", drop, row="drop")` adds the options of all commands, --config and --json, and
+prints what the function answers. A command that changes something names its `row`: what it answers
+is what the row says, and one that fails leaves a row with the error. What changes nothing, a dry
+run for instance, leaves none.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import wraps
+from typing import Any, Final
+
+import typer
+
+from strata.cli.context import Answer, ConfigOption, Context, JsonOption
+from strata.errors import InvalidRequest, StrataError
+from strata.history.operations import EVERY_SHARD, note
+from strata.store.keys import parse_key
+from strata.store.open import wall_clock
+
+Given = Mapping[str, Any]  # the arguments of a command, by name
+Work = Callable[..., Answer]
+_IDLE: Final = ("dry_run", "plan")  # options with which a command only says what it would do
+_COMMON: Final = [
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
+    for name, default, option in (("config", None, ConfigOption), ("json", False, JsonOption))
+]
+
+
+def command(
+    app: typer.Typer,
+    name: str,
+    work: Work,
+    *,
+    row: str = "",
+    idle: Callable[[Given], bool] | None = None,
+    **how: Any,
+) -> None:
+    """Add a command to an application.
+
+    `work` takes the context first; `row` names what it does in the history, `idle` says of its
+    arguments whether it would change nothing, `how` goes to Typer.
+    """
+
+    @wraps(work)
+    def run(config: str | None = None, json: bool = False, **given: Any) -> None:
+        context = Context(config)
+        leaves = row and not any(given.get(n) for n in _IDLE) and not (idle and idle(given))
+        answer = _noted(row, context, work, given) if leaves else work(context, **given)
+        answer.show(json)
+        if answer.code:
+            raise typer.Exit(answer.code)
+
+    _, *own = inspect.signature(work, eval_str=True).parameters.values()
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + _COMMON
+    run.__dict__["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    if row:
+        run.__dict__["leaves_row"] = row  # for the test that no command was forgotten
+    app.command(name, **how)(run)
+
+
+def _noted(row: str, context: Context, work: Work, given: Given) -> Answer:
+    """Return the answer of a command, and leave its row."""
+    began_ms = wall_clock()
+    document: Given = {}
+    code, error = 1, ""
+    try:
+        answer = work(context, **given)
+        document, code = answer.document, answer.code
+        return answer
+    except StrataError as problem:
+        code, error = problem.exit_code, f"{type(problem).__name__}: {problem}"
+        raise
+    except Exception as problem:
+        error = type(problem).__name__  # its text may hold values of rows
+        raise
+    finally:
+        if "shards" not in document:
+            document = {"shards": list(_shards(given, document))}
+        with suppress(StrataError):  # the command has ended, however it did
+            note(
+                context.stores, context.metrics, row, began_ms, document, code,
+                by=given.get("by"), error=error, reason=given.get("reason") or "",
+            )  # fmt: skip
+
+
+def _shards(given: Given, document: Given) -> Iterator[dict[str, Any]]:
+    """Yield a result for each shard that the command was about; all of them have one name."""
+    named = given.get("shard") or given.get("name") or given.get("shards")
+    names = [named] if isinstance(named, str) else list(named or ())
+    if given.get("keys"):
+        with suppress(InvalidRequest):
+            names = sorted({parse_key(key).shard for key in given["keys"]})
+    for name in names or [EVERY_SHARD]:
+        yield {**document, "shard": name}

@@ -22,7 +22,7 @@ from strata.config.settings import load_settings
 from strata.config.shards import ensure_shards
 from strata.ingest.engine import ingest_steps
 from strata.ingest.plan import cut
-from strata.ingest.summary import line, summarise, table
+from strata.ingest.summary import line, summary_of, table
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
 from strata.model.time import parse_time
@@ -63,7 +63,7 @@ def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
             ):  # fmt: skip
                 reports.append(report)
                 _say(line(report, len(reports), len(steps)))
-            return summarise(name, reports, time.monotonic() - started)
+            return summary_of(name, reports, time.monotonic() - started)
 
         names = ensure_shards(Machine(stores), settings.shards_dir, args.shard)
         summaries = each_shard(names, ingested)

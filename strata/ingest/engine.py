@@ -23,7 +23,7 @@ from strata.ingest.land.files import files_at
 from strata.ingest.ledger import Ledger
 from strata.ingest.plan import split_large, tasks
 from strata.ingest.quarantine import catch_up
-from strata.ingest.run import check_task, run_task
+from strata.ingest.run import check_task, ingest_task
 from strata.ingest.steps import again_token, files_token, interval_token, plan_steps
 from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult, Work
 from strata.ingest.updates import check_spec
@@ -224,7 +224,7 @@ def _worker(
         return check_stage if ordered else check_task
     # Elsewhere a worker opens the stores for itself; here the caller's are used.
     blob = stores.blob if runner is serial else None
-    return partial(stage_task if ordered else run_task, blob=blob)
+    return partial(stage_task if ordered else ingest_task, blob=blob)
 
 
 @contextmanager

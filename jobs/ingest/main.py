@@ -21,7 +21,7 @@ from jobs.session import spark_session
 from strata.config.settings import load_settings
 from strata.config.shards import ensure_shards
 from strata.ingest.engine import ingest_steps
-from strata.ingest.plan import cut
+from strata.ingest.plan import steps_of
 from strata.ingest.summary import line, summary_of, table
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
@@ -51,7 +51,7 @@ def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
 
     settings = load_settings(args.config, os.environ)
     stores = open_stores(settings.store)
-    steps = cut(parse_time(args.from_time), parse_time(args.to_time), args.every)
+    steps = steps_of(parse_time(args.from_time), parse_time(args.to_time), args.every)
     with spark_session("strata ingest", settings.spark) as spark:
 
         def ingested(name: str) -> Mapping[str, Any]:

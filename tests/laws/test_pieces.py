@@ -21,7 +21,7 @@ from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.columns import SourceColumns
 from strata.ingest.readers.file_ranges import TextFormat, split_file
 from strata.ingest.readers.formats.interface import format_of
-from strata.ingest.readers.records import CsvRecords, Elements
+from strata.ingest.readers.records import CsvRecords, JsonElements
 from strata.ingest.readers.source import RawFile, WantedColumn, rejects, typed_rows
 from strata.model.spec import parse_spec
 from strata.model.types import parse_type
@@ -283,7 +283,7 @@ def walked(data: bytes) -> tuple[list[int], bool]:
 def test_elements_of_an_array_end_at_its_own_commas(values: list[Any], block: int) -> None:
     texts = [orjson.dumps(value) for value in values]
     data = b" [" + b",".join(texts) + b"]"
-    scanner = Elements()
+    scanner = JsonElements()
     found = [(at, scanner.take(data[at : at + block])) for at in range(0, len(data), block)]
 
     ends = [2 + len(b",".join(texts[:n])) + 1 for n in range(1, len(texts))]

@@ -14,7 +14,7 @@ from strata.errors import Conflict, InvalidRequest, Unavailable
 from strata.gc import collect
 from strata.ingest.engine import ingest_steps
 from strata.ingest.land import files
-from strata.ingest.plan import cut
+from strata.ingest.plan import steps_of
 from strata.ingest.task import IngestReport
 from strata.model.runner import Runner, serial
 from tests.unit.ingest.test_engine import DAY, SPEC, World
@@ -27,7 +27,7 @@ def world(tmp_path: Path) -> World:
 
 def run(world: World, first: int, last: int, runner: Runner = serial) -> list[IngestReport]:
     """Ingest the days `first` to `last` of January 1970."""
-    steps = cut((first - 1) * DAY, last * DAY, "P1D")
+    steps = steps_of((first - 1) * DAY, last * DAY, "P1D")
     return list(ingest_steps(world.stores, world.settings, "s", steps, runner=runner))
 
 

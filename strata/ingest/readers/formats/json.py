@@ -9,7 +9,7 @@ from strata.ingest.readers.file_ranges import TextFormat
 from strata.ingest.readers.guess import Guess
 from strata.ingest.readers.messages import MESSAGES, guess_messages
 from strata.ingest.readers.objects import read_array
-from strata.ingest.readers.records import Elements, Ends
+from strata.ingest.readers.records import Ends, JsonElements
 from strata.ingest.readers.source import RawFile
 from strata.model.spec import ENVELOPES
 
@@ -28,7 +28,7 @@ class JsonArray(TextFormat):
 
     def ends(self, dialect: Dialect, *, within: bool) -> Ends:
         """See `TextFormat`."""
-        return Elements(within=within)
+        return JsonElements(within=within)
 
     def framed(self, records: bytes, *, first: bool, last: bool) -> bytes:
         """See `TextFormat`."""

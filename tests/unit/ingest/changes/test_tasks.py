@@ -17,7 +17,7 @@ from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.ingest.changes.lookup import rows_of_keys
 from strata.ingest.engine import ingest_steps
-from strata.ingest.plan import cut
+from strata.ingest.plan import steps_of
 from strata.ingest.readers.change import key_bytes, key_ids
 from strata.model.settings import IngestSettings, Settings
 from strata.model.time import MIN_TIME
@@ -53,7 +53,7 @@ def put(world: World, day: int, lines: list[Any], name: str = "x") -> str:
 
 
 def run(world: World, first: int, last: int, **how: Any) -> list[Any]:
-    steps = cut((first - 1) * DAY, last * DAY, "P1D")
+    steps = steps_of((first - 1) * DAY, last * DAY, "P1D")
     return list(ingest_steps(world.stores, how.pop("settings", world.settings), "s", steps, **how))
 
 

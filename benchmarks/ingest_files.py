@@ -21,7 +21,7 @@ import psutil
 from strata.ingest.engine import ingest
 from strata.ingest.land.files import files_by_time
 from strata.ingest.ledger import Ledger, Taken
-from strata.ingest.plan import tasks
+from strata.ingest.plan import ingest_tasks
 from strata.ingest.task import Step
 from strata.machine.machine import Machine
 from strata.model.settings import Settings, StoreSettings
@@ -79,7 +79,7 @@ def remember(settings: Settings, state: State, files: int) -> None:
     sorted_out = ledger.sort_out(found)
     assert len(sorted_out.new) == files
     clock.tell("sort out: all are new, many of one size")
-    planned = tasks(settings, state, Step(FIRST, FIRST + DAY_MS, "t", tuple(found)))
+    planned = ingest_tasks(settings, state, Step(FIRST, FIRST + DAY_MS, "t", tuple(found)))
     clock.tell(f"plan {len(planned):,} tasks")
     taken = [Taken(f.name, f.size_bytes, f.changed_ns, f"{n:032x}") for n, f in enumerate(found)]
     ledger.with_files(state, taken, "t")

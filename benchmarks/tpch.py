@@ -229,7 +229,8 @@ def strata(root: Path, spark: Any, case: Case, layout: str) -> None:
             stores, settings, case.spec["name"], paths=[folder], lower=number, upper=number + 1,
             write_format=layout, runner=spark_runner(spark),
         )  # fmt: skip
-        assert (report.rejected, report.contradictions, report.repeated) == (0, 0, 0), report
+        counts = report.counts
+        assert (counts.rejected, counts.contradictions, counts.repeated) == (0, 0, 0), report
     if len(case.batches) == 1:
         assert report.updates == case.rows, report
     shutil.rmtree(home)

@@ -178,7 +178,8 @@ def upsert(folder: Path, shape: str, rows: int, upper: int) -> dict[str, float]:
     )  # fmt: skip
     took = time.monotonic() - began
     updates = 2 * len(ids) - int(gone.sum())  # each old row goes, nine of ten new ones come
-    assert (report.updates, report.contradictions, report.rejected) == (updates, 0, 0), report
+    counts = report.counts
+    assert (report.updates, counts.contradictions, counts.rejected) == (updates, 0, 0), report
     return {
         "keys": len(ids), "read": counting.given, "calls": counting.calls, "stored": stored,
         "seconds": took, "cpu": time.process_time() - cpu,

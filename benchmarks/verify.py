@@ -102,7 +102,7 @@ def once(root: Path, shape: Shape, path: Path, way: str) -> tuple[float, int, in
     Machine(stores).create(parse_spec(spec))
     began = time.process_time()
     report = ingest(stores, Settings(store), "s", paths=[str(path)], lower=0, upper=1)
-    return time.process_time() - began, report.size_bytes, report.verified
+    return time.process_time() - began, report.size_bytes, report.counts.verified
 
 
 def main() -> None:

@@ -20,8 +20,8 @@ from jobs.entry import Noted, each_shard, run_job, say
 from strata.config.settings import load_settings
 from strata.config.shards import ensure_shards
 from strata.ingest.engine import ingest_steps
-from strata.ingest.plan import cut
-from strata.ingest.summary import line, summarise, table
+from strata.ingest.plan import steps_of
+from strata.ingest.summary import line, summary_of, table
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
 from strata.model.time import parse_time
@@ -50,7 +50,7 @@ def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
 
     settings = load_settings(args.config, os.environ)
     stores = open_stores(settings.store)
-    steps = cut(parse_time(args.from_time), parse_time(args.to_time), args.every)
+    steps = steps_of(parse_time(args.from_time), parse_time(args.to_time), args.every)
     with spark_session("strata ingest", settings.spark) as spark:
 
         def ingested(name: str) -> Mapping[str, Any]:
@@ -62,7 +62,7 @@ def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
             ):  # fmt: skip
                 reports.append(report)
                 say(line(report, len(reports), len(steps)))
-            return summarise(name, reports, time.monotonic() - started)
+            return summary_of(name, reports, time.monotonic() - started)
 
         names = ensure_shards(Machine(stores), settings.shards_dir, args.shard)
         summaries = each_shard(names, ingested)

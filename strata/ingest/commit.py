@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from strata.errors import Conflict, InvalidRequest
+from strata.ingest.counts import Counts, total
 from strata.ingest.ledger import Ledger
 from strata.ingest.quarantine import catch_up, write_index
 from strata.ingest.readers.position import StreamProgress
 from strata.ingest.steps import bounds
-from strata.ingest.task import NAMES_MAX, IngestReport, TaskResult, Work, added_up
+from strata.ingest.task import NAMES_MAX, IngestReport, TaskResult, Work
 from strata.machine.machine import Machine
 from strata.model.time import MIN_TIME
 from strata.parts.write import WrittenPart, write_batch
@@ -57,7 +58,7 @@ class Committer:
             if index is not None:
                 catch_up(self.machine.stores, self.machine.load(name))
             report = report_of(name, done.commit, already_committed=done.already_committed)
-            return counted(report, work, results)
+            return _of_run(report, work, results)
         raise AssertionError("the last attempt returns or raises")
 
     def _append(
@@ -79,7 +80,7 @@ class Committer:
         try:
             return self.machine.append(
                 name, token=step.token, lower=lower, upper=upper, batch=batch,
-                rejected=sum(result.rejected for result in results), rejects=index,
+                rejected=total(result.counts for result in results).rejected, rejects=index,
                 writer=self.writer, basis=replace(basis, upper=upper_of_basis),
             )  # fmt: skip
         except InvalidRequest as error:
@@ -118,7 +119,7 @@ def _numbered(results: Sequence[TaskResult]) -> list[WrittenPart]:
 
 
 def report_of(name: str, commit: Commit, *, already_committed: bool) -> IngestReport:
-    """Return what is told of a commit."""
+    """Return the report of a commit."""
     return IngestReport(
         shard=name,
         seqno=commit.seqno,
@@ -127,61 +128,62 @@ def report_of(name: str, commit: Commit, *, already_committed: bool) -> IngestRe
         updates=commit.updates,
         parts=commit.parts,
         size_bytes=commit.size_bytes,
-        rejected=commit.rejected,
         already_committed=already_committed,
         token=commit.token,
+        counts=Counts(rejected=commit.rejected),
     )
 
 
 def report_of_known(state: State, work: Work) -> IngestReport:
-    """Return what is told of a step that is in already, or of which nothing is left."""
+    """Return the report of a step that is in already, or that has nothing left to take in."""
     if work.commit is not None:
         report = report_of(state.name, work.commit, already_committed=True)
     else:
         lower, upper = bounds(work.asked)
         report = IngestReport(
-            state.name, state.seqno, lower, upper, 0, 0, 0, 0,
+            state.name, state.seqno, lower, upper, 0, 0, 0,
             already_committed=True, token=work.asked.token or "",
         )  # fmt: skip
-    return _told(report, work)
+    return _with_files(report, work)
 
 
 def preview_of(state: State, work: Work, results: Sequence[TaskResult]) -> IngestReport:
     """Return what a commit would hold, as far as reading the files tells."""
     lower, upper = bounds(work.step)
-    rows, rejected = sum(r.rows for r in results), sum(r.rejected for r in results)
+    found = total(result.counts for result in results)
     report = IngestReport(
-        state.name, state.seqno, lower, upper, rows - rejected, 0, 0, rejected,
+        state.name, state.seqno, lower, upper, found.rows - found.rejected, 0, 0,
         already_committed=False, token=work.step.token or "",
+        counts=Counts(rejected=found.rejected),
     )  # fmt: skip
-    return counted(report, work, results)
+    return _of_run(report, work, results)
 
 
-def counted(report: IngestReport, work: Work, results: Sequence[TaskResult]) -> IngestReport:
-    """Return the report with what only the run itself knows."""
-    return replace(
-        _told(report, work),
+def _of_run(report: IngestReport, work: Work, results: Sequence[TaskResult]) -> IngestReport:
+    """Return the report with what only the run itself knows; the commit knows what is rejected."""
+    parts = [part for result in results for part in result.parts]
+    found = total(result.counts for result in results) + Counts(
         files=len(work.step.files or ()),
-        late=sum(result.late for result in results),
         late_files=work.late_files,
-        early=sum(result.early for result in results),
-        contradictions=sum(result.contradictions for result in results),
-        passed=sum(result.passed for result in results),
-        repeated=sum(result.repeated for result in results),
-        verified=sum(result.verified for result in results),
-        defaulted=added_up(result.defaulted for result in results),
-        undeclared=tuple(sorted({name for result in results for name in result.undeclared})),
-        quarantine=tuple(key for result in results for key in result.quarantine),
-        stats_bytes=sum(part.ref.stats_bytes for result in results for part in result.parts),
-        stats_seconds=sum(part.stats_seconds for result in results for part in result.parts),
+        stats_bytes=sum(part.ref.stats_bytes for part in parts),
+        stats_ms=sum(part.stats_seconds for part in parts) * 1000,
+    )
+    return _with_files(
+        replace(
+            report,
+            counts=replace(found, rejected=report.counts.rejected),
+            quarantine=tuple(key for result in results for key in result.quarantine),
+        ),
+        work,
     )
 
 
-def _told(report: IngestReport, work: Work) -> IngestReport:
+def _with_files(report: IngestReport, work: Work) -> IngestReport:
+    """Return the report with the files that were not taken, and why."""
     found = work.found
     return replace(
         report,
-        taken_before=len(found.taken),
+        counts=report.counts + Counts(taken_before=len(found.taken)),
         changed=tuple(file.name for file in found.changed[:NAMES_MAX]),
         copies=tuple((file.name, other) for file, other in found.copies[:NAMES_MAX]),
     )

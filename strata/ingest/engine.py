@@ -21,9 +21,9 @@ from strata.ingest.changes.tasks import check_stage, stage_task
 from strata.ingest.commit import Committer, preview_of, report_of, report_of_known
 from strata.ingest.land.files import files_at
 from strata.ingest.ledger import Ledger
-from strata.ingest.plan import split_large, tasks
+from strata.ingest.plan import ingest_tasks, split_large
 from strata.ingest.quarantine import catch_up
-from strata.ingest.run import check_task, run_task
+from strata.ingest.run import check_task, ingest_task
 from strata.ingest.steps import again_token, files_token, interval_token, plan_steps
 from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult, Work
 from strata.ingest.updates import check_spec
@@ -121,7 +121,7 @@ def ingest_steps(  # noqa: PLR0913  the same
         placed = replace(settings, store=stores.settings)
         pieces = split_large(placed, state, [work.step for work in open_works], runner)
         groups = [
-            tasks(placed, state, work.step, layout=write_format, batch=number, pieces=pieces)
+            ingest_tasks(placed, state, work.step, layout=write_format, batch=number, pieces=pieces)
             for number, work in enumerate(open_works)
         ]
         worker = _worker(stores, runner, state.spec, dry_run)
@@ -224,7 +224,7 @@ def _worker(
         return check_stage if ordered else check_task
     # Elsewhere a worker opens the stores for itself; here the caller's are used.
     blob = stores.blob if runner is serial else None
-    return partial(stage_task if ordered else run_task, blob=blob)
+    return partial(stage_task if ordered else ingest_task, blob=blob)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.files import SourceFile, files_at, files_by_time, is_packed
+from strata.ingest.land.files import SourceFile, is_packed
 from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.file_ranges import split_file
 from strata.ingest.task import IngestTask, Step
@@ -28,7 +28,7 @@ TASK_FILES: Final = 2000  # that a task reads at most, a few seconds' work
 NO_PIECES: Final[Mapping[str, Sequence[SourceFile]]] = MappingProxyType({})
 
 
-def cut(lower: int, upper: int, every: str | None = None) -> list[Step]:
+def steps_of(lower: int, upper: int, every: str | None = None) -> list[Step]:
     """Return the steps of [lower, upper), each as long as the ISO 8601 period `every`.
 
     None: one step. The last one is shorter when the period does not divide the interval. Months
@@ -52,28 +52,7 @@ def cut(lower: int, upper: int, every: str | None = None) -> list[Step]:
     return [Step(a, b) for a, b in pairwise(bounds)]
 
 
-def plan_ingest(
-    settings: Settings,
-    state: State,
-    *,
-    paths: Sequence[str] | None,
-    lower: int,
-    upper: int,
-) -> list[IngestTask]:
-    """Return the tasks that ingest [lower, upper): of `paths`, or of the files of that time.
-
-    Raises: InvalidRequest when a path leads nowhere or a file carries no time.
-    """
-    links = settings.ingest.follow_links
-    if paths is not None:
-        files = files_at(settings.store.landing, paths, follow_links=links)
-    else:
-        timed = files_by_time(settings.store.landing, state.spec.source.paths, follow_links=links)
-        files = within(timed, lower, upper)
-    return tasks(settings, state, Step(lower, upper, "plan", tuple(files)))
-
-
-def tasks(
+def ingest_tasks(
     settings: Settings,
     state: State,
     step: Step,
@@ -150,7 +129,7 @@ def whole_task(
 
 
 def pack(files: Sequence[SourceFile], task_bytes: int) -> list[tuple[SourceFile, ...]]:
-    """Return the files in order, in groups of at most `task_bytes`; a longer one stands alone.
+    """Return the files in order, in groups of at most `task_bytes`; a larger one stands alone.
 
     However small they are, no more than TASK_FILES are together: each has to be opened.
     """
@@ -164,11 +143,6 @@ def pack(files: Sequence[SourceFile], task_bytes: int) -> list[tuple[SourceFile,
         groups[-1].append(file)
         size += weight
     return [tuple(group) for group in groups]
-
-
-def within(files: Sequence[SourceFile], lower: int, upper: int) -> list[SourceFile]:
-    """Return the files whose path carries a time in [lower, upper)."""
-    return [file for file in files if file.time_ms is not None and lower <= file.time_ms < upper]
 
 
 def _period(text: str) -> tuple[int, timedelta]:

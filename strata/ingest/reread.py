@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from strata.ingest import twin
+from strata.ingest.readers.formats.interface import format_of
 from strata.ingest.readers.source import RawFile
 from strata.ingest.twin import Undecided, Unreadable
 from strata.ingest.values.column import Rows
@@ -34,13 +35,13 @@ class Again:
 def reread(raw: RawFile, rows: Rows, spec: ShardSpec) -> list[Again]:
     """Return rows of a file, in order."""
     located = raw.locate(rows)
-    kind = spec.source.format
+    written = format_of(spec.source.format).row_text
     found = []
     for row, (line, text) in zip(rows.tolist(), located, strict=True):
         try:
-            if kind == "csv":
+            if written == "csv":
                 value, names = _csv(raw, text, spec)
-            elif kind in ("json", "jsonl"):
+            elif written == "json":
                 value, names = _json(raw, text, spec)
             else:
                 value, names = _columns(raw, row)

@@ -13,8 +13,9 @@ from strata.errors import InvalidRequest
 from strata.ingest.engine import ingest_now
 from strata.ingest.land.files import FileRange, SourceFile
 from strata.ingest.quarantine import RETRY, Rejected, rejected, release, rows_of_index
+from strata.ingest.readers.formats.interface import KEPT as KEPT_FORMAT
+from strata.ingest.readers.formats.interface import format_of
 from strata.ingest.readers.kept import KEPT
-from strata.ingest.readers.read import KEPT_FORMAT
 from strata.ingest.task import Step
 from strata.machine.machine import Machine
 from strata.model.settings import Settings
@@ -82,7 +83,7 @@ def _can_be_read(row: dict[str, Any], format: str) -> bool:
     header = row["header"] or ""
     if header.startswith(KEPT):
         return True
-    return bool(row["raw"].strip()) and (bool(header) or format in ("json", "jsonl"))
+    return bool(row["raw"].strip()) and (bool(header) or format_of(format).row_text == "json")
 
 
 def _ingest(stores: Stores, settings: Settings, name: str, found: Rejected, token: str) -> Commit:

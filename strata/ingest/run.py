@@ -17,7 +17,7 @@ from strata.ingest.readers.read import read_file
 from strata.ingest.readers.rejects import Reject, encode_rejects
 from strata.ingest.task import IngestTask, TaskResult
 from strata.ingest.updates import FileUpdates, file_updates
-from strata.ingest.verify import Verified, verify_stored
+from strata.ingest.verify import MOST, Difference, verify_stored
 from strata.model.time import MIN_TIME
 from strata.parts.write import WrittenPart, write_parts
 from strata.store import keys
@@ -31,7 +31,7 @@ RUN_BYTES: Final = 256 << 20  # of Arrow memory that are sorted together
 RUNS: Final = 1 << 20  # of one task; the number of a run tells its task
 
 
-def run_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
+def ingest_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
     """Write what a task's files hold as sorted runs, and its rejected rows to the quarantine.
 
     Done twice it writes the same blobs. `blob` None opens the task's own store.
@@ -46,14 +46,18 @@ def run_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
 
 def run_rows(store: Blob, task: IngestTask, files: Iterable[FileUpdates]) -> TaskResult:
     """Write updates as runs of about RUN_BYTES, and the rejected rows to the quarantine."""
-    result = _nothing(task)
+    result = TaskResult(task.batch, task.number)
     for number, some in enumerate(_together(files)):
-        rejected = [reject for file in some for reject in file.rejected]
+        rejected = [reject for file in some for reject in file.judged.rejected]
         aside = (put_aside(store, task, rejected),) if rejected else ()
         run = write_run(store, task, [file.updates for file in some], number)
-        result = with_verified(_counted(result, some), run.verified)
+        for file in some:
+            result = result.plus(file.judged)
         result = replace(
-            result, parts=(*result.parts, *run.parts), quarantine=(*result.quarantine, *aside)
+            result,
+            parts=(*result.parts, *run.parts),
+            quarantine=(*result.quarantine, *aside),
+            differences=(*result.differences, *run.differences)[:MOST],
         )
     return result
 
@@ -61,11 +65,11 @@ def run_rows(store: Blob, task: IngestTask, files: Iterable[FileUpdates]) -> Tas
 def check_task(task: IngestTask) -> TaskResult:
     """Read the files of a task and return what it would hold; nothing is written.
 
-    Raises: as `run_task`.
+    Raises: as `ingest_task`.
     """
-    result = _nothing(task)
+    result = TaskResult(task.batch, task.number)
     for file in _read(task):
-        result = _counted(result, [file])
+        result = result.plus(file.judged)
     return result
 
 
@@ -93,7 +97,7 @@ def _read_together(files: Sequence[SourceFile], task: IngestTask) -> list[FileUp
         found = list(_read_file(whole, task))
     except InvalidRequest:
         return None
-    odd = any(one.rejected or one.verified.differences for one in found)
+    odd = any(one.judged.rejected or one.judged.differences for one in found)
     return None if odd else found
 
 
@@ -132,35 +136,12 @@ def taken(file: SourceFile) -> Taken | None:
     return Taken(file.name, file.size_bytes, file.changed_ns, digest)
 
 
-def _nothing(task: IngestTask) -> TaskResult:
-    return TaskResult(task.batch, task.number, (), 0, 0, 0, None)
-
-
-def _counted(result: TaskResult, files: Sequence[FileUpdates]) -> TaskResult:
-    """Return a result with the rows of more files."""
-    rejected = [reject for file in files for reject in file.rejected]
-    return replace(
-        with_verified(result, *(file.verified for file in files)),
-        rows=result.rows + sum(file.rows for file in files),
-        rejected=result.rejected + len(rejected),
-        late=result.late + sum(file.late for file in files),
-        early=result.early + sum(file.early for file in files),
-        first_reject=result.first_reject or (rejected[0] if rejected else None),
-    )
-
-
-def with_verified(result: TaskResult, *found: Verified) -> TaskResult:
-    """Return a result with what came of looking at rows twice."""
-    total = Verified(result.verified, result.differences).plus(found)
-    return replace(result, verified=total.rows, differences=total.differences)
-
-
 @dataclass(frozen=True, slots=True)
 class WrittenRun:
     """The parts of a run that is stored, and whether they hold what was to be stored."""
 
     parts: tuple[WrittenPart, ...]
-    verified: Verified
+    differences: tuple[Difference, ...]
 
 
 def write_run(

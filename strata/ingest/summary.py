@@ -3,72 +3,66 @@
 from collections.abc import Sequence
 from typing import Any
 
-from strata.ingest.task import IngestReport, added_up
+from strata.ingest.counts import Counts, total
+from strata.ingest.task import IngestReport
 from strata.model.time import format_time
 
 
-def summarise(shard: str, reports: Sequence[IngestReport], seconds: float) -> dict[str, Any]:
-    """Return what a job did to a shard; counts are of the new batches only."""
+def summary_of(shard: str, reports: Sequence[IngestReport], seconds: float) -> dict[str, Any]:
+    """Return what a job did to a shard.
+
+    Counts are of the new batches; the files that were passed over are those of all reports.
+    """
     new = [report for report in reports if not report.already_committed]
+    known = [report for report in reports if report.already_committed]
+    passed_over = Counts(taken_before=sum(report.counts.taken_before for report in known))
     return {
         "shard": shard,
         "batches": len(new),
-        "already_committed": len(reports) - len(new),
-        "files": sum(report.files for report in new),
+        "already_committed": len(known),
         "updates": sum(report.updates for report in new),
-        "rejected": sum(report.rejected for report in new),
-        "late": sum(report.late for report in new),
-        "early": sum(report.early for report in new),
-        "late_files": sum(report.late_files for report in new),
-        "contradictions": sum(report.contradictions for report in new),
-        "passed": sum(report.passed for report in new),
-        "verified": sum(report.verified for report in new),
+        **(total(report.counts for report in new) + passed_over).to_json(),
         "changed": sorted({name for report in reports for name in report.changed}),
         "copies": sorted({name for report in reports for name, _ in report.copies}),
-        "undeclared": sorted({name for report in new for name in report.undeclared}),
-        "defaulted": dict(added_up(report.defaulted for report in new)),
         "parts": sum(report.parts for report in new),
         "bytes": sum(report.size_bytes for report in new),
-        "stats_bytes": sum(report.stats_bytes for report in new),
-        "stats_ms": round(sum(report.stats_seconds for report in new) * 1000),
-        "lower": reports[0].lower if reports else None,
-        "upper": reports[-1].upper if reports else None,
-        "seqno": max((report.seqno for report in reports), default=None),
+        **_span(reports),
         "seconds": round(seconds, 3),
         "quarantine": [key for report in new for key in report.quarantine],
     }
+
+
+def _span(reports: Sequence[IngestReport]) -> dict[str, int | None]:
+    if not reports:
+        return dict.fromkeys(("lower", "upper", "seqno"))
+    seqno = max(report.seqno for report in reports)
+    return {"lower": reports[0].lower, "upper": reports[-1].upper, "seqno": seqno}
 
 
 def line(report: IngestReport, number: int, of: int) -> str:
     """Return one line of progress: which batch, and what became of it."""
     where = f"{report.shard} {number}/{of} {format_time(report.lower)}"
     if report.already_committed:
-        told = "already committed, left alone"
+        done = "already committed, left alone"
     else:
-        told = f"{report.updates:,} updates in {report.parts} parts from {report.files} files"
-    return ", ".join([f"{where}: {told}", *_remarkable(report)])
+        files = report.counts.files
+        done = f"{report.updates:,} updates in {report.parts} parts from {files} files"
+    return ", ".join([f"{where}: {done}", *_remarkable(report)])
 
 
 def _remarkable(report: IngestReport) -> list[str]:
-    """Return what an operator should know of a batch beside its size."""
-    batch = [
-        (report.rejected, "rows rejected"),
-        (report.late, "rows late"),
-        (report.early, "rows early"),
-        (report.late_files, "files late"),
-        (report.contradictions, "contradictions"),
-        (len(report.undeclared), "undeclared columns"),
-        (
-            sum(count for _, count in report.defaulted),
-            "values that are their column's DEFAULT and may have been null: set "
-            "value.converter.replace.null.with.default=false",
-        ),
-    ]
-    files = [
+    """Return what an operator should know about a batch apart from its size."""
+    if not report.already_committed:
+        return report.counts.remarks() + _files(report)
+    return _files(report)
+
+
+def _files(report: IngestReport) -> list[str]:
+    """Return which files were not taken, in words."""
+    counts = [
         (len(report.changed), "files have changed since they were taken in"),
         (len(report.copies), "files not taken, as their bytes are in under another name"),
     ]
-    counts = files if report.already_committed else batch + files
     return [f"{count:,} {what}" for count, what in counts if count]
 
 

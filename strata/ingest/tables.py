@@ -16,11 +16,12 @@ from strata.ingest.land.files import SourceFile
 from strata.ingest.ledger import Ledger
 from strata.ingest.plan import whole_task
 from strata.ingest.quarantine import catch_up
-from strata.ingest.readers.parquet import raw_table
+from strata.ingest.readers.columns import source_names
+from strata.ingest.readers.table import raw_table
 from strata.ingest.run import run_rows
 from strata.ingest.steps import interval_token
 from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult, Work
-from strata.ingest.updates import check_spec, file_updates, source_names
+from strata.ingest.updates import check_spec, file_updates
 from strata.ingest.verify import sampling
 from strata.ingest.widened import check_widened
 from strata.machine.machine import Machine

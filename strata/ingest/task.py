@@ -1,16 +1,16 @@
-"""What is handed to a worker, what it hands back, and what a caller is told in the end."""
+"""What a worker gets, what it returns, and what the caller gets in the end."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from strata.ingest.counts import Counts, total
 from strata.ingest.land.files import SourceFile
 from strata.ingest.ledger import Sorted, Taken
 from strata.ingest.readers.change import Truncation
 from strata.ingest.readers.position import Leg, StreamProgress
 from strata.ingest.readers.rejects import Reject
-from strata.ingest.verify import Difference, Sampling
+from strata.ingest.verify import MOST, Difference, Sampling
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec
@@ -54,27 +54,36 @@ class Staged:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgedRows:
+    """What became of the rows of a file, or of a part of one."""
+
+    counts: Counts
+    rejected: Sequence[Reject]
+    differences: tuple[Difference, ...]  # what the two readings of a row disagree in
+
+
+@dataclass(frozen=True, slots=True)
 class TaskResult:
     """What is stored of a task, run by run, and the rows that are not in it."""
 
     batch: int
     number: int
-    parts: tuple[WrittenPart, ...]
-    rows: int  # source rows seen, rejected ones included
-    rejected: int
-    late: int  # rows whose time was advanced to lower
-    first_reject: Reject | None  # for the message when there are too many
+    counts: Counts = field(default_factory=total)
+    parts: tuple[WrittenPart, ...] = ()
+    first_reject: Reject | None = None  # for the message when there are too many
     quarantine: tuple[str, ...] = ()  # blobs of the rejected rows
     taken: tuple[Taken, ...] = ()  # the files as they were read
-    early: int = 0  # rows whose time was moved back to the interval's last
-    contradictions: int = 0  # changes that the shard contradicted, and that count all the same
-    passed: int = 0  # messages that are no changes
-    undeclared: tuple[str, ...] = ()  # columns in changes that the shard does not declare
-    defaulted: tuple[tuple[str, int], ...] = ()  # column and values; see `read_debezium.defaulted`
-    repeated: int = 0  # changes that were delivered again, and left out
     staged: tuple[Staged, ...] = ()
-    verified: int = 0  # rows that were looked at twice
-    differences: tuple[Difference, ...] = ()  # what was not the same
+    differences: tuple[Difference, ...] = ()  # what the two readings of a row disagree in
+
+    def plus(self, judged: JudgedRows) -> "TaskResult":
+        """Return the result with the rows of one more file."""
+        return replace(
+            self,
+            counts=self.counts + judged.counts,
+            first_reject=self.first_reject or next(iter(judged.rejected), None),
+            differences=(*self.differences, *judged.differences)[:MOST],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +112,6 @@ class Work:
     nothing: bool = False  # everything of the step is in, and it needs no batch
 
 
-def added_up(counts: Iterable[Sequence[tuple[str, int]]]) -> tuple[tuple[str, int], ...]:
-    """Return counts by name, those of the same name added."""
-    total: Counter[str] = Counter()
-    for some in counts:
-        total.update(dict(some))
-    return tuple(sorted(total.items()))
-
-
 NAMES_MAX: Final = 50  # files that a report names
 
 
@@ -125,28 +126,15 @@ class IngestReport:
     updates: int
     parts: int
     size_bytes: int
-    rejected: int
     already_committed: bool
     token: str = ""
-    files: int = 0
-    late: int = 0
-    quarantine: tuple[str, ...] = field(default=())  # blob keys
-    late_files: int = 0  # files of earlier intervals, taken in by this batch
-    taken_before: int = 0  # files that were passed over because they are in
+    counts: Counts = field(default_factory=total)
+    quarantine: tuple[str, ...] = ()  # blob keys
     changed: tuple[str, ...] = ()  # files that have changed since they were taken in
     copies: tuple[tuple[str, str], ...] = ()  # files not taken: the name their bytes came under
-    early: int = 0  # rows whose time was moved back to the interval's last
-    contradictions: int = 0  # changes that the shard contradicted, and that count all the same
-    passed: int = 0  # messages of a change stream that are no changes
-    undeclared: tuple[str, ...] = ()  # columns in changes that the shard does not declare
-    defaulted: tuple[tuple[str, int], ...] = ()  # column and values that may have been null
-    repeated: int = 0  # changes that were delivered again, and left out
-    verified: int = 0  # source rows that were read twice, and were the same
-    stats_bytes: int = 0  # of statistics in the new parts
-    stats_seconds: float = 0.0  # of processors, to collect them
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document of DESIGN 10.1 and, after it, what else is known."""
+        """Return the document of the command line."""
         return {
             "shard": self.shard,
             "seqno": self.seqno,
@@ -155,23 +143,11 @@ class IngestReport:
             "updates": self.updates,
             "parts": self.parts,
             "bytes": self.size_bytes,
-            "rejected": self.rejected,
+            "rejected": self.counts.rejected,
             "already_committed": self.already_committed,
             "token": self.token,
-            "files": self.files,
-            "late": self.late,
             "quarantine": list(self.quarantine),
-            "late_files": self.late_files,
-            "taken_before": self.taken_before,
             "changed": list(self.changed),
             "copies": [{"file": file, "same_as": other} for file, other in self.copies],
-            "early": self.early,
-            "contradictions": self.contradictions,
-            "passed": self.passed,
-            "undeclared": list(self.undeclared),
-            "defaulted": dict(self.defaulted),
-            "repeated": self.repeated,
-            "verified": self.verified,
-            "stats_bytes": self.stats_bytes,
-            "stats_ms": round(self.stats_seconds * 1000),
+            **self.counts.to_json(),
         }

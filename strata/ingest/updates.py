@@ -7,7 +7,7 @@ quarantined as the shard declares; early ones (at or after upper) refused, quara
 back to the last time before upper.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,8 +19,10 @@ import pyarrow.compute as pc
 from strata.errors import InvalidRequest
 from strata.format.columns import updates_schema
 from strata.format.values.migrate import default_array
-from strata.ingest.readers.change import SOURCE_TIME
-from strata.ingest.readers.rejects import Reject, details
+from strata.ingest.counts import Counts
+from strata.ingest.readers.columns import INT64, time_column
+from strata.ingest.readers.formats.interface import format_of
+from strata.ingest.readers.rejects import details
 from strata.ingest.readers.source import (
     RawFile,
     TypedRows,
@@ -29,15 +31,14 @@ from strata.ingest.readers.source import (
     rejects,
     typed_rows,
 )
-from strata.ingest.task import IngestTask
+from strata.ingest.task import IngestTask, JudgedRows
 from strata.ingest.values.cast import to_milliseconds
-from strata.ingest.verify import NOTHING, Verified, verify_rows
+from strata.ingest.verify import Verified, verify_rows
 from strata.model.schema import Column, Relation
-from strata.model.spec import ORDERED, ShardSpec
+from strata.model.spec import FORMATS, ORDERED, ShardSpec
 from strata.model.types import ColumnType, Kind
 
 TIME_KINDS: Final = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DATE, Kind.INT64)
-INT64: Final = ColumnType(Kind.INT64)
 TIMESTAMPTZ: Final = ColumnType(Kind.TIMESTAMPTZ)
 
 
@@ -46,11 +47,7 @@ class FileUpdates:
     """What one source file gave."""
 
     updates: pa.Table  # of `updates_schema`, in file order
-    rows: int  # source rows seen
-    late: int
-    rejected: Sequence[Reject]
-    early: int = 0
-    verified: Verified = NOTHING
+    judged: JudgedRows
 
 
 def check_spec(spec: ShardSpec, relation: Relation) -> None:
@@ -65,10 +62,12 @@ def check_spec(spec: ShardSpec, relation: Relation) -> None:
             shard=spec.name, setting="source.envelope", value=source.envelope,
             cure="declare key: [NAME, ...]",
         )  # fmt: skip
-    if source.envelope == "debezium" and source.format not in ("jsonl", "json"):
+    if source.envelope not in format_of(source.format).envelopes:
+        having = [name for name in FORMATS if source.envelope in format_of(name).envelopes]
         raise InvalidRequest(
-            "this envelope is JSON",
-            shard=spec.name, setting="source.format", value=source.format, cure="jsonl or json",
+            "files of this format cannot have this envelope",
+            shard=spec.name, setting="source.format", value=source.format,
+            envelope=source.envelope, cure=" or ".join(sorted(having, reverse=True)),
         )  # fmt: skip
     if source.deleted_column and source.deleted_column in relation.by_name:
         raise InvalidRequest(
@@ -92,18 +91,6 @@ def check_spec(spec: ShardSpec, relation: Relation) -> None:
 def default_of(column: Column) -> pa.Array | None:
     """Return the default of a column as one value; None: it has none."""
     return None if column.default is None else default_array(column, 1)
-
-
-def source_names(spec: ShardSpec, relation: Relation) -> list[str]:
-    """Return the columns that a source file has; those with a default may be missing."""
-    names = [column.name for column in relation.columns]
-    if spec.source.envelope == "diff":
-        names.append(spec.source.diff_column)
-    if spec.source.envelope == "upsert" and spec.source.deleted_column:
-        names.append(spec.source.deleted_column)
-    if spec.time.origin != "interval" and time_column(spec) not in names:
-        names.append(time_column(spec))
-    return names
 
 
 def file_updates(raw: RawFile, task: IngestTask) -> FileUpdates:
@@ -136,9 +123,25 @@ def file_updates(raw: RawFile, task: IngestTask) -> FileUpdates:
         kept = np.ones(raw.count, bool)
         kept[list(bad)] = False
         table = table.filter(pa.array(kept))
+    return FileUpdates(table.cast(schema), judged_rows(raw, bad, moments, verified))
+
+
+def judged_rows(
+    raw: RawFile, bad: Mapping[int, tuple[str, str]], moments: "Moments", verified: Verified
+) -> JudgedRows:
+    """Return what became of the rows of a file, of which some are `bad`."""
     found = rejects(raw, bad) if bad or raw.malformed else []
-    rows = raw.count + len(raw.malformed)
-    return FileUpdates(table.cast(schema), rows, moments.late, found, moments.early, verified)
+    counts = Counts(
+        rows=raw.count + len(raw.malformed),
+        rejected=len(found),
+        late=moments.late,
+        early=moments.early,
+        passed=raw.passed,
+        verified=verified.rows,
+        undeclared=raw.undeclared,
+        defaulted=raw.defaulted,
+    )
+    return JudgedRows(counts, found, verified.differences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +151,6 @@ class Moments:
     times: npt.NDArray[np.int64]
     late: int = 0
     early: int = 0
-
-
-def time_column(spec: ShardSpec) -> str:
-    """Return the source column that holds the time."""
-    return spec.time.column or SOURCE_TIME
 
 
 def times_of(

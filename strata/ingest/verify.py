@@ -67,16 +67,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What came of looking twice; adds up."""
+    """How many rows were read twice, and what the two readings disagree in."""
 
     rows: int = 0
     differences: tuple[Difference, ...] = ()
-
-    def plus(self, others: Iterable["Verified"]) -> "Verified":
-        """Return all together."""
-        every = [self, *others]
-        found = [one for each in every for one in each.differences]
-        return Verified(sum(each.rows for each in every), tuple(found[:MOST]))
 
 
 NOTHING: Final = Verified()
@@ -164,13 +158,13 @@ def _shown(value: object) -> str:
 def verify_stored(
     how: Sampling | None, store: Blob, relation: Relation, rows: pa.Table,
     written: Sequence[WrittenPart],
-) -> Verified:  # fmt: skip
+) -> tuple[Difference, ...]:  # fmt: skip
     """Compare what is stored of a run with the rows that went in: by digest, diffs and times.
 
     Raises: Corrupt for a part whose bytes cannot be read, or whose halves differ.
     """
     if _chosen(how, *(part.ref.key for part in written)) is None:
-        return NOTHING
+        return ()
     expected, found = _sums([rows], relation), np.zeros(3, np.uint64)
     for part in written:
         data = retry(partial(store.get, part.ref.key))
@@ -180,12 +174,11 @@ def verify_stored(
         tables = (pa.Table.from_batches([batch]) for batch in batches)
         found = found + _sums(tables, relation)
     if (expected == found).all():
-        return Verified()
+        return ()
     first = written[0].ref.key if written else "no part"
     names = ("digest", "diffs", "times")
     at = int(np.argmax(expected != found))
-    what = Difference(first, None, names[at], str(expected[at]), str(found[at]))
-    return Verified(0, (what,))
+    return (Difference(first, None, names[at], str(expected[at]), str(found[at])),)
 
 
 def _sums(tables: Iterable[pa.Table], relation: Relation) -> Words:

@@ -8,7 +8,7 @@ import pytest
 
 from strata.errors import Unavailable
 from strata.ingest.engine import ingest_steps
-from strata.ingest.plan import cut
+from strata.ingest.plan import steps_of
 from strata.ingest.quarantine import rejected
 from strata.store.open import Stores
 from tests.support.failing_stores import (
@@ -72,7 +72,7 @@ def test_each_change_counts_once_whatever_fails(tmp_path: Path, seed: int) -> No
     failures = 0
     for _ in range(300):
         try:
-            list(ingest_steps(shaky, world.settings, "s", cut(0, DAYS * DAY, "P1D")))
+            list(ingest_steps(shaky, world.settings, "s", steps_of(0, DAYS * DAY, "P1D")))
             break
         except (CrashError, Unavailable):
             failures += 1

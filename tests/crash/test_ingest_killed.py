@@ -17,7 +17,7 @@ import pytest
 from strata.errors import Unavailable
 from strata.format.manifest import decode_manifest, part_refs
 from strata.ingest.engine import ingest_steps
-from strata.ingest.plan import cut
+from strata.ingest.plan import steps_of
 from strata.machine.machine import Machine
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import parse_spec
@@ -54,7 +54,7 @@ Contents = Counter[tuple[int, str, int]]
 def main() -> None:
     settings, days = on_disk(Path(sys.argv[1])), int(sys.argv[2])
     stores = open_stores(settings.store)
-    for report in ingest_steps(stores, settings, "s", cut(0, days * DAY, "P1D")):
+    for report in ingest_steps(stores, settings, "s", steps_of(0, days * DAY, "P1D")):
         sys.stdout.write(f"{report.lower} {report.already_committed}\n")
         sys.stdout.flush()
 
@@ -174,7 +174,7 @@ def test_lost_replies_and_crashes_between_any_two_calls_lose_nothing(
     failures = 0
     for _ in range(200):
         try:
-            list(ingest_steps(shaky, Settings(store), "s", cut(0, 8 * DAY, "P1D")))
+            list(ingest_steps(shaky, Settings(store), "s", steps_of(0, 8 * DAY, "P1D")))
             break
         except (CrashError, Unavailable):
             failures += 1

@@ -24,7 +24,7 @@ def test_shards_are_the_source_tables(tmp_path: Path, *, schema: bool) -> None:
     replay = Replay(folder)
     replay.run()
 
-    again = sum(report.repeated for report in replay.reports)
+    again = sum(report.counts.repeated for report in replay.reports)
     assert again > 0, "the engine delivered nothing twice, so nothing was proved"
     if schema:
         spark = SparkSession.builder.master("local[2]").getOrCreate()

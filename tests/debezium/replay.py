@@ -44,7 +44,8 @@ class Replay:
         """Take a table's files of a round in."""
         report = self.shards.ingest(table, one["files"][table], one["at"] + 1, self.runner)
         self.reports.append(report)
-        assert (report.late, report.rejected, report.contradictions) == (0, 0, 0), report
+        counts = report.counts
+        assert (counts.late, counts.rejected, counts.contradictions) == (0, 0, 0), report
 
     def check(self, one: dict[str, Any]) -> None:
         """Compare all shards with their tables at the end of a round."""

@@ -24,7 +24,7 @@ def test_the_shards_of_a_recording_are_its_tables(tmp_path: Path) -> None:
     replay = replayed("recorded.zip", tmp_path)
 
     assert len(replay.rounds) == 12
-    assert sum(report.repeated for report in replay.reports) == 35
+    assert sum(report.counts.repeated for report in replay.reports) == 35
 
 
 def test_nulls_of_columns_with_a_default_stay_nulls(tmp_path: Path) -> None:

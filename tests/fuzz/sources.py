@@ -22,17 +22,18 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 
 from strata.errors import StrataError
-from strata.ingest.changes.tasks import _read as changes_of
+from strata.ingest.changes.tasks import file_changes
 from strata.ingest.land.files import FileRange, SourceFile
 from strata.ingest.plan import whole_task
 from strata.ingest.quarantine import _row
 from strata.ingest.readers import debezium as read_debezium
 from strata.ingest.readers import jsonl as read_jsonl
-from strata.ingest.readers.read import KEPT_FORMAT, read_file
+from strata.ingest.readers.formats.interface import KEPT as KEPT_FORMAT
+from strata.ingest.readers.read import read_file
 from strata.ingest.readers.rejects import Reject, encode_rejects
 from strata.ingest.readers.source import RawFile
 from strata.ingest.retry import _can_be_read, _file
-from strata.ingest.task import IngestTask, Step
+from strata.ingest.task import IngestTask, JudgedRows, Step
 from strata.ingest.updates import file_updates
 from strata.machine.machine import Machine
 from strata.model.settings import Settings, StoreSettings
@@ -155,10 +156,14 @@ def _read_raw(raw: RawFile, task: IngestTask) -> tuple[pa.Table, int, int, Seque
     """Return what is stored of a file: rows, how many, of how many, and the rejected ones."""
     if task.spec.source.envelope == "append":
         updates = file_updates(raw, task)
-        return updates.updates, updates.updates.num_rows, updates.rows, updates.rejected
-    read = changes_of(raw, task)
-    changes = read.found.changes
-    return changes, changes.num_rows + len(read.found.truncations), read.rows, read.bad
+        return updates.updates, updates.updates.num_rows, *_rows_of(updates.judged)
+    read = file_changes(raw, task)
+    stored = read.changes.num_rows + len(read.truncations)
+    return read.changes, stored, *_rows_of(read.judged)
+
+
+def _rows_of(judged: JudgedRows) -> tuple[int, Sequence[Reject]]:
+    return judged.counts.rows, judged.rejected
 
 
 def _json(value: object) -> bytes:

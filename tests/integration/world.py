@@ -14,7 +14,7 @@ from demo.api import ENDED, ApiError, wait_until
 from demo.tasklog import last_lines, log_file
 from strata.config.shards import ensure_shards
 from strata.ingest.engine import ingest_steps
-from strata.ingest.plan import cut
+from strata.ingest.plan import steps_of
 from strata.machine.machine import Machine
 from strata.model.settings import Settings
 from strata.store.open import open_stores
@@ -116,7 +116,7 @@ def take_in(
 ) -> None:
     """Take in the files of whole days as the job would, but here and now."""
     stores = open_stores(settings.store)
-    steps = cut(_ms(first), _ms(last), "P1D")
+    steps = steps_of(_ms(first), _ms(last), "P1D")
     for shard in ensure_shards(Machine(stores), settings.shards_dir, shards):
         for _ in ingest_steps(stores, settings, shard, steps):
             continue

@@ -18,10 +18,12 @@ from hypothesis import strategies as st
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import FileRange, SourceFile, fingerprint
 from strata.ingest.land.source_file import Dialect
-from strata.ingest.readers.file_ranges import read_parts, split_file
-from strata.ingest.readers.read import BY_GROUPS, READERS
-from strata.ingest.readers.records import CsvRecords, Elements
+from strata.ingest.readers.columns import SourceColumns
+from strata.ingest.readers.file_ranges import TextFormat, split_file
+from strata.ingest.readers.formats.interface import format_of
+from strata.ingest.readers.records import CsvRecords, JsonElements
 from strata.ingest.readers.source import RawFile, WantedColumn, rejects, typed_rows
+from strata.model.spec import parse_spec
 from strata.model.types import parse_type
 
 NAMES = ["a", "b"]
@@ -61,11 +63,25 @@ def of_rows(raws: Sequence[RawFile], kind: str) -> list[Any]:
 
 
 def readers(file: SourceFile, kind: str, part_bytes: int) -> list[RawFile]:
-    return [reader(part, kind) for part in read_parts(file, kind, part_bytes)]
+    return [reader(part, kind) for part in text_format(kind).parts(file, part_bytes)]
 
 
 def reader(part: SourceFile, kind: str) -> RawFile:
-    return READERS[kind](part, NAMES, NAMES if kind.startswith("json") else ())
+    return text_format(kind).rows(part, columns_of(kind))
+
+
+def text_format(kind: str) -> TextFormat:
+    found = format_of(kind)
+    assert isinstance(found, TextFormat)
+    return found
+
+
+def columns_of(kind: str) -> SourceColumns:
+    columns = [{"name": name, "type": TYPES.get(kind, "string")} for name in NAMES]
+    spec = parse_spec({"name": "s", "columns": columns, "source": {"format": kind}})
+    names = tuple(NAMES)
+    optional = names if kind.startswith("json") else ()
+    return SourceColumns(spec.relation(), spec.source, names, optional)
 
 
 def judge(read: Callable[[], list[RawFile]], kind: str) -> Any:
@@ -99,7 +115,7 @@ def check(
 
     def in_pieces() -> list[RawFile]:
         pieces.extend(split_file(file, kind, piece_bytes))
-        parts.extend(part for one in pieces for part in read_parts(one, kind, part_bytes))
+        parts.extend(part for one in pieces for part in text_format(kind).parts(one, part_bytes))
         return [reader(part, kind) for part in parts]
 
     found = judge(in_pieces, kind)
@@ -192,9 +208,7 @@ def test_formats_with_groups(
     file = SourceFile(str(path), "x", path.stat().st_size)
 
     def read(one: SourceFile) -> list[RawFile]:
-        if kind in BY_GROUPS:
-            return list(BY_GROUPS[kind](one, NAMES))
-        return readers(one, kind, 1)
+        return list(format_of(kind).read(one, columns_of(kind)))
 
     pieces = split_file(file, kind, piece)
 
@@ -269,7 +283,7 @@ def walked(data: bytes) -> tuple[list[int], bool]:
 def test_elements_of_an_array_end_at_its_own_commas(values: list[Any], block: int) -> None:
     texts = [orjson.dumps(value) for value in values]
     data = b" [" + b",".join(texts) + b"]"
-    scanner = Elements()
+    scanner = JsonElements()
     found = [(at, scanner.take(data[at : at + block])) for at in range(0, len(data), block)]
 
     ends = [2 + len(b",".join(texts[:n])) + 1 for n in range(1, len(texts))]

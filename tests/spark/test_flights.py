@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from demo.landing import make_landing
 from strata.compact import compact_shard
 from strata.ingest.engine import ingest_steps
-from strata.ingest.plan import cut
+from strata.ingest.plan import steps_of
 from strata.machine.machine import Machine
 from strata.maintain.backfill import backfill_shard
 from strata.model.settings import Settings, StoreSettings
@@ -44,7 +44,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     Machine(stores).create(parse_spec({**declared, "part_bytes": 32_768}))
     begin, change, end = (parse_time(f"2013-01-0{day}") for day in (1, 3, 7))
     for lower, upper, layout in ((begin, change, "row"), (change, end, "both")):
-        steps = cut(lower, upper, "P1D")
+        steps = steps_of(lower, upper, "P1D")
         list(ingest_steps(stores, settings, "flights", steps, write_format=layout))
     backfill_shard(stores, "flights")
     compact_shard(stores, "flights", settings)

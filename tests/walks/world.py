@@ -21,7 +21,7 @@ from demo.processes import Processes
 from strata.config.settings import load_settings
 from strata.config.shards import ensure_shards
 from strata.ingest.engine import ingest_steps
-from strata.ingest.plan import cut
+from strata.ingest.plan import steps_of
 from strata.machine.machine import Machine
 from strata.rollout import policy
 from strata.rollout.people import Person
@@ -120,5 +120,5 @@ def _take_in(place: Place) -> None:
     _agree(stores)
     first, last = (int(day(ago).timestamp() * 1000) for ago in (DAYS, 1))
     for shard in ensure_shards(Machine(stores), settings.shards_dir, []):
-        for _ in ingest_steps(stores, settings, shard, cut(first, last, "P1D")):
+        for _ in ingest_steps(stores, settings, shard, steps_of(first, last, "P1D")):
             continue

@@ -8,6 +8,7 @@ from typing import Final
 from strata.errors import Conflict, Corrupt, InvalidRequest
 from strata.ingest.changes.tasks import resolve_task, resolve_tasks
 from strata.ingest.commit import Committer
+from strata.ingest.counts import total
 from strata.ingest.plan import whole_task
 from strata.ingest.readers.position import Course, StreamProgress, follow
 from strata.ingest.readers.rejects import details
@@ -113,8 +114,8 @@ def check_rejected(spec: ShardSpec, step: Step, results: Sequence[TaskResult]) -
 
     Raises: InvalidRequest, naming the first of them.
     """
-    rows = sum(result.rows for result in results)
-    rejected = sum(result.rejected for result in results)
+    counts = total(result.counts for result in results)
+    rows, rejected = counts.rows, counts.rejected
     share = spec.source.max_rejected if step.format is None else 1.0
     allowed = max(share * rows, min(FEW, rows / 2)) if share > 0 else 0
     if rejected > allowed:

@@ -20,6 +20,7 @@ from strata.format.values.view import to_view
 from strata.ingest.changes.lookup import rows_of_keys, rows_of_slice
 from strata.ingest.changes.resolve import REASONS, resolve
 from strata.ingest.changes.staging import slices_of, stage, staged_rows
+from strata.ingest.counts import Counts
 from strata.ingest.readers.change import (
     AT,
     DELETE,
@@ -30,23 +31,25 @@ from strata.ingest.readers.change import (
     TRUNCATE,
     UPDATE,
     UPSERT,
-    FileChanges,
     Truncation,
     changes_schema,
     combined,
     key_bytes,
     key_ids,
 )
+from strata.ingest.readers.columns import time_column
 from strata.ingest.readers.kept import keep_row
-from strata.ingest.readers.position import UNKNOWN, Course, Places, legs_of
+from strata.ingest.readers.position import UNKNOWN, Course, Leg, Places, legs_of
 from strata.ingest.readers.read import read_file
 from strata.ingest.readers.rejects import Reject, details
-from strata.ingest.readers.source import RawFile, WantedColumn, rejects, typed_rows
-from strata.ingest.run import RUN_BYTES, put_aside, takes, with_verified, write_run
-from strata.ingest.task import IngestTask, Staged, TaskResult, added_up
-from strata.ingest.updates import default_of, time_column, times_of
+from strata.ingest.readers.source import RawFile, TypedRows, WantedColumn, typed_rows
+from strata.ingest.run import RUN_BYTES, put_aside, takes, write_run
+from strata.ingest.task import IngestTask, JudgedRows, Staged, TaskResult
+from strata.ingest.updates import default_of, judged_rows, times_of
+from strata.ingest.values.cast import Rows
 from strata.ingest.values.shown import json_text
-from strata.ingest.verify import Verified, verify_rows
+from strata.ingest.verify import verify_rows
+from strata.model.schema import Relation
 from strata.model.types import ColumnType, Kind
 from strata.state.state import State
 from strata.store.interface import Blob
@@ -56,6 +59,8 @@ from strata.updates.slices import Slice
 
 LETTERS: Final = {INSERT: "c", UPDATE: "u", DELETE: "d", UPSERT: "r"}
 BOOL: Final = ColumnType(Kind.BOOL)
+Mask = npt.NDArray[np.bool_]
+Ops = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,32 +87,32 @@ def stage_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
 
 def stage_rows(store: Blob, task: IngestTask, raws: Iterable[RawFile]) -> TaskResult:
     """Put the changes in raw rows aside; rejected rows go to the quarantine."""
-    total = TaskResult(task.batch, task.number, (), 0, 0, 0, None)
+    result = TaskResult(task.batch, task.number)
     for some in _together(task, raws):
         for read in some:
-            total = _counted(total, read)
-        rejected = [reject for read in some for reject in read.bad]
+            result = result.plus(read.judged)
+        rejected = [reject for read in some for reject in read.judged.rejected]
         aside = (put_aside(store, task, rejected),) if rejected else ()
-        changes = combined([read.found.changes for read in some], task.relation)
-        truncations = tuple(place for read in some for place in read.found.truncations)
-        legs = tuple(leg for read in some for leg in read.found.legs)
+        changes = combined([read.changes for read in some], task.relation)
+        truncations = tuple(place for read in some for place in read.truncations)
+        legs = tuple(leg for read in some for leg in read.legs)
         staged = stage(store, task, changes, truncations, legs)
-        if staged is not None and any(read.found.moved for read in some):
+        if staged is not None and any(read.moved for read in some):
             staged = replace(staged, moved=True)
-        total = replace(
-            total,
-            quarantine=(*total.quarantine, *aside),
-            staged=total.staged if staged is None else (*total.staged, staged),
+        result = replace(
+            result,
+            quarantine=(*result.quarantine, *aside),
+            staged=result.staged if staged is None else (*result.staged, staged),
         )
-    return total
+    return result
 
 
 def check_stage(task: IngestTask) -> TaskResult:
     """Read the changes of a task's files and return how many there are; nothing is written."""
-    total = TaskResult(task.batch, task.number, (), 0, 0, 0, None)
+    result = TaskResult(task.batch, task.number)
     for raw in _raw_files(task):
-        total = _counted(total, _read(raw, task))
-    return total
+        result = result.plus(file_changes(raw, task).judged)
+    return result
 
 
 def _raw_files(task: IngestTask) -> Iterator[RawFile]:
@@ -116,34 +121,23 @@ def _raw_files(task: IngestTask) -> Iterator[RawFile]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
-    """The changes of a file, or of a part of one, and what is counted of it."""
+class FileChanges:
+    """The changes in a file of a change stream, or in a part of one."""
 
-    rows: int
-    found: FileChanges
-    bad: list[Reject]
-    moved: tuple[int, int]  # late and early
-    passed: int
-    undeclared: frozenset[str]
-    defaulted: Mapping[str, int]
-    verified: Verified
+    changes: pa.Table  # of `changes_schema`, in the order of the file
+    truncations: tuple[Truncation, ...]
+    legs: tuple[Leg, ...]
+    moved: bool  # a row got another key, and not all of its values were sent
+    judged: JudgedRows
 
 
-def _read(raw: RawFile, task: IngestTask) -> _Read:
-    found, bad, moved, verified = _file_changes(raw, task)
-    rows = raw.count + len(raw.malformed)
-    return _Read(
-        rows, found, bad, moved, raw.passed, raw.undeclared, raw.defaulted, verified
-    )  # fmt: skip
-
-
-def _together(task: IngestTask, raws: Iterable[RawFile]) -> Iterator[list[_Read]]:
+def _together(task: IngestTask, raws: Iterable[RawFile]) -> Iterator[list[FileChanges]]:
     """Yield what is read in groups that are put aside together."""
-    waiting: list[_Read] = []
+    waiting: list[FileChanges] = []
     size = 0
     for raw in raws:
-        waiting.append(_read(raw, task))
-        size += waiting[-1].found.changes.nbytes
+        waiting.append(file_changes(raw, task))
+        size += waiting[-1].changes.nbytes
         if size >= RUN_BYTES:
             yield waiting
             waiting, size = [], 0
@@ -151,26 +145,11 @@ def _together(task: IngestTask, raws: Iterable[RawFile]) -> Iterator[list[_Read]
         yield waiting
 
 
-def _counted(total: TaskResult, read: _Read) -> TaskResult:
-    return replace(
-        with_verified(total, read.verified),
-        rows=total.rows + read.rows,
-        rejected=total.rejected + len(read.bad),
-        late=total.late + read.moved[0],
-        early=total.early + read.moved[1],
-        first_reject=total.first_reject or (read.bad[0] if read.bad else None),
-        passed=total.passed + read.passed,
-        undeclared=tuple(sorted({*total.undeclared, *read.undeclared})),
-        defaulted=added_up([total.defaulted, tuple(read.defaulted.items())]),
-    )
+def file_changes(raw: RawFile, task: IngestTask) -> FileChanges:
+    """Return the changes of one file, and what became of its rows.
 
-
-def _file_changes(
-    raw: RawFile, task: IngestTask
-) -> tuple[FileChanges, list[Reject], tuple[int, int], Verified]:
-    """Return the changes of one file, the rows that are none, and how many times were moved.
-
-    And what came of looking at some of them twice.
+    Raises: InvalidRequest for a file of the wrong shape, and for a row out of its time where
+    the shard declares that such rows are refused.
     """
     relation = task.relation
     _check_columns(raw, task)
@@ -178,11 +157,8 @@ def _file_changes(
         WantedColumn(c.name, c.type, c.nullable or c.id not in relation.key, default_of(c))
         for c in relation.columns
     ]
-    ops = raw.ops
-    if ops is None:
-        wanted += _mark(raw, task)
-    truncates = np.flatnonzero(ops == TRUNCATE) if ops is not None else np.array([], np.int64)
-    typed = typed_rows(raw, wanted, exempt=truncates)
+    truncates = _rows_of(raw, TRUNCATE)
+    typed = typed_rows(raw, [*wanted, *_mark(raw, task)], exempt=truncates)
     types = {c.name: c.type for c in relation.columns}
     verified = verify_rows(task.verify, task.spec, raw, typed, types, truncates)
     bad = dict(typed.bad)
@@ -190,36 +166,72 @@ def _file_changes(
     times = moments.times
     if task.spec.time.origin == "source" and raw.places is not None and raw.count:
         times = np.maximum.accumulate(times)  # a stream is in the order of its commits
-    if ops is None:
-        mark = typed.columns.get(task.spec.source.deleted_column)
-        gone = np.zeros(raw.count, bool)
-        if mark is not None:
-            gone = mark.fill_null(False).to_numpy(zero_copy_only=False)
-        ops = np.where(gone, DELETE, UPSERT).astype(np.uint8)
+    ops = _marked(typed, task) if raw.ops is None else raw.ops
     same = {name: mask for name, mask in raw.same.items() if mask.any()}
+    _check_nulls(typed, relation, ops, same, bad)
+    places = raw.places or _no_places(raw.count)
+    first = (raw.number << 32) + raw.before
+    at = first + np.arange(raw.count)
+    kept = ops != TRUNCATE
+    kept[list(bad)] = False
+    changes = _table(typed, relation, times, ops, at, places, same).filter(pa.array(kept))
+    facts = (at, times, places.commit, places.lsn)
+    return FileChanges(
+        changes,
+        tuple(Truncation(*(int(fact[row]) for fact in facts)) for row in truncates.tolist()),
+        tuple(legs_of(places, times, first)),
+        _moves(ops, list(same.values())),
+        judged_rows(raw, bad, moments, verified),
+    )
+
+
+def _rows_of(raw: RawFile, op: int) -> Rows:
+    return np.array([], np.int64) if raw.ops is None else np.flatnonzero(raw.ops == op)
+
+
+def _marked(typed: TypedRows, task: IngestTask) -> Ops:
+    """Return the operations of keyed rows: one that is marked removes its key."""
+    mark = typed.columns.get(task.spec.source.deleted_column)
+    if mark is None:
+        return np.full(typed.count, UPSERT, np.uint8)
+    gone = mark.fill_null(False).to_numpy(zero_copy_only=False)
+    return np.where(gone, DELETE, UPSERT).astype(np.uint8)
+
+
+def _check_nulls(
+    typed: TypedRows,
+    relation: Relation,
+    ops: Ops,
+    same: Mapping[str, Mask],
+    bad: dict[int, tuple[str, str]],
+) -> None:
+    """Add to `bad` the rows that say null of a column that may not be null."""
+    told = ~np.isin(ops, (DELETE, TRUNCATE))
     for column in relation.value_columns:
         if not column.nullable:
             null = typed.columns[column.name].is_null().to_numpy(zero_copy_only=False)
-            null = null & ~np.isin(ops, (DELETE, TRUNCATE)) & ~same.get(column.name, False)
+            null = null & told & ~same.get(column.name, False)
             for row in np.flatnonzero(null).tolist():
                 bad.setdefault(row, (column.name, "null in a column that may not be null"))
-    at = (raw.number << 32) + raw.before + np.arange(raw.count)
+
+
+def _table(  # noqa: PLR0913, PLR0917  a row is as wide as this
+    typed: TypedRows,
+    relation: Relation,
+    times: Rows,
+    ops: Ops,
+    at: Rows,
+    places: Places,
+    same: Mapping[str, Mask],
+) -> pa.Table:
+    """Return changes as a table of `changes_schema`."""
     arrays = [typed.columns[column.name] for column in relation.columns]
     schema = changes_schema(relation, [relation.by_name[name].id for name in same])
-    table = pa.Table.from_arrays(arrays, [child(c.id) for c in relation.columns])
-    places = raw.places or _no_places(raw.count)
-    arrays += [pa.array(times), pa.array(ops), pa.array(at), key_bytes(table, key_ids(relation))]
+    columns = pa.Table.from_arrays(arrays, [child(c.id) for c in relation.columns])
+    arrays += [pa.array(times), pa.array(ops), pa.array(at), key_bytes(columns, key_ids(relation))]
     arrays += [pa.array(places.commit), pa.array(places.lsn)]
     arrays += [pa.array(mask) for mask in same.values()]
-    kept = ops != TRUNCATE
-    kept[list(bad)] = False
-    changes = pa.Table.from_arrays(arrays, schema=schema).filter(pa.array(kept))
-    facts = (at, times, places.commit, places.lsn)
-    truncations = (Truncation(*(int(fact[row]) for fact in facts)) for row in truncates.tolist())
-    legs = legs_of(places, times, (raw.number << 32) + raw.before)
-    found = rejects(raw, bad) if bad or raw.malformed else []
-    file = FileChanges(changes, tuple(truncations), tuple(legs), _moves(ops, list(same.values())))
-    return file, found, (moments.late, moments.early), verified
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _no_places(count: int) -> Places:
@@ -255,7 +267,7 @@ def _check_columns(raw: RawFile, task: IngestTask) -> None:
 
 def _mark(raw: RawFile, task: IngestTask) -> list[WantedColumn]:
     """Return the column of tombstones, if the file has it."""
-    name = task.spec.source.deleted_column
+    name = task.spec.source.deleted_column if raw.ops is None else ""
     return [WantedColumn(name, BOOL, nullable=True)] if name and name in raw.columns else []
 
 
@@ -309,16 +321,13 @@ def resolve_task(work: ResolveTask, stores: Stores | None = None) -> TaskResult:
     return TaskResult(
         batch=task.batch,
         number=task.number,
+        counts=Counts(
+            rejected=len(aside), contradictions=wrong - len(aside), repeated=found.repeated
+        ),
         parts=run.parts,
-        rows=0,  # counted when they were staged
-        rejected=len(aside),
-        late=0,
         first_reject=first[0] if aside else None,
         quarantine=(put_aside(stores.blob, task, aside),) if aside else (),
-        contradictions=wrong - len(aside),
-        repeated=found.repeated,
-        verified=run.verified.rows,
-        differences=run.verified.differences,
+        differences=run.differences,
     )
 
 

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Final
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.files import BOM, SourceFile, is_packed, open_file
+from strata.ingest.land.files import SourceFile, is_packed, open_file
 from strata.ingest.land.source_file import FileRange
+from strata.ingest.readers.formats.interface import format_of
 from strata.model.spec import ORDERED, ShardSpec
 
 SMALL_BYTES: Final = 1 << 16  # larger files are read by themselves
@@ -24,7 +25,7 @@ def bundles(files: Sequence[SourceFile], spec: ShardSpec) -> Iterator[tuple[Sour
     """Yield the files in order, those together that may be read as one text."""
     waiting: list[SourceFile] = []
     size = 0
-    joins = spec.source.format in ("csv", "jsonl") and spec.source.envelope not in ORDERED
+    joins = format_of(spec.source.format).joins and spec.source.envelope not in ORDERED
     for file in files:
         small = joins and file.piece is None and file.size_bytes <= SMALL_BYTES
         small = small and not is_packed(file)
@@ -46,7 +47,7 @@ def joined(files: Sequence[SourceFile], format: str) -> SourceFile | None:
         texts = [_bytes(file) for file in files]
     except (InvalidRequest, OSError):  # whoever reads that file by itself says what is wrong
         return None
-    data = _lines(texts) if format == "jsonl" else _table(texts)
+    data = format_of(format).joined(texts)
     if data is None:
         return None
     return replace(files[0], piece=FileRange(0, len(data), len(data), data=data, whole=True))
@@ -56,22 +57,3 @@ def _bytes(file: SourceFile) -> bytes:
     with open_file(file) as stream:
         data: bytes = stream.read()
     return data
-
-
-def _lines(texts: Sequence[bytes]) -> bytes | None:
-    if any(text.startswith(BOM) for text in texts):
-        return None
-    return b"".join(text if text.endswith(b"\n") else text + b"\n" for text in texts)
-
-
-def _table(texts: Sequence[bytes]) -> bytes | None:
-    header, _, _ = texts[0].partition(b"\n")
-    if not header.strip() or header.startswith(BOM):
-        return None
-    bodies = []
-    for text in texts:
-        first, _, body = text.partition(b"\n")
-        if first != header or b'"' in text or b"\r" in text:
-            return None
-        bodies.append(body if body.endswith(b"\n") or not body else body + b"\n")
-    return b"\n".join([header, b"".join(bodies)])

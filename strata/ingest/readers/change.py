@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from strata.format.columns import T, child, updates_schema
 from strata.format.values.sortable import sortable_bytes
-from strata.ingest.readers.position import Leg
 from strata.model.schema import Relation
 from strata.updates.order import one_chunk
 
@@ -37,16 +36,6 @@ SOURCE_TIME: Final = "source.ts_ms"  # where a change stream says when the chang
 SAME: Final = "same."  # before a column's name: in this row the column is as it was
 
 Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class FileChanges:
-    """What one file of a change stream gave."""
-
-    changes: pa.Table  # of `changes_schema`, in the order of the file
-    truncations: tuple["Truncation", ...]
-    legs: tuple[Leg, ...] = ()
-    moved: bool = False  # a row got another key, and not all of its values were sent
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from orjson import loads
 
 from strata.ingest.land.files import SourceFile, read_text
@@ -104,25 +105,8 @@ def _raw(
 ) -> RawFile:
     """Return the rows of events; `passed` None: they are records, whose values are plain JSON."""
     events: list[Event] = found.values
-    columns: dict[str, list[Any]] = {}
-    original: dict[str, list[Any]] = {}
-    same = {}
-    for name in names:
-        column = relation.by_name.get(name)
-        if column is None:  # the time, beside the row
-            columns[name] = [event.row.get(name, event.time) for event in events]
-            continue
-        values = [event.row.get(name) for event in events]
-        mask = [_is_placeholder(v) for v in values]
-        if any(mask):
-            same[name] = np.array(mask)
-            values = [None if m else v for v, m in zip(values, mask, strict=True)]
-        original[name] = values
-        schemas = [event.schema for event in events]
-        columns[name] = plain_values(values, column, schemas, encoded=passed is not None)
-    known = set(names)
+    columns, original, same = _columns(events, relation, names, encoded=passed is not None)
     whole = {tuple(event.row) for event in events if event.op in WHOLE}
-    seen = {name for row in whole for name in row}
     own = {column.name for column in relation.columns}
     defaults = [c.name for c in relation.columns if c.default is not None]
     return RawFile(
@@ -138,11 +122,37 @@ def _raw(
         ops=np.array([event.op for event in events], np.uint8),
         same=same,
         passed=passed or 0,
-        undeclared=frozenset(seen - known),
+        undeclared=frozenset[str]().union(*whole).difference(names),
         defaulted=defaulted(events, names),
         gone=frozenset(name for row in whole for name in own.difference(row)),
         places=_places(events),
     )
+
+
+_Lists = dict[str, list[Any]]
+
+
+def _columns(
+    events: Sequence[Event], relation: Relation, names: Sequence[str], *, encoded: bool
+) -> tuple[_Lists, _Lists, dict[str, npt.NDArray[np.bool_]]]:
+    """Return columns, the same as people know them, and where values are as they were."""
+    columns: _Lists = {}
+    original: _Lists = {}
+    same = {}
+    schemas = [event.schema for event in events]
+    for name in names:
+        column = relation.by_name.get(name)
+        if column is None:  # the time, beside the row
+            columns[name] = [event.row.get(name, event.time) for event in events]
+            continue
+        values = [event.row.get(name) for event in events]
+        mask = [_is_placeholder(v) for v in values]
+        if any(mask):
+            same[name] = np.array(mask)
+            values = [None if m else v for v, m in zip(values, mask, strict=True)]
+        original[name] = values
+        columns[name] = plain_values(values, column, schemas, encoded=encoded)
+    return columns, original, same
 
 
 def defaulted(events: Sequence[Event], names: Sequence[str]) -> dict[str, int]:

@@ -138,7 +138,7 @@ _DEPTH[list(b"[{")] = 1
 _DEPTH[list(b"]}")] = -1
 
 
-class Elements:
+class JsonElements:
     """Elements of one JSON array: what stands between its commas. A unit is an element.
 
     A text that is no array has no ends. Errs: of what is no JSON it says something; then one of

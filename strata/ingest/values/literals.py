@@ -6,7 +6,7 @@ and arrays (`[0:1]={1,2}` with its lower bounds), `{a=>1}` for maps, `(1,"x y",)
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -61,23 +61,14 @@ def parse_literal(text: str, target: ColumnType) -> Any:
     Raises: ValueError, RecursionError for a text that has none of the forms.
     """
     body = text.strip()
-    kind = target.kind
-    if kind is Kind.INT2VECTOR and not body.startswith(("{", "[")):
-        return [Text(item) for item in body.split()]
-    if kind is Kind.RANGE and not body.startswith("{"):
-        return _range(body)
-    if kind is Kind.RECORD and body.startswith("("):
-        return _record(body, target)
-    if kind in (Kind.ARRAY, Kind.INT2VECTOR) and (body.startswith("{") or _BOUNDS.match(body)):
-        return _braced_array(body, target)
-    if kind is Kind.LIST and body.startswith("{"):
-        return _braced_list(body, target)
-    if kind is Kind.MAP and _braces(body) and not body[1:].lstrip().startswith(('"', "}")):
-        return _braced_map(body, target)
+    form = _FORMS.get(target.kind)
+    found = _JSON if form is None else form(body, target)
+    if found is not _JSON:
+        return found
     try:
         return parse_json(body)
     except ValueError:
-        if kind is Kind.MAP and _braces(body):  # a quoted key behind which stands =>
+        if target.kind is Kind.MAP and _braces(body):  # a quoted key behind which stands =>
             return _braced_map(body, target)
         raise
 
@@ -279,3 +270,38 @@ def _resolved(found: re.Match[str]) -> str:
     if found[1] is None:
         return found[0][1:]
     return _ESCAPED.sub(lambda pair: pair[0][1:], found[1])
+
+
+def _range_form(body: str, target: ColumnType) -> Any:
+    return _JSON if body.startswith("{") else _range(body)
+
+
+def _record_form(body: str, target: ColumnType) -> Any:
+    return _record(body, target) if body.startswith("(") else _JSON
+
+
+def _list_form(body: str, target: ColumnType) -> Any:
+    return _braced_list(body, target) if body.startswith("{") else _JSON
+
+
+def _array_form(body: str, target: ColumnType) -> Any:
+    braced = body.startswith("{") or _BOUNDS.match(body)
+    return _braced_array(body, target) if braced else _JSON
+
+
+def _vector_form(body: str, target: ColumnType) -> Any:
+    if body.startswith(("{", "[")):
+        return _array_form(body, target)
+    return [Text(item) for item in body.split()]
+
+
+def _map_form(body: str, target: ColumnType) -> Any:
+    unquoted = _braces(body) and not body[1:].lstrip().startswith(('"', "}"))
+    return _braced_map(body, target) if unquoted else _JSON
+
+
+_JSON: Final = object()  # a form's answer to a text that is not of it
+_FORMS: Final[dict[Kind, Callable[[str, ColumnType], Any]]] = {
+    Kind.ARRAY: _array_form, Kind.INT2VECTOR: _vector_form, Kind.LIST: _list_form,
+    Kind.MAP: _map_form, Kind.RANGE: _range_form, Kind.RECORD: _record_form,
+}  # fmt: skip

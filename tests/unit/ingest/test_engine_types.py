@@ -71,7 +71,7 @@ def filled(tmp_path: Path) -> World:
     nulls = ["2", *[None] * (len(COLUMNS) - 1)]
     world.path.write_text(csv_lines([GOOD, nulls, *bad]))
     report = world.ingest()
-    assert report.rejected == len(BAD)
+    assert report.counts.rejected == len(BAD)
     return world
 
 

@@ -17,7 +17,7 @@ import pytest
 from strata.errors import InvalidRequest, StrataError
 from strata.format.manifest import decode_manifest, part_refs
 from strata.ingest.quarantine import rejected
-from strata.ingest.readers import avro as read_avro
+from strata.ingest.readers.formats import avro as read_avro
 from strata.ingest.readers.rejects import Reject, encode_rejects
 from strata.ingest.retry import retry_rejected
 from strata.ingest.tables import Rows
@@ -215,9 +215,9 @@ def test_an_arrow_value_never_stops_an_ingest(tmp_path: Path, name: str, how: st
                 report = write(world, Rows(0, 10), table)
             except StrataError:
                 continue
-            assert len(ids(world)) + report.rejected == 3
+            assert len(ids(world)) + report.counts.rejected == 3
             retry_rejected(world.stores, world.settings, "s")
-            assert len(ids(world)) + report.rejected == 3
+            assert len(ids(world)) + report.counts.rejected == 3
         else:
             judge(world, put(world, "x", data))
 

@@ -14,7 +14,7 @@ from strata.errors import Conflict, InvalidRequest, Unavailable
 from strata.gc import collect
 from strata.ingest.engine import ingest_steps
 from strata.ingest.land import files
-from strata.ingest.plan import cut
+from strata.ingest.plan import steps_of
 from strata.ingest.task import IngestReport
 from strata.model.runner import Runner, serial
 from tests.unit.ingest.test_engine import DAY, SPEC, World
@@ -27,7 +27,7 @@ def world(tmp_path: Path) -> World:
 
 def run(world: World, first: int, last: int, runner: Runner = serial) -> list[IngestReport]:
     """Ingest the days `first` to `last` of January 1970."""
-    steps = cut((first - 1) * DAY, last * DAY, "P1D")
+    steps = steps_of((first - 1) * DAY, last * DAY, "P1D")
     return list(ingest_steps(world.stores, world.settings, "s", steps, runner=runner))
 
 
@@ -51,7 +51,7 @@ def test_a_late_file_comes_with_the_next_run_and_is_told(world: World) -> None:
 
     [report] = run(world, 3, 3)
 
-    assert (report.files, report.late_files, report.taken_before) == (2, 1, 1)
+    assert (report.counts.files, report.counts.late_files, report.counts.taken_before) == (2, 1, 1)
     assert world.rows() == {(1, "x", DAY): 1, (2, "x", 2 * DAY): 1, (3, "x", 2 * DAY): 1}
 
 
@@ -84,10 +84,11 @@ def test_the_same_interval_again_takes_what_came_late_and_nothing_twice(world: W
     [again] = run(world, 1, 1)
     [following] = run(world, 2, 2)
 
-    assert (late.files, late.late_files, late.lower, late.upper) == (1, 1, DAY, DAY + 1)
+    assert (late.counts.files, late.counts.late_files) == (1, 1)
+    assert (late.lower, late.upper) == (DAY, DAY + 1)
     assert again.already_committed
-    assert again.taken_before == 2
-    assert (following.lower, following.upper, following.files) == (DAY + 1, 2 * DAY, 0)
+    assert again.counts.taken_before == 2
+    assert (following.lower, following.upper, following.counts.files) == (DAY + 1, 2 * DAY, 0)
     assert ids(world) == {1: 1, 2: 1}
 
 
@@ -98,7 +99,8 @@ def test_a_past_interval_can_be_filled_by_hand(world: World) -> None:
 
     reports = run(world, 1, 3)
 
-    assert [(r.files, r.already_committed) for r in reports] == [(1, False), (1, False), (0, True)]
+    counted = [(r.counts.files, r.already_committed) for r in reports]
+    assert counted == [(1, False), (1, False), (0, True)]
     assert [r.lower for r in reports[:2]] == [3 * DAY, 3 * DAY + 1]
     assert ids(world) == {1: 1, 2: 1, 3: 1}
 
@@ -111,7 +113,7 @@ def test_what_was_in_before_there_was_a_ledger_is_not_taken(world: World) -> Non
         run(world, 1, 1)
     [report] = run(world, 2, 2)
 
-    assert report.files == 0
+    assert report.counts.files == 0
     assert ids(world) == {}
 
 

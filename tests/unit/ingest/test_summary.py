@@ -1,20 +1,25 @@
 """What a job says of its batches: new ones are counted, old ones named."""
 
-from strata.ingest.summary import line, summarise, table
+from strata.ingest.counts import Counts
+from strata.ingest.summary import line, summary_of, table
 from strata.ingest.task import IngestReport
 
-NEW = IngestReport("s", 3, 0, 10, 7, 2, 900, 1, False, files=4, late=2, quarantine=("key",),
-                   stats_bytes=30, stats_seconds=0.25)  # fmt: skip
-OLD = IngestReport("s", 2, -10, 0, 5, 1, 100, 0, True, copies=(("x.csv", "a.csv"),))
+COUNTS = Counts(rows=8, rejected=1, files=4, late=2, stats_bytes=30, stats_ms=250.4)
+NEW = IngestReport("s", 3, 0, 10, 7, 2, 900, False, counts=COUNTS, quarantine=("key",))
+OLD = IngestReport(
+    "s", 2, -10, 0, 5, 1, 100, True,
+    counts=Counts(rejected=9, taken_before=3), copies=(("x.csv", "a.csv"),),
+)  # fmt: skip
 
 
 def test_only_new_batches_are_counted() -> None:
-    summary = summarise("s", [OLD, NEW], 1.23456)
+    summary = summary_of("s", [OLD, NEW], 1.23456)
 
     assert summary == {
         "shard": "s", "batches": 1, "already_committed": 1, "files": 4, "updates": 7,
         "rejected": 1, "late": 2, "early": 0, "late_files": 0, "contradictions": 0, "passed": 0,
-        "changed": [], "copies": ["x.csv"], "undeclared": [], "defaulted": {}, "verified": 0,
+        "repeated": 0, "taken_before": 3, "changed": [], "copies": ["x.csv"], "undeclared": [],
+        "defaulted": {}, "verified": 0,
         "parts": 2,
         "bytes": 900, "lower": -10, "upper": 10, "seqno": 3, "seconds": 1.235,
         "quarantine": ["key"], "stats_bytes": 30, "stats_ms": 250,
@@ -22,7 +27,7 @@ def test_only_new_batches_are_counted() -> None:
 
 
 def test_a_job_without_steps_has_a_summary() -> None:
-    assert summarise("s", [], 0.0)["seqno"] is None
+    assert summary_of("s", [], 0.0)["seqno"] is None
 
 
 def test_lines_say_what_became_of_a_batch() -> None:
@@ -36,7 +41,7 @@ def test_lines_say_what_became_of_a_batch() -> None:
 
 
 def test_a_table_has_a_line_for_each_shard() -> None:
-    lines = table([summarise("s", [NEW], 1.0), summarise("longer", [], 0.5)]).splitlines()
+    lines = table([summary_of("s", [NEW], 1.0), summary_of("longer", [], 0.5)]).splitlines()
 
     assert [text.split()[0] for text in lines] == ["shard", "s", "longer"]
     assert len({len(text) for text in lines}) == 1

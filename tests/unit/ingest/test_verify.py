@@ -18,6 +18,7 @@ import pytest
 from strata.errors import Corrupt, InvalidRequest
 from strata.ingest import run
 from strata.ingest.changes.settle import check_verified
+from strata.ingest.counts import Counts
 from strata.ingest.engine import ingest, ingest_steps
 from strata.ingest.ledger import Ledger
 from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
@@ -101,9 +102,7 @@ def test_nothing_comes_in_while_a_source_is_tripped(
 def test_a_run_that_began_before_the_trip_does_not_commit(tmp_path: Path) -> None:
     world = world_of(tmp_path, "int64", "csv")
     file = world.put("a.csv", "id,n\n1,1\n")
-    result = TaskResult(
-        0, 0, (), 1, 0, 0, None, differences=(Difference("f", 1, "n", "1", "2"),)
-    )  # fmt: skip
+    result = TaskResult(0, 0, Counts(rows=1), differences=(Difference("f", 1, "n", "1", "2"),))
     plans = ingest_steps(world.stores, world.settings, "s", [Step(0, 10, None, ())])
     basis = Ledger(world.stores.blob, world.state).with_files(world.state, [], "token")
     with pytest.raises(Corrupt):
@@ -259,7 +258,7 @@ def test_the_lot_is_drawn_by_file_and_is_the_same_again(tmp_path: Path) -> None:
 
     def looked() -> int:
         [report] = ingest_steps(world.stores, world.settings, "s", [Step(0, DAY)], dry_run=True)
-        return report.verified
+        return report.counts.verified
 
     assert 8 <= looked() <= 32
     assert looked() == looked()
@@ -287,9 +286,7 @@ def test_what_was_looked_at_is_counted(tmp_path: Path) -> None:
 def test_a_shard_that_is_created_anew_is_not_tripped(tmp_path: Path) -> None:
     world = world_of(tmp_path, "int64", "csv")
     machine = Machine(world.stores)
-    result = TaskResult(
-        0, 0, (), 1, 0, 0, None, differences=(Difference("f", 1, "n", "1", "2"),)
-    )  # fmt: skip
+    result = TaskResult(0, 0, Counts(rows=1), differences=(Difference("f", 1, "n", "1", "2"),))
     with pytest.raises(Corrupt):
         check_verified(world.state, Step(0, 10), [result], machine)
     machine.drop("s", by="anna", reason="test", force=True)

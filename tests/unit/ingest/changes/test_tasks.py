@@ -17,7 +17,7 @@ from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.ingest.changes.lookup import rows_of_keys
 from strata.ingest.engine import ingest_steps
-from strata.ingest.plan import cut
+from strata.ingest.plan import steps_of
 from strata.ingest.readers.change import key_bytes, key_ids
 from strata.model.settings import IngestSettings, Settings
 from strata.model.time import MIN_TIME
@@ -53,7 +53,7 @@ def put(world: World, day: int, lines: list[Any], name: str = "x") -> str:
 
 
 def run(world: World, first: int, last: int, **how: Any) -> list[Any]:
-    steps = cut((first - 1) * DAY, last * DAY, "P1D")
+    steps = steps_of((first - 1) * DAY, last * DAY, "P1D")
     return list(ingest_steps(world.stores, how.pop("settings", world.settings), "s", steps, **how))
 
 
@@ -101,7 +101,7 @@ def test_the_operations_of_a_stream(tmp_path: Path) -> None:
     assert table_at(world, 5) == {1: ("a", "A"), 2: ("b", "B"), 3: ("c", None)}
     assert table_at(world, 6)[1] == ("a2", "A")
     assert table_at(world, DAY - 1) == {1: ("a2", "A"), 3: ("c", None)}
-    assert (report.updates, report.passed, report.rejected) == (6, 5, 0)
+    assert (report.updates, report.counts.passed, report.counts.rejected) == (6, 5, 0)
 
 
 def test_a_truncation_takes_all_that_was_there(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_contradictions_may_be_counted(tmp_path: Path) -> None:
 
     [report] = run(world, 1, 1)
 
-    assert (report.contradictions, report.rejected) == (3, 0)
+    assert (report.counts.contradictions, report.counts.rejected) == (3, 0)
     assert table_at(world, DAY - 1) == {1: ("b", None), 2: ("d", None)}
 
 
@@ -208,7 +208,7 @@ def test_contradictions_may_go_to_the_quarantine(tmp_path: Path) -> None:
 
     [report] = run(world, 1, 1)
 
-    assert (report.contradictions, report.rejected) == (0, 4)
+    assert (report.counts.contradictions, report.counts.rejected) == (0, 4)
     assert table_at(world, DAY - 1) == {1: ("a", None)}
     [key] = report.quarantine
     rejected = [orjson.loads(line) for line in (world.stores.blob.get(key) or b"").splitlines()]
@@ -267,7 +267,7 @@ def test_upserts_replace_rows_by_key_and_tombstones_remove_them(tmp_path: Path) 
 
     assert table_at(world, DAY - 1) == {1: ("a", None), 2: ("b", "B"), 3: ("c", None)}
     assert table_at(world, 2 * DAY - 1) == {2: ("b2", "B"), 3: ("c", None)}
-    assert [r.contradictions for r in reports] == [0, 1]
+    assert [r.counts.contradictions for r in reports] == [0, 1]
 
 
 def test_a_column_may_mark_tombstones(tmp_path: Path) -> None:

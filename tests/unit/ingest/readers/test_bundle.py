@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from strata.errors import InvalidRequest
 from strata.ingest import run
+from strata.ingest.counts import total
 from strata.ingest.land.files import files_at
 from strata.ingest.plan import whole_task
 from strata.ingest.readers import bundle
@@ -55,8 +56,8 @@ def outcome(task: IngestTask, small: int) -> Any:
         except InvalidRequest as error:
             return str(error)
     rows = pa.concat_tables([one.updates for one in found]).to_pylist()
-    rejected = [reject for one in found for reject in one.rejected]
-    return rows, rejected, *(sum(getattr(o, n) for o in found) for n in ("rows", "late", "early"))
+    rejected = [reject for one in found for reject in one.judged.rejected]
+    return rows, rejected, total(one.judged.counts for one in found)
 
 
 @pytest.mark.parametrize("format", ["jsonl", "csv"])

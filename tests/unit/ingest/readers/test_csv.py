@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile
 from strata.ingest.land.source_file import Dialect
-from strata.ingest.readers import csv as module
-from strata.ingest.readers.csv import line_starts, read_csv, slow_line_starts
+from strata.ingest.readers.csv_lines import line_starts, slow_line_starts
+from strata.ingest.readers.formats import csv as module
+from strata.ingest.readers.formats.csv import read_csv
 from strata.ingest.readers.source import RawFile, WantedColumn, rejects, typed_rows
 from strata.model.types import parse_type
 

@@ -53,7 +53,7 @@ def test_a_record_that_is_too_long_is_refused_by_its_line(
 
 def test_a_packed_file_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_ranges, "BLOCK_BYTES", 64)
-    monkeypatch.setattr(file_ranges.read_parts, "__defaults__", (200,))
+    monkeypatch.setattr(file_ranges.TextFormat.parts, "__defaults__", (200,))
     world = World(tmp_path, columns=COLUMNS, source={"format": "csv", "max_rejected": 0.5})
     rows = "".join(f'{n},"a\n{n}"\n' if n != 70 else "x,y\n" for n in range(100))
     (tmp_path / "x.csv.gz").write_bytes(gzip.compress(f"id,name\n{rows}".encode()))

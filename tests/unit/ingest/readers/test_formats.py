@@ -169,7 +169,7 @@ def test_how_csv_is_written_is_told_from_the_files_and_pinned(tmp_path: Path) ->
     Machine(world.stores).create(parse_spec(found.declaration))
     step = Step(None, None, "in", tuple(files_at(world.settings.store.landing, ["in/"])))
     report = ingest_now(world.stores, world.settings, "new", step)
-    assert (report.updates, report.rejected) == (3, 0)
+    assert (report.updates, report.counts.rejected) == (3, 0)
 
 
 @pytest.mark.parametrize(

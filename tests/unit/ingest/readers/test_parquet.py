@@ -8,7 +8,7 @@ import pytest
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile
-from strata.ingest.readers.parquet import read_parquet
+from strata.ingest.readers.formats.parquet import read_parquet
 from strata.ingest.readers.source import WantedColumn, rejects, typed_rows
 from strata.model.types import parse_type
 

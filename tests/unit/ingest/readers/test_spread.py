@@ -12,14 +12,10 @@ import pytest
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile
 from strata.ingest.readers import spread as spreading
-from strata.ingest.readers.parquet import (
-    ORC_ROWS,
-    PART_BYTES,
-    WHOLE_BYTES,
-    read_orc,
-    read_parquet,
-)
+from strata.ingest.readers.formats.orc import ORC_ROWS, read_orc
+from strata.ingest.readers.formats.parquet import read_parquet
 from strata.ingest.readers.spread import ROW_BYTES, row_bytes, spread
+from strata.ingest.readers.table import PART_BYTES, WHOLE_BYTES
 
 TABLE = pa.table(
     {

@@ -5,26 +5,29 @@ quotes; a quoted field may hold line breaks. Blank lines are skipped. An unquote
 unquoted NA, or what the source declares, are null; quoted they are text. A row with more or fewer
 fields than the header is malformed.
 
-Arrow parses; `line_starts` finds the line of a row again, and only when a row is rejected.
+Arrow parses; `csv_lines` finds the line of a row again, and only when a row is rejected.
 """
 
 import csv
-import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from io import StringIO
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.files import SourceFile, read_text
+from strata.ingest.land.files import BOM, SourceFile, read_text
+from strata.ingest.land.source_file import Dialect
+from strata.ingest.readers.columns import SourceColumns
+from strata.ingest.readers.csv_lines import located_records
+from strata.ingest.readers.file_ranges import TextFormat
+from strata.ingest.readers.guess import ROWS, Guess, guess_texts, type_of_texts, without
 from strata.ingest.readers.json_table import is_utf8
-from strata.ingest.readers.records import CsvRecords, plain_quotes
+from strata.ingest.readers.records import CsvRecords, Ends
 from strata.ingest.readers.rejects import SHOWN, Reject, details
 from strata.ingest.readers.source import WRONG_SHAPE_ROWS, Located, Raw, RawFile, check_columns
 from strata.ingest.values.cast import Rows, from_text
@@ -34,7 +37,8 @@ BLOCK_BYTES: Final = 64 << 20  # a record may not be longer
 MIN_BLOCK_BYTES: Final = 1 << 16
 HEADER_BYTES: Final = 1 << 20
 
-Starts = npt.NDArray[np.int64]
+SEPARATORS: Final = (",", ";", "\t", "|")
+WORDS: Final = ("NA", "N/A", "NULL", "null", "\\N", "NaN", "nan", "None", "-")  # may mean null
 
 
 def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
@@ -53,7 +57,7 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
     table, invalid = _parse(source, data[body:], header)
     skipped = [row.number - 1 for row in invalid]  # among the records after the header
     total = table.num_rows + len(skipped)
-    lines = _located(source, data, skipped, total)
+    lines = located_records(source, data, skipped, total)
     line = _one_line(header, source.dialect.delimiter)
     malformed = [
         replace(_malformed(source, row, where), header=line)
@@ -68,7 +72,7 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
 
     def locate(rows: Rows) -> list[Located]:
         records = np.delete(np.arange(total), skipped)
-        return _located(source, data, records[rows].tolist(), total)
+        return located_records(source, data, records[rows].tolist(), total)
 
     return RawFile(
         file=source.name,
@@ -99,44 +103,6 @@ def csv_texts(source: SourceFile) -> pa.Table:
     header, body = header_of(source, data)
     table, _ = _parse(source, data[body:], header)
     return table
-
-
-def line_starts(data: bytes) -> Starts:
-    """Return where each record that is not blank begins, in bytes; the header is the first.
-
-    A line break ends a record when the quotes before it are balanced. That is what the parser
-    does, unless a quote stands inside an unquoted field (then `slow_line_starts` is right).
-    """
-    raw = np.frombuffer(data, np.uint8)
-    breaks = np.flatnonzero(raw == ord("\n"))
-    quotes = np.flatnonzero(raw == ord('"'))
-    ends = breaks[np.searchsorted(quotes, breaks) % 2 == 0]
-    starts, stops = np.r_[0, ends + 1], np.r_[ends, len(data)]
-    full = stops > starts
-    starts, stops = starts[full], stops[full]
-    only_return = (stops - starts == 1) & (raw[starts] == ord("\r"))
-    kept: Starts = starts[~only_return]
-    return kept
-
-
-def slow_line_starts(data: bytes, delimiter: str = ",") -> Starts:
-    """Return the same as `line_starts`, for any file, a record at a time, as the parser reads it.
-
-    A quote opens only at the beginning of a field; what stands behind the closing one is text. A
-    lone carriage return ends a record, too.
-    """
-    other = b"[^\\r\\n" + re.escape(delimiter.encode()) + b"]*+"
-    field = b'(?:"[^"]*+(?:""[^"]*+)*+"?)?+' + other
-    record = re.compile(field + b"(?:" + re.escape(delimiter.encode()) + field + b")*+")
-    starts: list[int] = []
-    position = 0
-    while position < len(data):
-        found = record.match(data, position)
-        assert found is not None
-        if found.end() > position:
-            starts.append(position)
-        position = found.end() + (2 if data.startswith(b"\r\n", found.end()) else 1)
-    return np.array(starts, np.int64)
 
 
 class _Lines:
@@ -250,29 +216,6 @@ def _parse_bytes(
     return pa.Table.from_arrays(columns, table.column_names), invalid
 
 
-def _located(source: SourceFile, data: bytes, records: Sequence[int], total: int) -> list[Located]:
-    """Return line and text of records, counted from 0 after the header."""
-    if not records:
-        return []
-    delimiter = source.dialect.delimiter
-    slow = partial(slow_line_starts, delimiter=delimiter)
-    plain = plain_quotes(data, delimiter) and data.count(b"\r") == data.count(b"\r\n")
-    for find in (line_starts, slow) if plain else (slow,):
-        starts = find(data)
-        if len(starts) == total + 1:
-            break
-    else:
-        return [(None, "")] * len(records)
-    stops = [*starts[1:].tolist(), len(data)]
-    breaks = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
-    found: list[Located] = []
-    for record in records:
-        start, stop = int(starts[record + 1]), stops[record + 1]
-        text = data[start:stop].rstrip(b"\r\n").decode(errors="surrogateescape")
-        found.append((int(np.searchsorted(breaks, start)) + source.before + 1, text))
-    return found
-
-
 def _malformed(source: SourceFile, row: pacsv.InvalidRow, where: Located) -> Reject:
     reason = f"{row.actual_columns} fields where the header has {row.expected_columns}"
     return Reject(source.name, where[0], None, None, reason, where[1])
@@ -281,3 +224,92 @@ def _malformed(source: SourceFile, row: pacsv.InvalidRow, where: Located) -> Rej
 def _shown(values: Raw, row: int) -> str | None:
     value = values[row].as_py()
     return None if value is None else value.decode(errors="backslashreplace")
+
+
+def delimiter_of(file: SourceFile) -> str:
+    """Return the separator that cuts the header into most fields.
+
+    Raises: InvalidRequest for a file without header.
+    """
+    data = read_text(file)
+
+    def fields(delimiter: str) -> int:
+        return len(header_of(replace(file, dialect=Dialect(delimiter)), data)[0])
+
+    return max(SEPARATORS, key=fields)
+
+
+def texts_of(file: SourceFile, delimiter: str, rows: int) -> pa.Table:
+    """Return the first rows as text, null only where a field is empty."""
+    return csv_texts(replace(file, dialect=Dialect(delimiter, ("",)))).slice(0, rows)
+
+
+def null_words(table: pa.Table) -> set[str]:
+    """Return the words that stand for null in some column.
+
+    NA does wherever it stands; another word where all that a column says beside it is of one type
+    that is not text.
+    """
+    found: set[str] = set()
+    for texts in table.columns:
+        told = pc.unique(texts.drop_null().cast(pa.string()))
+        words = {word for word in WORDS if pc.is_in(pa.scalar(word), told).as_py()}
+        if words - {"NA"} and type_of_texts(without(texts, words)) in (None, "string", "jsonb"):
+            words &= {"NA"}
+        found |= words
+    return found
+
+
+class Csv(TextFormat):
+    """CSV; a range of it begins with the header of the file."""
+
+    suffixes = (".csv",)
+    row_text = "csv"
+    joins = True
+    untyped = "string"
+
+    def rows(self, part: SourceFile, columns: SourceColumns) -> RawFile:
+        """See `TextFormat`."""
+        return read_csv(part, columns.names, columns.optional)
+
+    def ends(self, dialect: Dialect, *, within: bool) -> Ends:
+        """See `TextFormat`."""
+        return CsvRecords(dialect.delimiter)
+
+    def header(self, file: SourceFile, text: bytes) -> bytes:
+        """See `TextFormat`."""
+        text = text.removeprefix(BOM)
+        return text[: header_of(file, text)[1]]
+
+    def waits(self, records: bytes) -> bool:
+        """See `TextFormat`: these are only blank lines."""
+        return not records.removeprefix(BOM).strip(b"\r\n")
+
+    def dialect(self, files: Sequence[SourceFile]) -> Dialect:
+        """See `Format`: as the first file is, with all null words that one has."""
+        delimiter = delimiter_of(files[0])
+        words = set[str]().union(*(null_words(texts_of(file, delimiter, ROWS)) for file in files))
+        return Dialect(delimiter, ("", *sorted(words)))
+
+    def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:
+        """See `Format`."""
+        table = texts_of(file, file.dialect.delimiter, ROWS)
+        nulls = file.dialect.nulls
+        found = {n: guess_texts(without(table[n], nulls)) for n in table.column_names}
+        return found, table.num_rows
+
+    def joined(self, texts: Sequence[bytes]) -> bytes | None:
+        """See `Format`."""
+        header, _, _ = texts[0].partition(b"\n")
+        if not header.strip() or header.startswith(BOM):
+            return None
+        bodies = []
+        for text in texts:
+            first, _, body = text.partition(b"\n")
+            if first != header or b'"' in text or b"\r" in text:
+                return None
+            bodies.append(body if body.endswith(b"\n") or not body else body + b"\n")
+        return b"\n".join([header, b"".join(bodies)])
+
+
+FORMAT = Csv()

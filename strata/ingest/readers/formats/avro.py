@@ -4,7 +4,8 @@ import bz2
 import io
 import lzma
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import fastavro
@@ -13,8 +14,12 @@ from fastavro.read import SchemaResolutionError
 from fastavro.schema import SchemaParseException
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.files import SourceFile, read_bytes
-from strata.ingest.readers.avro_values import column, without_logical
+from strata.ingest.land.files import FileRange, SourceFile, is_packed, open_file, read_bytes
+from strata.ingest.readers.avro_values import arrow_of, column, without_logical
+from strata.ingest.readers.columns import SourceColumns
+from strata.ingest.readers.file_ranges import grouped
+from strata.ingest.readers.formats.interface import Format
+from strata.ingest.readers.guess import Guess, guess_arrow
 from strata.ingest.readers.kept import convert, keep_row, shown_raw
 from strata.ingest.readers.source import Located, RawFile, check_columns
 from strata.ingest.values.cast import Rows
@@ -23,6 +28,7 @@ from strata.ingest.values.shown import FAILS, json_text
 DAMAGED: Final = (  # what a damaged file raises
     *FAILS, EOFError, zlib.error, lzma.LZMAError, SchemaParseException, SchemaResolutionError,
 )  # fmt: skip
+PART_BYTES: Final = 4 << 20  # that are read at once: they become objects
 BLOCK_BYTES: Final = 256 << 20  # of a block, unpacked
 BLOCK_ROWS: Final = 10_000_000
 SYNC_BYTES: Final = 16  # behind each block
@@ -171,3 +177,62 @@ def _unreadable(source: SourceFile, reason: str) -> InvalidRequest:
     return InvalidRequest(
         "not a readable Avro file", file=source.name, reason=reason, cure="check source.format"
     )
+
+
+class Avro(Format):
+    """Avro object container files."""
+
+    suffixes = (".avro",)
+
+    def read(self, file: SourceFile, columns: SourceColumns) -> Iterator[RawFile]:
+        """See `Format`."""
+        for part in self.parts(file):
+            raw = read_avro(part, columns.names, columns.optional)
+            yield replace(raw, number=file.number, before=part.before, whole=part.is_whole)
+
+    def parts(self, file: SourceFile) -> Iterator[SourceFile]:
+        """Yield a file or piece in parts that are read at once."""
+        if is_packed(file) or (file.piece is None and file.size_bytes <= PART_BYTES):
+            yield file
+            return
+        start = 0 if file.piece is None else file.piece.start
+        stop = file.size_bytes if file.piece is None else file.piece.stop
+        with open_file(file) as stream:
+            header, blocks = avro_layout(file, stream, start, stop)
+            before, at = file.before, 0
+            while at < len(blocks):
+                first, end, rows = blocks[at]
+                while at + 1 < len(blocks) and blocks[at + 1][1] - first <= PART_BYTES:
+                    at += 1
+                    end, rows = blocks[at][1], rows + blocks[at][2]
+                at += 1
+                stream.seek(first)
+                data = header + stream.read(end - first)
+                yield replace(
+                    file, piece=FileRange(first, end, end - first, before, header, data=data)
+                )
+                before += rows
+            if not blocks:
+                yield replace(file, piece=FileRange(start, stop, 0, before, header, data=header))
+
+    def ranges(self, file: SourceFile, size_bytes: int) -> Sequence[FileRange]:
+        """See `Format`: ranges of blocks, each to be read behind the header."""
+        with open_file(file) as stream:
+            header, blocks = avro_layout(file, stream)
+            found = grouped([(stop - start, rows) for start, stop, rows in blocks], size_bytes)
+        return [
+            replace(
+                piece, start=blocks[piece.start][0], stop=blocks[piece.stop - 1][1], header=header
+            )
+            for piece in found
+            if blocks
+        ]
+
+    def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:
+        """See `Format`."""
+        schema, records = avro_records(file)
+        kinds = {field["name"]: arrow_of(field["type"]) for field in schema["fields"]}
+        return {name: (guess_arrow(kind), True) for name, kind in kinds.items()}, len(records)
+
+
+FORMAT = Avro()

@@ -1,0 +1,92 @@
+"""What an ingest counts, from one file up to a whole job.
+
+A new counter is one line here. It then passes through tasks and commits, and stands in the JSON of
+the command line, the result and the summary of the job, and the history.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+
+def _counter(remark: str = "", *, shown: bool = True) -> Any:
+    """Return a field that counts from zero; see `Counts`."""
+    return field(default=0, metadata={"remark": remark, "shown": shown})
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Counts of rows, messages, files and statistics; they add up.
+
+    An operator reads each `remark` after its number, unless that is zero. A count that is not
+    `shown` stays out of documents.
+    """
+
+    rows: int = _counter(shown=False)  # source rows seen, rejected ones included
+    rejected: int = _counter("rows rejected")
+    files: int = _counter()
+    late: int = _counter("rows late")  # their time was advanced to the interval's lower
+    early: int = _counter("rows early")  # their time was moved back to the interval's last
+    late_files: int = _counter("files late")  # of earlier intervals, taken in by this batch
+    taken_before: int = _counter()  # files that were passed over because they are in
+    contradictions: int = _counter("contradictions")  # changes that count all the same
+    passed: int = _counter()  # messages of a change stream that are no changes
+    repeated: int = _counter()  # changes that were delivered again, and left out
+    verified: int = _counter()  # source rows that were read twice, and were the same
+    undeclared: frozenset[str] = field(  # columns in changes that the shard does not declare
+        default=frozenset(), metadata={"remark": "undeclared columns", "shown": True}
+    )
+    defaulted: Mapping[str, int] = field(  # column and values; see `debezium.defaulted`
+        default_factory=dict,
+        metadata={
+            "remark": "values that are their column's DEFAULT and may have been null: set "
+            "value.converter.replace.null.with.default=false",
+            "shown": True,
+        },
+    )
+    stats_bytes: int = _counter()  # of statistics in the new parts
+    stats_ms: float = _counter()  # of processors, to collect them
+
+    def __add__(self, other: "Counts") -> "Counts":
+        """Return the counts of both together."""
+        added = {one.name: getattr(other, one.name) for one in fields(other)}
+        return replace(
+            self, **{name: _plus(getattr(self, name), n) for name, n in added.items() if n}
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts that are shown, by name."""
+        return {
+            one.name: _plain(getattr(self, one.name))
+            for one in fields(self)
+            if one.metadata["shown"]
+        }
+
+    def remarks(self) -> list[str]:
+        """Return what an operator should know, in words."""
+        found = [(_size(getattr(self, one.name)), one.metadata["remark"]) for one in fields(self)]
+        return [f"{count:,} {remark}" for count, remark in found if count and remark]
+
+
+def total(some: Iterable[Counts] = ()) -> Counts:
+    """Return counts added up; of nothing they are zero."""
+    return sum(some, Counts())
+
+
+def _plus(a: Any, b: Any) -> Any:
+    if isinstance(a, frozenset):
+        return a | b
+    return dict(Counter(a) + Counter(b)) if isinstance(a, Mapping) else a + b
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, frozenset):
+        return sorted(value)
+    return dict(sorted(value.items())) if isinstance(value, Mapping) else round(value)
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, frozenset):
+        return len(value)
+    return sum(value.values()) if isinstance(value, Mapping) else round(value)

@@ -1,0 +1,56 @@
+"""The columns that the files of a source have."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from strata.ingest.readers.change import SOURCE_TIME
+from strata.model.schema import Relation
+from strata.model.spec import ShardSpec, SourceSpec
+from strata.model.types import ColumnType, Kind
+
+INT64: Final = ColumnType(Kind.INT64)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumns:
+    """The columns that a source file has, and what its rows stand for."""
+
+    relation: Relation
+    source: SourceSpec
+    names: tuple[str, ...]  # the declared ones, then those of the envelope and the time
+    optional: tuple[str, ...]  # those that a file, or a row of JSON, may lack
+
+    @staticmethod
+    def of(spec: ShardSpec, relation: Relation) -> "SourceColumns":
+        """Return the columns of a shard's source."""
+        source = spec.source
+        optional = [column.name for column in relation.columns if column.default is not None]
+        if source.envelope == "upsert" and source.deleted_column:
+            optional.append(source.deleted_column)
+        return SourceColumns(
+            relation, source, tuple(source_names(spec, relation)), tuple(optional)
+        )  # fmt: skip
+
+    @property
+    def types(self) -> Mapping[str, ColumnType]:
+        """Return the types of the columns, as far as they are declared."""
+        types = {column.name: column.type for column in self.relation.columns}
+        return types | ({self.source.diff_column: INT64} if self.source.envelope == "diff" else {})
+
+
+def source_names(spec: ShardSpec, relation: Relation) -> list[str]:
+    """Return the columns that a source file has; those with a default may be missing."""
+    names = [column.name for column in relation.columns]
+    if spec.source.envelope == "diff":
+        names.append(spec.source.diff_column)
+    if spec.source.envelope == "upsert" and spec.source.deleted_column:
+        names.append(spec.source.deleted_column)
+    if spec.time.origin != "interval" and time_column(spec) not in names:
+        names.append(time_column(spec))
+    return names
+
+
+def time_column(spec: ShardSpec) -> str:
+    """Return the source column that holds the time."""
+    return spec.time.column or SOURCE_TIME

@@ -1,0 +1,1 @@
+"""Source formats: one module for each, whose `FORMAT` knows all about it (`interface`)."""

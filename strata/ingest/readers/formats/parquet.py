@@ -1,0 +1,102 @@
+"""Read Parquet files: columns by name, cast without loss; a row has a number in place of a line."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from strata.errors import InvalidRequest
+from strata.ingest.land.files import FileRange, SourceFile, open_file
+from strata.ingest.readers.columns import SourceColumns
+from strata.ingest.readers.file_ranges import grouped
+from strata.ingest.readers.formats.interface import Format
+from strata.ingest.readers.guess import Guess
+from strata.ingest.readers.source import RawFile, check_columns
+from strata.ingest.readers.spread import spread
+from strata.ingest.readers.table import (
+    DAMAGED,
+    PART_BYTES,
+    WHOLE_BYTES,
+    groups_of,
+    guess_schema,
+    raw_table,
+)
+
+
+def read_parquet(
+    source: SourceFile, names: Sequence[str], optional: Collection[str] = ()
+) -> Iterator[RawFile]:
+    """Yield the columns `names` of a file or piece; `locate` counts rows from 1 in place of lines.
+
+    Those that are `optional` may be missing. What is large when it is decoded comes in parts.
+
+    Raises: InvalidRequest for a file that is no Parquet or whose columns are not the declared.
+    Cost: memory of up to WHOLE_BYTES, and a page of each column.
+    """
+    with parquet_file(source) as file:
+        check_columns(source.name, file.schema_arrow.names, names, optional=optional)
+        metadata, before = file.metadata, source.before
+        groups = list(groups_of(source, metadata.num_row_groups))
+        takes = spread(source.name, metadata, groups, partial(_texts_of, source), WHOLE_BYTES)
+        if source.is_whole and takes.total <= WHOLE_BYTES:
+            yield raw_table(source, file.read(), names, optional)
+            return
+        rows = max(1, sum(metadata.row_group(n).num_rows for n in groups))
+        # On average a part; where some rows are far larger than others, never more than a whole.
+        some = min(rows * PART_BYTES // max(takes.total, 1), WHOLE_BYTES // max(takes.largest, 1))
+        for batch in file.iter_batches(batch_size=max(1, some), row_groups=groups):
+            table = pa.Table.from_batches([batch])
+            yield raw_table(source, table, names, optional, before=before, whole=False)
+            before += table.num_rows
+
+
+def _texts_of(source: SourceFile, texts: list[str]) -> AbstractContextManager[Any]:
+    """Return a Parquet file whose texts are dictionaries, to be opened."""
+    return parquet_file(source, read_dictionary=texts)
+
+
+@contextmanager
+def parquet_file(source: SourceFile, **options: Any) -> Iterator[Any]:
+    """Open a Parquet file, with options of `ParquetFile`.
+
+    Raises: InvalidRequest for what is no Parquet file, also while it is read.
+    """
+    try:
+        with open_file(source) as stream, pq.ParquetFile(stream, **options) as file:
+            yield file
+    except DAMAGED as error:
+        raise InvalidRequest(
+            "not a readable Parquet file",
+            file=source.name, reason=str(error), cure="check source.format",
+        ) from error  # fmt: skip
+
+
+class Parquet(Format):
+    """Parquet files."""
+
+    suffixes = (".parquet",)
+
+    def read(self, file: SourceFile, columns: SourceColumns) -> Iterator[RawFile]:
+        """See `Format`."""
+        return read_parquet(file, columns.names, columns.optional)
+
+    def ranges(self, file: SourceFile, size_bytes: int) -> Sequence[FileRange]:
+        """See `Format`: ranges of row groups."""
+        with parquet_file(file) as opened:
+            groups = [opened.metadata.row_group(n) for n in range(opened.metadata.num_row_groups)]
+            sizes = [
+                (sum(g.column(n).total_compressed_size for n in range(g.num_columns)), g.num_rows)
+                for g in groups
+            ]
+        return grouped(sizes, size_bytes)
+
+    def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:
+        """See `Format`."""
+        with open_file(file) as stream:
+            return guess_schema(pq.read_schema(stream))
+
+
+FORMAT = Parquet()

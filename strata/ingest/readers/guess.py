@@ -1,0 +1,125 @@
+"""Proposed column types, from the values or from the schema of a file."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.ingest.values.cast import Number, from_text
+from strata.model.types import parse_type
+
+ROWS: Final = 20_000  # of each file, on which a proposal rests
+UNKNOWN: Final = ""  # the type of nulls only
+INTEGER: Final = re.compile(r"-?\d+")
+LONG: Final = 16  # a number of fewer characters is held by a float64
+TRIED: Final = ("bool", "int64", "float64", "date", "timestamp", "timestamptz", "uuid")  # in order
+NOT: Final = {  # texts that are of a type, but were hardly meant so
+    "bool": r"^\s*[01]\s*$",
+    "int64": r"^[+-]?0\d",  # 007 is not the number 7
+    "float64": r"^[+-]?0\d",
+}
+
+Guess = tuple[str, bool]  # type, and whether there are nulls
+
+
+def guess_texts(values: pa.Array) -> Guess:
+    """Return the type of texts."""
+    found = type_of_texts(values)
+    return found or UNKNOWN, found is None or bool(values.null_count)
+
+
+def without(texts: pa.ChunkedArray, words: Collection[str]) -> pa.Array:
+    """Return texts with null where one of these words stands."""
+    values = texts.combine_chunks().cast(pa.string())
+    return pc.if_else(pc.is_in(values, pa.array(sorted(words), pa.string())), None, values)
+
+
+def type_of_texts(values: pa.Array) -> str | None:
+    """Return the first type that all texts can be read as, `string` if none, None without any."""
+    some = values.drop_null()
+    if not len(some):
+        return None
+    for name in TRIED:
+        if name in NOT and pc.any(pc.match_substring_regex(some, NOT[name])).as_py():
+            continue
+        if not len(from_text(some, parse_type(name)).bad):
+            return name
+    if pc.all(pc.match_substring_regex(some, r"^\s*[\[{]")).as_py() and not len(
+        from_text(some, parse_type("jsonb")).bad
+    ):
+        return "jsonb"
+    return "string"
+
+
+def guess_values(values: Sequence[object]) -> Guess:
+    """Return the type of JSON values."""
+    some = [value for value in values if value is not None]
+    nulls = len(some) < len(values)
+    kinds = {type(value) for value in some}
+    if not some:
+        return UNKNOWN, True
+    if kinds == {bool}:
+        return "bool", nulls
+    if kinds == {int}:
+        return "int64", nulls
+    if kinds <= {int, float}:
+        return "float64", nulls
+    if kinds <= {int, float, Number}:
+        return _of_numbers(some), nulls
+    if kinds == {str}:
+        found = type_of_texts(pa.array(some, pa.string()))
+        # JSON has numbers of its own: text that looks like one was meant as text
+        return (found if found in ("date", "timestamp", "timestamptz", "uuid") else "string"), nulls
+    return "jsonb", nulls
+
+
+def _of_numbers(some: Sequence[Any]) -> str:
+    """Return the type that holds numbers of which some are kept as text."""
+    if all(type(value) is int or INTEGER.fullmatch(str(value)) for value in some):
+        return "int64" if all(-(2**63) <= int(value) < 2**63 for value in some) else "numeric"
+    exact = all(type(value) is not Number or len(value) < LONG for value in some)
+    return "float64" if exact else "numeric"
+
+
+_ARROW: Final[Mapping[str, str]] = {
+    "bool": "bool", "int8": "int16", "int16": "int16", "int32": "int32", "int64": "int64",
+    "uint8": "uint8", "uint16": "uint16", "uint32": "uint32", "uint64": "uint64",
+    "halffloat": "float32", "float": "float32", "double": "float64", "string": "string",
+    "large_string": "string", "binary": "bytes", "large_binary": "bytes", "date32[day]": "date",
+}  # fmt: skip
+
+
+def guess_arrow(kind: pa.DataType | None) -> str:
+    """Return the declared type that holds every value of an Arrow type."""
+    if kind is None:
+        return "jsonb"
+    if str(kind) in _ARROW:
+        return _ARROW[str(kind)]
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz is None else "timestamptz"
+    if pa.types.is_decimal(kind):
+        return f"numeric({kind.precision},{kind.scale})"
+    if pa.types.is_time(kind):
+        return "time"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"list<{guess_arrow(kind.value_type)}>"
+    if pa.types.is_map(kind) and pa.types.is_string(kind.key_type):
+        return f"map<{guess_arrow(kind.item_type)}>"
+    return "jsonb"
+
+
+def both(a: Guess, b: Guess) -> Guess:
+    """Return the type that holds the values of two files."""
+    nulls = a[1] or b[1]
+    if a[0] == b[0] or UNKNOWN in (a[0], b[0]):
+        return a[0] or b[0], nulls
+    kinds = {a[0], b[0]}
+    if kinds == {"int64", "float64"}:
+        return "float64", nulls
+    if kinds == {"timestamp", "timestamptz"}:
+        return "timestamptz", nulls
+    if kinds == {"date", "timestamp"}:
+        return "timestamp", nulls
+    return ("jsonb" if "jsonb" in kinds else "string"), nulls

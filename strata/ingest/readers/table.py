@@ -1,0 +1,65 @@
+"""Rows that Arrow has as a table, as those of a source file; there are no lines, only rows."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from strata.ingest.land.files import SourceFile
+from strata.ingest.readers.guess import Guess, guess_arrow
+from strata.ingest.readers.kept import convert, keep_row, shown_raw
+from strata.ingest.readers.source import Located, RawFile, check_columns
+from strata.ingest.values.cast import Rows
+from strata.ingest.values.shown import json_text, plain_row
+from strata.updates.order import one_chunk
+
+DAMAGED: Final = (pa.ArrowException, OSError, MemoryError, ValueError)  # of a damaged file
+PART_BYTES: Final = 32 << 20  # in memory, of rows that are read at once
+WHOLE_BYTES: Final = 256 << 20  # decoded: a file of up to this size, no piece, is read at once
+
+
+def groups_of(source: SourceFile, count: int) -> range:
+    """Return the row groups or stripes of a file or piece."""
+    piece = source.piece
+    return range(count) if piece is None or piece.whole else range(piece.start, piece.stop)
+
+
+def raw_table(
+    source: SourceFile,
+    table: pa.Table,
+    names: Sequence[str],
+    optional: Collection[str] = (),
+    *,
+    before: int = 0,
+    whole: bool = True,
+) -> RawFile:
+    """Return the rows of a table as those of a file, or as some of them.
+
+    Raises: InvalidRequest where a column that the file's schema has is not read: one of structs
+    without fields holds nothing.
+    """
+    check_columns(source.name, table.column_names, names, optional=optional)
+
+    def locate(rows: Rows) -> list[Located]:
+        texts = [json_text(plain_row(table, row)) for row in rows.tolist()]
+        return [(int(row) + before + 1, text) for row, text in zip(rows, texts, strict=True)]
+
+    return RawFile(
+        file=source.name,
+        count=table.num_rows,
+        columns={
+            name: one_chunk(table.column(name)) for name in names if name in table.column_names
+        },
+        convert=convert,
+        shown=shown_raw,
+        locate=locate,
+        number=source.number,
+        keep=keep_row,
+        before=before,
+        whole=whole,
+    )
+
+
+def guess_schema(schema: Iterable[pa.Field]) -> tuple[Mapping[str, Guess], int]:
+    """Return a type for each column of a schema; no row is looked at."""
+    return {field.name: (guess_arrow(field.type), True) for field in schema}, 0

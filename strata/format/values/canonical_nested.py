@@ -17,14 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
-from strata.format.encodings import NUMERIC_BYTES
 from strata.format.values.nested import items, structured
-from strata.format.values.packed import order_bytes
+from strata.format.values.packed import NUMERIC_BYTES, order_bytes
 from strata.format.values.sortable import plain, sortable_bytes
+from strata.kernels.arrays import Bools, Ints
 from strata.model.types import ColumnType, Kind
-
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 DISCRETE: Final = frozenset(
     {Kind.INT16, Kind.INT32, Kind.INT64, Kind.UINT8, Kind.UINT16, Kind.UINT32, Kind.UINT64,

@@ -27,13 +27,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.errors import Corrupt, InvalidRequest
-from strata.format.encodings import NUMERIC_BYTES, UNBOUNDED_NUMERIC
 from strata.format.values.physical import pack_mask, valid_mask
+from strata.kernels.arrays import Bools, Bytes, Ints
 
-Bools = npt.NDArray[np.bool_]
-Digits = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
-
+NUMERIC_BYTES: Final = 40
+UNBOUNDED_NUMERIC: Final = pa.struct([("approx", pa.float64()), ("binary", pa.binary(40))])
 MAX_DIGITS: Final = 39
 UNITS: Final = MAX_DIGITS // 3
 NEGATIVE: Final = 0x80
@@ -59,7 +57,7 @@ class PackedNumbers:
     Shape: n each; `digits` (n, 39), least significant first. Under a null: anything canonical.
     """
 
-    digits: Digits
+    digits: Bytes
     exponent: Ints
     negative: Bools
     infinite: Bools
@@ -76,7 +74,7 @@ class PackedNumbers:
         return np.where(self.digits.any(axis=1), found, 1)
 
     @property
-    def flags(self) -> npt.NDArray[np.uint8]:
+    def flags(self) -> Bytes:
         """Return the flag byte of each."""
         bits = (self.negative * NEGATIVE) | (self.infinite * INFINITY) | (self.nan * NAN)
         return bits.astype(np.uint8)
@@ -294,7 +292,7 @@ def _integers(texts: pa.StringArray) -> Ints:
     return found
 
 
-def _digit_matrix(texts: pa.StringArray) -> Digits:
+def _digit_matrix(texts: pa.StringArray) -> Bytes:
     """Return texts of at most 39 digits as digits, least significant first."""
     if not len(texts):
         return np.zeros((0, MAX_DIGITS), np.uint8)
@@ -304,11 +302,11 @@ def _digit_matrix(texts: pa.StringArray) -> Digits:
     return data.reshape(-1, MAX_DIGITS)[:, ::-1] - np.uint8(ord("0"))
 
 
-def _digit_text(digits: Digits) -> pa.StringArray:
+def _digit_text(digits: Bytes) -> pa.StringArray:
     return _ragged(digits[:, ::-1] + np.uint8(ord("0")), None)
 
 
-def _ragged(chars: npt.NDArray[np.uint8], kept: Bools | None) -> pa.StringArray:
+def _ragged(chars: Bytes, kept: Bools | None) -> pa.StringArray:
     """Return the rows of a matrix of characters, without those not kept, as texts."""
     rows, width = chars.shape
     lengths = np.full(rows, width) if kept is None else kept.sum(axis=1)

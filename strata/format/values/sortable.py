@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from strata.errors import InvalidRequest
 from strata.format.values.nested import is_listed, items
 from strata.format.values.physical import valid_mask
+from strata.kernels.arrays import Bytes
 
 VALUE_TAG: Final = b"\x01"
 NULL_TAG: Final = b"\x02"
@@ -142,7 +143,7 @@ def _number(a: pa.Array) -> pa.BinaryArray:
     return _binary(_number_bytes(a))
 
 
-def _number_bytes(a: pa.Array) -> npt.NDArray[np.uint8]:
+def _number_bytes(a: pa.Array) -> Bytes:
     """Return fixed-width values big-endian, the sign turned so that bytes sort like numbers."""
     a = plain(a)
     kind = a.type
@@ -163,7 +164,7 @@ def _number_bytes(a: pa.Array) -> npt.NDArray[np.uint8]:
         raise InvalidRequest("this type has no order of bytes yet", type=str(kind))
     big_endian = values.astype(values.dtype.newbyteorder(">"))
     width = values.dtype.itemsize
-    rows: npt.NDArray[np.uint8] = big_endian.view(np.uint8).reshape(len(a), width)
+    rows: Bytes = big_endian.view(np.uint8).reshape(len(a), width)
     return rows
 
 
@@ -182,14 +183,14 @@ def _float_words(floats: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return turned
 
 
-def _decimal_bytes(a: pa.Array) -> npt.NDArray[np.uint8]:
+def _decimal_bytes(a: pa.Array) -> Bytes:
     raw = np.frombuffer(a.buffers()[1], np.uint8)[a.offset * 16 : (a.offset + len(a)) * 16]
     big_endian = raw.reshape(len(a), 16)[:, ::-1].copy()
     big_endian[:, 0] ^= 0x80
     return big_endian
 
 
-def _binary(rows: npt.NDArray[np.uint8]) -> pa.BinaryArray:
+def _binary(rows: Bytes) -> pa.BinaryArray:
     """Return each row of a byte matrix as one binary value."""
     count, width = rows.shape
     offsets = np.arange(count + 1, dtype=np.int32) * width

@@ -19,7 +19,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from strata.format.encodings import EMPTY_FIELD, arrow_type
-from strata.format.values.packed import from_text, numeric
+from strata.format.values.packed import from_text, numeric, to_text
 from strata.model.types import ColumnType, Kind, parse_type
 
 Plain = Any
@@ -321,9 +321,18 @@ def _ranges(draw: st.DrawFn, element: ColumnType) -> Plain:
     return _range(lower, upper, low_in, high_in)
 
 
-def _number_key(value: dict[str, Any]) -> Any:
-    from strata.format.values.packed import unpack_decimal
+def pack_decimal(number: Decimal) -> bytes:
+    """Return the 40 bytes of one number."""
+    packed: bytes = from_text(pa.array([str(number)]))[0].as_py()
+    return packed
 
+
+def unpack_decimal(packed: bytes) -> Decimal:
+    """Return the number that 40 bytes hold."""
+    return Decimal(to_text(pa.array([packed], pa.binary(len(packed))))[0].as_py())
+
+
+def _number_key(value: dict[str, Any]) -> Any:
     found = unpack_decimal(value["binary"])
     return (1, 0) if found.is_nan() else (0, found)
 

@@ -88,7 +88,7 @@ def numbers(data: bytes, layout: Layout) -> int | bytes:
         elif item.name == layout.only:
             only = value - (1 << 8 * item.width if value >> 8 * item.width - 1 else 0)
         elif value:
-            raise MalformedError(f"{item.name} are not part of such a value: {value}")
+            raise MalformedError(f"{value} {item.name} do not fit the type")
     return only if layout.only else record.tobytes()
 
 

@@ -27,10 +27,9 @@ from strata.format.types.shown import (
     children,
     fixed,
     record_view,
-    true,
 )
 from strata.format.values.nested import structured
-from strata.format.values.physical import records, refuse
+from strata.format.values.physical import records, refuse, true
 from strata.model.types import ColumnType, Kind
 
 ACL: Final = message(

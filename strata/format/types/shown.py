@@ -11,7 +11,7 @@ from strata.errors import InvalidRequest
 from strata.format.types.row import Message, View
 from strata.format.values.nested import structured
 from strata.format.values.physical import pack_mask, records, turn_sign, valid_mask
-from strata.kernels.arrays import Bools, Bytes, Ints
+from strata.kernels.arrays import Bytes, Ints
 from strata.model.types import ColumnType
 
 
@@ -129,9 +129,3 @@ def decimal_digits(values: Ints, places: int) -> Bytes:
     """Return the last decimal digits of each number as characters."""
     powers = 10 ** np.arange(places - 1, -1, -1, dtype=np.int64)
     return (values[:, None] // powers % 10 + ord("0")).astype(np.uint8)
-
-
-def true(mask: pa.BooleanArray) -> Bools:
-    """Return where a mask is true, not null."""
-    found: Bools = mask.fill_null(False).to_numpy(zero_copy_only=False)
-    return found

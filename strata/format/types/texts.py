@@ -7,9 +7,9 @@ import pyarrow.compute as pc
 
 from strata.format.types import from_json
 from strata.format.types.row import Encoding, Form, Layout, View, scalar
-from strata.format.types.shown import from_hexadecimal, hexadecimal, true
+from strata.format.types.shown import from_hexadecimal, hexadecimal
 from strata.format.values.json_text import canonical_json
-from strata.format.values.physical import refuse
+from strata.format.values.physical import refuse, true
 from strata.model.types import ColumnType, Kind
 
 UUID_BYTES: Final = 16

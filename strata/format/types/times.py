@@ -13,9 +13,8 @@ from strata.format.types.shown import (
     decimal_digits,
     fixed,
     record_view,
-    true,
 )
-from strata.format.values.physical import records, refuse
+from strata.format.values.physical import records, refuse, true
 from strata.kernels.arrays import Ints
 from strata.model.types import ColumnType, Kind
 

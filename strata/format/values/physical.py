@@ -27,6 +27,18 @@ def numbers(array: pa.Array, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     return data[array.offset : array.offset + len(array)]
 
 
+def known(array: pa.Array) -> Bools:
+    """Return which values are not null."""
+    found: Bools = array.is_valid().to_numpy(zero_copy_only=False)
+    return found
+
+
+def true(mask: pa.BooleanArray) -> Bools:
+    """Return where a mask is true, not null."""
+    found: Bools = mask.fill_null(False).to_numpy(zero_copy_only=False)
+    return found
+
+
 def number_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
     """Return what NumPy takes the numbers of a type for; of dates and times, those stored.
 
@@ -75,8 +87,10 @@ def turn_sign(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     Big-endian, they sort like the signed ones. Turned again, they are the signed ones' bits.
     """
     unsigned = np.dtype(f"u{values.dtype.itemsize}")
-    turned: np.ndarray[Any, Any] = values.view(unsigned)
-    return turned ^ unsigned.type(1 << (8 * unsigned.itemsize - 1))
+    turned: np.ndarray[Any, Any] = values.view(unsigned) ^ unsigned.type(
+        1 << (8 * unsigned.itemsize - 1)
+    )
+    return turned
 
 
 def refuse(array: pa.Array, wrong: Bools, column_type: ColumnType, cure: str) -> None:

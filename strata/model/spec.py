@@ -28,8 +28,15 @@ ENVELOPES: Final = ("append", "upsert", "debezium", "diff")
 ORDERED: Final = ("upsert", "debezium")  # envelopes whose rows say what becomes of a key
 RESERVED: Final = frozenset({"t", "d", "__part", "__maps"})  # columns that readers add
 KEEP_DEFAULT: Final = (
-    "ts", "*_at", "*_time", "*timestamp", "*_tstamp", "last_*", "received*", "createdat",
-)  # fmt: skip
+    "ts",
+    "*_at",
+    "*_time",
+    "*timestamp",
+    "*_tstamp",
+    "last_*",
+    "received*",
+    "createdat",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +180,17 @@ def check_column_names(shard: str, names: Iterable[str]) -> None:
         if name in RESERVED:
             raise InvalidRequest(
                 "this column name is taken by every update",
-                shard=shard, column=column, cure="rename it in the source and here",
-            )  # fmt: skip
+                shard=shard,
+                column=column,
+                cure="rename it in the source and here",
+            )
         if name in seen:
             raise InvalidRequest(
                 "two columns have this name (case does not count)",
-                shard=shard, column=column, cure="rename one",
-            )  # fmt: skip
+                shard=shard,
+                column=column,
+                cure="rename one",
+            )
         seen.add(name)
 
 
@@ -213,8 +224,11 @@ def _check(spec: ShardSpec) -> None:
         if value not in allowed:
             raise InvalidRequest(
                 "not an allowed value",
-                shard=spec.name, setting=setting, value=value, cure=f"one of {', '.join(allowed)}",
-            )  # fmt: skip
+                shard=spec.name,
+                setting=setting,
+                value=value,
+                cure=f"one of {', '.join(allowed)}",
+            )
     for setting, number in (
         ("part_bytes", spec.part_bytes),
         ("row_group_bytes", spec.row_group_bytes),
@@ -236,14 +250,20 @@ def _check_csv(spec: ShardSpec) -> None:
     delimiter, nulls = spec.source.delimiter, spec.source.nulls
     if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter not in DELIMITERS:
         raise InvalidRequest(
-            "not a delimiter of CSV", **where, setting="source.delimiter", value=delimiter,
+            "not a delimiter of CSV",
+            **where,
+            setting="source.delimiter",
+            value=delimiter,
             cure="one ASCII character that is no letter, digit, quote, line break or backslash",
-        )  # fmt: skip
+        )
     if not isinstance(nulls, tuple) or not all(isinstance(text, str) for text in nulls):
         raise InvalidRequest(
-            "not a list of texts", **where, setting="source.nulls", value=nulls,
+            "not a list of texts",
+            **where,
+            setting="source.nulls",
+            value=nulls,
             cure='for example ["", "NA"], texts in quotes',
-        )  # fmt: skip
+        )
 
 
 def _column(shard: str, item: Any) -> ColumnSpec:

@@ -213,9 +213,13 @@ def _decimal(spans: Spans, column_type: ColumnType) -> pa.Array:
     inside, valid = spans.messages(column_type)
     high, low = divmod(10**column_type.precision, 2**64)
     pairs = digits.read_decimals(
-        inside.data, inside.starts, inside.stops, column_type.scale or 0, words((low, high)),
+        inside.data,
+        inside.starts,
+        inside.stops,
+        column_type.scale or 0,
+        words((low, high)),
         spans.odd,
-    )  # fmt: skip
+    )
     return _fixed(pairs, valid, column_type)
 
 

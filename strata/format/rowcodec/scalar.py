@@ -65,8 +65,10 @@ def decode_row(data: bytes, types: Sequence[ColumnType]) -> list[Physical]:
         except MalformedError as error:
             raise Corrupt(
                 "a value cannot be decoded",
-                column=position, type=str(column_type), reason=str(error),
-            ) from error  # fmt: skip
+                column=position,
+                type=str(column_type),
+                reason=str(error),
+            ) from error
     return values
 
 

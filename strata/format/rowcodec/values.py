@@ -97,7 +97,7 @@ def _within(value: int, item: Number) -> int:
     more, most = item.within
     if (value + more) % 2**64 > most:
         raise MalformedError(f"{item.name} out of range: {value}")
-    return value % 2 ** (8 * item.width)
+    return value & ((1 << 8 * item.width) - 1)
 
 
 def _role(data: bytes) -> tuple[int, int]:

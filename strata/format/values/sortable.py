@@ -114,9 +114,14 @@ def _number_lists(a: pa.Array) -> pa.BinaryArray | None:
     ends, data = np.zeros(len(a) + 1, np.int32), np.empty(room, np.uint8)
     all_true = np.ones(0, np.bool_)
     size = list_bytes(
-        lengths, all_true if listed is None else listed, encoded.reshape(-1), encoded.shape[1],
-        all_true if known is None else known, ends, data,
-    )  # fmt: skip
+        lengths,
+        all_true if listed is None else listed,
+        encoded.reshape(-1),
+        encoded.shape[1],
+        all_true if known is None else known,
+        ends,
+        data,
+    )
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(data[:size])]
     return pa.Array.from_buffers(pa.binary(), len(a), buffers)
 

@@ -65,8 +65,10 @@ def from_view(array: pa.Array, column_type: ColumnType) -> pa.Array:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InvalidRequest(
                 "values are not of the column's type",
-                type=str(column_type), given=str(array.type), cause=str(error).splitlines()[0],
-            ) from error  # fmt: skip
+                type=str(column_type),
+                given=str(array.type),
+                cause=str(error).splitlines()[0],
+            ) from error
     return _each_leaf(array, column_type, _store, arrow_type)
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from strata.format.encodings import EMPTY_FIELD, arrow_type
-from strata.format.values.packed import from_text, numeric, to_text
+from strata.format.values.packed import from_text, numeric
 from strata.model.types import ColumnType, Kind, parse_type
 
 Plain = Any
@@ -329,7 +329,12 @@ def pack_decimal(number: Decimal) -> bytes:
 
 def unpack_decimal(packed: bytes) -> Decimal:
     """Return the number that 40 bytes hold."""
-    return Decimal(to_text(pa.array([packed], pa.binary(len(packed))))[0].as_py())
+    _, exponent, *units = struct.unpack_from("<Ii13H", packed)
+    sign, flags = int(packed[34] >= 0x80), packed[34] & 0x60
+    if flags:
+        return Decimal("NaN") if flags == 0x20 else Decimal((sign, (0,), "F"))
+    coefficient = sum(unit * 1000**i for i, unit in enumerate(units))
+    return Decimal((sign, tuple(map(int, str(coefficient))), exponent))
 
 
 def _number_key(value: dict[str, Any]) -> Any:

@@ -48,9 +48,9 @@ from strata.format.values.sortable import flat_columns, sortable_bytes
 from strata.kernels.arrays import Bools, Bytes, Ints
 from strata.kernels.jit import lean
 from strata.kernels.merge_words import compare
-from strata.updates.order import Mask, equal_adjacent, one_chunk
+from strata.updates.order import equal_adjacent, one_chunk
 
-Arranged = tuple[Ints, Mask]
+Arranged = tuple[Ints, Bools]
 Arrange = Callable[[Sequence[pa.ChunkedArray]], Arranged]
 
 

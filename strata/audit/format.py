@@ -20,9 +20,10 @@ from strata.audit.batches import Looked, slices
 from strata.audit.compare import ColumnCount
 from strata.audit.parts import PartTask, PartVerdict, check_part, missing
 from strata.audit.verdict import Verdict
-from strata.decide.draw import Mask, sampled
+from strata.decide.draw import sampled
 from strata.errors import Corrupt, InvalidRequest
 from strata.format.manifest import stats_rows
+from strata.kernels.arrays import Bools
 from strata.model.runner import Runner
 from strata.rollout.basis import basis_of
 from strata.state.state import State
@@ -34,7 +35,7 @@ from strata.store.retry import retry
 
 CHUNK_BYTES: Final = 256 * 1024 * 1024  # of parts that are checked between two notes
 CHUNK_PARTS: Final = 1000
-Wanted: TypeAlias = Callable[[Sequence[str]], Mask]
+Wanted: TypeAlias = Callable[[Sequence[str]], Bools]
 Known = dict[str, PartVerdict]  # by the fingerprint of what was checked
 
 
@@ -86,7 +87,7 @@ def _tasks(
             )
 
 
-def _wanted(run: str, percent: int, parts: frozenset[str] | None, keys: Sequence[str]) -> Mask:
+def _wanted(run: str, percent: int, parts: frozenset[str] | None, keys: Sequence[str]) -> Bools:
     """Return which parts are looked at: those that are named, else a share."""
     if parts is None:
         return sampled(keys, run, percent)

@@ -9,19 +9,12 @@ from strata.cli.command import command
 from strata.cli.context import Answer, Context, ShardArgument, answer, pairs, rows
 from strata.config.filters import load_filters
 from strata.errors import InvalidRequest
+from strata.format.encodings import encoding
 from strata.maintain.schema import change_schema, describe_schema
-from strata.model.types import ColumnType, Kind, parse_type
+from strata.model.types import ColumnType, parse_type
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
 
 COLUMNS: Final = ("id", "name", "type", "nullable", "default", "role")
-# Kinds whose default is written as JSON; of all others it is a text.
-AS_JSON: Final = frozenset(
-    {
-        Kind.BOOL, Kind.INT16, Kind.INT32, Kind.INT64, Kind.UINT8, Kind.UINT16, Kind.UINT32,
-        Kind.UINT64, Kind.OID, Kind.MZ_TIMESTAMP, Kind.FLOAT32, Kind.FLOAT64, Kind.YEAR_MONTH,
-        Kind.JSONB, Kind.LIST, Kind.ARRAY, Kind.INT2VECTOR, Kind.MAP, Kind.RECORD, Kind.RANGE,
-    }
-)  # fmt: skip
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would change, change nothing.")]
 Expect = Annotated[
@@ -136,7 +129,7 @@ def _default(text: str, kind: ColumnType) -> Any:
 
     Raises: InvalidRequest.
     """
-    if kind.kind not in AS_JSON:
+    if encoding(kind).quoted:
         return text
     try:
         return json.loads(text)

@@ -7,24 +7,20 @@ out is still a step of the way: a read goes by, an audit looks inside.
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from strata.decide.decision import Decision
 from strata.decide.question import GroupVerdict, Question, Verdicts
 from strata.errors import InvalidRequest
 from strata.format.manifest import SCHEMA, PartRef, part_refs
+from strata.kernels.arrays import Bools, Ints
 from strata.model.time import MIN_TIME, format_time
 from strata.parts.fetch import StoredManifest, load_manifest_of
 from strata.parts.unions import stats_of
 from strata.state.state import Batch, State
 from strata.store.open import Stores
-
-Ints: TypeAlias = npt.NDArray[np.int64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +35,10 @@ class Piece:
     number: int  # of the piece
     rows: Ints  # of the piece, as it is stored
     table: pa.Table  # the columns that were asked for, and those that decide
-    keep: Mask  # a read needs the part
+    keep: Bools  # a read needs the part
     verdict: Verdicts | None  # None: without a filter, or the batch as a whole is ruled out
 
-    def details(self, some: Mask) -> pa.Table:
+    def details(self, some: Bools) -> pa.Table:
         """Return all that is known of some of the parts, but for their statistics.
 
         Cost: decodes these columns of the piece.
@@ -62,7 +58,7 @@ class Piece:
             and bool(self.keep.any())
         )
 
-    def groups(self, kept: Mask, details: pa.Table) -> "Groups | None":
+    def groups(self, kept: Bools, details: pa.Table) -> "Groups | None":
         """Return the verdict on the row groups of parts that are kept; None if keys tell nothing.
 
         `kept`: some of `keep`; `details` describes them, as `Piece.details` does.

@@ -5,10 +5,10 @@ from hashlib import blake2b
 from typing import Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Draws: TypeAlias = npt.NDArray[np.uint64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
+from strata.kernels.arrays import Bools, Words
+
+Draws: TypeAlias = Words
 _ALL: Final = 1 << 64
 
 
@@ -21,15 +21,15 @@ def draws(part_keys: Iterable[str], salt: str) -> Draws:
     return np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
 
 
-def below(drawn: Draws, percent: int) -> Mask:
+def below(drawn: Draws, percent: int) -> Bools:
     """Return which draws belong to a share of so many percent."""
     if percent <= 0 or percent >= 100:
         return np.full(len(drawn), percent > 0)
     # Exact, where `draw * 100` would wrap.
-    found: Mask = drawn < np.uint64(-(-percent * _ALL // 100))
+    found: Bools = drawn < np.uint64(-(-percent * _ALL // 100))
     return found
 
 
-def sampled(part_keys: Iterable[str], salt: str, percent: int) -> Mask:
+def sampled(part_keys: Iterable[str], salt: str, percent: int) -> Bools:
     """Return which parts belong to a share; a larger share holds the smaller one."""
     return below(draws(part_keys, salt), percent)

@@ -6,10 +6,9 @@ The verdicts are those of a read with pushdown on, made on the same way down
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from strata.decide.causes import Cause
@@ -19,14 +18,13 @@ from strata.decide.reasons import Reason, explain, reasons
 from strata.decide.static import Outlook, outlook
 from strata.expr.filter import Filter
 from strata.format.manifest import SCHEMA, PartRef, part_refs
+from strata.kernels.arrays import Bools, Ints
 from strata.model.shown import json_of
 from strata.model.time import MIN_TIME
 from strata.parts.unions import batch_stats
 from strata.state.state import State
 from strata.store.open import Stores
 
-Ints: TypeAlias = npt.NDArray[np.int64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
 REASONS_MAX: Final = 2_000  # parts whose reason is worked out where nobody asked for each: seconds
 _QUARANTINED: Final = Reason(
     keep=True, cause=Cause.QUARANTINE, expression="", text="kept: this part is in quarantine",
@@ -257,7 +255,7 @@ def _inside(parts: Sequence[Explained]) -> list[dict[str, Any]]:
     return sorted(shown, key=lambda line: -int(line["total"]))
 
 
-def _chosen(keep: Mask, left: int | None) -> list[int]:
+def _chosen(keep: Bools, left: int | None) -> list[int]:
     """Return the rows whose reason is worked out: all, or some kept and some skipped ones."""
     if left is None or len(keep) <= left:
         return list(range(len(keep)))

@@ -8,10 +8,8 @@ concluded of what is in quarantine: for every level, and for everybody who asks.
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,19 +18,18 @@ from strata.decide.decision import Decision, decide, needed_columns
 from strata.decide.row_groups import GroupStats, group_stats, wants_groups
 from strata.expr.filter import Filter
 from strata.format.manifest import stats_columns
+from strata.kernels.arrays import Bools
 from strata.model.schema import Relation
 from strata.state.state import Batch, State
 from strata.stats.absent import fill_absent
-
-Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
     """The verdict on some parts. Shape: one element, or row, a part."""
 
-    keep: Mask  # a read needs it: by its statistics, or because it is in quarantine
-    suspects: Mask  # in quarantine: nothing may be concluded about it
+    keep: Bools  # a read needs it: by its statistics, or because it is in quarantine
+    suspects: Bools  # in quarantine: nothing may be concluded about it
     stats: pa.Table  # what the verdict is made of, younger columns included
     proofs: tuple[int, ...]  # parts that each conjunct rules out
 
@@ -43,9 +40,9 @@ class GroupVerdict:
 
     keys: tuple[str, ...]  # of these parts
     known: GroupStats  # whose `parts` are rows of the manifest that was asked about
-    keep: Mask  # an element a group
+    keep: Bools  # an element a group
 
-    def of(self, index: int) -> Mask:
+    def of(self, index: int) -> Bools:
         """Return the verdict on the groups of one of the parts."""
         first, end = np.searchsorted(self.known.owner, (index, index + 1))
         return self.keep[first:end]
@@ -177,8 +174,8 @@ def known_of(
     return fill_absent(own, versions, relations, wanted)
 
 
-def suspects_of(manifest: pa.Table, quarantine: Collection[str]) -> Mask:
+def suspects_of(manifest: pa.Table, quarantine: Collection[str]) -> Bools:
     """Return which parts of a manifest are in quarantine."""
     words = pa.array(sorted(quarantine), pa.string())
-    mask: Mask = pc.is_in(manifest["key"], value_set=words).to_numpy()
+    mask: Bools = pc.is_in(manifest["key"], value_set=words).to_numpy()
     return mask

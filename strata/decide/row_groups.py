@@ -14,10 +14,9 @@ shares none, or that has no statistics of the first, is read whole.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,12 +24,11 @@ from strata.decide.decision import needed_columns
 from strata.expr.filter import Filter
 from strata.format.columns import child, updates_schema
 from strata.format.values.sortable import END, ESCAPED_ZERO, VALUE_TAG
+from strata.kernels.arrays import Bools, Ints
 from strata.model.schema import Relation
 from strata.stats.wire import column_name
 from strata.updates.slices import columns_alike
 
-Bools: TypeAlias = npt.NDArray[np.bool_]
-Ints: TypeAlias = npt.NDArray[np.int64]
 KEY: Final = "key"
 _TIMES: Final = (pa.types.is_date32, pa.types.is_timestamp, pa.types.is_time)  # whole numbers
 

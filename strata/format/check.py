@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from strata.format.values.nested import is_listed, items
 from strata.format.values.physical import numbers, valid_mask
-from strata.format.words import Bools
+from strata.kernels.arrays import Bools
 from strata.model.schema import Column
 
 MAX_SHOWN: Final = 20  # mismatches kept with their values; all are counted

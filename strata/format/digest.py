@@ -27,18 +27,16 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from strata.format.columns import D, child
-from strata.format.encodings import UNBOUNDED_NUMERIC
 from strata.format.values.coded import is_coded, of_codes
 from strata.format.values.nested import is_listed, items
+from strata.format.values.packed import UNBOUNDED_NUMERIC
 from strata.format.values.physical import numbers, offsets, valid_mask
+from strata.kernels.arrays import Words
 from strata.model.schema import Relation
 from strata.model.sums import wrapped
-
-Words = npt.NDArray[np.uint64]
 
 START: Final = 0x243F6A8885A308D3
 STEP: Final = 0x9E3779B97F4A7C15

@@ -1,88 +1,56 @@
 """The table of column types: how each is stored, ordered, summarised and seen by Spark.
 
 One row a kind. Everything that needs to know something about a type asks this table; a kind
-without a row cannot be declared (`InvalidRequest`), so that nothing is stored half.
+without a row cannot be declared (`InvalidRequest`), so that nothing is stored half. Rows of scalar
+types stand in `strata.format.types`, family by family; those of nested types stand here.
 
 Canonical values, so that equal rows have equal bytes: -0.0 is stored as 0.0, every NaN as the
 quiet NaN 0x7ff8000000000000, JSON text with sorted keys and no white space.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Any, Final
 
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
-from strata.model.types import ColumnType, Kind
-
-StatsKind = Literal["range", "json", "nested"]
-
-
-@dataclass(frozen=True, slots=True)
-class Encoding:
-    """One row of the table."""
-
-    kind: Kind
-    arrow: Callable[[ColumnType], pa.DataType]  # the type of the child of k_s or v_s
-    spark: Callable[[ColumnType], str]  # the DDL type that readers see in Spark
-    datum: str  # the field of the row codec's datum message
-    number: int  # of that field
-    stats: StatsKind  # range: low and high; json: recursive per path; nested: of the leaves
-    order: str  # how values sort in a part; nulls always last
-    by_value: bool = True  # that order is the order of the values, as SQL compares them
-
-
-def _fixed(  # noqa: PLR0913, PLR0917 -- a row of the table
-    kind: Kind, arrow: pa.DataType, spark: str, datum: str, number: int, order: str,
-    stats: StatsKind = "range", *, by_value: bool = True,
-) -> Encoding:  # fmt: skip
-    return Encoding(kind, lambda _: arrow, lambda _: spark, datum, number, stats, order, by_value)
-
+from strata.format.types import from_json, numbers, rights, texts, times
+from strata.format.types.row import Encoding, Form, Layout
+from strata.format.values.canonical_nested import canonical_range, check_array
+from strata.model.types import ColumnType, Field, Kind
 
 # Types of the inside of stored columns.
-NUMERIC_BYTES: Final = 40  # of a packed decimal, see strata.format.values.packed
-UNBOUNDED_NUMERIC: Final = pa.struct([("approx", pa.float64()), ("binary", pa.binary(40))])
+INT64: Final = ColumnType(Kind.INT64)
+BOOL: Final = ColumnType(Kind.BOOL)
+_DIMENSION: Final = (Field("lower_bound", INT64), Field("length", INT64))
 DIMENSIONS: Final = pa.list_(
-    pa.field("item", pa.struct([("lower_bound", pa.int64()), ("length", pa.int64())]))
+    pa.field("item", pa.struct([(field.name, pa.int64()) for field in _DIMENSION]))
 )
+DIMENSIONS_TYPE: Final = ColumnType(Kind.LIST, element=ColumnType(Kind.RECORD, fields=_DIMENSION))
+FLAGS: Final = ("lower_inclusive", "upper_inclusive", "empty")  # of a range
 EMPTY_FIELD: Final = "_"  # a record without fields, which Parquet cannot store, has this one
 
 
-def _numeric(column_type: ColumnType) -> pa.DataType:
-    if column_type.precision is None:
-        return UNBOUNDED_NUMERIC
-    return pa.decimal128(column_type.precision, column_type.scale)
-
-
-def _numeric_spark(column_type: ColumnType) -> str:
-    if column_type.precision is None:
-        return "struct<approx: double, text: string>"
-    return f"decimal({column_type.precision},{column_type.scale})"
-
-
-def _inner(column_type: ColumnType) -> ColumnType:
-    assert column_type.element is not None
-    return column_type.element
-
-
 def _list(column_type: ColumnType) -> pa.DataType:
-    return pa.list_(pa.field("item", arrow_type(_inner(column_type))))
+    return pa.list_(pa.field("item", arrow_type(column_type.inner)))
 
 
-def _array(column_type: ColumnType) -> pa.DataType:
-    return pa.struct([("dims", DIMENSIONS), ("vals", _list(column_type))])
+def _struct(column_type: ColumnType) -> pa.DataType:
+    """Return the struct of a type's parts."""
+    parts = encoding(column_type).parts(column_type)
+    fields = [(part.name, arrow_type(part.type)) for part in parts]
+    return pa.struct(fields or [(EMPTY_FIELD, pa.bool_())])
+
+
+def _array_parts(column_type: ColumnType) -> tuple[Field, ...]:
+    elements = ColumnType(Kind.LIST, element=column_type.inner)
+    return Field("dims", DIMENSIONS_TYPE), Field("vals", elements)
 
 
 def _array_spark(column_type: ColumnType) -> str:
     dims = "array<struct<lower_bound: bigint, length: bigint>>"
-    return f"struct<dims: {dims}, vals: array<{spark_type(_inner(column_type))}>>"
-
-
-def _record(column_type: ColumnType) -> pa.DataType:
-    fields = [(field.name, arrow_type(field.type)) for field in column_type.fields]
-    return pa.struct(fields or [(EMPTY_FIELD, pa.bool_())])
+    return f"struct<dims: {dims}, vals: array<{spark_type(column_type.inner)}>>"
 
 
 def _record_spark(column_type: ColumnType) -> str:
@@ -95,156 +63,101 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _range(column_type: ColumnType) -> pa.DataType:
-    end = arrow_type(_inner(column_type))
-    flags = [(name, pa.bool_()) for name in ("lower_inclusive", "upper_inclusive", "empty")]
-    return pa.struct([("lower", end), ("upper", end), *flags])
+def _range_parts(column_type: ColumnType) -> tuple[Field, ...]:
+    ends = (Field(name, column_type.inner) for name in ("lower", "upper"))
+    return (*ends, *(Field(name, BOOL) for name in FLAGS))
 
 
 def _range_spark(column_type: ColumnType) -> str:
-    end = spark_type(_inner(column_type))
-    flags = "lower_inclusive: boolean, upper_inclusive: boolean, empty: boolean"
+    end = spark_type(column_type.inner)
+    flags = ", ".join(f"{name}: boolean" for name in FLAGS)
     return f"struct<lower: {end}, upper: {end}, {flags}>"
 
 
-_ACL: Final = "struct<grantee: {0}, grantor: {0}, mode: decimal(20,0)>"
+def seen_json(value: Any, column_type: ColumnType) -> Any:
+    """Return a JSON value as Python has the column's view; null is null.
+
+    Raises: ValueError, TypeError or ArithmeticError for what is no value of the type.
+    """
+    return None if value is None else encoding(column_type).json(value, column_type)
+
+
+def _list_json(value: Any, column_type: ColumnType) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError("not a list")
+    return [seen_json(item, column_type.inner) for item in value]
+
+
+def _map_json(value: Any, column_type: ColumnType) -> list[tuple[str, Any]]:
+    if not isinstance(value, dict):
+        raise TypeError("not an object")
+    return [(key, seen_json(item, column_type.inner)) for key, item in value.items()]
+
+
+def _record_json(value: Any, column_type: ColumnType) -> dict[str, Any]:
+    types = {field.name: field.type for field in column_type.fields}
+    parts = from_json.parts(value, dict.fromkeys(types))
+    return {name: seen_json(item, types[name]) for name, item in parts.items()}
+
+
+def _array_json(value: Any, column_type: ColumnType) -> dict[str, Any]:
+    if isinstance(value, list):
+        length = len(value)
+        value = {"dims": [{"lower_bound": 1, "length": length}] if length else [], "vals": value}
+    parts = from_json.parts(value, {"dims": [], "vals": []})
+    dims = [from_json.parts(dim, {"lower_bound": 1, "length": None}) for dim in parts["dims"]]
+    return {"dims": dims, "vals": _list_json(parts["vals"], column_type)}
+
+
+def _range_json(value: Any, column_type: ColumnType) -> dict[str, Any]:
+    flags = dict(zip(FLAGS, (True, False, False), strict=True))
+    parts = from_json.parts(value, {"lower": None, "upper": None, **flags})
+    ends = {end: seen_json(parts[end], column_type.inner) for end in ("lower", "upper")}
+    return ends | {flag: from_json.boolean(parts[flag]) for flag in flags}
+
+
+def _nested(kind: Kind, datum: str, number: int, form: Form, **more: Any) -> Encoding:
+    return Encoding(
+        kind=kind, datum=datum, number=number, layout=Layout(form), quoted=False, stats="nested",
+        by_value=False, **more,
+    )  # fmt: skip
+
+
+def _array(kind: Kind, *examples: str) -> Encoding:
+    return _nested(
+        kind, "array", 21, Form.ARRAY, order=f"dimensions, then {_LISTED}", arrow=_struct,
+        spark=_array_spark, json=_array_json, parts=_array_parts, spelling=check_array,
+        examples=examples,
+    )  # fmt: skip
+
+
 _LISTED: Final = "element by element, the shorter first"
-
-_ROWS: Final = (
-    _fixed(Kind.BOOL, pa.bool_(), "boolean", "other", 1, "false, true"),
-    _fixed(Kind.INT16, pa.int16(), "smallint", "int16", 2, "numeric"),
-    _fixed(Kind.INT32, pa.int32(), "int", "int32", 3, "numeric"),
-    _fixed(Kind.INT64, pa.int64(), "bigint", "int64", 4, "numeric"),
-    _fixed(Kind.UINT8, pa.uint8(), "smallint", "uint8", 27, "numeric"),
-    _fixed(Kind.UINT16, pa.uint16(), "int", "uint16", 28, "numeric"),
-    _fixed(Kind.UINT32, pa.uint32(), "bigint", "uint32", 26, "numeric"),
-    _fixed(Kind.UINT64, pa.uint64(), "decimal(20,0)", "uint64", 29, "numeric"),
-    _fixed(Kind.OID, pa.uint32(), "bigint", "uint32", 26, "numeric"),
-    _fixed(Kind.MZ_TIMESTAMP, pa.uint64(), "decimal(20,0)", "mz_timestamp", 30, "numeric"),
-    _fixed(Kind.FLOAT32, pa.float32(), "float", "float32", 5, "numeric, NaN last"),
-    _fixed(Kind.FLOAT64, pa.float64(), "double", "float64", 6, "numeric, NaN last"),
-    Encoding(
-        Kind.NUMERIC,
-        _numeric,
-        _numeric_spark,
-        "numeric",
-        24,
-        "range",
-        "numeric; without a precision by the nearest float64, NaN last, then by packed bytes",
+_NESTED: Final = (
+    _nested(
+        Kind.LIST, "list", 22, Form.LIST, order=_LISTED, arrow=_list,
+        spark=lambda t: f"array<{spark_type(t.inner)}>", json=_list_json,
+        examples=("list<int32>",),
     ),
-    _fixed(Kind.DATE, pa.date32(), "date", "date", 16, "by day"),
-    _fixed(Kind.TIME, pa.binary(8), "string", "time", 17, "by second, then nanosecond"),
-    _fixed(Kind.TIMESTAMP, pa.timestamp("us"), "timestamp_ntz", "timestamp", 18, "by microsecond"),
-    _fixed(
-        Kind.TIMESTAMPTZ,
-        pa.timestamp("us", "UTC"),
-        "timestamp",
-        "timestamp_tz",
-        19,
-        "by microsecond",
+    _array(Kind.ARRAY, "array<int32>"),
+    _array(Kind.INT2VECTOR),
+    _nested(
+        Kind.MAP, "dict", 23, Form.MAP, order="entry by entry in key order, the shorter first",
+        arrow=lambda t: pa.map_(pa.string(), arrow_type(t.inner)),
+        spark=lambda t: f"map<string, {spark_type(t.inner)}>", json=_map_json,
+        examples=("map<int32>",),
     ),
-    _fixed(
-        Kind.INTERVAL,
-        pa.binary(16),
-        "struct<months: int, days: int, micros: bigint>",
-        "interval",
-        20,
-        "by months, then days, then microseconds",
-        by_value=False,
+    _nested(
+        Kind.RECORD, "list", 22, Form.RECORD, order="field by field", arrow=_struct,
+        spark=_record_spark, json=_record_json, parts=lambda t: t.fields,
+        examples=("record<a: int32, b: string>", "record<>"),
     ),
-    _fixed(
-        Kind.DAY_TIME,
-        pa.duration("us"),
-        "interval day to second",
-        "interval",
-        20,
-        "by microsecond",
+    _nested(
+        Kind.RANGE, "range", 31, Form.RANGE, arrow=_struct, spark=_range_spark, json=_range_json,
+        order="lower end, upper end, then which ends are in it; unbounded last",
+        parts=_range_parts, spelling=canonical_range, examples=("range<int32>",),
     ),
-    _fixed(Kind.YEAR_MONTH, pa.int32(), "interval year to month", "interval", 20, "by month"),
-    _fixed(Kind.STRING, pa.string(), "string", "string", 8, "by code point, as UTF-8 bytes"),
-    _fixed(Kind.CHAR, pa.string(), "string", "string", 8, "by code point, as UTF-8 bytes"),
-    _fixed(Kind.VARCHAR, pa.string(), "string", "string", 8, "by code point, as UTF-8 bytes"),
-    _fixed(Kind.BYTES, pa.binary(), "binary", "bytes", 7, "by unsigned byte"),
-    _fixed(
-        Kind.JSONB,
-        pa.string(),
-        "string",
-        "string",
-        8,
-        "as canonical JSON text",
-        "json",
-        by_value=False,
-    ),
-    _fixed(Kind.UUID, pa.binary(16), "string", "uuid", 25, "by unsigned byte"),
-    _fixed(
-        Kind.ACLITEM,
-        pa.binary(16),
-        _ACL.format("bigint"),
-        "acl_item",
-        33,
-        "by grantee, then grantor, then mode",
-    ),
-    _fixed(
-        Kind.MZ_ACLITEM,
-        pa.binary(32),
-        _ACL.format("string"),
-        "mz_acl_item",
-        32,
-        "by grantee, then grantor, then mode",
-    ),
-    Encoding(
-        Kind.LIST,
-        _list,
-        lambda t: f"array<{spark_type(_inner(t))}>",
-        "list",
-        22,
-        "nested",
-        _LISTED,
-        False,
-    ),
-    Encoding(
-        Kind.ARRAY,
-        _array,
-        _array_spark,
-        "array",
-        21,
-        "nested",
-        f"dimensions, then {_LISTED}",
-        False,
-    ),
-    Encoding(
-        Kind.INT2VECTOR,
-        _array,
-        _array_spark,
-        "array",
-        21,
-        "nested",
-        f"dimensions, then {_LISTED}",
-        False,
-    ),
-    Encoding(
-        Kind.MAP,
-        lambda t: pa.map_(pa.string(), arrow_type(_inner(t))),
-        lambda t: f"map<string, {spark_type(_inner(t))}>",
-        "dict",
-        23,
-        "nested",
-        "entry by entry in key order, the shorter first",
-        False,
-    ),
-    Encoding(Kind.RECORD, _record, _record_spark, "list", 22, "nested", "field by field", False),
-    Encoding(
-        Kind.RANGE,
-        _range,
-        _range_spark,
-        "range",
-        31,
-        "nested",
-        "lower end, upper end, then which ends are in it; unbounded last",
-        False,
-    ),
-)
-
+)  # fmt: skip
+_ROWS: Final = (*numbers.ROWS, *times.ROWS, *texts.ROWS, *rights.ROWS, *_NESTED)
 ENCODINGS: Final[Mapping[Kind, Encoding]] = MappingProxyType({row.kind: row for row in _ROWS})
 
 
@@ -253,6 +166,8 @@ def encoding(column_type: ColumnType) -> Encoding:
 
     Raises: InvalidRequest for a kind that cannot be stored, naming those that can.
     """
+    if column_type.kind is Kind.NUMERIC and column_type.precision is None:
+        return numbers.UNBOUNDED
     try:
         return ENCODINGS[column_type.kind]
     except KeyError as error:

@@ -84,8 +84,10 @@ def parse_footer(metadata: Mapping[bytes, bytes] | None) -> Footer:
     if version != FORMAT_VERSION:
         raise Corrupt(
             "a part has an unknown format version",
-            version=version, known=FORMAT_VERSION, cure="read it with the version that wrote it",
-        )  # fmt: skip
+            version=version,
+            known=FORMAT_VERSION,
+            cure="read it with the version that wrote it",
+        )
     migration = _number(found, "strata.migration")
     if not 0 <= migration <= MIGRATION:
         raise Corrupt("a part has an unknown migration number", migration=migration)

@@ -125,11 +125,6 @@ def unify(tables: Sequence[pa.Table]) -> pa.Table:
         return pa.concat_tables([_fit(table, types) for table in tables], promote_options="default")
 
 
-def concat_manifests(tables: Sequence[pa.Table]) -> pa.Table:
-    """Return the rows of several manifests as one table, in order; see `unify`."""
-    return unify(tables) if tables else SCHEMA.empty_table()
-
-
 def encode_manifest(table: pa.Table) -> bytes:
     """Return a manifest as the bytes of its blob; equal tables give equal bytes."""
     sink = pa.BufferOutputStream()

@@ -271,9 +271,12 @@ def _report(check: PartCheck, on_check: Callable[[PartCheck], None] | None) -> N
         first = check.first[0]
         raise Corrupt(
             "row codec and columns disagree",
-            row=first.row, column=first.column, codec=first.codec, columns=first.columns,
+            row=first.row,
+            column=first.column,
+            codec=first.codec,
+            columns=first.columns,
             values=check.mismatches,
-        )  # fmt: skip
+        )
 
 
 def _children(batch: pa.RecordBatch, struct: str) -> dict[int, pa.Array]:
@@ -328,8 +331,9 @@ def _mode(footer: Footer, read_format: str) -> str:
         if read_format == "row":
             raise InvalidRequest(
                 "a structured part has no row codec to read",
-                layout=footer.layout, cure="read_format: structured",
-            )  # fmt: skip
+                layout=footer.layout,
+                cure="read_format: structured",
+            )
         if not footer.has_columns:
             raise Corrupt(
                 "a part has only columns that must not be believed", migration=footer.migration
@@ -381,8 +385,10 @@ def _check_schema(found: pa.Schema, wanted: pa.Schema) -> None:
         if stored != field.type:
             raise Corrupt(
                 "a part's column has the wrong type",
-                column=field.name, found=str(stored), wanted=str(field.type),
-            )  # fmt: skip
+                column=field.name,
+                found=str(stored),
+                wanted=str(field.type),
+            )
 
 
 def _check_rows(file: pq.ParquetFile, footer: Footer) -> None:
@@ -390,8 +396,10 @@ def _check_rows(file: pq.ParquetFile, footer: Footer) -> None:
     if not footer.rows == file.metadata.num_rows == groups:
         raise Corrupt(
             "a part has lost or gained rows",
-            wanted=footer.rows, found=file.metadata.num_rows, in_row_groups=groups,
-        )  # fmt: skip
+            wanted=footer.rows,
+            found=file.metadata.num_rows,
+            in_row_groups=groups,
+        )
 
 
 def _row_groups(file: pq.ParquetFile, row_groups: Sequence[int] | None) -> list[int]:

@@ -282,8 +282,9 @@ def _check(updates: pa.Table, relation: Relation, description: Description) -> N
     if updates.schema.names != wanted.names or found != wanted.types:
         raise InvalidRequest(
             "updates have the wrong columns",
-            found=str(updates.schema), wanted=str(wanted),
-        )  # fmt: skip
+            found=str(updates.schema),
+            wanted=str(wanted),
+        )
     if updates[T].null_count or updates[D].null_count:
         raise InvalidRequest("an update needs a time and a diff")
     if description.upper <= description.lower:

@@ -12,8 +12,8 @@ from typing import Final
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
-from strata.format.encodings import ENCODINGS
-from strata.model.types import ColumnType, Kind, parse_type
+from strata.format.encodings import ENCODINGS, encoding
+from strata.model.types import ColumnType, parse_type
 
 BEGIN: Final = "<!-- types: made by `python -m strata.format.reference`, do not edit -->"
 END: Final = "<!-- end of types -->"
@@ -21,27 +21,17 @@ HEAD: Final = (
     "| Type | Arrow | Datum field | Order, nulls last | Statistics | Spark |",
     "|---|---|---|---|---|---|",
 )
-# What stands for a kind whose encoding depends on parameters; the others stand for themselves.
-EXAMPLES: Final = {
-    Kind.NUMERIC: ("numeric(10,2)", "numeric"),
-    Kind.CHAR: ("char(3)",),
-    Kind.VARCHAR: ("varchar(3)",),
-    Kind.LIST: ("list<int32>",),
-    Kind.ARRAY: ("array<int32>",),
-    Kind.MAP: ("map<int32>",),
-    Kind.RECORD: ("record<a: int32, b: string>", "record<>"),
-    Kind.RANGE: ("range<int32>",),
-}
 
 
 def types_table() -> str:
     """Return a Markdown table with a row for each kind of type, in the order of the encodings."""
-    types = [parse_type(text) for kind in ENCODINGS for text in EXAMPLES.get(kind, (kind,))]
+    rows = ENCODINGS.values()
+    types = [parse_type(text) for row in rows for text in row.examples or (row.kind,)]
     return "\n".join([*HEAD, *map(_row, types)])
 
 
 def _row(column_type: ColumnType) -> str:
-    row = ENCODINGS[column_type.kind]
+    row = encoding(column_type)
     order = row.order if row.by_value else f"{row.order} (not the order of SQL)"
     cells = (
         _code(str(column_type)),

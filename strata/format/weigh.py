@@ -9,15 +9,14 @@ from functools import partial
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from strata.format.values.coded import is_coded, is_text, text_ends
 from strata.format.values.nested import is_listed, items
 from strata.format.values.physical import stored_offsets, valid_mask
-from strata.format.words import Ints
+from strata.kernels.arrays import Int32s, Ints
 
-Counts = Ints | npt.NDArray[np.int32]
+Counts = Ints | Int32s
 
 BLOCK_ROWS: Final = 4_096  # rows are cut at multiples of this many where that is fine enough
 OFFSET_BITS: Final = 33  # of a text or a list: an offset, and whether it is null

@@ -13,12 +13,12 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile, files_by_time, fingerprints
 from strata.ingest.ledger import Ledger, Sorted
 from strata.ingest.task import Step, Work
+from strata.kernels.arrays import Ints
 from strata.machine.machine import Machine
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
@@ -27,8 +27,6 @@ from strata.model.time import MIN_TIME
 from strata.state.state import Commit, State
 
 UNKNOWN: Final = np.iinfo(np.int64).min  # the time of a file whose path carries none
-
-Ints = npt.NDArray[np.int64]
 
 
 def plan_steps(

@@ -16,7 +16,6 @@ from hashlib import blake2b
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from strata.errors import Corrupt
@@ -30,6 +29,7 @@ from strata.ingest.reread import Again, reread
 from strata.ingest.twin import Undecided, Unreadable
 from strata.ingest.values.column import NONE_BAD, Rows
 from strata.ingest.values.shown import FAILS
+from strata.kernels.arrays import Words
 from strata.model.schema import Relation
 from strata.model.settings import IngestSettings
 from strata.model.spec import ShardSpec
@@ -42,7 +42,6 @@ from strata.store.retry import retry
 DAY_MS: Final = 86_400_000
 MOST: Final = 20  # differences that one task tells of
 FRACTION: Final = 2.0**-64
-Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)

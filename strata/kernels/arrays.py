@@ -1,4 +1,4 @@
-"""The arrays that kernels work on: contiguous, of these four types and no other."""
+"""The arrays that Strata computes with; kernels take contiguous ones of the first four types."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,4 +7,6 @@ Bytes = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+Int32s = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
 Int = int | np.int64  # one to the compiler

@@ -4,16 +4,13 @@ Of a file they were checked when they were read (`are_within`). Where `valid` is
 """
 
 import numpy as np
-import numpy.typing as npt
 
-from strata.kernels.arrays import Bools, Int, Ints
+from strata.kernels.arrays import Bools, Int, Int32s, Ints
 from strata.kernels.jit import lean
-
-Codes = npt.NDArray[np.int32]
 
 
 @lean
-def number(codes: Codes, valid: Bools, numbers: Codes, made: Codes) -> Int:
+def number(codes: Int32s, valid: Bools, numbers: Int32s, made: Int32s) -> Int:
     """Number codes anew, as they first come; return how many there are.
 
     `numbers` has the new code of each old one, -1 to begin with; `made` gets those of all values,
@@ -33,7 +30,7 @@ def number(codes: Codes, valid: Bools, numbers: Codes, made: Codes) -> Int:
 
 
 @lean
-def text_ends(codes: Codes, valid: Bools, lengths: Ints, ends: Ints) -> None:
+def text_ends(codes: Int32s, valid: Bools, lengths: Ints, ends: Ints) -> None:
     """Write where each text would end, were they not coded, behind a 0; a null is empty."""
     total = np.int64(0)
     ends[0] = 0

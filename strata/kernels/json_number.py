@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from strata.kernels.arrays import Bytes, Int, Ints
+from strata.kernels.arrays import Bytes, Floats, Int, Ints
 from strata.kernels.floats import LEAST, MOST, about, float_of
 from strata.kernels.jit import inlined, lean
 from strata.kernels.json_state import (
@@ -17,7 +17,6 @@ from strata.kernels.json_state import (
     LOW_REAL,
     REAL,
     SLOW,
-    Floats,
     get,
     put,
 )  # fmt: skip

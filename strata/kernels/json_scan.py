@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from strata.kernels.arrays import Bytes, Int, Ints
+from strata.kernels.arrays import Bytes, Floats, Int, Ints
 from strata.kernels.jit import inlined, lean
 from strata.kernels.json_number import number
 from strata.kernels.json_state import (
@@ -53,7 +53,6 @@ from strata.kernels.json_state import (
     STATUS,
     STRING,
     TRUE,
-    Floats,
     child,
     get,
     put,

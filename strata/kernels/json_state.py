@@ -8,12 +8,9 @@ nodes without a key, one for each level of brackets, and only repeated keys and 
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from strata.kernels.arrays import Bytes, Int, Ints
+from strata.kernels.arrays import Bytes, Floats, Int, Ints
 from strata.kernels.jit import inlined, lean
-
-Floats = npt.NDArray[np.float64]
 
 NESTING: Final = 400  # levels of brackets that a text must not reach
 ROW: Final = 64  # cells of a node: counts and bounds, then the bytes of two strings

@@ -5,9 +5,8 @@ mask is empty, nothing is null. The caller made room for all bytes.
 """
 
 import numpy as np
-import numpy.typing as npt
 
-from strata.kernels.arrays import Bools, Bytes, Int, Ints
+from strata.kernels.arrays import Bools, Bytes, Int, Int32s, Ints
 from strata.kernels.jit import lean
 
 
@@ -18,7 +17,7 @@ def list_bytes(
     items: Bytes,
     width: Int,
     known: Bools,
-    ends: npt.NDArray[np.int32],
+    ends: Int32s,
     out: Bytes,
 ) -> Int:
     """Write the bytes of each list behind one another, and where each ends; return their sum."""

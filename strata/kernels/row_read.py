@@ -12,9 +12,8 @@ counted, not stated. Tags and heads are as in `row_write`.
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from strata.kernels.arrays import Bools, Bytes, Ints, Words
+from strata.kernels.arrays import Bools, Bytes, Int32s, Ints, Words
 from strata.kernels.jit import compiled, inlined, lean
 from strata.kernels.memory import copy
 from strata.kernels.row_fields import (
@@ -36,7 +35,7 @@ APART: Final = 40
 @compiled
 def walk(
     data: Bytes, begins: Ints, ends: Ints, keep: Ints, kept: int, odd: Bools
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+) -> tuple[Ints, Ints]:
     """Return where the datums of rows begin and end, those that are kept.
 
     Shape: a row has len(keep) datums; `keep[c]` is the line of the answer for datum c, -1: none.
@@ -133,7 +132,7 @@ def read_spans(
 
 
 @compiled
-def text_offsets(begins: Ints, ends: Ints) -> npt.NDArray[np.int32]:
+def text_offsets(begins: Ints, ends: Ints) -> Int32s:
     """Return where texts begin when they stand behind one another."""
     offsets = np.zeros(len(begins) + 1, np.int32)
     for i in range(len(begins)):
@@ -326,9 +325,7 @@ def _before(data: Bytes, at: int, end: int, other: int, other_end: int) -> bool:
 
 
 @compiled
-def find_ends(
-    data: Bytes, begins: Ints, ends: Ints, odd: Bools
-) -> tuple[Bytes, npt.NDArray[np.int64]]:
+def find_ends(data: Bytes, begins: Ints, ends: Ints, odd: Bools) -> tuple[Bytes, Ints]:
     """Return the ends of ranges: flags as in `range_sizes` (16: empty), and where the ends lie.
 
     Shape: (4, n): beginnings of lower ends, their ends, the same of upper ends.

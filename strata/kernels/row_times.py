@@ -8,9 +8,8 @@ are left out are 0.
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from strata.kernels.arrays import Bools, Bytes, Ints
+from strata.kernels.arrays import Bools, Bytes, Int32s, Ints
 from strata.kernels.jit import compiled, inlined
 from strata.kernels.row_fields import content, framed, is_null, number_field, sized, word_at
 
@@ -100,7 +99,7 @@ def _message(data: Bytes, start: int, stop: int, tag: int, head: int) -> int:
 @compiled
 def read_dates(
     data: Bytes, starts: Ints, stops: Ints, tag: int, head: int, odd: Bools
-) -> tuple[npt.NDArray[np.int32], Bools]:
+) -> tuple[Int32s, Bools]:
     """Return days since 1970-01-01, and which are not null; dates that do not exist are odd."""
     dates = np.zeros(len(starts), np.int32)
     valid = np.zeros(len(starts), np.bool_)

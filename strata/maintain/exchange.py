@@ -12,12 +12,12 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.errors import Corrupt, InvalidRequest
 from strata.format.manifest import SCHEMA, encode_manifest, stats_columns, stats_rows, unify
+from strata.kernels.arrays import Bools
 from strata.machine.machine import Machine
 from strata.model.schema import Relation
 from strata.model.sums import wrapped
@@ -34,8 +34,6 @@ from strata.store.retry import retry
 
 PARTIAL: Final = 0  # stats_version of a part of which only some columns were ever collected
 TRIES: Final = 8  # exchanges tried while others rewrite the same manifest
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +74,9 @@ class Selection:
             and (self.upper is None or batch.lower < self.upper)
         )
 
-    def in_time(self, manifest: pa.Table) -> Mask:
+    def in_time(self, manifest: pa.Table) -> Bools:
         """Return which parts of a manifest overlap the selected times."""
-        mask: Mask = np.ones(manifest.num_rows, bool)
+        mask: Bools = np.ones(manifest.num_rows, bool)
         if self.lower is not None:
             mask &= manifest["t_high"].to_numpy() >= self.lower
         if self.upper is not None:

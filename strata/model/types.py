@@ -109,6 +109,12 @@ class ColumnType:
     element: "ColumnType | None" = None  # list, array, int2vector, range; map: values (keys: text)
     fields: tuple[Field, ...] = ()  # record only
 
+    @property
+    def inner(self) -> "ColumnType":
+        """Return the type of the elements, of the values of a map, of the ends of a range."""
+        assert self.element is not None
+        return self.element
+
     def __str__(self) -> str:
         """Return the text that `parse_type` reads back."""
         match self.kind:

@@ -28,7 +28,7 @@ from strata.format.part import Description
 from strata.format.part_write import PartWriter, has_huge_rows
 from strata.format.values.coded import alike
 from strata.format.weigh import Weighed, fitting_of
-from strata.format.words import Ints
+from strata.kernels.arrays import Ints
 from strata.model.runner import Here, cores
 from strata.model.schema import Relation
 from strata.model.spec import StatsSpec

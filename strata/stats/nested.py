@@ -17,7 +17,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.format.encodings import DIMENSIONS, UNBOUNDED_NUMERIC
+from strata.format.encodings import encoding
 from strata.model.types import ColumnType, Field, Kind
 from strata.stats.flat import Values, as_list, collect_flat
 from strata.stats.wire import ELEMENT, KEYS, VALUES, Steps, field_step, inside_name
@@ -69,10 +69,10 @@ def collect_nested(values: Values, column_type: ColumnType, column_id: int) -> d
 def _below(place: Place) -> list[Place]:
     declared = place.type
     if declared.kind is Kind.LIST:
-        return [Place((*place.steps, ELEMENT), _inner(declared), True, place.names)]
+        return [Place((*place.steps, ELEMENT), declared.inner, True, place.names)]
     if declared.kind is Kind.MAP:
         keys = Place((*place.steps, KEYS), ColumnType(Kind.STRING), True, place.names)
-        return [keys, Place((*place.steps, VALUES), _inner(declared), True, place.names)]
+        return [keys, Place((*place.steps, VALUES), declared.inner, True, place.names)]
     named = declared.kind is Kind.RECORD
     return [
         Place(
@@ -87,34 +87,7 @@ def _below(place: Place) -> list[Place]:
 
 def fields(declared: ColumnType) -> tuple[Field, ...]:
     """Return the fields of the struct that a type is stored as, where they have statistics."""
-    match declared.kind:
-        case Kind.RECORD:
-            return declared.fields
-        case Kind.RANGE:
-            flags = ("lower_inclusive", "upper_inclusive", "empty")
-            ends = [Field(name, _inner(declared)) for name in ("lower", "upper")]
-            return (*ends, *(Field(name, ColumnType(Kind.BOOL)) for name in flags))
-        case Kind.ARRAY | Kind.INT2VECTOR:
-            elements = ColumnType(Kind.LIST, element=_inner(declared))
-            return (Field("dims", _DIMENSIONS), Field("vals", elements))
-        case Kind.NUMERIC if declared.precision is None:
-            return (Field("approx", ColumnType(Kind.FLOAT64)),)  # packed bytes have no order
-        case _:
-            return ()
-
-
-_DIMENSION_FIELDS: Final = tuple(
-    Field(field.name, ColumnType(Kind.INT64)) for field in DIMENSIONS.value_type
-)
-_DIMENSIONS: Final = ColumnType(
-    Kind.LIST, element=ColumnType(Kind.RECORD, fields=_DIMENSION_FIELDS)
-)
-assert UNBOUNDED_NUMERIC.get_field_index("approx") == 0
-
-
-def _inner(declared: ColumnType) -> ColumnType:
-    assert declared.element is not None
-    return declared.element
+    return encoding(declared).parts(declared)
 
 
 def _enter(values: Values, step: str) -> Values:

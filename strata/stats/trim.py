@@ -21,10 +21,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.kernels.arrays import Bools
 from strata.model.schema import Relation
 from strata.stats.nested import places
 from strata.stats.size import encoded_size
-from strata.stats.trim_plan import Mask, PartPlan, StatsColumn, ancestors, make_plan, sources_of
+from strata.stats.trim_plan import PartPlan, StatsColumn, ancestors, make_plan, sources_of
 from strata.stats.wire import PREFIX, parse_inside, parse_name
 
 
@@ -150,7 +151,7 @@ def _shortened(
     for side, name in enumerate(source.bounds or ()):
         flag, texts = f"{name}_exact", list(source.texts[side])
         # A bound that was loose before stays so, even where this cut left it alone.
-        exact: Mask = np.ones(len(texts), bool)
+        exact: Bools = np.ones(len(texts), bool)
         for part, ends in cut.items():
             exact[part] = ends[side] == texts[part]
             texts[part] = ends[side]  # type: ignore[call-overload]

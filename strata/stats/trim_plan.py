@@ -11,10 +11,10 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.kernels.arrays import Bools
 from strata.stats.bounds import common_prefix_bytes, cut_high, cut_low
 from strata.stats.size import LENGTH_BITS, column_bits
 from strata.stats.wire import JSON_PATH, parent_name
@@ -28,7 +28,6 @@ _BOUNDS: Final = (("low", "high"), ("str_low", "str_high"))
 
 Text = str | bytes
 S = TypeVar("S", str, bytes)
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class StatsColumn:
         return bool(self.array.type == JSON_PATH)
 
     @cached_property
-    def mixed(self) -> Mask:
+    def mixed(self) -> Bools:
         """Return where a JSON path holds values of several kinds."""
         several = np.zeros(len(self.array), np.int64)
         if self.is_path:
@@ -99,7 +98,7 @@ class PartPlan:
 
 
 def make_plan(
-    sources: Sequence[StatsColumn], part: int, present: Mask, limit_bytes: int
+    sources: Sequence[StatsColumn], part: int, present: Bools, limit_bytes: int
 ) -> PartPlan:
     """Return what to do with a part: `present` says which of the columns it has."""
     there = np.flatnonzero(present).tolist()

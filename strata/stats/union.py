@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.kernels.arrays import Bools, Ints
 from strata.stats.flat import min_max, struct_row
 from strata.stats.wire import JSON_PATH, LENGTHS, ROWS, Path, parse_name
 
-Mask = npt.NDArray[np.bool_]
-Numbers = npt.NDArray[np.int64]
+Numbers = Ints
 
 _JSON_COUNTS = (
     "present", "json_nulls", "bools", "trues", "numbers", "integers", "strings", "lists",
@@ -29,8 +28,8 @@ _JSON_COUNTS = (
 class Presence:
     """What is known of one JSON path, row by row; neither means unknown."""
 
-    known: Mask  # has statistics
-    absent: Mask  # exists in no row of the part
+    known: Bools  # has statistics
+    absent: Bools  # exists in no row of the part
 
 
 def union_columns(table: pa.Table) -> dict[str, pa.Array]:
@@ -59,7 +58,7 @@ def presence(table: pa.Table, tree: dict[Path, str]) -> dict[Path, Presence]:
     are unknown unless an ancestor of theirs is complete. Shape: parents come before children.
     """
     states: dict[Path, Presence] = {}
-    opens: dict[Path, Mask] = {}  # parts in which what is missing below is known to be absent
+    opens: dict[Path, Bools] = {}  # parts in which what is missing below is known to be absent
     wanted = {path[:length] for path in tree for length in range(len(path) + 1)}
     for path in sorted(wanted, key=lambda p: (len(p), p)):
         above = opens[path[:-1]] if path else np.zeros(table.num_rows, bool)
@@ -69,7 +68,7 @@ def presence(table: pa.Table, tree: dict[Path, str]) -> dict[Path, Presence]:
     return states
 
 
-def _known_complete(table: pa.Table, name: str | None) -> tuple[Mask, Mask]:
+def _known_complete(table: pa.Table, name: str | None) -> tuple[Bools, Bools]:
     if name is None:
         nothing = np.zeros(table.num_rows, bool)
         return nothing, nothing
@@ -91,7 +90,7 @@ def _union_flat(column: pa.StructArray, rows: Numbers) -> pa.StructArray:
     return struct_row(column.type, fields)
 
 
-def _union_lengths(column: pa.StructArray, valued: Mask) -> dict[str, Any]:
+def _union_lengths(column: pa.StructArray, valued: Bools) -> dict[str, Any]:
     kept = column.filter(pa.array(valued))
     least, most = (pc.struct_field(kept, name) for name in LENGTHS)
     if not len(kept) or least.null_count or most.null_count or _contradicts(least, most):
@@ -100,7 +99,7 @@ def _union_lengths(column: pa.StructArray, valued: Mask) -> dict[str, Any]:
 
 
 def _union_bounds(
-    column: pa.StructArray, valued: Mask, names: tuple[str, str, str, str]
+    column: pa.StructArray, valued: Bools, names: tuple[str, str, str, str]
 ) -> dict[str, Any]:
     """Return low, high and their exact flags over the rows in `valued`."""
     low, high, low_exact, high_exact = names
@@ -154,7 +153,7 @@ def _union_path(column: pa.StructArray) -> pa.StructArray:
     return struct_row(JSON_PATH, fields)
 
 
-def _both_exact(column: pa.StructArray, numbers: Mask, bounds: dict[str, Any]) -> bool:
+def _both_exact(column: pa.StructArray, numbers: Bools, bounds: dict[str, Any]) -> bool:
     """Return whether the union's two number bounds are both values that occur."""
     kept = column.filter(pa.array(numbers))
     sides = [("num_low", bounds["num_low"]), ("num_high", bounds["num_high"])]
@@ -180,7 +179,7 @@ def _counts(column: pa.StructArray, name: str) -> Numbers:
     return _numbers(pc.struct_field(column, name))
 
 
-def _flags(column: pa.StructArray, name: str) -> Mask:
+def _flags(column: pa.StructArray, name: str) -> Bools:
     return np.asarray(pc.fill_null(pc.struct_field(column, name), False), dtype=bool)
 
 

@@ -22,13 +22,13 @@ import pyarrow as pa
 from strata.format.values.coded import is_coded, is_text, ranks
 from strata.format.values.physical import numbers, offsets, valid_mask
 from strata.format.values.sortable import flat_columns, sortable_bytes
-from strata.kernels.arrays import Int
+from strata.kernels.arrays import Bools, Int, Ints, Words
 from strata.kernels.merge_texts import sort_texts
 from strata.kernels.merge_words import common_prefix, pack, sort_words, text_words
 from strata.updates.gather import WantedRows, valid_of
-from strata.updates.order import Ints, Mask, one_chunk
-
-Words = npt.NDArray[np.uint64]
+from strata.updates.order import (
+    one_chunk,
+)
 
 WORD_BITS: Final = 64
 LEAST_BITS: Final = 16  # fewer bits of a column are not worth the look: it comes again whole
@@ -39,7 +39,7 @@ TELLING: Final = 1 / 8  # as many of these must differ in a word, or it is not w
 SIGN: Final = np.uint64(1 << 63)
 
 
-def arrange(columns: Sequence[pa.Array | pa.ChunkedArray]) -> tuple[Ints, Mask]:
+def arrange(columns: Sequence[pa.Array | pa.ChunkedArray]) -> tuple[Ints, Bools]:
     """Return the order of rows by `columns`, and for each row in it if it equals the one before.
 
     Shape: row numbers and as many booleans, the first False. Stable.
@@ -71,7 +71,7 @@ class _Word:
         self.words = np.zeros(rows, np.uint64)
         self.room = WORD_BITS
 
-    def push(self, values: Words, valid: Mask | None = None) -> bool:
+    def push(self, values: Words, valid: Bools | None = None) -> bool:
         """Append values, nothing for invalid ones; return whether all their bits found room.
 
         Where too few bits would, nothing is changed.
@@ -114,7 +114,7 @@ class _Column:
         return _Texts(self.chunks)
 
     @cached_property
-    def valid(self) -> Mask | None:
+    def valid(self) -> Bools | None:
         """Which values are not null; None if all are valid."""
         return valid_of(self.chunks)
 
@@ -144,7 +144,7 @@ class _Column:
             self.done += 1
         return True
 
-    def _push_text(self, word: _Word, places: Ints, valid: Mask | None) -> bool:
+    def _push_text(self, word: _Word, places: Ints, valid: Bools | None) -> bool:
         """Append the first bytes of the texts; what they do not decide, `sort` does."""
         if word.room < TEXT_BITS or not self._tells(places):
             return False
@@ -169,7 +169,7 @@ class _Column:
         _, longest = texts.words(skip, WORD_BYTES, some, words)
         return bool(longest <= WORD_BYTES or len(np.unique(words)) >= TELLING * len(words))
 
-    def sort(self, rows: Ints, equal: Mask) -> None:
+    def sort(self, rows: Ints, equal: Bools) -> None:
         """Sort `rows` within their groups by what is left of their texts."""
         places = rows.copy() if self.numbers is None else self.numbers[rows]
         texts = self.texts
@@ -186,14 +186,14 @@ class _Column:
         return [_Column(column, numbers) for column in flat]
 
 
-def _in_groups(equal: Mask) -> Mask:
+def _in_groups(equal: Bools) -> Bools:
     """Return which rows are in a group of two or more."""
     tied = equal.copy()
     tied[:-1] |= equal[1:]
     return tied
 
 
-def _step(waiting: deque[_Column], rows: Ints, equal: Mask, *, first: bool) -> None:
+def _step(waiting: deque[_Column], rows: Ints, equal: Bools, *, first: bool) -> None:
     """Sort `rows` within their groups by the next word or text, and drop what is compared.
 
     `first`: `rows` are all that there are, as they come.

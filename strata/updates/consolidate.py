@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.format.columns import D, T
+from strata.kernels.arrays import Bools, Ints
 from strata.model.schema import Relation
 from strata.model.sums import MOST, fewest
-from strata.updates.order import Ints, Mask, equal_adjacent, one_chunk, sort_names
+from strata.updates.order import equal_adjacent, one_chunk, sort_names
 
 FAR: Final = 2.0**62  # sums of fewer do not reach the ends of int64, however floats were rounded
 
@@ -28,7 +29,7 @@ def advance(table: pa.Table, since: int) -> pa.Table:
     return table.set_column(index, table.schema.field(T), pa.array(moved, pa.int64()))
 
 
-def consolidate(table: pa.Table, relation: Relation, equal: Mask | None = None) -> pa.Table:
+def consolidate(table: pa.Table, relation: Relation, equal: Bools | None = None) -> pa.Table:
     """Return sorted updates with the diffs of equal (key, value, t) added and zeros dropped.
 
     On rows in another order only neighbours are added up: less consolidated, never wrong.
@@ -51,7 +52,7 @@ def consolidate(table: pa.Table, relation: Relation, equal: Mask | None = None) 
     return rows.set_column(index, table.schema.field(D), pa.array(sums, pa.int64()))
 
 
-def consolidate_arranged(table: pa.Table, order: Ints, equal: Mask) -> pa.Table:
+def consolidate_arranged(table: pa.Table, order: Ints, equal: Bools) -> pa.Table:
     """Return the rows of `table` in `order`, the diffs of equal ones added and zeros dropped.
 
     `equal`: for each row in order, whether it equals the one before it.

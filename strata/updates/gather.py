@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 
 from strata.format.values.coded import alike
 from strata.format.values.physical import pack_mask, valid_mask
+from strata.kernels.arrays import Bools, Ints
 from strata.kernels.gather import copy_texts, measure
-from strata.updates.order import Ints, Mask, one_chunk
+from strata.updates.order import one_chunk
 
 MOST_BYTES: Final = 2**31 - 1  # Arrow's offsets of 32 bits end there
 OFFSET_BYTES: Final = 4
@@ -42,7 +43,7 @@ def behind(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=joined.schema)
 
 
-def valid_of(sources: Sequence[pa.Array]) -> Mask | None:
+def valid_of(sources: Sequence[pa.Array]) -> Bools | None:
     """Return which values of all sources are not null; None if all are valid."""
     masks = [valid_mask(source) for source in sources]
     if all(mask is None for mask in masks):

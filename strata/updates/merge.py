@@ -27,11 +27,14 @@ import pyarrow as pa
 from strata.errors import Corrupt
 from strata.format.columns import updates_schema
 from strata.format.values.coded import alike, decoded_bytes, is_coded
+from strata.kernels.arrays import Ints
 from strata.model.schema import Relation
 from strata.updates.border import Beyond, hold_back
 from strata.updates.consolidate import advance, consolidate_arranged
 from strata.updates.huge import are_huge, consolidate_rows
-from strata.updates.order import Ints, sort_names
+from strata.updates.order import (
+    sort_names,
+)
 from strata.updates.row import Row, row_at, rows_until
 
 MEMORY_BYTES: Final = 256 * 1024 * 1024

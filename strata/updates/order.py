@@ -28,12 +28,11 @@ from strata.errors import InvalidRequest
 from strata.format.columns import T, child
 from strata.format.values.coded import decoded
 from strata.format.values.sortable import flat_columns, plain, sortable_bytes
+from strata.kernels.arrays import Bools, Ints
 from strata.model.schema import Relation
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch
 Signs: TypeAlias = npt.NDArray[np.int8]
-Mask: TypeAlias = npt.NDArray[np.bool_]
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 def sort_names(relation: Relation) -> list[str]:
@@ -100,7 +99,7 @@ def compare_adjacent(table: Rows, names: Sequence[str]) -> Signs:
     return signs
 
 
-def equal_adjacent(table: Rows, names: Sequence[str]) -> Mask:
+def equal_adjacent(table: Rows, names: Sequence[str]) -> Bools:
     """Return for each row but the last whether it equals the next one in all columns `names`.
 
     Null equals null, NaN equals NaN.
@@ -158,13 +157,13 @@ def _compare(a: pa.Array, b: pa.Array) -> Signs:
     return np.where(by_rank != 0, by_rank, signs).astype(np.int8)
 
 
-def _equal(a: pa.Array, b: pa.Array) -> Mask:
+def _equal(a: pa.Array, b: pa.Array) -> Bools:
     a, b = plain(a), plain(b)
     equal = _true(pc.equal(a, b))
     rank_a, rank_b = _rank(a), _rank(b)
     if rank_a is None or rank_b is None:  # a null or NaN on one side only equals nothing
         return equal
-    both: Mask = (rank_a == rank_b) & (rank_a > 0)
+    both: Bools = (rank_a == rank_b) & (rank_a > 0)
     return equal | both
 
 
@@ -181,11 +180,11 @@ def _rank(a: pa.Array) -> Signs | None:
     return rank
 
 
-def _true(mask: pa.BooleanArray) -> Mask:
+def _true(mask: pa.BooleanArray) -> Bools:
     """Return where `mask` is true; null is not."""
     if mask.null_count:
         mask = mask.fill_null(False)
-    trues: Mask = mask.to_numpy(zero_copy_only=False)
+    trues: Bools = mask.to_numpy(zero_copy_only=False)
     return trues
 
 

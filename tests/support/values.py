@@ -321,9 +321,23 @@ def _ranges(draw: st.DrawFn, element: ColumnType) -> Plain:
     return _range(lower, upper, low_in, high_in)
 
 
-def _number_key(value: dict[str, Any]) -> Any:
-    from strata.format.values.packed import unpack_decimal
+def pack_decimal(number: Decimal) -> bytes:
+    """Return the 40 bytes of one number."""
+    packed: bytes = from_text(pa.array([str(number)]))[0].as_py()
+    return packed
 
+
+def unpack_decimal(packed: bytes) -> Decimal:
+    """Return the number that 40 bytes hold."""
+    _, exponent, *units = struct.unpack_from("<Ii13H", packed)
+    sign, flags = int(packed[34] >= 0x80), packed[34] & 0x60
+    if flags:
+        return Decimal("NaN") if flags == 0x20 else Decimal((sign, (0,), "F"))
+    coefficient = sum(unit * 1000**i for i, unit in enumerate(units))
+    return Decimal((sign, tuple(map(int, str(coefficient))), exponent))
+
+
+def _number_key(value: dict[str, Any]) -> Any:
     found = unpack_decimal(value["binary"])
     return (1, 0) if found.is_nan() else (0, found)
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from strata.errors import Corrupt, InvalidRequest
@@ -17,9 +16,8 @@ from strata.format.encodings import arrow_type
 from strata.format.rowcodec.fields import check_depth
 from strata.format.rowcodec.objects import from_objects
 from strata.format.rowcodec.scalar import decode_row
+from strata.kernels.arrays import Bools
 from strata.model.types import ColumnType
-
-Bools = npt.NDArray[np.bool_]
 
 BATCH: Final = 16384  # rows a batch: what is written and read of it stays in the cache
 MAX_BYTES: Final = 2**31 - 1  # what a binary array can hold

@@ -7,47 +7,33 @@ its values here are meaningless, and `scalar` reads it whole. What the kernels p
 said in `strata.kernels.row_read`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from strata.format.encodings import DIMENSIONS, NUMERIC_BYTES, arrow_type
+from strata.format.encodings import DIMENSIONS, arrow_type
 from strata.format.rowcodec.encode import raw_bytes
 from strata.format.rowcodec.fields import (
-    ACL_BYTES,
-    ARRAYS,
     DATUM,
     DIMENSION,
     FALSE,
-    FLOATS,
     INFINITY,
-    INTERVAL_BYTES,
-    INTERVALS,
-    INTS,
     MINUS_INFINITY,
-    MZ_ACL_BYTES,
     NAN,
-    NUMBERS,
-    ROLES,
-    SIGN32,
-    SIGN64,
-    TEXTS,
-    TIME_BYTES,
-    TIMESTAMPS,
     TRUE,
-    UTF8,
     VALUE,
-    NumberMessage,
-    signed,
+    layout_of,
     tag_of,
-    unsigned,
     words,
 )
+from strata.format.types.rights import ROLES
+from strata.format.types.row import ROLE, ROLE_SUFFIX, Form, Message, signed, unsigned
 from strata.format.values import packed
-from strata.format.values.physical import offsets, pack_mask
+from strata.format.values.packed import NUMERIC_BYTES
+from strata.format.values.physical import offsets, pack_mask, turn_sign
 from strata.kernels import digits, row_read, row_times
 from strata.kernels.arrays import Bools, Bytes, Ints, Words
 from strata.model.types import ColumnType, Kind
@@ -111,7 +97,7 @@ def decode_batch(
 
 def read_column(spans: Spans, column_type: ColumnType) -> pa.Array:
     """Return the values of a column; there is none where its datum is null or not there."""
-    array: pa.Array = _DECODERS[column_type.kind](spans, column_type)
+    array: pa.Array = _DECODERS[layout_of(column_type).form](spans, column_type)
     return array
 
 
@@ -134,7 +120,7 @@ def _bool(spans: Spans, _: ColumnType) -> pa.Array:
 
 
 def _int(spans: Spans, column_type: ColumnType) -> pa.Array:
-    dtype = INTS[column_type.kind]
+    dtype = layout_of(column_type).width
     bits = dtype.itemsize * 8
     within = signed(bits) if dtype.kind == "i" else unsigned(bits)
     values, valid = _varints(spans, tag_of(column_type), within)
@@ -142,7 +128,7 @@ def _int(spans: Spans, column_type: ColumnType) -> pa.Array:
 
 
 def _float(spans: Spans, column_type: ColumnType) -> pa.Array:
-    dtype = FLOATS[column_type.kind]
+    dtype = layout_of(column_type).width
     values, valid = row_read.read_fixed(
         spans.data, spans.starts, spans.stops, tag_of(column_type)[0], dtype.itemsize, spans.odd
     )
@@ -160,7 +146,7 @@ def _texts(spans: Spans, valid: Bools, column_type: ColumnType) -> pa.Array:
     data = np.empty(int(ends[-1]), np.uint8)
     row_read.copy_texts(spans.data, spans.starts, spans.stops, data)
     buffers = [pack_mask(valid), pa.py_buffer(ends), pa.py_buffer(data)]
-    is_text = column_type.kind in UTF8
+    is_text = layout_of(column_type).form is Form.TEXT
     if is_text and not row_read.any_high(data):  # ASCII: no need to check each text
         return pa.Array.from_buffers(pa.string(), len(valid), buffers)
     array = pa.Array.from_buffers(pa.binary(), len(valid), buffers)
@@ -173,22 +159,18 @@ def _texts(spans: Spans, valid: Bools, column_type: ColumnType) -> pa.Array:
         return pa.nulls(len(array), pa.string())
 
 
-def _uuid(spans: Spans, column_type: ColumnType) -> pa.Array:
+def _block(spans: Spans, column_type: ColumnType) -> pa.Array:
     inside, valid = spans.messages(column_type)
-    blocks = row_read.copy_blocks(inside.data, inside.starts, inside.stops, 16, spans.odd)
+    width = arrow_type(column_type).byte_width
+    blocks = row_read.copy_blocks(inside.data, inside.starts, inside.stops, width, spans.odd)
     return _fixed(blocks, valid, column_type)
 
 
-def _numbers(spans: Spans, spec: NumberMessage) -> tuple[Bytes, Words]:
+def _read_numbers(spans: Spans, spec: Message) -> tuple[Bytes, Words]:
     """Return tags and values of messages of numbers."""
     return row_read.read_number_messages(
         spans.data, spans.starts, spans.stops, spec.fields, spec.heads, spec.within, spans.odd
     )
-
-
-def _number_messages(spans: Spans, column_type: ColumnType) -> tuple[Bytes, Words, Bools]:
-    inside, valid = spans.messages(column_type)
-    return *_numbers(inside, NUMBERS[column_type.kind]), valid
 
 
 def _date(spans: Spans, column_type: ColumnType) -> pa.Array:
@@ -199,62 +181,49 @@ def _timestamp(spans: Spans, column_type: ColumnType) -> pa.Array:
     return _fixed(*row_times.read_timestamps(*spans.tagged(column_type)), column_type)
 
 
-def _records(
-    dtype: np.dtype[Any], values: Iterable[Any], valid: Bools, column_type: ColumnType
-) -> pa.Array:
-    """Return values of fixed bytes with these fields, zero under a null."""
-    records = np.zeros(len(valid), dtype)
-    for name, column in zip(dtype.names or (), values, strict=True):
-        records[name] = column
-    records[~valid] = np.zeros((), dtype)
+def _numbers(spans: Spans, column_type: ColumnType) -> pa.Array:
+    """Return values that are one number of a message, or all of them as fixed bytes."""
+    layout = layout_of(column_type)
+    inside, valid = spans.messages(column_type)
+    tags, table = _read_numbers(inside, layout.numbers)
+    if layout.only:
+        for number, line in zip(layout.numbers.numbers, table, strict=True):
+            if number.name == layout.only:
+                found = line
+            else:
+                spans.odd[line != 0] = True
+        return _fixed(found.astype(layout.width), valid, column_type)
+    records = np.zeros(len(valid), layout.width)
+    for i, number in enumerate(layout.numbers.numbers):
+        plain = table[i].astype(f"u{number.width}")
+        records[number.name] = turn_sign(plain) if number.is_signed else plain
+        if number.tag == ROLE:
+            records[number.name + ROLE_SUFFIX] = _ROLES[tags[i]]
+    records[~valid] = np.zeros((), layout.width)
     return _fixed(records, valid, column_type)
 
 
-def _time(spans: Spans, column_type: ColumnType) -> pa.Array:
-    _, values, valid = _number_messages(spans, column_type)
-    return _records(TIME_BYTES, values, valid, column_type)
+_ROLES: Final = np.zeros(256, np.uint32)  # how a role is stored, by the tag of its field
+for _role, (_, _tag) in ROLES.items():
+    _ROLES[_tag] = _role
 
 
-def _interval(spans: Spans, column_type: ColumnType) -> pa.Array:
-    _, (months, days, micros), valid = _number_messages(spans, column_type)
-    kind = column_type.kind
-    if kind is Kind.INTERVAL:
-        flipped = [part.astype(np.uint32) ^ SIGN32 for part in (months, days)]
-        return _records(INTERVAL_BYTES, [*flipped, micros ^ SIGN64], valid, column_type)
-    if kind is Kind.DAY_TIME:
-        spans.odd[(months != 0) | (days != 0)] = True
-        return _fixed(micros, valid, column_type)
-    spans.odd[(days != 0) | (micros != 0)] = True
-    return _fixed(months.astype("<u4"), valid, column_type)
-
-
-def _aclitem(spans: Spans, column_type: ColumnType) -> pa.Array:
-    _, values, valid = _number_messages(spans, column_type)
-    return _records(ACL_BYTES, values, valid, column_type)
-
-
-def _mz_aclitem(spans: Spans, column_type: ColumnType) -> pa.Array:
-    tags, values, valid = _number_messages(spans, column_type)
-    stored = np.zeros(256, np.uint32)
-    for role, tag in ROLES.items():
-        stored[tag] = role
-    columns = [stored[tags[0]], values[0], stored[tags[1]], values[1], values[2]]
-    return _records(MZ_ACL_BYTES, columns, valid, column_type)
-
-
-def _numeric(spans: Spans, column_type: ColumnType) -> pa.Array:
-    if column_type.precision is None:
-        return _unbounded(spans, column_type)
+def _decimal(spans: Spans, column_type: ColumnType) -> pa.Array:
+    assert column_type.precision is not None
     inside, valid = spans.messages(column_type)
     high, low = divmod(10**column_type.precision, 2**64)
     pairs = digits.read_decimals(
-        inside.data, inside.starts, inside.stops, column_type.scale or 0, words((low, high)),
+        inside.data,
+        inside.starts,
+        inside.stops,
+        column_type.scale or 0,
+        words((low, high)),
         spans.odd,
-    )  # fmt: skip
+    )
     return _fixed(pairs, valid, column_type)
 
 
-def _unbounded(spans: Spans, column_type: ColumnType) -> pa.Array:
+def _numeric(spans: Spans, column_type: ColumnType) -> pa.Array:
     others = row_read.read_others(spans.data, spans.starts, spans.stops, INFINITY, NAN)
     inside, valid = spans.messages(column_type)
     raw = digits.read_packed(inside.data, inside.starts, inside.stops, spans.odd)
@@ -267,11 +236,6 @@ def _unbounded(spans: Spans, column_type: ColumnType) -> pa.Array:
     records[spans.odd & (records[:, 0] == 0), 0] = 1  # `approximate` refuses what is no number
     buffers = [pack_mask(valid | special), pa.py_buffer(raw)]
     return packed.numeric(pa.Array.from_buffers(pa.binary(NUMERIC_BYTES), len(valid), buffers))
-
-
-def _inner(column_type: ColumnType) -> ColumnType:
-    assert column_type.element is not None
-    return column_type.element
 
 
 def _children(ends: Ints, valid: Bools | None, child: pa.Array, list_type: pa.DataType) -> pa.Array:
@@ -296,7 +260,7 @@ def _list_of(spans: Spans, element: ColumnType) -> tuple[pa.Array, Ints]:
 
 def _list(spans: Spans, column_type: ColumnType) -> pa.Array:
     inside, valid = spans.messages(column_type)
-    child, ends = _list_of(inside, _inner(column_type))
+    child, ends = _list_of(inside, column_type.inner)
     return _children(ends, valid, child, arrow_type(column_type))
 
 
@@ -321,7 +285,7 @@ def _map(spans: Spans, column_type: ColumnType) -> pa.Array:
     everywhere = np.ones(len(odd), np.bool_)
     pairs = [
         _texts(key_spans, everywhere, STRING),
-        read_column(Spans(entries.data, starts, stops, odd), _inner(column_type)),
+        read_column(Spans(entries.data, starts, stops, odd), column_type.inner),
     ]
     row_read.mark_parents(ends, odd, spans.odd)
     kind = arrow_type(column_type)
@@ -336,10 +300,10 @@ def _no_null_keys(pairs: list[pa.Array]) -> list[pa.Array]:
 def _array(spans: Spans, column_type: ColumnType) -> pa.Array:
     inside, valid = spans.messages(column_type)
     starts, stops = row_read.find_array(inside.data, inside.starts, inside.stops, spans.odd)
-    child, ends = _list_of(Spans(inside.data, starts, stops, spans.odd), _inner(column_type))
+    child, ends = _list_of(Spans(inside.data, starts, stops, spans.odd), column_type.inner)
     behind = Spans(inside.data, stops, inside.stops, spans.odd)
     dims, dim_ends = behind.elements(VALUE)
-    _, values = _numbers(dims, DIMENSION)
+    _, values = _read_numbers(dims, DIMENSION)
     row_read.mark_parents(dim_ends, dims.odd, spans.odd)
     row_read.check_dimensions(dim_ends, values[1], ends, spans.odd)
     item = DIMENSIONS.value_type
@@ -359,7 +323,7 @@ def _range(spans: Spans, column_type: ColumnType) -> pa.Array:
     inside, valid = spans.messages(column_type)
     flags, sides = row_read.find_ends(inside.data, inside.starts, inside.stops, spans.odd)
     lower, upper = (
-        read_column(Spans(inside.data, sides[i], sides[i + 1], spans.odd), _inner(column_type))
+        read_column(Spans(inside.data, sides[i], sides[i + 1], spans.odd), column_type.inner)
         for i in (0, 2)
     )
     for bit, end in ((4, lower), (8, upper)):
@@ -376,22 +340,21 @@ def _range(spans: Spans, column_type: ColumnType) -> pa.Array:
     return _struct(arrow_type(column_type), valid, [lower, upper, *marks])
 
 
-_DECODERS: Final[dict[Kind, Callable[[Spans, ColumnType], Any]]] = {
-    Kind.BOOL: _bool,
-    **dict.fromkeys(INTS, _int),
-    **dict.fromkeys(FLOATS, _float),
-    **dict.fromkeys(TEXTS, _text),
-    Kind.UUID: _uuid,
-    Kind.NUMERIC: _numeric,
-    Kind.DATE: _date,
-    Kind.TIME: _time,
-    **dict.fromkeys(TIMESTAMPS, _timestamp),
-    **dict.fromkeys(INTERVALS, _interval),
-    Kind.ACLITEM: _aclitem,
-    Kind.MZ_ACLITEM: _mz_aclitem,
-    Kind.LIST: _list,
-    Kind.RECORD: _record,
-    Kind.MAP: _map,
-    **dict.fromkeys(ARRAYS, _array),
-    Kind.RANGE: _range,
+_DECODERS: Final[dict[Form, Callable[[Spans, ColumnType], Any]]] = {
+    Form.BOOL: _bool,
+    Form.VARINT: _int,
+    Form.FIXED: _float,
+    Form.TEXT: _text,
+    Form.BYTES: _text,
+    Form.BLOCK: _block,
+    Form.DATE: _date,
+    Form.TIMESTAMP: _timestamp,
+    Form.NUMBERS: _numbers,
+    Form.DECIMAL: _decimal,
+    Form.NUMERIC: _numeric,
+    Form.LIST: _list,
+    Form.RECORD: _record,
+    Form.MAP: _map,
+    Form.ARRAY: _array,
+    Form.RANGE: _range,
 }

@@ -16,34 +16,23 @@ import numpy as np
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
-from strata.format.encodings import NUMERIC_BYTES
 from strata.format.rowcodec.fields import (
-    ACL_BYTES,
-    ARRAYS,
     DATUM,
     DIMENSION,
     FALSE,
-    FLOATS,
-    INTERVAL_BYTES,
-    INTERVALS,
-    INTS,
     LOWER,
-    MZ_ACL_BYTES,
-    NUMBERS,
-    ROLES,
-    SIGN32,
-    SIGN64,
-    TEXTS,
-    TIME_BYTES,
-    TIMESTAMPS,
     UPPER,
     VALUE,
+    layout_of,
     tag_of,
 )
-from strata.format.values.physical import numbers, offsets, valid_mask
+from strata.format.types.rights import PUBLIC, ROLES
+from strata.format.types.row import ROLE, ROLE_SUFFIX, Form
+from strata.format.values.packed import NUMERIC_BYTES
+from strata.format.values.physical import numbers, offsets, turn_sign, valid_mask
 from strata.kernels import digits, row_write
 from strata.kernels.arrays import Bools, Bytes, Ints, Words
-from strata.model.types import ColumnType, Kind
+from strata.model.types import ColumnType
 
 MAX_BYTES: Final = 2**31 - 1  # what a binary array can hold
 DAY_US: Final = 86_400_000_000
@@ -86,7 +75,7 @@ def datums_of(array: pa.Array, column_type: ColumnType) -> Datums:
     """Return the datums of a column; its nulls are those of the array itself."""
     mask = valid_mask(array)
     valid = np.ones(len(array), np.bool_) if mask is None else np.ascontiguousarray(mask)
-    return _ENCODERS[column_type.kind](array, valid, column_type)
+    return _ENCODERS[layout_of(column_type).form](array, valid, column_type)
 
 
 def _varints(values: Words, valid: Bools, tag: int, head: int) -> Datums:
@@ -104,14 +93,14 @@ def _bool(array: pa.Array, valid: Bools, _: ColumnType) -> Datums:
 
 
 def _int(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
-    dtype = INTS[column_type.kind]
+    dtype = layout_of(column_type).width
     wide = np.int64 if dtype.kind == "i" else np.uint64
     values = numbers(array, dtype).astype(wide).view(np.uint64)
     return _varints(values, valid, *tag_of(column_type))
 
 
 def _float(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
-    dtype = FLOATS[column_type.kind]
+    dtype = layout_of(column_type).width
     bits = numbers(array, dtype).astype(np.uint64)
     tag, _ = tag_of(column_type)
 
@@ -136,8 +125,8 @@ def _text(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
     return _texts(offsets(array), array.buffers()[2], valid, column_type)
 
 
-def _uuid(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
-    ends = (np.arange(len(array) + 1) + array.offset) * 16
+def _block(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    ends = (np.arange(len(array) + 1) + array.offset) * array.type.byte_width
     return _texts(ends, array.buffers()[1], valid, column_type)
 
 
@@ -162,13 +151,13 @@ def _messages(inner: Ints, valid: Bools, column_type: ColumnType) -> tuple[Ints,
 
 
 def _number_messages(
-    values: list[Any], valid: Bools, column_type: ColumnType, roles: Bytes = NO_ROLES
+    table: Words, valid: Bools, column_type: ColumnType, roles: Bytes = NO_ROLES
 ) -> Datums:
-    """Return messages of numbers; a zero is left out, unless it is that of a role."""
-    spec = NUMBERS[column_type.kind]
-    table = np.empty((len(values), len(valid)), np.uint64)
-    for i, column in enumerate(values):
-        table[i] = column
+    """Return messages of numbers; a zero is left out, unless it is a role's.
+
+    Shape: numbers by rows.
+    """
+    spec = layout_of(column_type).numbers
     inner = row_write.number_message_sizes(table, spec.fields, spec.heads)
     sizes, put_all = _messages(inner, valid, column_type)
 
@@ -179,6 +168,35 @@ def _number_messages(
     return Datums(sizes, put)
 
 
+def _numbers(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    layout = layout_of(column_type)
+    spec, stored = layout.numbers, numbers(array, layout.width)
+    table = np.zeros((len(spec.numbers), len(array)), np.uint64)
+    for line, number in zip(table, spec.numbers, strict=True):
+        if layout.only:
+            if number.name == layout.only:
+                line[:] = stored.astype(np.int64).view(np.uint64)
+        elif number.is_signed:
+            plain = turn_sign(stored[number.name].astype(f"u{number.width}"))
+            line[:] = plain.view(f"i{number.width}").astype(np.int64).view(np.uint64)
+        else:
+            line[:] = stored[number.name]
+    roles = [_roles(stored[n.name + ROLE_SUFFIX], valid) for n in spec.numbers if n.tag == ROLE]
+    return _number_messages(table, valid, column_type, np.array(roles) if roles else NO_ROLES)
+
+
+def _roles(kinds: np.ndarray[Any, Any], valid: Bools) -> Bytes:
+    """Return the tags of the fields of roles."""
+    kinds = np.where(valid, kinds, PUBLIC)
+    tags = np.zeros(len(kinds), np.uint8)
+    for kind, (_, tag) in ROLES.items():
+        tags[kinds == kind] = tag
+    if not tags.all():
+        wrong = int(kinds[tags == 0][0])
+        raise InvalidRequest("unknown kind of role", found=wrong, known=list(ROLES))
+    return tags
+
+
 def _days(days: Ints) -> list[Words]:
     year, ordinal = np.empty_like(days), np.empty_like(days)
     digits.split_days(days, year, ordinal)
@@ -186,75 +204,35 @@ def _days(days: Ints) -> list[Words]:
 
 
 def _date(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
-    days = numbers(array, np.dtype("<i4")).astype(np.int64)
-    return _number_messages(_days(days), valid, column_type)
+    days = numbers(array, layout_of(column_type).width).astype(np.int64)
+    return _number_messages(np.array(_days(days)), valid, column_type)
 
 
 def _timestamp(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
-    micros = numbers(array, np.dtype("<i8"))
+    micros = numbers(array, layout_of(column_type).width)
     days = micros // DAY_US
     in_day = micros - days * DAY_US
     seconds = in_day // 1_000_000
     nanos = (in_day - seconds * 1_000_000) * 1000
-    parts = [part.view(np.uint64) for part in (seconds, nanos)]
-    return _number_messages([*_days(days), *parts], valid, column_type)
+    parts = [*_days(days), seconds.view(np.uint64), nanos.view(np.uint64)]
+    return _number_messages(np.array(parts), valid, column_type)
 
 
-def _records(array: pa.Array, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return the fields of values of fixed bytes."""
-    return numbers(array, dtype)
-
-
-def _time(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
-    parts = _records(array, TIME_BYTES)
-    return _number_messages([parts["secs"], parts["nanos"]], valid, column_type)
-
-
-def _interval(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
-    zero = np.zeros(len(array), np.int64)
-    months, days, micros = zero, zero, zero
-    if column_type.kind is Kind.INTERVAL:
-        parts = _records(array, INTERVAL_BYTES)
-        months, days = ((parts[name] ^ SIGN32).astype("<i4") for name in ("months", "days"))
-        micros = (parts["micros"] ^ SIGN64).astype("<i8")
-    elif column_type.kind is Kind.DAY_TIME:
-        micros = numbers(array, np.dtype("<i8"))
-    else:
-        months = numbers(array, np.dtype("<i4"))
-    wide = [part.astype(np.int64).view(np.uint64) for part in (months, days, micros)]
-    return _number_messages(wide, valid, column_type)
-
-
-def _aclitem(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
-    parts = _records(array, ACL_BYTES)
-    return _number_messages([parts[name] for name in ACL_BYTES.names or ()], valid, column_type)
-
-
-def _mz_aclitem(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
-    parts = _records(array, MZ_ACL_BYTES)
-    roles = np.zeros((2, len(array)), np.uint8)
-    for i, name in enumerate(("grantee_role", "grantor_role")):
-        role = np.where(valid, parts[name], 400)
-        for stored, tag in ROLES.items():
-            roles[i][role == stored] = tag
-        if not roles[i].all():
-            wrong = int(role[roles[i] == 0][0])
-            raise InvalidRequest("unknown kind of role", found=wrong, known=list(ROLES))
-    values = [parts[name] for name in ("grantee", "grantor", "mode")]
-    return _number_messages(values, valid, column_type, roles)
+def _decimal(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
+    pairs = numbers(array, layout_of(column_type).width).view(np.uint64).reshape(-1, 2)
+    base16 = digits.decimal_digits(pairs.copy(), valid)
+    scales = np.full(len(array), column_type.scale or 0, np.int64)
+    return _numerics(base16, scales, (~valid).astype(np.uint8), column_type)
 
 
 def _numeric(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
-    if column_type.precision is None:
-        packed = array.field(1)
-        start = packed.offset * NUMERIC_BYTES
-        raw = raw_bytes(packed.buffers()[1])[start : start + len(packed) * NUMERIC_BYTES]
-        base16, scales, others = digits.packed_digits(raw, valid)
-    else:
-        pairs = numbers(array, np.dtype("<u8, <u8")).view(np.uint64).reshape(-1, 2)
-        base16 = digits.decimal_digits(pairs.copy(), valid)
-        scales = np.full(len(array), column_type.scale or 0, np.int64)
-        others = (~valid).astype(np.uint8)
+    packed = array.field(1)
+    start = packed.offset * NUMERIC_BYTES
+    raw = raw_bytes(packed.buffers()[1])[start : start + len(packed) * NUMERIC_BYTES]
+    return _numerics(*digits.packed_digits(raw, valid), column_type)
+
+
+def _numerics(base16: Words, scales: Ints, others: Bytes, column_type: ColumnType) -> Datums:
     lengths, sizes = row_write.numeric_sizes(base16, scales, others)
     tag, _ = tag_of(column_type)
 
@@ -262,11 +240,6 @@ def _numeric(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
         row_write.put_numerics(base16, scales, others, lengths, sizes, tag, frame, out, at)
 
     return Datums(sizes, put)
-
-
-def _inner(column_type: ColumnType) -> ColumnType:
-    assert column_type.element is not None
-    return column_type.element
 
 
 def _elements(array: pa.Array) -> tuple[Ints, slice]:
@@ -277,7 +250,7 @@ def _elements(array: pa.Array) -> tuple[Ints, slice]:
 
 def _list(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
     ends, used = _elements(array)
-    child = datums_of(array.values[used], _inner(column_type))
+    child = datums_of(array.values[used], column_type.inner)
     sizes, put_all = _messages(row_write.framed_sums(child.sizes, ends), valid, column_type)
 
     def put(out: Bytes, at: Ints, frame: int) -> None:
@@ -304,7 +277,7 @@ def _record(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
 
 def _map(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
     ends, used = _elements(array)
-    keys, child = array.keys[used], datums_of(array.items[used], _inner(column_type))
+    keys, child = array.keys[used], datums_of(array.items[used], column_type.inner)
     key_ends, key_data = offsets(keys), raw_bytes(keys.buffers()[2])
     entries = row_write.entry_sizes(key_ends, child.sizes)
     sizes, put_all = _messages(row_write.framed_sums(entries, ends), valid, column_type)
@@ -320,7 +293,7 @@ def _map(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
 def _array(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
     dims, values = array.field(0), array.field(1)
     ends, used = _elements(values)
-    child = datums_of(values.values[used], _inner(column_type))
+    child = datums_of(values.values[used], column_type.inner)
     row = row_write.framed_sums(child.sizes, ends)
     dim_ends, dim_used = _elements(dims)
     table = np.empty((2, int(dim_ends[-1])), np.uint64)
@@ -350,7 +323,7 @@ def _flags(array: pa.Array) -> Bools:
 
 
 def _range(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
-    lower, upper = (datums_of(array.field(i), _inner(column_type)) for i in range(2))
+    lower, upper = (datums_of(array.field(i), column_type.inner) for i in range(2))
     empty = np.ascontiguousarray(_flags(array.field(4)))
     known = [_flags(array.field(i).is_valid()) for i in range(2)]
     parts = [_flags(array.field(2)), _flags(array.field(3)), *known]
@@ -369,22 +342,21 @@ def _range(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
     return Datums(sizes, put)
 
 
-_ENCODERS: Final[dict[Kind, Callable[[pa.Array, Bools, ColumnType], Datums]]] = {
-    Kind.BOOL: _bool,
-    **dict.fromkeys(INTS, _int),
-    **dict.fromkeys(FLOATS, _float),
-    **dict.fromkeys(TEXTS, _text),
-    Kind.UUID: _uuid,
-    Kind.NUMERIC: _numeric,
-    Kind.DATE: _date,
-    Kind.TIME: _time,
-    **dict.fromkeys(TIMESTAMPS, _timestamp),
-    **dict.fromkeys(INTERVALS, _interval),
-    Kind.ACLITEM: _aclitem,
-    Kind.MZ_ACLITEM: _mz_aclitem,
-    Kind.LIST: _list,
-    Kind.RECORD: _record,
-    Kind.MAP: _map,
-    **dict.fromkeys(ARRAYS, _array),
-    Kind.RANGE: _range,
+_ENCODERS: Final[dict[Form, Callable[[pa.Array, Bools, ColumnType], Datums]]] = {
+    Form.BOOL: _bool,
+    Form.VARINT: _int,
+    Form.FIXED: _float,
+    Form.TEXT: _text,
+    Form.BYTES: _text,
+    Form.BLOCK: _block,
+    Form.DATE: _date,
+    Form.TIMESTAMP: _timestamp,
+    Form.NUMBERS: _numbers,
+    Form.DECIMAL: _decimal,
+    Form.NUMERIC: _numeric,
+    Form.LIST: _list,
+    Form.RECORD: _record,
+    Form.MAP: _map,
+    Form.ARRAY: _array,
+    Form.RANGE: _range,
 }

@@ -6,27 +6,20 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from strata.format.encodings import DIMENSIONS, NUMERIC_BYTES, arrow_type
-from strata.format.rowcodec.fields import ARRAYS, FLOATS, INTS, TEXTS, UTF8
+from strata.format.encodings import BOOL, DIMENSIONS, arrow_type
+from strata.format.rowcodec.fields import layout_of
+from strata.format.types.row import Form
 from strata.format.values import packed
+from strata.format.values.packed import NUMERIC_BYTES
 from strata.format.values.physical import pack_mask
-from strata.model.types import ColumnType, Kind
+from strata.model.types import ColumnType
 
 Values = Sequence[Any]
-DTYPES: Final = {
-    **INTS,
-    **FLOATS,
-    Kind.DATE: np.dtype("<i4"),
-    Kind.TIMESTAMP: np.dtype("<i8"),
-    Kind.TIMESTAMPTZ: np.dtype("<i8"),
-    Kind.DAY_TIME: np.dtype("<i8"),
-    Kind.YEAR_MONTH: np.dtype("<i4"),
-}
 
 
 def from_objects(values: Values, column_type: ColumnType) -> pa.Array:
     """Return an array of a declared type; None is null, and under it all is null or empty."""
-    array: pa.Array = _BUILDERS.get(column_type.kind, _blocks)(values, column_type)
+    array: pa.Array = _BUILDERS[layout_of(column_type).form](values, column_type)
     return array
 
 
@@ -35,7 +28,10 @@ def _mask(values: Values) -> pa.Buffer | None:
 
 
 def _numbers(values: Values, column_type: ColumnType) -> pa.Array:
-    data = np.array([value or 0 for value in values], DTYPES[column_type.kind])
+    dtype = layout_of(column_type).width
+    if dtype.names:
+        return _blocks(values, column_type)
+    data = np.array([value or 0 for value in values], dtype)
     buffers = [_mask(values), pa.py_buffer(data)]
     return pa.Array.from_buffers(arrow_type(column_type), len(values), buffers)
 
@@ -46,24 +42,21 @@ def _bools(values: Values, _: ColumnType) -> pa.Array:
 
 def _texts(values: Values, column_type: ColumnType) -> pa.Array:
     array = pa.array(values, pa.binary())
-    return array.cast(pa.string()) if column_type.kind in UTF8 else array
+    return array.cast(pa.string()) if layout_of(column_type).form is Form.TEXT else array
 
 
 def _blocks(values: Values, column_type: ColumnType) -> pa.Array:
     return pa.array(values, arrow_type(column_type))
 
 
-def _numeric(values: Values, column_type: ColumnType) -> pa.Array:
-    if column_type.precision is None:
-        return packed.numeric(pa.array(values, pa.binary(NUMERIC_BYTES)))
+def _numeric(values: Values, _: ColumnType) -> pa.Array:
+    return packed.numeric(pa.array(values, pa.binary(NUMERIC_BYTES)))
+
+
+def _decimal(values: Values, column_type: ColumnType) -> pa.Array:
     raw = b"".join((value or 0).to_bytes(16, "little", signed=True) for value in values)
     buffers = [_mask(values), pa.py_buffer(raw)]
     return pa.Array.from_buffers(arrow_type(column_type), len(values), buffers)
-
-
-def _inner(column_type: ColumnType) -> ColumnType:
-    assert column_type.element is not None
-    return column_type.element
 
 
 def _lists(values: Values, kind: pa.DataType, child: Callable[[Values], pa.Array]) -> pa.Array:
@@ -75,7 +68,7 @@ def _lists(values: Values, kind: pa.DataType, child: Callable[[Values], pa.Array
 
 
 def _list(values: Values, column_type: ColumnType) -> pa.Array:
-    inner = _inner(column_type)
+    inner = column_type.inner
     return _lists(values, arrow_type(column_type), lambda items: from_objects(items, inner))
 
 
@@ -100,14 +93,14 @@ def _map(values: Values, column_type: ColumnType) -> pa.Array:
 
     def entries(pairs: Values) -> pa.Array:
         keys = pa.array([key for key, _ in pairs], pa.binary()).cast(pa.string())
-        items = from_objects([item for _, item in pairs], _inner(column_type))
+        items = from_objects([item for _, item in pairs], column_type.inner)
         return _struct(pairs, pa.struct([kind.key_field, kind.item_field]), [keys, items])
 
     return _lists(values, kind, entries)
 
 
 def _array(values: Values, column_type: ColumnType) -> pa.Array:
-    kind, inner = arrow_type(column_type), _inner(column_type)
+    kind, inner = arrow_type(column_type), column_type.inner
 
     def dims(pairs: Values) -> pa.Array:
         sides = [pa.array([pair[i] for pair in pairs], pa.int64()) for i in range(2)]
@@ -123,19 +116,26 @@ def _array(values: Values, column_type: ColumnType) -> pa.Array:
 
 
 def _range(values: Values, column_type: ColumnType) -> pa.Array:
-    inner, flag = _inner(column_type), ColumnType(Kind.BOOL)
-    children = [from_objects(_column(values, i), inner if i < 2 else flag) for i in range(5)]
+    inner = column_type.inner
+    children = [from_objects(_column(values, i), inner if i < 2 else BOOL) for i in range(5)]
     return _struct(values, arrow_type(column_type), children)
 
 
-_BUILDERS: Final[dict[Kind, Callable[[Values, ColumnType], pa.Array]]] = {
-    Kind.BOOL: _bools,
-    **dict.fromkeys(DTYPES, _numbers),
-    **dict.fromkeys(TEXTS, _texts),
-    Kind.NUMERIC: _numeric,
-    Kind.LIST: _list,
-    Kind.RECORD: _record,
-    Kind.MAP: _map,
-    **dict.fromkeys(ARRAYS, _array),
-    Kind.RANGE: _range,
+_BUILDERS: Final[dict[Form, Callable[[Values, ColumnType], pa.Array]]] = {
+    Form.BOOL: _bools,
+    Form.VARINT: _numbers,
+    Form.FIXED: _numbers,
+    Form.TEXT: _texts,
+    Form.BYTES: _texts,
+    Form.BLOCK: _blocks,
+    Form.DATE: _numbers,
+    Form.TIMESTAMP: _numbers,
+    Form.NUMBERS: _numbers,
+    Form.DECIMAL: _decimal,
+    Form.NUMERIC: _numeric,
+    Form.LIST: _list,
+    Form.RECORD: _record,
+    Form.MAP: _map,
+    Form.ARRAY: _array,
+    Form.RANGE: _range,
 }

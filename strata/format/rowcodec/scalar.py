@@ -12,23 +12,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from strata.errors import Corrupt
-from strata.format.encodings import ENCODINGS
+from strata.format.encodings import ENCODINGS, encoding
 from strata.format.rowcodec import values as scalars
 from strata.format.rowcodec.fields import (
-    ARRAYS,
     FALSE,
-    FLOATS,
     INFINITY,
-    INTERVALS,
-    INTS,
     MINUS_INFINITY,
     NAN,
     NULL,
     SIZED,
-    TEXTS,
-    TIMESTAMPS,
     TRUE,
-    UTF8,
+    layout_of,
     wire_type,
 )
 from strata.format.rowcodec.wire import (
@@ -40,13 +34,15 @@ from strata.format.rowcodec.wire import (
     signed,
     unsigned,
 )
-from strata.model.types import ColumnType, Kind
+from strata.format.types.row import Form
+from strata.model.types import ColumnType
 
 # Int: numbers, days, microseconds, the unscaled integer of a decimal, the bits of a float. Bytes:
 # texts, and the stored bytes of types that have some. Lists of lists; a record is a tuple; a map a
 # list of pairs by key; an array (dimensions, elements); a range its five children. None: null.
 Physical = Any
 OTHER: Final = 1  # field number of the enum of values without content
+WHOLE: Final = {Form.TEXT, Form.BYTES, Form.BLOCK}  # no messages, which could be put together
 ONEOF: Final = frozenset(encoding.number for encoding in ENCODINGS.values())
 SPECIAL: Final = {INFINITY: (False, False), MINUS_INFINITY: (True, False), NAN: (False, True)}
 
@@ -69,8 +65,10 @@ def decode_row(data: bytes, types: Sequence[ColumnType]) -> list[Physical]:
         except MalformedError as error:
             raise Corrupt(
                 "a value cannot be decoded",
-                column=position, type=str(column_type), reason=str(error),
-            ) from error  # fmt: skip
+                column=position,
+                type=str(column_type),
+                reason=str(error),
+            ) from error
     return values
 
 
@@ -80,21 +78,21 @@ def _repeated(data: bytes, wanted: int) -> list[bytes]:
 
 def _datum(data: bytes, column_type: ColumnType) -> Physical:
     """Return the value of one datum message; of several one-of fields the last counts."""
-    kind = column_type.kind
+    row = encoding(column_type)
     found: tuple[int, int, int | bytes] | None = None
     for item in fields(data):
         if item[0] in ONEOF:
-            found = _merged(found, item) if kind not in TEXTS and kind is not Kind.UUID else item
+            found = item if row.layout.form in WHOLE else _merged(found, item)
     if found is None:
         raise MalformedError("the datum is empty or of an unknown kind")
     field, wire, value = found
     if field == OTHER:
         return _other(number(value), column_type)
-    if field != ENCODINGS[kind].number:
-        raise MalformedError(f"field {field} does not hold a {kind}")
-    if wire != wire_type(kind):
-        raise MalformedError(f"wire type {wire} instead of {wire_type(kind)}")
-    return _READERS[kind](value, column_type)
+    if field != row.number:
+        raise MalformedError(f"field {field} does not hold a {row.kind}")
+    if wire != wire_type(row.layout):
+        raise MalformedError(f"wire type {wire} instead of {wire_type(row.layout)}")
+    return _READERS[row.layout.form](value, column_type)
 
 
 def _merged(before: Any, item: tuple[int, int, int | bytes]) -> tuple[int, int, int | bytes]:
@@ -105,26 +103,26 @@ def _merged(before: Any, item: tuple[int, int, int | bytes]) -> tuple[int, int, 
 
 
 def _other(value: int, column_type: ColumnType) -> Physical:
-    kind = column_type.kind
+    form = layout_of(column_type).form
     if value == NULL:
         return None
-    if kind is Kind.BOOL and value in (FALSE, TRUE):
+    if form is Form.BOOL and value in (FALSE, TRUE):
         return int(value == TRUE)
-    if kind is Kind.NUMERIC and column_type.precision is None and value in SPECIAL:
+    if form is Form.NUMERIC and value in SPECIAL:
         negative, nan = SPECIAL[value]
         return scalars.special(negative=negative, nan=nan)
-    raise MalformedError(f"special value {value!r} does not fit a {kind}")
+    raise MalformedError(f"special value {value!r} does not fit a {column_type.kind}")
 
 
 def _int(value: int | bytes, column_type: ColumnType) -> int:
-    dtype = INTS[column_type.kind]
+    dtype = layout_of(column_type).width
     bits = 8 * dtype.itemsize
     return signed(value, bits) if dtype.kind == "i" else unsigned(value, bits)
 
 
 def _text(value: int | bytes, column_type: ColumnType) -> bytes:
     data = message(value)
-    if column_type.kind in UTF8:
+    if layout_of(column_type).form is Form.TEXT:
         _utf8(data)
     return data
 
@@ -136,14 +134,8 @@ def _utf8(data: bytes) -> None:
         raise MalformedError("the text is not UTF-8") from error
 
 
-def _element(column_type: ColumnType) -> ColumnType:
-    assert column_type.element is not None
-    return column_type.element
-
-
 def _list(value: int | bytes, column_type: ColumnType) -> list[Physical]:
-    element = _element(column_type)
-    return [_datum(datum, element) for datum in _repeated(message(value), 1)]
+    return [_datum(datum, column_type.inner) for datum in _repeated(message(value), 1)]
 
 
 def _record(value: int | bytes, column_type: ColumnType) -> tuple[Physical, ...]:
@@ -165,7 +157,7 @@ def _map(value: int | bytes, column_type: ColumnType) -> list[tuple[bytes, Physi
             raise MalformedError("an entry of a map has no value")
         if key in entries:
             raise MalformedError(f"a map has the key {key.decode()!r} twice")
-        entries[key] = _datum(b"".join(values), _element(column_type))
+        entries[key] = _datum(b"".join(values), column_type.inner)
     return sorted(entries.items())
 
 
@@ -197,27 +189,30 @@ def _range(value: int | bytes, column_type: ColumnType) -> tuple[Physical, ...]:
 
 
 def _end(value: int | bytes, column_type: ColumnType) -> Physical:
-    end = _datum(message(value), _element(column_type))
+    end = _datum(message(value), column_type.inner)
     if end is None:
         raise MalformedError("an end of a range is null")
     return end
 
 
-_READERS: Final[dict[Kind, Callable[[int | bytes, ColumnType], Physical]]] = {
-    **dict.fromkeys(INTS, _int),
-    **dict.fromkeys(FLOATS, lambda value, _: number(value)),
-    **dict.fromkeys(TEXTS, _text),
-    Kind.UUID: lambda value, _: scalars.uuid(message(value)),
-    Kind.NUMERIC: lambda value, kind: scalars.numeric(message(value), kind),
-    Kind.DATE: lambda value, _: scalars.date(message(value)),
-    Kind.TIME: lambda value, _: scalars.time(message(value)),
-    **dict.fromkeys(TIMESTAMPS, lambda value, _: scalars.timestamp(message(value))),
-    **dict.fromkeys(INTERVALS, lambda value, kind: scalars.interval(message(value), kind.kind)),
-    Kind.ACLITEM: lambda value, _: scalars.aclitem(message(value)),
-    Kind.MZ_ACLITEM: lambda value, _: scalars.mz_aclitem(message(value)),
-    Kind.LIST: _list,
-    Kind.RECORD: _record,
-    Kind.MAP: _map,
-    **dict.fromkeys(ARRAYS, _array),
-    Kind.RANGE: _range,
+def _block(value: int | bytes, column_type: ColumnType) -> bytes:
+    return scalars.block(message(value), encoding(column_type).arrow(column_type).byte_width)
+
+
+_READERS: Final[dict[Form, Callable[[int | bytes, ColumnType], Physical]]] = {
+    Form.VARINT: _int,
+    Form.FIXED: lambda value, _: number(value),
+    Form.TEXT: _text,
+    Form.BYTES: _text,
+    Form.BLOCK: _block,
+    Form.DATE: lambda value, _: scalars.date(message(value)),
+    Form.TIMESTAMP: lambda value, _: scalars.timestamp(message(value)),
+    Form.NUMBERS: lambda value, kind: scalars.numbers(message(value), layout_of(kind)),
+    Form.DECIMAL: lambda value, kind: scalars.decimal(message(value), kind),
+    Form.NUMERIC: lambda value, _: scalars.numeric(message(value)),
+    Form.LIST: _list,
+    Form.RECORD: _record,
+    Form.MAP: _map,
+    Form.ARRAY: _array,
+    Form.RANGE: _range,
 }

@@ -6,7 +6,8 @@ For `scalar`, which finds the messages. Everything raises MalformedError.
 import struct
 from typing import Final
 
-from strata.format.rowcodec.fields import NANOS, ROLES, SECONDS
+import numpy as np
+
 from strata.format.rowcodec.wire import (
     MalformedError,
     checked,
@@ -15,23 +16,24 @@ from strata.format.rowcodec.wire import (
     number,
     parts,
     signed,
-    unsigned,
 )
+from strata.format.types.rights import PUBLIC, ROLES
+from strata.format.types.row import ROLE, ROLE_SUFFIX, Layout, Number
+from strata.format.types.times import NANOS, SECONDS
 from strata.format.values.packed import INFINITY, MAX_DIGITS, NAN, NEGATIVE
-from strata.model.types import ColumnType, Kind
+from strata.model.types import ColumnType
 
 DAY_US: Final = 86_400_000_000
 DAYS_TO_1970: Final = 719_162  # from 0001-01-01
 PLUS: Final = (0xA, 0xC, 0xE, 0xF)  # sign nibbles of packed decimals; written are C and D
 MINUS: Final = (0xB, 0xD)
-ROLE_FIELDS: Final = {tag >> 3: role for role, tag in ROLES.items()}
-PUBLIC_FIELD: Final = 3  # a message without content
+ROLE_FIELDS: Final = {tag >> 3: role for role, (_, tag) in ROLES.items()}
 
 
-def uuid(data: bytes) -> bytes:
-    """Return the 16 bytes of a uuid."""
-    if len(data) != 16:
-        raise MalformedError(f"a uuid of {len(data)} bytes")
+def block(data: bytes, width: int) -> bytes:
+    """Return bytes of one width."""
+    if len(data) != width:
+        raise MalformedError(f"{len(data)} bytes instead of {width}")
     return data
 
 
@@ -59,11 +61,6 @@ def _clock(data: bytes) -> tuple[int, int]:
     return seconds, nanos
 
 
-def time(data: bytes) -> bytes:
-    """Return the stored bytes of a time of day."""
-    return struct.pack(">II", *_clock(data))
-
-
 def timestamp(data: bytes) -> int:
     """Return microseconds since 1970 of a date and a time."""
     found = parts(data)
@@ -74,43 +71,42 @@ def timestamp(data: bytes) -> int:
     return checked(days * DAY_US + seconds * 1_000_000 + nanos // 1000, 64)
 
 
-def interval(data: bytes, kind: Kind) -> int | bytes:
-    """Return the stored bytes of an interval, or the one number of the simpler kinds."""
-    numbers = parts(data)
-    months, days = (signed(numbers.get(i, 0), 32) for i in (1, 2))
-    micros = signed(numbers.get(3, 0), 64)
-    if kind is Kind.INTERVAL:
-        return struct.pack(">IIQ", months + 2**31, days + 2**31, micros + 2**63)
-    if days or (months if kind is Kind.DAY_TIME else micros):
-        raise MalformedError(f"{months} months, {days} days, {micros} µs do not fit {kind}")
-    return micros if kind is Kind.DAY_TIME else months
-
-
-def aclitem(data: bytes) -> bytes:
-    """Return the stored bytes of an acl item."""
+def numbers(data: bytes, layout: Layout) -> int | bytes:
+    """Return the stored bytes of a message of numbers, or the one number of a simpler kind."""
     found = parts(data)
-    roles = [unsigned(found.get(i, 0), 32) for i in (1, 2)]
-    return struct.pack(">IIQ", *roles, _mode(found.get(3, b"")))
+    record = np.zeros((), layout.width)
+    only = 0
+    for item in layout.numbers.numbers:
+        head = int(layout.numbers.heads[item.group])
+        inner = message(found.get(head >> 3, b"")) if head else data
+        if item.tag == ROLE:
+            record[item.name + ROLE_SUFFIX], value = _role(inner)
+        else:
+            value = _within(number(parts(inner).get(item.tag >> 3, 0)), item)
+        if not layout.only:
+            record[item.name] = value ^ (1 << 8 * item.width - 1 if item.is_signed else 0)
+        elif item.name == layout.only:
+            only = value - (1 << 8 * item.width if value >> 8 * item.width - 1 else 0)
+        elif value:
+            raise MalformedError(f"{value} {item.name} do not fit the type")
+    return only if layout.only else record.tobytes()
 
 
-def mz_aclitem(data: bytes) -> bytes:
-    """Return the stored bytes of an acl item with kinds of roles."""
-    found = parts(data)
-    roles = [_role(message(found.get(i, b""))) for i in (1, 2)]
-    return struct.pack(">IQIQQ", *roles[0], *roles[1], _mode(found.get(3, b"")))
-
-
-def _mode(value: int | bytes) -> int:
-    return number(parts(message(value)).get(1, 0))
+def _within(value: int, item: Number) -> int:
+    """Return the low bits of a number that is what it may be."""
+    more, most = item.within
+    if (value + more) % 2**64 > most:
+        raise MalformedError(f"{item.name} out of range: {value}")
+    return value & ((1 << 8 * item.width) - 1)
 
 
 def _role(data: bytes) -> tuple[int, int]:
     """Return the stored tag and the id of a role; of several the last counts."""
     role: tuple[int, int] | None = None
     for field, _, value in fields(data):
-        if field == PUBLIC_FIELD:
+        if ROLE_FIELDS.get(field) == PUBLIC:
             message(value)
-            role = ROLE_FIELDS[field], 0
+            role = PUBLIC, 0
         elif field in ROLE_FIELDS:
             role = ROLE_FIELDS[field], number(value)
     if role is None:
@@ -130,8 +126,21 @@ def _packed(coefficient: int, exponent: int, flags: int) -> bytes:
     return head + bytes([flags]) + bytes(5)
 
 
-def numeric(data: bytes, column_type: ColumnType) -> int | bytes:
-    """Return a number as it is stored: the unscaled integer, or 40 bytes without a precision."""
+def numeric(data: bytes) -> bytes:
+    """Return the 40 bytes of a number without a precision."""
+    digits, scale, negative = _digits(data)
+    return _unbounded(digits, -scale, negative=negative)
+
+
+def decimal(data: bytes, column_type: ColumnType) -> int:
+    """Return the unscaled integer of a number with a precision."""
+    digits, scale, negative = _digits(data)
+    unscaled = _at_scale(digits, (column_type.scale or 0) - scale, column_type)
+    return -unscaled if negative else unscaled
+
+
+def _digits(data: bytes) -> tuple[str, int, bool]:
+    """Return the digits of a packed decimal, its scale, and whether it is negative."""
     bcd, scale = b"", 0
     for field, _, value in fields(data):
         if field == 1:
@@ -141,11 +150,7 @@ def numeric(data: bytes, column_type: ColumnType) -> int | bytes:
     digits, sign = bcd.hex()[:-1], bcd[-1] & 15 if bcd else 0
     if not digits.isdecimal() or sign not in PLUS + MINUS:
         raise MalformedError("not a packed decimal")
-    digits = digits.lstrip("0") or "0"
-    if column_type.precision is None:
-        return _unbounded(digits, -scale, negative=sign in MINUS)
-    unscaled = _at_scale(digits, (column_type.scale or 0) - scale, column_type)
-    return -unscaled if sign in MINUS else unscaled
+    return digits.lstrip("0") or "0", scale, sign in MINUS
 
 
 def _unbounded(digits: str, exponent: int, *, negative: bool) -> bytes:

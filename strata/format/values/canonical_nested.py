@@ -17,14 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
-from strata.format.encodings import NUMERIC_BYTES
 from strata.format.values.nested import items, structured
-from strata.format.values.packed import order_bytes
+from strata.format.values.packed import NUMERIC_BYTES, order_bytes
+from strata.format.values.physical import known, true
 from strata.format.values.sortable import plain, sortable_bytes
+from strata.kernels.arrays import Bools, Ints
 from strata.model.types import ColumnType, Kind
-
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 DISCRETE: Final = frozenset(
     {Kind.INT16, Kind.INT32, Kind.INT64, Kind.UINT8, Kind.UINT16, Kind.UINT32, Kind.UINT64,
@@ -61,7 +59,7 @@ def check_array(array: pa.StructArray, column_type: ColumnType) -> pa.Array:
     Raises: InvalidRequest where dimensions and values do not fit together.
     """
     dims, vals = array.flatten()
-    _refuse(array, _valid(array) & ~(_valid(dims) & _valid(vals)), column_type, "give both")
+    _refuse(array, known(array) & ~(known(dims) & known(vals)), column_type, "give both")
     depth, inner = items(dims)
     lower, length = inner.flatten()
     if lower.null_count or length.null_count:
@@ -90,20 +88,20 @@ def canonical_range(array: pa.StructArray, column_type: ColumnType) -> pa.Array:
     """
     assert column_type.element is not None
     lower, upper, *flags = array.flatten()
-    low_in, high_in, empty = (_true(flag) for flag in flags)
-    bounded = _valid(lower) & _valid(upper) & ~empty
+    low_in, high_in, empty = (true(flag) for flag in flags)
+    bounded = known(lower) & known(upper) & ~empty
     above, same = _compare(lower, upper)
     _refuse(array, bounded & above, column_type, "the lower end first")
     empty |= bounded & same & ~(low_in & high_in)
     if column_type.element.kind in DISCRETE:
-        lower = _next(lower, ~low_in & ~empty & _valid(lower), column_type)
-        upper = _next(upper, high_in & ~empty & _valid(upper), column_type)
+        lower = _next(lower, ~low_in & ~empty & known(lower), column_type)
+        upper = _next(upper, high_in & ~empty & known(upper), column_type)
         low_in, high_in = np.ones_like(low_in), np.zeros_like(high_in)
         empty |= bounded & _compare(lower, upper)[1]
     gone = pa.array(empty)
     lower = pc.if_else(gone, pa.scalar(None, lower.type), lower)
     upper = pc.if_else(gone, pa.scalar(None, upper.type), upper)
-    low_in, high_in = low_in & _valid(lower), high_in & _valid(upper)
+    low_in, high_in = low_in & known(lower), high_in & known(upper)
     valid = array.is_valid() if array.null_count else None
     children = [pa.array(flag) for flag in (low_in, high_in, empty)]
     if valid is not None:
@@ -116,9 +114,7 @@ def _disorder(owner: Ints, keys: pa.Array) -> npt.NDArray[np.int8]:
     if len(keys) < 2:
         return np.full(len(keys), -1, np.int8)
     here, before = keys.slice(1), keys.slice(0, len(keys) - 1)
-    found = np.where(
-        _true(pc.equal(here, before)), 0, np.where(_true(pc.less(here, before)), 1, -1)
-    )
+    found = np.where(true(pc.equal(here, before)), 0, np.where(true(pc.less(here, before)), 1, -1))
     signs = np.full(len(keys), -1, np.int8)
     signs[1:] = np.where(owner[1:] == owner[:-1], found, -1)
     return signs
@@ -132,8 +128,8 @@ def _compare(lower: pa.Array, upper: pa.Array) -> tuple[Bools, Bools]:
         a, b = (order_bytes(end) for end in packed)
     else:
         a, b = sortable_bytes(lower), sortable_bytes(upper)
-    both = _valid(lower) & _valid(upper)
-    return _true(pc.greater(a, b)) & both, _true(pc.equal(a, b)) & both
+    both = known(lower) & known(upper)
+    return true(pc.greater(a, b)) & both, true(pc.equal(a, b)) & both
 
 
 def _next(ends: pa.Array, moved: Bools, column_type: ColumnType) -> pa.Array:
@@ -143,7 +139,7 @@ def _next(ends: pa.Array, moved: Bools, column_type: ColumnType) -> pa.Array:
     whole = plain(ends)
     values = whole.fill_null(0).to_numpy()
     _refuse(ends, moved & (values == np.iinfo(values.dtype).max), column_type, "leave the end out")
-    raised = pa.array(values + moved.astype(values.dtype), mask=~_valid(ends))
+    raised = pa.array(values + moved.astype(values.dtype), mask=~known(ends))
     return raised.view(ends.type)
 
 
@@ -153,13 +149,3 @@ def _refuse(array: pa.Array, wrong: Bools, column_type: ColumnType, cure: str) -
         raise InvalidRequest(
             "not a value of the type", type=str(column_type), value=str(value), cure=cure
         )
-
-
-def _valid(array: pa.Array) -> Bools:
-    found: Bools = array.is_valid().to_numpy(zero_copy_only=False)
-    return found
-
-
-def _true(mask: pa.BooleanArray) -> Bools:
-    found: Bools = mask.fill_null(False).to_numpy(zero_copy_only=False)
-    return found

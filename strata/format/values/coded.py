@@ -15,14 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.format.values.physical import numbers, offsets, pack_mask, valid_mask
+from strata.kernels.arrays import Bools, Int32s, Ints, Words
 from strata.model.types import Kind
 
 CODE: Final = pa.int32()
 CODED: Final = frozenset({Kind.STRING, Kind.CHAR, Kind.VARCHAR, Kind.BYTES})  # what may be
 SHORT: Final = 32  # bytes of texts that are not counted one by one
 CODED_BYTES: Final = 64 * 1024  # a larger dictionary is not worth its keep: rows are few to a text
-
-Codes = npt.NDArray[np.int32]
 
 
 def is_coded(kind: pa.DataType) -> bool:
@@ -82,9 +81,9 @@ def _without_codes(table: pa.Table, names: set[str]) -> pa.Table:
     return table
 
 
-def codes(array: pa.DictionaryArray) -> Codes:
+def codes(array: pa.DictionaryArray) -> Int32s:
     """Return the place of each value in the dictionary; 0 for null."""
-    found: Codes = numbers(array.indices, np.dtype("<i4"))
+    found: Int32s = numbers(array.indices, np.dtype("<i4"))
     valid = valid_mask(array)
     return found if valid is None else np.where(valid, found, np.int32(0))
 
@@ -97,13 +96,13 @@ def of_codes(array: pa.DictionaryArray, found: npt.NDArray[Any]) -> npt.NDArray[
     return handed
 
 
-def ranks(array: pa.DictionaryArray) -> npt.NDArray[np.uint64]:
+def ranks(array: pa.DictionaryArray) -> Words:
     """Return numbers that sort like the texts, and are equal where these are; for null anything."""
     dense = pc.rank(array.dictionary, tiebreaker="dense").to_numpy()
     return of_codes(array, dense.astype(np.uint64))
 
 
-def text_ends(array: pa.DictionaryArray) -> npt.NDArray[np.int64]:
+def text_ends(array: pa.DictionaryArray) -> Ints:
     """Return where each text would end, were they not coded; a null is empty. Shape: n+1."""
     from strata.kernels import codes as kernels  # loads the compiler
 
@@ -157,7 +156,7 @@ def texts_of(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(found) if found else pa.array([], plain_type(values.type))
 
 
-def _known(array: pa.DictionaryArray) -> tuple[Codes, npt.NDArray[np.bool_]]:
+def _known(array: pa.DictionaryArray) -> tuple[Int32s, Bools]:
     """Return codes and which of them are valid, as kernels take them."""
     found, valid = codes(array), valid_mask(array)
     found.flags.writeable = False  # as those of Arrow: kernels are compiled for one of the two

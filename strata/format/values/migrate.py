@@ -135,9 +135,12 @@ def check_widens(old: Column, new: Column) -> None:
     if not widens(old.type, new.type):
         raise Corrupt(
             "a column changed to a type that cannot hold it",
-            column=new.name, id=new.id, stored=str(old.type), wanted=str(new.type),
+            column=new.name,
+            id=new.id,
+            stored=str(old.type),
+            wanted=str(new.type),
             reason=not_wider(old.type, new.type),
-        )  # fmt: skip
+        )
 
 
 def widen(array: pa.Array, column: Column) -> pa.Array:
@@ -167,9 +170,17 @@ def _default(column: Column) -> pa.Array:
     try:
         return stored_value(column.default, column.type)
     except (
-        InvalidRequest, pa.ArrowException, ArithmeticError, AttributeError, ValueError, TypeError,
-    ) as error:  # fmt: skip
+        InvalidRequest,
+        pa.ArrowException,
+        ArithmeticError,
+        AttributeError,
+        ValueError,
+        TypeError,
+    ) as error:
         raise InvalidRequest(
             "a default does not fit its column",
-            column=column.name, type=str(column.type), value=column.default, reason=str(error),
-        ) from error  # fmt: skip
+            column=column.name,
+            type=str(column.type),
+            value=column.default,
+            reason=str(error),
+        ) from error

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from strata.errors import InvalidRequest
 from strata.format.values.physical import offsets, valid_mask
-from strata.format.words import Ints
+from strata.kernels.arrays import Ints
 
 MAX_ITEMS: Final = 2**31 - 1  # Arrow's list offsets end there
 

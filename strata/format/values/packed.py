@@ -27,13 +27,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.errors import Corrupt, InvalidRequest
-from strata.format.encodings import NUMERIC_BYTES, UNBOUNDED_NUMERIC
-from strata.format.values.physical import pack_mask, valid_mask
+from strata.format.values.physical import known, pack_mask, true, valid_mask
+from strata.kernels.arrays import Bools, Bytes, Ints
 
-Bools = npt.NDArray[np.bool_]
-Digits = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
-
+NUMERIC_BYTES: Final = 40
+UNBOUNDED_NUMERIC: Final = pa.struct([("approx", pa.float64()), ("binary", pa.binary(40))])
 MAX_DIGITS: Final = 39
 UNITS: Final = MAX_DIGITS // 3
 NEGATIVE: Final = 0x80
@@ -59,7 +57,7 @@ class PackedNumbers:
     Shape: n each; `digits` (n, 39), least significant first. Under a null: anything canonical.
     """
 
-    digits: Digits
+    digits: Bytes
     exponent: Ints
     negative: Bools
     infinite: Bools
@@ -76,7 +74,7 @@ class PackedNumbers:
         return np.where(self.digits.any(axis=1), found, 1)
 
     @property
-    def flags(self) -> npt.NDArray[np.uint8]:
+    def flags(self) -> Bytes:
         """Return the flag byte of each."""
         bits = (self.negative * NEGATIVE) | (self.infinite * INFINITY) | (self.nan * NAN)
         return bits.astype(np.uint8)
@@ -103,8 +101,8 @@ def unpack(array: pa.FixedSizeBinaryArray) -> PackedNumbers:
         infinite=(flags & INFINITY) != 0,
         nan=(flags & NAN) != 0,
     )
-    known = (flags & (0xFF & ~(NEGATIVE | INFINITY | NAN))) == 0
-    if (units > 999).any() or not known.all() or (numbers.count != records["digits"]).any():
+    plain = (flags & (0xFF & ~(NEGATIVE | INFINITY | NAN))) == 0
+    if (units > 999).any() or not plain.all() or (numbers.count != records["digits"]).any():
         raise Corrupt("bytes are no packed number", cure="see docs/format.md, numeric")
     return numbers
 
@@ -174,13 +172,13 @@ def from_text(texts: pa.StringArray) -> pa.FixedSizeBinaryArray:
     Raises: InvalidRequest naming a text that is no number or has more than 39 digits.
     """
     pieces = pc.extract_regex(texts, TEXT)
-    special = _true(pc.match_substring_regex(texts, SPECIAL))
+    special = true(pc.match_substring_regex(texts, SPECIAL))
     valid = valid_mask(texts)
     field = {name: pc.fill_null(pc.struct_field(pieces, name), "") for name in _PIECES}
     coefficient = pc.binary_join_element_wise(field["whole"], field["part"], "")
-    wrong = _true(pc.equal(coefficient, "")) & ~special
-    wrong |= _true(pc.not_equal(field["e"], "")) != _true(pc.not_equal(field["exponent"], ""))
-    wrong |= _true(pc.match_substring_regex(field["exponent"], "^[+-]$"))
+    wrong = true(pc.equal(coefficient, "")) & ~special
+    wrong |= true(pc.not_equal(field["e"], "")) != true(pc.not_equal(field["exponent"], ""))
+    wrong |= true(pc.match_substring_regex(field["exponent"], "^[+-]$"))
     if valid is not None:
         wrong &= valid
     _refuse(texts, wrong, "not a number", "as in -1.50, 1E+30, NaN or Infinity")
@@ -192,7 +190,7 @@ def from_text(texts: pa.StringArray) -> pa.FixedSizeBinaryArray:
     cut = pc.subtract(pc.utf8_length(significant), pc.utf8_length(short))
     shift = pc.subtract(cut, pc.utf8_length(field["part"])).cast(pa.int64()).to_numpy()
     sign = pc.equal(pc.utf8_slice_codeunits(texts.fill_null(""), 0, 1), "-")
-    nan = special & _true(pc.match_substring(texts, "nan", ignore_case=True))
+    nan = special & true(pc.match_substring(texts, "nan", ignore_case=True))
     numbers = PackedNumbers(
         digits=_digit_matrix(short),
         exponent=_integers(exponent) + shift,
@@ -213,7 +211,7 @@ def approximate(array: pa.FixedSizeBinaryArray) -> pa.DoubleArray:
     floats = texts.cast(pa.float64()).to_numpy() + 0.0  # no -0.0
     floats = np.where(numbers.infinite, np.where(numbers.negative, -np.inf, np.inf), floats)
     floats = np.where(numbers.nan, np.nan, floats)
-    return pa.array(floats, mask=None if not array.null_count else ~_valid(array))
+    return pa.array(floats, mask=None if not array.null_count else ~known(array))
 
 
 def numeric(array: pa.FixedSizeBinaryArray) -> pa.StructArray:
@@ -243,25 +241,6 @@ def order_bytes(array: pa.FixedSizeBinaryArray) -> pa.FixedSizeBinaryArray:
     return pa.Array.from_buffers(pa.binary(6 + MAX_DIGITS), len(numbers), [mask, buffer])
 
 
-def pack_decimal(number: Decimal) -> bytes:
-    """Return one number packed.
-
-    >>> pack_decimal(Decimal(-101)).hex()[:20], pack_decimal(Decimal(-101))[34:].hex()
-    ('03000000000000006500', '800000000000')
-    """
-    packed: bytes = from_text(pa.array([str(number)]))[0].as_py()
-    return packed
-
-
-def unpack_decimal(packed: bytes) -> Decimal:
-    """Return the number that 40 bytes hold.
-
-    >>> unpack_decimal(pack_decimal(Decimal("1500")))
-    Decimal('1.5E+3')
-    """
-    return _decimal(unpack(pa.array([packed], pa.binary(NUMERIC_BYTES))), 0)
-
-
 _PIECES: Final = ("whole", "part", "e", "exponent")
 _ZERO: Final = np.array([(1, 0, (0,) * UNITS, 0, (0,) * 5)], PACKED)
 
@@ -271,16 +250,6 @@ def _records(array: pa.FixedSizeBinaryArray) -> npt.NDArray[Any]:
         return np.empty(0, PACKED)
     whole = np.frombuffer(array.buffers()[1], PACKED, array.offset + len(array))
     return whole[array.offset :]
-
-
-def _valid(array: pa.Array) -> Bools:
-    mask: Bools = array.is_valid().to_numpy(zero_copy_only=False)
-    return mask
-
-
-def _true(mask: pa.BooleanArray) -> Bools:
-    found: Bools = mask.fill_null(False).to_numpy(zero_copy_only=False)
-    return found
 
 
 def _refuse(texts: pa.StringArray, wrong: Bools, message: str, cure: str) -> None:
@@ -294,7 +263,7 @@ def _integers(texts: pa.StringArray) -> Ints:
     return found
 
 
-def _digit_matrix(texts: pa.StringArray) -> Digits:
+def _digit_matrix(texts: pa.StringArray) -> Bytes:
     """Return texts of at most 39 digits as digits, least significant first."""
     if not len(texts):
         return np.zeros((0, MAX_DIGITS), np.uint8)
@@ -304,11 +273,11 @@ def _digit_matrix(texts: pa.StringArray) -> Digits:
     return data.reshape(-1, MAX_DIGITS)[:, ::-1] - np.uint8(ord("0"))
 
 
-def _digit_text(digits: Digits) -> pa.StringArray:
+def _digit_text(digits: Bytes) -> pa.StringArray:
     return _ragged(digits[:, ::-1] + np.uint8(ord("0")), None)
 
 
-def _ragged(chars: npt.NDArray[np.uint8], kept: Bools | None) -> pa.StringArray:
+def _ragged(chars: Bytes, kept: Bools | None) -> pa.StringArray:
     """Return the rows of a matrix of characters, without those not kept, as texts."""
     rows, width = chars.shape
     lengths = np.full(rows, width) if kept is None else kept.sum(axis=1)

@@ -1,27 +1,16 @@
 """Arrow arrays as the plain numbers inside them, and back, without a copy where possible."""
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from strata.model.types import Kind
-
-WORD: Final = np.dtype("<u8")
-DTYPES: Final[dict[Kind, np.dtype[Any]]] = {
-    Kind.INT16: np.dtype("<i2"),
-    Kind.INT32: np.dtype("<i4"),
-    Kind.INT64: np.dtype("<i8"),
-    Kind.FLOAT32: np.dtype("<u4"),
-    Kind.FLOAT64: np.dtype("<u8"),
-    Kind.DATE: np.dtype("<i4"),
-    Kind.TIMESTAMP: np.dtype("<i8"),
-    Kind.TIMESTAMPTZ: np.dtype("<i8"),
-}
-TEXTS: Final = frozenset({Kind.STRING, Kind.BYTES, Kind.JSONB})
+from strata.errors import InvalidRequest
+from strata.kernels.arrays import Bools, Int32s, Ints
+from strata.model.types import ColumnType
 
 
-def valid_mask(array: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]] | None:
+def valid_mask(array: pa.Array) -> Bools | None:
     """Return which values are not null, or None if all are valid."""
     if array.null_count == 0:
         return None
@@ -36,6 +25,18 @@ def numbers(array: pa.Array, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         return np.empty(0, dtype)
     data = np.frombuffer(array.buffers()[1], dtype)
     return data[array.offset : array.offset + len(array)]
+
+
+def known(array: pa.Array) -> Bools:
+    """Return which values are not null."""
+    found: Bools = array.is_valid().to_numpy(zero_copy_only=False)
+    return found
+
+
+def true(mask: pa.BooleanArray) -> Bools:
+    """Return where a mask is true, not null."""
+    found: Bools = mask.fill_null(False).to_numpy(zero_copy_only=False)
+    return found
 
 
 def number_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
@@ -53,12 +54,12 @@ def number_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
     return np.dtype(f"<{letter}{kind.bit_width // 8}")
 
 
-def offsets(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+def offsets(array: pa.Array) -> Ints:
     """Return the n+1 byte offsets of a string or binary array, or those of a list's values."""
     return stored_offsets(array).astype(np.int64)
 
 
-def stored_offsets(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int32]]:
+def stored_offsets(array: pa.Array) -> Int32s:
     """Return `offsets` as they are stored: nothing is copied."""
     if len(array) == 0:
         return np.zeros(1, np.int32)
@@ -78,3 +79,24 @@ def pack_mask(valid: np.ndarray[Any, Any] | None) -> pa.Buffer | None:
     if valid is None or bool(valid.all()):
         return None
     return pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def turn_sign(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return integers as unsigned ones of the same width with the sign bit turned.
+
+    Big-endian, they sort like the signed ones. Turned again, they are the signed ones' bits.
+    """
+    unsigned = np.dtype(f"u{values.dtype.itemsize}")
+    turned: np.ndarray[Any, Any] = values.view(unsigned) ^ unsigned.type(
+        1 << (8 * unsigned.itemsize - 1)
+    )
+    return turned
+
+
+def refuse(array: pa.Array, wrong: Bools, column_type: ColumnType, cure: str) -> None:
+    """Raise InvalidRequest naming the first value that is `wrong`, if one is."""
+    if wrong.any():
+        value = array[int(np.argmax(wrong))].as_py()
+        raise InvalidRequest(
+            "not a value of the type", type=str(column_type), value=value, cure=cure
+        )

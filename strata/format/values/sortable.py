@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from strata.errors import InvalidRequest
 from strata.format.values.nested import is_listed, items
 from strata.format.values.physical import valid_mask
+from strata.kernels.arrays import Bytes
 
 VALUE_TAG: Final = b"\x01"
 NULL_TAG: Final = b"\x02"
@@ -113,9 +114,14 @@ def _number_lists(a: pa.Array) -> pa.BinaryArray | None:
     ends, data = np.zeros(len(a) + 1, np.int32), np.empty(room, np.uint8)
     all_true = np.ones(0, np.bool_)
     size = list_bytes(
-        lengths, all_true if listed is None else listed, encoded.reshape(-1), encoded.shape[1],
-        all_true if known is None else known, ends, data,
-    )  # fmt: skip
+        lengths,
+        all_true if listed is None else listed,
+        encoded.reshape(-1),
+        encoded.shape[1],
+        all_true if known is None else known,
+        ends,
+        data,
+    )
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(data[:size])]
     return pa.Array.from_buffers(pa.binary(), len(a), buffers)
 
@@ -142,7 +148,7 @@ def _number(a: pa.Array) -> pa.BinaryArray:
     return _binary(_number_bytes(a))
 
 
-def _number_bytes(a: pa.Array) -> npt.NDArray[np.uint8]:
+def _number_bytes(a: pa.Array) -> Bytes:
     """Return fixed-width values big-endian, the sign turned so that bytes sort like numbers."""
     a = plain(a)
     kind = a.type
@@ -163,7 +169,7 @@ def _number_bytes(a: pa.Array) -> npt.NDArray[np.uint8]:
         raise InvalidRequest("this type has no order of bytes yet", type=str(kind))
     big_endian = values.astype(values.dtype.newbyteorder(">"))
     width = values.dtype.itemsize
-    rows: npt.NDArray[np.uint8] = big_endian.view(np.uint8).reshape(len(a), width)
+    rows: Bytes = big_endian.view(np.uint8).reshape(len(a), width)
     return rows
 
 
@@ -182,14 +188,14 @@ def _float_words(floats: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return turned
 
 
-def _decimal_bytes(a: pa.Array) -> npt.NDArray[np.uint8]:
+def _decimal_bytes(a: pa.Array) -> Bytes:
     raw = np.frombuffer(a.buffers()[1], np.uint8)[a.offset * 16 : (a.offset + len(a)) * 16]
     big_endian = raw.reshape(len(a), 16)[:, ::-1].copy()
     big_endian[:, 0] ^= 0x80
     return big_endian
 
 
-def _binary(rows: npt.NDArray[np.uint8]) -> pa.BinaryArray:
+def _binary(rows: Bytes) -> pa.BinaryArray:
     """Return each row of a byte matrix as one binary value."""
     count, width = rows.shape
     offsets = np.arange(count + 1, dtype=np.int32) * width

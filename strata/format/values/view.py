@@ -12,18 +12,16 @@ rights as structs. Inside lists, maps, records and ranges the same holds for eac
 """
 
 from collections.abc import Callable
-from typing import Final
 
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
-from strata.format.encodings import DIMENSIONS, EMPTY_FIELD, arrow_type
-from strata.format.values import view_scalar as scalar
+from strata.format.encodings import arrow_type, encoding
+from strata.format.types.row import View
 from strata.format.values.nested import items, listed, structured
-from strata.model.types import ColumnType, Kind
+from strata.model.types import ColumnType
 
-INT2: Final = ColumnType(Kind.INT16)
-Leaf = Callable[[pa.Array, ColumnType], pa.Array]
+Leaf = Callable[[View, pa.Array, ColumnType], pa.Array]
 
 
 def has_view(column_type: ColumnType) -> bool:
@@ -33,26 +31,17 @@ def has_view(column_type: ColumnType) -> bool:
 
 def view_type(column_type: ColumnType) -> pa.DataType:
     """Return the Arrow type in which values are seen."""
-    kind, element = column_type.kind, column_type.element
-    if kind is Kind.NUMERIC and column_type.precision is None:
-        return scalar.NUMBER
-    if kind in scalar.VIEWS:
-        return scalar.VIEWS[kind].type
-    if element is None and kind is not Kind.RECORD:
-        return arrow_type(column_type)
-    if kind is Kind.LIST:
-        return pa.list_(pa.field("item", view_type(_element(column_type))))
-    if kind in (Kind.ARRAY, Kind.INT2VECTOR):
-        inner = pa.list_(pa.field("item", view_type(_element(column_type))))
-        return pa.struct([("dims", DIMENSIONS), ("vals", inner)])
-    if kind is Kind.MAP:
-        return pa.map_(pa.string(), view_type(_element(column_type)))
-    stored = arrow_type(column_type)
-    if kind is Kind.RANGE:
-        end = view_type(_element(column_type))
-        return pa.struct([("lower", end), ("upper", end), *list(stored)[2:]])
-    fields = [(field.name, view_type(field.type)) for field in column_type.fields]
-    return pa.struct(fields or [(EMPTY_FIELD, pa.bool_())])
+    row = encoding(column_type)
+    if row.view:
+        return row.view.type
+    if parts := row.parts(column_type):
+        return pa.struct([(part.name, view_type(part.type)) for part in parts])
+    stored = row.arrow(column_type)
+    if pa.types.is_list(stored):
+        return pa.list_(pa.field("item", view_type(column_type.inner)))
+    if pa.types.is_map(stored):
+        return pa.map_(pa.string(), view_type(column_type.inner))
+    return stored
 
 
 def to_view(array: pa.Array, column_type: ColumnType) -> pa.Array:
@@ -60,9 +49,7 @@ def to_view(array: pa.Array, column_type: ColumnType) -> pa.Array:
 
     Shape: `arrow_type(column_type)` in, `view_type(column_type)` out.
     """
-    if not has_view(column_type):
-        return array
-    return _each_leaf(array, column_type, _leaf_to_view, view_type)
+    return _each_leaf(array, column_type, _show, view_type)
 
 
 def from_view(array: pa.Array, column_type: ColumnType) -> pa.Array:
@@ -78,23 +65,19 @@ def from_view(array: pa.Array, column_type: ColumnType) -> pa.Array:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InvalidRequest(
                 "values are not of the column's type",
-                type=str(column_type), given=str(array.type), cause=str(error).splitlines()[0],
-            ) from error  # fmt: skip
-    if not has_view(column_type):
-        return array
-    return _each_leaf(array, column_type, _leaf_from_view, arrow_type)
+                type=str(column_type),
+                given=str(array.type),
+                cause=str(error).splitlines()[0],
+            ) from error
+    return _each_leaf(array, column_type, _store, arrow_type)
 
 
-def _leaf_to_view(array: pa.Array, column_type: ColumnType) -> pa.Array:
-    if column_type.kind is Kind.NUMERIC:
-        return scalar.number_to_view(array)
-    return scalar.VIEWS[column_type.kind].show(array)
+def _show(view: View, array: pa.Array, _: ColumnType) -> pa.Array:
+    return view.show(array)
 
 
-def _leaf_from_view(array: pa.Array, column_type: ColumnType) -> pa.Array:
-    if column_type.kind is Kind.NUMERIC:
-        return scalar.number_from_view(array)
-    return scalar.VIEWS[column_type.kind].store(array, column_type)
+def _store(view: View, array: pa.Array, column_type: ColumnType) -> pa.Array:
+    return view.store(array, column_type)
 
 
 def _each_leaf(
@@ -103,32 +86,18 @@ def _each_leaf(
     """Return an array with its leaves of other views changed by `leaf`, its type by `typed`."""
     if not has_view(column_type):
         return array
-    kind, wanted = column_type.kind, typed(column_type)
-    if kind in (Kind.LIST, Kind.MAP):
-        lengths, inner = items(array)
-        element = _element(column_type)
-        if kind is Kind.LIST:
-            values = _each_leaf(inner, element, leaf, typed)
-        else:
-            keys, held = inner.flatten()
-            values = pa.StructArray.from_arrays(
-                [keys, _each_leaf(held, element, leaf, typed)], ["key", "value"]
-            )
-        return listed(wanted, lengths, values, array)
-    children = array.flatten() if pa.types.is_struct(array.type) else []
-    if kind in (Kind.ARRAY, Kind.INT2VECTOR):
-        listing = ColumnType(Kind.LIST, element=_element(column_type))
-        changed = [children[0], _each_leaf(children[1], listing, leaf, typed)]
-    elif kind is Kind.RANGE:
-        ends = [_each_leaf(end, _element(column_type), leaf, typed) for end in children[:2]]
-        changed = [*ends, *children[2:]]
-    elif kind is Kind.RECORD:
-        pairs = zip(children, column_type.fields, strict=True)
-        changed = [_each_leaf(child, field.type, leaf, typed) for child, field in pairs]
+    row, wanted = encoding(column_type), typed(column_type)
+    if row.view:
+        return leaf(row.view, array, column_type)
+    if parts := row.parts(column_type):
+        pairs = zip(array.flatten(), parts, strict=True)
+        changed = [_each_leaf(child, part.type, leaf, typed) for child, part in pairs]
+        return structured(wanted, changed, array)
+    lengths, inner = items(array)
+    if pa.types.is_list(array.type):
+        values = _each_leaf(inner, column_type.inner, leaf, typed)
     else:
-        return leaf(array, column_type)
-    return structured(wanted, changed, array)
-
-
-def _element(column_type: ColumnType) -> ColumnType:
-    return INT2 if column_type.element is None else column_type.element
+        keys, held = inner.flatten()
+        seen = [keys, _each_leaf(held, column_type.inner, leaf, typed)]
+        values = pa.StructArray.from_arrays(seen, ["key", "value"])
+    return listed(wanted, lengths, values, array)

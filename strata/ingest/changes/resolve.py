@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,17 +32,15 @@ from strata.ingest.readers.change import (
     SAME,
     UPDATE,
     UPSERT,
-    Ints,
     Truncation,
     key_bytes,
     key_ids,
 )
 from strata.ingest.readers.position import UNKNOWN, Course
+from strata.kernels.arrays import Bools, Bytes, Ints
 from strata.model.schema import Relation
 from strata.model.time import MIN_TIME
 from strata.updates.order import one_chunk
-
-Mask = npt.NDArray[np.bool_]
 
 REASONS: Final = {
     INSERT: "inserted, and the key is there already",
@@ -98,13 +95,13 @@ class _Stream:
     rows: pa.Table
     order: Ints  # rows of the table
     group: Ints  # number of the key
-    op: npt.NDArray[np.uint8]
+    op: Bytes
     time: Ints
     at: Ints
     commit: Ints  # position in the log of the database, or UNKNOWN
     lsn: Ints
 
-    def only(self, mask: Mask) -> "_Stream":
+    def only(self, mask: Bools) -> "_Stream":
         """Return those that count."""
         if mask.all():
             return self
@@ -124,15 +121,15 @@ class _Stream:
         op = np.where(soft & (self.op == DELETE), REMOVE, op).astype(np.uint8)
         return replace(self, op=op)
 
-    def repeated(self, course: Course) -> Mask:
+    def repeated(self, course: Course) -> Bools:
         """Return which changes were delivered before."""
         known = (self.op != OLD) & (self.lsn != UNKNOWN)
         if not known.any() or not course.starts:
             return np.zeros(len(self.op), bool)
-        found: Mask = known & (self._in_shard(course) | self._in_batch(course, known))
+        found: Bools = known & (self._in_shard(course) | self._in_batch(course, known))
         return found
 
-    def _in_shard(self, course: Course) -> Mask:
+    def _in_shard(self, course: Course) -> Bools:
         """Return which are not behind what is in; at the same position the shard's row decides."""
         leg = course.legs_of(self.at)
         commit = np.array(course.commits, np.int64)[leg]
@@ -147,10 +144,10 @@ class _Stream:
             [there[self.group], ~there[self.group], np.zeros(len(self.op), bool)],
             default=True,
         )
-        found: Mask = stale | before | (level & done)
+        found: Bools = stale | before | (level & done)
         return found
 
-    def _in_batch(self, course: Course, known: Mask) -> Mask:
+    def _in_batch(self, course: Course, known: Bools) -> Bools:
         """Return which are not behind the change before them, of the same key and epoch."""
         epoch = np.searchsorted(np.array(course.epochs, np.int64), self.at, "right")
         facts = np.stack([epoch, self.commit, self.lsn], axis=1)[known]
@@ -241,13 +238,13 @@ class _Kept:
 
     stream: _Stream
     order: Ints
-    op: npt.NDArray[np.uint8]
+    op: Bytes
     time: Ints
     lsn: Ints
     first: Ints  # for each, where its key begins
 
     @staticmethod
-    def of(stream: _Stream, mask: Mask) -> "_Kept":
+    def of(stream: _Stream, mask: Bools) -> "_Kept":
         group = stream.group[mask]
         begins = np.r_[True, group[1:] != group[:-1]][: len(group)]
         first = np.maximum.accumulate(np.where(begins, np.arange(len(group)), 0))
@@ -256,7 +253,7 @@ class _Kept:
             stream.lsn[mask], first,
         )  # fmt: skip
 
-    def contradictions(self, *, skipping: bool) -> Mask:
+    def contradictions(self, *, skipping: bool) -> Bools:
         """Return which changes contradict; `skipping`: those do not change what is there."""
         there = np.isin(self.op, (OLD, INSERT, UPSERT, UPDATE))
         decided = self.op != UPDATE if skipping else np.ones(len(self.op), bool)
@@ -265,10 +262,10 @@ class _Kept:
         number = np.arange(len(self.op))
         before = np.where(number > self.first, after[number - 1], False)
         must_be = (self.op == UPDATE) | (self.op == DELETE)
-        wrong: Mask = ((self.op == INSERT) & before) | (must_be & ~before)
+        wrong: Bools = ((self.op == INSERT) & before) | (must_be & ~before)
         return wrong
 
-    def _last(self, mask: Mask) -> Ints:
+    def _last(self, mask: Bools) -> Ints:
         """Return for each the last one of its key up to it where `mask` is true; -1: none."""
         if not len(mask):
             return np.zeros(0, np.int64)
@@ -276,9 +273,9 @@ class _Kept:
         found: Ints = np.where(last >= self.first, last, -1)
         return found
 
-    def present(self) -> Mask:
+    def present(self) -> Bools:
         """Return which leave a row behind."""
-        mask: Mask = np.isin(self.op, (OLD, INSERT, UPSERT, UPDATE))
+        mask: Bools = np.isin(self.op, (OLD, INSERT, UPSERT, UPDATE))
         return mask
 
     def times(self) -> Ints:
@@ -290,7 +287,7 @@ class _Kept:
         raised: Ints = values[np.maximum.accumulate(lifted) - self.first * len(values)]
         return raised
 
-    def _origins(self, same: Mask) -> Ints:
+    def _origins(self, same: Bools) -> Ints:
         """Return for each the one whose value it has: itself, or where it is as it was, another.
 
         That is the row before it, or for a row whose key was changed the one before the delete

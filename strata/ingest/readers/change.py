@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -34,8 +33,6 @@ COMMIT: Final = "commit"  # position in the log of the database: see `position`
 LSN: Final = "lsn"
 SOURCE_TIME: Final = "source.ts_ms"  # where a change stream says when the change was committed
 SAME: Final = "same."  # before a column's name: in this row the column is as it was
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,10 +22,10 @@ from strata.ingest.readers.position import Places
 from strata.ingest.readers.source import Located, Raw, RawFile
 from strata.ingest.values.cast import Cast, Rows, from_arrow, from_objects
 from strata.ingest.values.connect import plain_values
+from strata.kernels.arrays import Bools, Bytes
 from strata.model.schema import Column, Relation
 from strata.model.types import ColumnType, Kind
 
-Mask = npt.NDArray[np.bool_]
 OPS: Final = {"c": INSERT, "r": UPSERT, "u": UPDATE, "d": DELETE}
 SOURCE: Final = {
     **dict.fromkeys(
@@ -55,7 +54,7 @@ class _Events:
     """The events of a file as columns, tombstones left out."""
 
     kept: Rows  # which lines
-    ops: npt.NDArray[np.uint8]
+    ops: Bytes
     rows: dict[str, pa.Array]  # of the row that each is about
     times: pa.Array
     places: Places
@@ -84,7 +83,7 @@ def read_events(
         return None
     columns: dict[str, Raw] = {time_name: found.times} if time_name in names else {}
     original: dict[str, Raw] = {}
-    same: dict[str, Mask] = {}
+    same: dict[str, Bools] = {}
     for column in relation.columns:
         values = found.rows[column.name]
         if pa.types.is_string(values.type):
@@ -182,12 +181,12 @@ def _child(struct: pa.StructArray, name: str) -> pa.Array:
     return pc.struct_field(struct, name)
 
 
-def _ops(letters: pa.Array) -> npt.NDArray[np.uint8] | None:
+def _ops(letters: pa.Array) -> Bytes | None:
     """Return the operations; None where one is another."""
     index = pc.index_in(letters, value_set=pa.array([*OPS]))
     if index.null_count:
         return None
-    found: npt.NDArray[np.uint8] = np.array([*OPS.values()], np.uint8)[index.to_numpy()]
+    found: Bytes = np.array([*OPS.values()], np.uint8)[index.to_numpy()]
     return found
 
 
@@ -223,7 +222,7 @@ def _null_elsewhere(events: pa.StructArray, name: str) -> bool:
 
 def _rows(
     events: pa.StructArray,
-    ops: npt.NDArray[np.uint8],
+    ops: Bytes,
     told: pa.StructArray | None,
     key: Sequence[str],
     names: Sequence[str],
@@ -251,9 +250,7 @@ def _rows(
     return rows
 
 
-def _places(
-    events: pa.StructArray, source: pa.StructArray, ops: npt.NDArray[np.uint8]
-) -> Places | None:
+def _places(events: pa.StructArray, source: pa.StructArray, ops: Bytes) -> Places | None:
     """Return where the events stand in the log; None where one does not say."""
     lsn, mark = _child(source, "lsn"), _child(source, "snapshot")
     connector, sequence = _child(source, "connector"), _child(source, "sequence")

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +23,7 @@ from strata.format.encodings import arrow_type
 from strata.ingest.readers.source import Located
 from strata.ingest.values.cast import INTEGERS, Rows
 from strata.ingest.values.numbers import MOST_DIGITS
+from strata.kernels.arrays import Bools, Bytes
 from strata.model.types import ColumnType, Kind
 
 SMALL_BYTES: Final = 1 << 17  # of fewer, Arrow's ways cost more than the objects
@@ -38,8 +38,6 @@ IS_DIGIT, IS_IN_NUMBER, SIGNS, BEFORE, BEHIND = (
     for some in (b"0123456789", b"0123456789.", b"+-", b'":,[ \t\r\n', b'",]} \t\r\n')
 )
 BLANK_OR_N: Final = np.frombuffer(b" \tn", np.uint8)
-Bytes = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
 # Kinds whose values are text in JSON and are judged as any other text.
 TEXTS: Final = (
     Kind.STRING, Kind.CHAR, Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.UUID,
@@ -99,7 +97,7 @@ def _whole_lines(data: bytes) -> int:
     return len(starts) if bool(fits.all()) else 0
 
 
-def _lines(data: bytes) -> tuple[Rows, Rows, npt.NDArray[np.uint8]]:
+def _lines(data: bytes) -> tuple[Rows, Rows, Bytes]:
     """Return where lines that are not blank begin and end, and the bytes."""
     raw = np.frombuffer(data, np.uint8)
     breaks = np.flatnonzero(raw == BREAK)
@@ -196,7 +194,7 @@ def _has_exponent(raw: Bytes) -> bool:
     return bool(_is_one_of(raw, begins, BEFORE).any())
 
 
-def _past(raw: Bytes, places: Rows, step: int, wanted: Mask) -> Rows:
+def _past(raw: Bytes, places: Rows, step: int, wanted: Bools) -> Rows:
     """Return the first place from each of `places` on whose byte is not wanted, or an end."""
     found = places.copy()
     going = np.arange(len(found))
@@ -209,7 +207,7 @@ def _past(raw: Bytes, places: Rows, step: int, wanted: Mask) -> Rows:
     return found
 
 
-def _is_one_of(raw: Bytes, places: Rows, wanted: Mask) -> Mask:
+def _is_one_of(raw: Bytes, places: Rows, wanted: Bools) -> Bools:
     """Return whether the byte at each place is wanted; an end is."""
     inside = (places >= 0) & (places < len(raw))
     return ~inside | wanted[raw[np.where(inside, places, 0)]]

@@ -18,11 +18,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from strata.errors import InvalidRequest
+from strata.kernels.arrays import Bools, Ints
 
-Ints = npt.NDArray[np.int64]
 UNKNOWN: Final = -1  # position of a change whose database tells none
 
 
@@ -33,7 +32,7 @@ class Places:
     commit: Ints  # where the commit before the transaction ended; 0: before the first; UNKNOWN
     lsn: Ints  # where the change stands in the log; 0: a row of a snapshot; UNKNOWN
     snapshot: Ints  # of rows of a snapshot: where the table was read; else 0
-    ends: npt.NDArray[np.bool_]  # the table's snapshot is whole with this event
+    ends: Bools  # the table's snapshot is whole with this event
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +59,11 @@ class StreamProgress:
     lsn: int = 0
     older: frozenset[int] = frozenset()  # snapshots before the newest
 
-    def has(self, places: Places) -> npt.NDArray[np.bool_]:
+    def has(self, places: Places) -> Bools:
         """Return which events are in, as long as no other snapshot has begun."""
         level = (places.commit == self.commit) & (places.lsn <= self.lsn)
         behind = (places.commit < self.commit) | level
-        found: npt.NDArray[np.bool_] = np.where(
+        found: Bools = np.where(
             places.snapshot > 0,
             np.isin(places.snapshot, [self.snapshot, *self.older]),
             behind & (places.lsn != UNKNOWN),

@@ -21,12 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.format.encodings import arrow_type
-from strata.format.values.canonical import (
-    MAX_DEPTH,
-    canonical,
-    canonical_floats,
-    canonical_json,
-)
+from strata.format.types.numbers import canonical_floats
+from strata.format.values.canonical import canonical
+from strata.format.values.json_text import MAX_DEPTH, canonical_json
 from strata.ingest.values.column import (
     NONE_BAD,
     Cast,

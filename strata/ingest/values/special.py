@@ -4,7 +4,7 @@ Each source value is brought into the form in which readers see the type, and st
 (`strata.format.values.view`): what a reader was given can be ingested again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.format.encodings import arrow_type
+from strata.format.encodings import ENCODINGS, arrow_type
 from strata.format.values.packed import MAX_DIGITS, numeric
 from strata.format.values.packed import from_text as packed_text
 from strata.format.values.view import from_view, view_type
@@ -22,59 +22,33 @@ from strata.ingest.values.literals import Text, parse_json
 from strata.ingest.values.nested import Objects, nested_objects
 from strata.ingest.values.nested_arrow import Arrays, nested_arrow
 from strata.ingest.values.numbers import float_texts
-from strata.ingest.values.texts import (
-    DAY,
-    Value,
-    distinct,
-    parse_aclitem,
-    parse_interval,
-    parse_mz_aclitem,
-    time_texts,
-    uuid_texts,
-)
-from strata.model.types import ColumnType, Kind, parse_type
+from strata.ingest.values.texts import READERS, Value
+from strata.model.types import ColumnType, Field, Kind
 
-SPECIAL: Final = frozenset(
-    {
-        Kind.NUMERIC, Kind.TIME, Kind.UUID, Kind.INTERVAL, Kind.DAY_TIME, Kind.YEAR_MONTH,
-        Kind.ACLITEM, Kind.MZ_ACLITEM,
-    }
-)  # fmt: skip
-# What readers see as a struct, as a record of its fields.
-RECORDS: Final = MappingProxyType(
-    {
-        Kind.INTERVAL: parse_type("record<months: int32, days: int32, micros: int64>"),
-        Kind.ACLITEM: parse_type("record<grantee: int64, grantor: int64, mode: numeric(20,0)>"),
-        Kind.MZ_ACLITEM: parse_type(
-            "record<grantee: string, grantor: string, mode: numeric(20,0)>"
-        ),
-    }
+SPECIAL: Final = frozenset({Kind.NUMERIC, *READERS})
+_FIELDS: Final = MappingProxyType(
+    {pa.int32(): Kind.INT32, pa.int64(): Kind.INT64, pa.string(): Kind.STRING}
 )
 OBJECT: Final = r"^\s*\{"
-COLUMNS_OF_TEXTS: Final = MappingProxyType({Kind.TIME: time_texts, Kind.UUID: uuid_texts})
 
 
-def _day_time(text: str) -> Any:
-    found = parse_interval(text)
-    if found["months"]:
-        raise ValueError("months have no fixed length")
-    return found["days"] * DAY + found["micros"]
+def _record(seen: pa.StructType) -> ColumnType:
+    """Return a struct that readers see as a record of its fields."""
+    return ColumnType(Kind.RECORD, fields=tuple(Field(f.name, _field(f.type)) for f in seen))
 
 
-def _year_month(text: str) -> Any:
-    found = parse_interval(text)
-    if found["days"] or found["micros"]:
-        raise ValueError("not whole months")
-    return found["months"]
+def _field(kind: pa.DataType) -> ColumnType:
+    if pa.types.is_decimal(kind):
+        return ColumnType(Kind.NUMERIC, kind.precision, kind.scale)
+    return ColumnType(_FIELDS[kind])
 
 
-READERS: Final[MappingProxyType[Kind, Callable[[str], Value | int]]] = MappingProxyType(
+# Scalar types that readers see as a struct, as the record of its fields.
+RECORDS: Final = MappingProxyType(
     {
-        Kind.INTERVAL: parse_interval,
-        Kind.DAY_TIME: _day_time,
-        Kind.YEAR_MONTH: _year_month,
-        Kind.ACLITEM: parse_aclitem,
-        Kind.MZ_ACLITEM: parse_mz_aclitem,
+        row.kind: _record(row.view.type)
+        for row in ENCODINGS.values()
+        if row.view is not None and pa.types.is_struct(row.view.type)
     }
 )
 
@@ -85,10 +59,7 @@ def special_text(strings: pa.Array, target: ColumnType, convert: Objects) -> Cas
         return _numeric(strings)
     if target.kind in RECORDS and pc.any(pc.match_substring_regex(strings, OBJECT)).as_py():
         return special_objects(_parsed(strings), target, convert)
-    if target.kind in COLUMNS_OF_TEXTS:
-        seen = COLUMNS_OF_TEXTS[target.kind](strings)
-    else:
-        seen = distinct(strings, READERS[target.kind], view_type(target))
+    seen = READERS[target.kind](strings, view_type(target))
     return _stored(seen, target).also(lost(strings, seen))
 
 

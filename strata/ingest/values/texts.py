@@ -14,7 +14,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.model.types import Kind
+
 Value = Mapping[str, Any]
+Reader = Callable[[pa.Array, pa.DataType], pa.Array]
 
 TIME: Final = r"^(?P<h>[01]?\d|2[0-3]):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d|60)(?:[.](?P<f>\d{1,9}))?)?$"
 UUID: Final = (
@@ -229,3 +232,37 @@ def _acl(text: str, rights: Mapping[str, int]) -> tuple[str, str, Decimal]:
     if not found or not rights.keys() >= set(found[2]):
         raise ValueError(text)
     return found[1], found[3], Decimal(sum(rights[letter] for letter in set(found[2])))
+
+
+def parse_day_time(text: str) -> int:
+    """Return the microseconds of an interval without months."""
+    found = parse_interval(text)
+    if found["months"]:
+        raise ValueError("months have no fixed length")
+    return int(found["days"] * DAY + found["micros"])
+
+
+def parse_year_month(text: str) -> int:
+    """Return the months of an interval of whole months."""
+    found = parse_interval(text)
+    if found["days"] or found["micros"]:
+        raise ValueError("not whole months")
+    return int(found["months"])
+
+
+def _each(read: Callable[[str], Value | int]) -> Reader:
+    return lambda texts, kind: distinct(texts, read, kind)
+
+
+# How the texts of a type are read; given are texts and the type in which readers see the values.
+READERS: Final[Mapping[Kind, Reader]] = MappingProxyType(
+    {
+        Kind.TIME: lambda texts, _: time_texts(texts),
+        Kind.UUID: lambda texts, _: uuid_texts(texts),
+        Kind.INTERVAL: _each(parse_interval),
+        Kind.DAY_TIME: _each(parse_day_time),
+        Kind.YEAR_MONTH: _each(parse_year_month),
+        Kind.ACLITEM: _each(parse_aclitem),
+        Kind.MZ_ACLITEM: _each(parse_mz_aclitem),
+    }
+)

@@ -8,17 +8,16 @@ import pytest
 from strata.errors import Corrupt, InvalidRequest
 from strata.format import manifest
 from strata.format.manifest import (
-    SCHEMA,
     VERSION_KEY,
     PartRef,
     Split,
-    concat_manifests,
     decode_manifest,
     encode_manifest,
     manifest_table,
     part_refs,
     stats_columns,
     stats_rows,
+    unify,
 )
 
 PART = PartRef(
@@ -129,11 +128,10 @@ def test_types_that_cannot_meet_make_the_older_unknown() -> None:
 
 def test_manifests_with_different_statistics_are_put_together() -> None:
     first, second = manifest_table(PARTS[:1], STATS[:1]), manifest_table(PARTS[1:], STATS[1:])
-    together = concat_manifests([first, second])
+    together = unify([first, second])
 
     assert part_refs(together) == PARTS
     assert together["s.2"].to_pylist() == [None, None, {"nulls": 1}]
-    assert concat_manifests([]).schema.names == SCHEMA.names
 
 
 def test_as_many_statistics_as_parts_are_needed() -> None:

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from strata.format.values.packed import unpack_decimal
 from strata.model.types import ColumnType, Kind
+from tests.support.values import unpack_decimal
 
 Physical = int | bytes | None
 

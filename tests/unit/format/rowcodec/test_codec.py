@@ -169,7 +169,7 @@ DAMAGED = [
     ("numeric", "0a1a c20117 0a15" + "11" * 20 + "1c", "41 digits"),
     ("uuid", "0a04 ca010161", "1 bytes"),
     ("time", "0a08 8a0105 0880a30510", "ends inside"),
-    ("time", "0a07 8a0104 0880a305", "no time of day"),
+    ("time", "0a07 8a0104 0880a305", "secs out of range"),
     ("interval day to second", "0a05 a201020801", "do not fit"),
     ("interval year to month", "0a05 a201021801", "do not fit"),
     ("mz_aclitem", "0a0b 820208 0a00 12021002 1a00", "unknown kind"),

@@ -11,12 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from strata.format.values.canonical import (
-    MAX_DEPTH,
-    canonical_floats,
-    canonical_json,
-    canonical_text,
-)
+from strata.format.types.numbers import canonical_floats
+from strata.format.values.json_text import MAX_DEPTH, canonical_json, canonical_text
 
 NUMBERS = st.one_of(
     st.integers(),

@@ -17,11 +17,10 @@ from strata.format.values.packed import (
     numeric,
     order_bytes,
     pack,
-    pack_decimal,
     to_text,
     unpack,
-    unpack_decimal,
 )
+from tests.support.values import pack_decimal, unpack_decimal
 
 WIDE = Context(prec=50, Emax=10**12, Emin=-(10**12))
 DIGITS = st.integers(0, 10**39 - 1) | st.integers(0, 999) | st.integers(0, 38).map(lambda n: 10**n)

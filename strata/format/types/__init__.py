@@ -1,0 +1,1 @@
+"""One row for each column type: everything that is particular to it, family by family."""

@@ -1,0 +1,80 @@
+"""JSON values as Python has the views of scalar types; what is no value raises.
+
+Raises: ValueError, TypeError or ArithmeticError, in every function here.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+from strata.format.values.json_text import canonical_text
+
+
+def exactly(kind: type) -> Callable[[Any], Any]:
+    """Return a function that takes values of one Python type and no other."""
+
+    def check(value: Any) -> Any:
+        if type(value) is not kind:
+            raise TypeError(f"not a {kind.__name__}")
+        return value
+
+    return check
+
+
+boolean: Final = exactly(bool)
+text: Final = exactly(str)
+integer: Final = exactly(int)
+day: Final = date.fromisoformat
+moment: Final = datetime.fromisoformat
+
+
+def moment_utc(value: Any) -> datetime:
+    """Return a moment; it is in UTC where its text says no offset."""
+    found = moment(value)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def unsigned64(value: Any) -> Decimal:
+    """Return an integer as the decimal in which 64 bits without a sign are seen."""
+    return Decimal(integer(value))
+
+
+def floating(value: Any) -> float:
+    """Return a number, or the text of one."""
+    return float(_no_boolean(value))
+
+
+def decimal(value: Any) -> Decimal:
+    """Return a number, or the text of one, exactly."""
+    return Decimal(str(_no_boolean(value)))
+
+
+def _no_boolean(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise TypeError("a boolean is no number")
+    return value
+
+
+def raw_bytes(value: Any) -> bytes:
+    """Return the bytes of a base64 text."""
+    return base64.b64decode(value, validate=True)
+
+
+def json_text(value: Any) -> str:
+    """Return the canonical text of any value."""
+    found = canonical_text(json.dumps(value).encode())
+    if found is None:
+        raise ValueError("not JSON")
+    return found.decode()
+
+
+def parts(value: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object's entries, those not given as in `defaults`."""
+    if not isinstance(value, dict):
+        raise TypeError("not an object")
+    if unknown := value.keys() - defaults.keys():
+        raise ValueError(f"there is no {', '.join(sorted(unknown))}")
+    return {**defaults, **value}

@@ -1,0 +1,127 @@
+"""JSON texts in their one spelling, so that equal values have equal bytes.
+
+Keys are sorted by code point, without white space; of repeated keys the last counts; non-ASCII
+characters stand as themselves. Numbers keep their exact value: an integer of any size stays as it
+is; a number with a point or an exponent is written as the shortest text of its float64 where that
+says the same number, else with all its digits; minus zero loses its sign.
+"""
+
+import json
+import math
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, InvalidOperation
+from typing import Any, Final, NoReturn
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.format.values.physical import valid_mask
+from strata.kernels.arrays import Bools
+
+MAX_DEPTH: Final = 200  # levels of nesting; deeper texts are refused, readers could not follow
+
+# Numbers that orjson might not give back as they are: 16 digits or more, an exponent, minus zero.
+EXOTIC: Final = r"[0-9.]{16}|[0-9][eE]|(^|[^0-9A-Za-z])-0"  # a date's -0 is no number
+
+
+def canonical_json(texts: pa.Array) -> tuple[pa.Array, Bools]:
+    """Return JSON texts in canonical form, and which of them are not JSON.
+
+    Shape: string array in; string array of the same length out, null where null or invalid came
+    in; the mask is true where the text is not null and not JSON (NaN and Infinity, lone
+    surrogates and nesting deeper than MAX_DEPTH count as not JSON).
+    Cost: one parse a row, outside Arrow.
+    """
+    exotic = pc.match_substring_regex(texts, EXOTIC).to_pylist()
+    out: list[bytes | None] = []
+    for text, slow in zip(texts.cast(pa.binary()).to_pylist(), exotic, strict=True):
+        out.append(None if text is None else canonical_text(text, exotic=slow))
+    result = pa.array(out, pa.binary()).cast(pa.string())
+    valid_in, valid_out = valid_mask(texts), valid_mask(result)
+    if valid_out is None:
+        return result, np.zeros(len(texts), np.bool_)
+    return result, ~valid_out if valid_in is None else valid_in & ~valid_out
+
+
+def canonical_text(text: bytes, *, exotic: bool = True) -> bytes | None:
+    """Return one JSON text in canonical form, None if it is not JSON.
+
+    `exotic`: the text may hold numbers that only the exact path keeps; True is always right.
+    """
+    # Counting brackets inside strings, too, errs towards the slow path, where depth is checked.
+    if exotic or text.count(b"[") + text.count(b"{") > MAX_DEPTH:
+        return _exact(text)
+    try:
+        return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS)
+    except ValueError:
+        return None
+
+
+def _exact(text: bytes) -> bytes | None:
+    try:
+        value = json.loads(
+            text.decode(), parse_int=_Integer, parse_float=_Real, parse_constant=_refuse
+        )
+        pieces: list[bytes] = []
+        _write(value, pieces, MAX_DEPTH)
+    except (ValueError, RecursionError, InvalidOperation):
+        return None
+    return b"".join(pieces)
+
+
+class _Integer(str):
+    """The text of a JSON integer."""
+
+    __slots__ = ()
+
+
+class _Real(str):
+    """The text of a JSON number with a point or an exponent."""
+
+    __slots__ = ()
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _write(value: Any, pieces: list[bytes], depth: int) -> None:
+    """Append the canonical text of a parsed value.
+
+    Raises: ValueError below `depth` levels and for what UTF-8 cannot hold.
+    """
+    if isinstance(value, dict | list) and depth == 0:
+        raise ValueError("nested too deeply")
+    if isinstance(value, dict):
+        pieces.append(b"{")
+        for i, key in enumerate(sorted(value)):
+            pieces += (b"," if i else b"", orjson.dumps(key), b":")
+            _write(value[key], pieces, depth - 1)
+        pieces.append(b"}")
+    elif isinstance(value, list):
+        pieces.append(b"[")
+        for i, item in enumerate(value):
+            pieces.append(b"," if i else b"")
+            _write(item, pieces, depth - 1)
+        pieces.append(b"]")
+    elif isinstance(value, _Integer):
+        pieces.append(b"0" if value == "-0" else value.encode())
+    elif isinstance(value, _Real):
+        pieces.append(_real(value))
+    else:
+        pieces.append(orjson.dumps(value))
+
+
+def _real(text: str) -> bytes:
+    """Return the canonical text of a number with a point or an exponent."""
+    near = float(text) + 0.0
+    try:
+        exact = Decimal(text)
+    except InvalidOperation as error:
+        raise ValueError("an exponent that nothing holds") from error
+    if math.isfinite(near) and Decimal(repr(near)) == exact:
+        return orjson.dumps(near)
+    # Without its limits of exponents the context would make a zero of 1e-999999999.
+    digits = exact.normalize(Context(prec=len(text) + 1, Emin=MIN_EMIN, Emax=MAX_EMAX))
+    return str(digits).lower().encode()

@@ -172,24 +172,24 @@ test-debezium: .venv/.dev .venv-debezium/.ready ## Follow a PostgreSQL under loa
 	@touch $@
 
 .PHONY: walks
-walks: .venv/.dev .venv-walks/.ready ## Walk through Airflow and the report in a browser (needs Debian's chromium); docs/walks
+walks: .venv/.dev .venv-walks/.ready ## Walk through Airflow and the report in a browser (needs Debian's chromium); docs/reference/walks
 	PYTHONPATH=$$(echo .venv-walks/lib/python*/site-packages) .venv/bin/python -m tests.walks.main
 
 .PHONY: certify
-certify: .venv/.dev ## Check every function against Spark and write docs/certificates
+certify: .venv/.dev ## Check every function against Spark and write docs/reference/certificates
 	.venv/bin/python -m tools.certify --seed 41 --keep .strata/observed.pickle
 
 .PHONY: ranges
-ranges: .venv/.dev ## Write docs/ranges.md, what each rule yields, after `make certify`
+ranges: .venv/.dev ## Write docs/reference/ranges.md, what each rule yields, after `make certify`
 	.venv/bin/python -m tools.ranges .strata/observed.pickle
 
 .PHONY: mutate
-mutate: .venv/.dev ## Flip every rule after `make certify`; write docs/mutations.md and the certificates' cases
+mutate: .venv/.dev ## Flip every rule after `make certify`; write docs/reference/mutations.md and the certificates' cases
 	.venv/bin/python -m tools.mutate .strata/observed.pickle
 
 # Which tests reach which functions, made anew for every run: tests and sources change.
 .PHONY: mutants
-mutants: .venv/.dev ## Change the sources of the deciding rooms, 300 places, an hour; write docs/mutants.md
+mutants: .venv/.dev ## Change the sources of the deciding rooms, 300 places, an hour; write docs/reference/mutants.md
 	.venv/bin/python -m tests.mutants.reach
 	.venv/bin/python -m tests.mutants
 

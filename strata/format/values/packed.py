@@ -105,7 +105,7 @@ def unpack(array: pa.FixedSizeBinaryArray) -> PackedNumbers:
     )
     known = (flags & (0xFF & ~(NEGATIVE | INFINITY | NAN))) == 0
     if (units > 999).any() or not known.all() or (numbers.count != records["digits"]).any():
-        raise Corrupt("bytes are no packed number", cure="see docs/format.md, numeric")
+        raise Corrupt("bytes are no packed number", cure="see docs/reference/format.md, numeric")
     return numbers
 
 

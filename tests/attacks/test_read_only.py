@@ -266,7 +266,7 @@ DOCUMENT = (Path(__file__).parents[2] / "docs" / "reference" / "stores.md").read
 
 
 def policies() -> list[dict[str, Any]]:
-    """Return the IAM policies of docs/reference/stores.md: a reader's, and those of one shard's jobs."""
+    """Return the IAM policies of docs/reference/stores.md: a reader's, then a job's."""
     found = [part.partition("```")[0] for part in DOCUMENT.split("```json\n")[1:]]
     return [json.loads(text) for text in found]
 

@@ -8,6 +8,7 @@ names, or a page that loads something from another machine.
 """
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -96,7 +97,8 @@ def main() -> None:
     asked = parser.parse_args()
     stage()
     command = [asked.mkdocs, "build", "--strict", "--clean", "--quiet"]
-    subprocess.run(command, cwd=PROJECT, check=True)
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    subprocess.run(command, cwd=PROJECT, env=quiet, check=True)
     if found := list(loaded()):
         raise SystemExit("the site loads from other machines:\n" + "\n".join(found))
     sys.stdout.write(f"{SITE / 'index.html'}\n")

@@ -14,7 +14,10 @@ NOT_YET: set[int] = set()  # laws that docs/reference/laws.md says nobody holds 
 
 @pytest.mark.parametrize(
     ("document", "rows"),
-    [("docs/reference/laws.md", sorted({*range(1, 18)} - NOT_YET)), ("docs/reference/peers.md", [*range(1, 26)])],
+    [
+        ("docs/reference/laws.md", sorted({*range(1, 18)} - NOT_YET)),
+        ("docs/reference/peers.md", [*range(1, 26)]),
+    ],
 )
 def test_every_proof_that_is_named_exists(document: str, rows: list[int]) -> None:
     text = (PROJECT / document).read_text("utf-8")

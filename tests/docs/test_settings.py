@@ -1,4 +1,4 @@
-"""docs/reference/settings.md tells of every setting, with the default and the range that the code has."""
+"""docs/reference/settings.md has every setting, with the default and the range of the code."""
 
 import re
 from dataclasses import fields, is_dataclass

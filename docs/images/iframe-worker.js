@@ -4,6 +4,7 @@ if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(url) {
       super()
+      const base = new URL(url, document.baseURI)
       this.waiting = []
       this.frame = document.createElement("iframe")
       this.frame.hidden = true
@@ -15,13 +16,13 @@ if (location.protocol === "file:") {
       inside.postMessage = (data) => this.dispatchEvent(new MessageEvent("message", { data }))
       const load = (address) => new Promise((done, failed) => {
         const script = inside.document.createElement("script")
-        script.src = new URL(address, url).href
+        script.src = new URL(address, base).href
         script.onload = done
         script.onerror = failed
         inside.document.body.appendChild(script)
       })
       inside.importScripts = (...all) => all.reduce((last, next) => last.then(() => load(next)), Promise.resolve())
-      load(url).then(() => { this.ready = true; this.waiting.splice(0).forEach((data) => this.give(data)) })
+      load(base.href).then(() => { this.ready = true; this.waiting.splice(0).forEach((data) => this.give(data)) })
     }
     give(data) { this.frame.contentWindow.dispatchEvent(new MessageEvent("message", { data })) }
     postMessage(data) { if (this.ready) this.give(data); else this.waiting.push(data) }

@@ -138,8 +138,9 @@ def wrong_calls(line: str) -> list[str]:
         if command in options():
             flags = re.findall(r"(?<![\w-])--[a-z][a-z-]*", _flags(found[2]))
             return [f"{command} {f}" for f in flags if f not in options()[command] | GLOBAL]
-    groups = {full.split()[0] for full in options() if " " in full}
-    return [] if words[0] in groups and len(words) == 1 else [found[0].strip()]
+    groups = {full.rpartition(" ")[0] for full in options() if " " in full}
+    groups |= {group.partition(" ")[0] for group in groups}
+    return [] if " ".join(words) in groups else [found[0].strip()]
 
 
 def _flags(rest: str) -> str:
@@ -155,10 +156,8 @@ def _flags(rest: str) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_command_and_option_in_a_block_exists(page: Path) -> None:
-    lines = [
-        line for body in blocks(page, "console", "bash", "sh", "text", "") for line in body.split("\n")
-        if re.match(r"\s*(\$ )?strata ", line)
-    ]  # fmt: skip
+    bodies = "\n".join(blocks(page, "console", "bash", "sh", "text", ""))
+    lines = re.findall(r"^\s*(?:\$ )?strata .*$", bodies, re.MULTILINE)
     assert [wrong for line in lines for wrong in wrong_calls(COMMENT.sub("", line))] == []
 
 

@@ -79,7 +79,20 @@ lock: ## Compile requirements/*.in into the hashed lists
 	  compile --excludes excludes-benchmarks.txt benchmarks.in -o benchmarks.txt && \
 	  compile walks.in -o walks.txt && \
 	  compile sbom.in -o sbom.txt && \
+	  compile docs.in -o docs.txt && \
 	  compile uv.in -o uv.txt
+
+# Tools beside the packages of .venv, which they must not change: requirements/NAME.txt in .venv-NAME.
+.venv-%/.ready: requirements/%.txt | .venv/.dev
+	.venv/bin/python -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --require-hashes --no-deps -r $<
+	@touch $@
+
+# These two also see the packages of .venv and this checkout, behind their own.
+.venv-fuzz/.beside .venv-benchmarks/.beside: %/.beside: %/.ready
+	.venv/bin/python -c 'import pathlib, sysconfig; print(sysconfig.get_path("purelib")); print(pathlib.Path.cwd())' \
+	  > "$$($*/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/strata.pth"
+	@touch $@
 
 ##@ Tests
 
@@ -119,7 +132,7 @@ explore: .venv/.dev ## Draw new cases for the laws, keep what fails: MINUTES=20,
 FUZZ_SOURCES = csv jsonl array avro orc parquet_file debezium records
 
 .PHONY: fuzz
-fuzz: .venv/.dev .venv-fuzz/.ready ## Fuzz what reads bytes from outside: FUZZ_SECONDS=600 each
+fuzz: .venv/.dev .venv-fuzz/.beside ## Fuzz what reads bytes from outside: FUZZ_SECONDS=600 each
 	for target in protobuf json parquet $(FUZZ_SOURCES); do \
 	  NUMBA_DISABLE_JIT=1 .venv-fuzz/bin/python -m tests.fuzz $$target --seconds $(FUZZ_SECONDS) || exit 1; \
 	done
@@ -129,67 +142,41 @@ fuzz: .venv/.dev .venv-fuzz/.ready ## Fuzz what reads bytes from outside: FUZZ_S
 	.venv/bin/python -m tests.fuzz.keep .strata/fuzz
 	$(PYTEST) tests/fuzz
 
-# The fuzzer beside the packages of .venv, which it must not change.
-.venv-fuzz/.ready: requirements/fuzz.txt
-	.venv/bin/python -m venv .venv-fuzz
-	.venv-fuzz/bin/python -m pip install --quiet --require-hashes --no-deps -r requirements/fuzz.txt
-	.venv/bin/python -c 'import pathlib, sysconfig; print(sysconfig.get_path("purelib")); print(pathlib.Path.cwd())' \
-	  > "$$(.venv-fuzz/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/strata.pth"
-	@touch $@
-
 .PHONY: load
 load: .venv/.dev ## 50 shards, 3 writers, compactor, validator and readers at once: MINUTES=20
 	.venv/bin/python -m benchmarks.load --minutes $(MINUTES)
 
-# Peers beside the packages of .venv, which they must not change.
-.venv-benchmarks/.ready: requirements/benchmarks.txt | .venv/.dev
-	.venv/bin/python -m venv .venv-benchmarks
-	.venv-benchmarks/bin/python -m pip install --quiet --require-hashes --no-deps -r $<
-	.venv/bin/python -c 'import pathlib, sysconfig; print(sysconfig.get_path("purelib")); print(pathlib.Path.cwd())' \
-	  > "$$(.venv-benchmarks/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/strata.pth"
-	@touch $@
-
 .PHONY: tpch
-tpch: .venv/.dev .venv-benchmarks/.ready ## Ingest TPC-H's lineitem and orders beside Spark: SCALE=0.2
+tpch: .venv/.dev .venv-benchmarks/.beside ## Ingest TPC-H's lineitem and orders beside Spark: SCALE=0.2
 	.venv/bin/python -m benchmarks.tpch --scale $(SCALE)
 
 .PHONY: merge-others
-merge-others: .venv-benchmarks/.ready ## Merge the same runs by other kernels and engines: ROWS=1000000
+merge-others: .venv-benchmarks/.beside ## Merge the same runs by other kernels and engines: ROWS=1000000
 	.venv-benchmarks/bin/python -m benchmarks.merge_others --rows $(ROWS)
-
-.venv-debezium/.ready: requirements/debezium.txt | .venv/.dev
-	.venv/bin/python -m venv .venv-debezium
-	.venv-debezium/bin/python -m pip install --quiet --require-hashes --no-deps -r $<
-	@touch $@
 
 .PHONY: test-debezium
 test-debezium: .venv/.dev .venv-debezium/.ready ## Follow a PostgreSQL under load with the real Debezium engine
 	$(PYTEST) tests/debezium/live.py
 
-.venv-walks/.ready: requirements/walks.txt | .venv/.dev
-	.venv/bin/python -m venv .venv-walks
-	.venv-walks/bin/python -m pip install --quiet --require-hashes --no-deps -r $<
-	@touch $@
-
 .PHONY: walks
-walks: .venv/.dev .venv-walks/.ready ## Walk through Airflow and the report in a browser (needs Debian's chromium); docs/walks
+walks: .venv/.dev .venv-walks/.ready ## Walk through Airflow and the report in a browser (needs Debian's chromium); docs/reference/walks
 	PYTHONPATH=$$(echo .venv-walks/lib/python*/site-packages) .venv/bin/python -m tests.walks.main
 
 .PHONY: certify
-certify: .venv/.dev ## Check every function against Spark and write docs/certificates
+certify: .venv/.dev ## Check every function against Spark and write docs/reference/certificates
 	.venv/bin/python -m tools.certify --seed 41 --keep .strata/observed.pickle
 
 .PHONY: ranges
-ranges: .venv/.dev ## Write docs/ranges.md, what each rule yields, after `make certify`
+ranges: .venv/.dev ## Write docs/reference/ranges.md, what each rule yields, after `make certify`
 	.venv/bin/python -m tools.ranges .strata/observed.pickle
 
 .PHONY: mutate
-mutate: .venv/.dev ## Flip every rule after `make certify`; write docs/mutations.md and the certificates' cases
+mutate: .venv/.dev ## Flip every rule after `make certify`; write docs/reference/mutations.md and the certificates' cases
 	.venv/bin/python -m tools.mutate .strata/observed.pickle
 
 # Which tests reach which functions, made anew for every run: tests and sources change.
 .PHONY: mutants
-mutants: .venv/.dev ## Change the sources of the deciding rooms, 300 places, an hour; write docs/mutants.md
+mutants: .venv/.dev ## Change the sources of the deciding rooms, 300 places, an hour; write docs/reference/mutants.md
 	.venv/bin/python -m tests.mutants.reach
 	.venv/bin/python -m tests.mutants
 
@@ -197,6 +184,21 @@ mutants: .venv/.dev ## Change the sources of the deciding rooms, 300 places, an 
 golden: .venv/.dev ## Rewrite the expected outputs of the script tests; then read the difference
 	STRATA_GOLDEN=rewrite $(PYTEST) tests/scripts -q
 	git --no-pager diff --stat -- tests/scripts
+
+##@ Documents
+
+.PHONY: docs
+docs: .venv-docs/.ready ## Build the site of the documents in build/site, with an offline search
+	.venv/bin/python -m tools.site --mkdocs .venv-docs/bin/mkdocs
+
+.PHONY: pages
+pages: .venv/.dev ## Write the generated pages of docs/reference that need no Spark, and the pictures
+	.venv/bin/python -m tools.rooms
+	.venv/bin/python -m tools.cli_page
+	.venv/bin/python -m tools.pictures
+	.venv/bin/python -m benchmarks.today
+	.venv/bin/python -m strata.expr.reference
+	.venv/bin/python -m strata.format.reference
 
 ##@ Code
 
@@ -226,11 +228,6 @@ check: ## Exactly what CI runs
 audit: .venv/.dev .venv-sbom/.ready ## Pins, vulnerabilities (AUDIT=--strict), dist/sbom.json and licences
 	.venv/bin/python requirements/audit.py $(AUDIT)
 	.venv-sbom/bin/python requirements/sbom.py --of .venv/bin/python --out dist
-
-.venv-sbom/.ready: requirements/sbom.txt | .venv/.dev
-	.venv/bin/python -m venv .venv-sbom
-	.venv-sbom/bin/python -m pip install --quiet --require-hashes --no-deps -r $<
-	@touch $@
 
 .PHONY: wheel
 wheel: .venv/.dev ## Build the wheel that goes to a cluster's executors

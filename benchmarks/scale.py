@@ -1,8 +1,8 @@
 """What a terabyte and a petabyte take: `python -m benchmarks.scale [--write]`.
 
 Arithmetic only: sizes of this code, figures that other benchmarks measured (benchmarks/README.md),
-and a price list that is written here to be replaced. `--write` puts the tables into docs/scale.md,
-between its marks, and draws docs/images/scale.svg.
+and a price list that is written here to be replaced. `--write` puts the tables into
+docs/explanation/scale.md, between its marks, and draws docs/images/scale.svg.
 """
 
 import argparse
@@ -23,7 +23,8 @@ DOCS: Final = Path(__file__).parents[1] / "docs"
 TB: Final = 10**12
 MIB: Final = 2**20
 
-# --- prices, US dollars: S3 Standard, us-east-1, price list of 2026-09-28. See docs/scale.md.
+# --- prices, US dollars: S3 Standard, us-east-1, price list of 2026-09-28. See
+# docs/explanation/scale.md.
 PUT: Final = 0.005 / 1000  # PUT, COPY, POST, LIST, each part of an upload
 GET: Final = 0.0004 / 1000
 MONTH: Final = (  # a terabyte a month: so many of them, and what each of these costs
@@ -211,9 +212,9 @@ def filled(text: str) -> str:
 def main() -> int:
     """Print the tables, or write them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help="into docs/scale.md")
+    parser.add_argument("--write", action="store_true", help="into docs/explanation/scale.md")
     if parser.parse_args().write:
-        file = DOCS / "scale.md"
+        file = DOCS / "explanation" / "scale.md"
         file.write_text(filled(file.read_text("utf-8")), "utf-8")
         (DOCS / "images" / "scale.svg").write_text(chart(), "utf-8")
     else:

@@ -58,7 +58,7 @@ make_venv .venv
 started=$SECONDS
 uv=$(find_uv)
 # --no-deps: the list is complete, and the one name left out on purpose (pyspark-client, see
-# docs/decisions/0002-one-environment.md) must not come back.
+# docs/explanation/decisions/0002-one-environment.md) must not come back.
 if [ -n "$uv" ] && VIRTUAL_ENV=$PWD/.venv "$uv" pip install --require-hashes --no-deps \
   --compile-bytecode --build-constraints requirements/build.txt -r "requirements/$list.txt" >&2; then
   VIRTUAL_ENV=$PWD/.venv "$uv" pip install --quiet --no-deps \

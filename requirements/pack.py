@@ -2,7 +2,7 @@
 
 dist/strata-environment.tar.gz is a virtual environment with the wheel, its compiled kernels, and
 the distributions that it needs, as they are installed here: neither Airflow nor pyspark is in it.
-Spark unpacks it in each executor's folder (docs/deploy.md):
+Spark unpacks it in each executor's folder (docs/how-to/deploy.md):
 
     --archives dist/strata-environment.tar.gz#environment
     --conf spark.pyspark.python=./environment/bin/python

@@ -1,4 +1,4 @@
-"""Check every function against Spark and write `docs/certificates/`.
+"""Check every function against Spark and write `docs/reference/certificates/`.
 
     python -m tools.certify [--parts 200] [--seed 1] [--only NAME ...] [--keep FILE]
     python -m tools.certify --answers FILE [--only NAME ...]

@@ -7,7 +7,7 @@ Spark's answers are those that the certificates were made with; no Spark is need
 that yields the same ranges on all of them is none ("no effect"). One that yields others but lets
 no row escape is tried again on all signatures and rows, then on the specs of `tests/spec/sharp.py`;
 what survives even these must be explained in `tools/explained.py`, or the program fails. Writes
-`docs/mutations.md`, and into each certificate the cases that tell its mutants
+`docs/reference/mutations.md`, and into each certificate the cases that tell its mutants
 (`tests/support/recorded.py`).
 """
 
@@ -48,7 +48,7 @@ from tools.explained import EXPLAINED
 PARTS: Final = 40  # of those that were certified
 SIGNATURES: Final = 30  # of a function, evenly from all that it has
 TRIED: Final = 5  # rows of an observation, until one part alone tells a mutant
-TABLE: Final = Path(__file__).parents[1] / "docs" / "mutations.md"
+TABLE: Final = Path(__file__).parents[1] / "docs" / "reference" / "mutations.md"
 
 _ARRAYS: Final = (pa.Array, pa.ChunkedArray)
 # There is no rule at all then: the interpreter would open it.
@@ -354,7 +354,7 @@ answers; what survives is tried on all signatures and rows, then on the specs of
 
 
 def table(results: Mapping[str, Mapping[str, str]]) -> str:
-    """Return the text of `docs/mutations.md`."""
+    """Return the text of `docs/reference/mutations.md`."""
     every = [verdict for row in results.values() for verdict in row.values() if verdict]
     kinds = ("caught", "specified", "explained", "survived")
     signs = {"caught": "c", "specified": "p", "explained": "e", "survived": "**s**", "": "–"}

@@ -1,7 +1,7 @@
 """The other half of keeping shards in shape: delete what compaction and others left behind.
 
 `jobs/compact/main.py --sweep [--plan]`. Needs no Spark session: a sweep reads metadata and deletes.
-Safe to repeat, to kill and to run twice at once; see docs/gc.md.
+Safe to repeat, to kill and to run twice at once; see docs/explanation/gc.md.
 """
 
 import argparse

@@ -36,7 +36,7 @@ def connection_json(
     """Return the connection in Airflow's JSON form (no escaping of the master's address).
 
     The operator reads `driver-memory`, `driver-java-options` and `spark-conf` (settings of Spark
-    for this cluster; docs/deploy.md), the provider the rest.
+    for this cluster; docs/how-to/deploy.md), the provider the rest.
     """
     extra: dict[str, object] = {
         "deploy-mode": "client",

@@ -5,7 +5,7 @@
 `plan` is a pure function of the state and decides everything; `compact_shard` executes exactly
 that. A merge that lost its race is dropped. Its parts stay where they are: they are named by
 their content, and the faster merge has written, and uses, the same ones; what nobody uses is
-left to garbage collection, which alone knows. Source: docs/compaction.md.
+left to garbage collection, which alone knows. Source: docs/explanation/compaction.md.
 """
 
 from strata.compact.history import history

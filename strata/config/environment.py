@@ -220,7 +220,7 @@ def check_consensus(settings: StoreSettings) -> DoctorLine:
     """Check that the database keeps what it acknowledges; one that does not answer fails too."""
     from strata.store.open import describe_consensus, open_stores
 
-    name, cure = "consensus", "see docs/state.md, Databases"
+    name, cure = "consensus", "see docs/reference/state.md, Databases"
     try:
         found, wrong = describe_consensus(open_stores(settings))
     except StrataError as error:

@@ -85,7 +85,8 @@ def _help(judged: JudgedPart, prospects: Sequence[Prospect]) -> str:
     safe = [p.expression for p in prospects if p.proves and not p.fails]
     if safe and judged.failing is not None:
         return f"write `{safe[0]}` in front of `{render(judged.failing)}`, which may fail"
-    return "put in front a conjunct over a column, of functions with rules: docs/functions.md"
+    reference = "docs/reference/functions.md"
+    return f"put in front a conjunct over a column, of functions with rules: {reference}"
 
 
 def _walk(expr: Expr) -> list[Expr]:

@@ -1,10 +1,10 @@
 """Certificates: what ties the proof of a function's rule to the code of that rule.
 
-A certificate (`docs/certificates/NAME.json`) records that a property test against Spark found
-no row outside the range that the interpreter gave. It holds for the code it was made with: the
-fingerprint covers the module of the transfer function and whatever that imports of this
-package. Comments and docstrings do not count. Nothing here reads certificates while pruning; a
-test refuses an entry without a valid one.
+A certificate (`docs/reference/certificates/NAME.json`) records that a property test against Spark
+found no row outside the range that the interpreter gave. It holds for the code it was made with:
+the fingerprint covers the module of the transfer function and whatever that imports of this
+package. Comments and docstrings do not count. Nothing here reads certificates while pruning; a test
+refuses an entry without a valid one.
 """
 
 import ast

@@ -59,7 +59,7 @@ class Entry:
     arguments: str  # their names, for people; `...` repeats the one before
     arity: tuple[int, int | None]  # fewest and most arguments; None: any number
     transfer: Transfer
-    note: str  # what is known of the result, for docs/functions.md
+    note: str  # what is known of the result, for docs/reference/functions.md
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The reference of functions, written from the registry: `docs/functions.md`."""
+"""The reference of functions, written from the registry: `docs/reference/functions.md`."""
 
 from strata.expr.registry import REGISTRY, SUBJECTS
 
@@ -13,7 +13,7 @@ false one is in [mutations](mutations.md).
 
 
 def markdown() -> str:
-    """Return the text of `docs/functions.md`."""
+    """Return the text of `docs/reference/functions.md`."""
     lines = [_HEAD]
     for subject in SUBJECTS:
         title = subject.__name__.rsplit(".", 1)[1].capitalize()
@@ -29,4 +29,6 @@ def markdown() -> str:
 if __name__ == "__main__":
     from pathlib import Path
 
-    (Path(__file__).parents[2] / "docs" / "functions.md").write_text(markdown(), encoding="utf-8")
+    (Path(__file__).parents[2] / "docs" / "reference" / "functions.md").write_text(
+        markdown(), encoding="utf-8"
+    )

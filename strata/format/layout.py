@@ -1,7 +1,7 @@
 """What a part file says of itself: its columns and its footer.
 
-The footer's key-value metadata are texts under `strata.*`; docs/format.md lists them. Two numbers
-guard the future: `format_version` (a reader that does not know it must refuse the part) and
+The footer's key-value metadata are texts under `strata.*`; docs/reference/format.md lists them. Two
+numbers guard the future: `format_version` (a reader that does not know it must refuse the part) and
 `migration` (which generation of code wrote `k_s` and `v_s`; a reader ignores those columns where
 that generation is known to have written them wrongly).
 """

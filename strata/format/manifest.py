@@ -3,7 +3,7 @@
 An Arrow IPC file with compressed buffers: a reader loads the columns that its filter needs and no
 others. A small one is packed as a whole, as the schema is most of it. Statistics are columns
 `s.<column id>` and, inside JSON, `s.<column id>$.path`; a null there, and a column that is missing
-altogether, both mean "unknown". Source: docs/format.md.
+altogether, both mean "unknown". Source: docs/reference/format.md.
 """
 
 from collections.abc import Collection, Iterator, Sequence

@@ -5,7 +5,7 @@ v_s`), `both` holds both, so that one can be checked against the other while a s
 What is read comes in the columns of the wanted relation version, whatever version wrote it.
 
 Damage is found, not believed: pages carry checksums, the schema must be the one that the footer's
-relation version demands, and everything undecodable is `Corrupt`. Source: docs/format.md.
+relation version demands, and everything undecodable is `Corrupt`. Source: docs/reference/format.md.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

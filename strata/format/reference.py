@@ -1,6 +1,6 @@
-"""The table of types in docs/format.md, made from the table of encodings.
+"""The table of types in docs/reference/format.md, made from the table of encodings.
 
-    python -m strata.format.reference [docs/format.md]    rewrite it in place
+    python -m strata.format.reference [docs/reference/format.md]    rewrite it in place
 
 A test compares the page with `types_table()`, so that code and page cannot say two things.
 """
@@ -77,4 +77,4 @@ def main(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/format.md"))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/reference/format.md"))

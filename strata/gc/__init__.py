@@ -1,7 +1,7 @@
 """Garbage collection: which blobs can never be needed again, and their removal.
 
 `reach` says what states name, `verdicts` judges one blob, `sweep` plans and deletes, `leaks`
-compares what is stored with what should be. Source: docs/gc.md.
+compares what is stored with what should be. Source: docs/explanation/gc.md.
 """
 
 from strata.gc.leaks import LeakReport, find_leaks

@@ -2,9 +2,10 @@
 
     strata.read.parts_skipped:12|c|#shard:flights,mode:on
 
-Names and meanings are in docs/operations.md, the same for both. A StatsD receiver that is not there
-costs nothing. OpenTelemetry's library collects figures and sends them over HTTP every ten seconds,
-and once more when the process ends: that may take `OTLP_SECONDS`. Neither is ever an error.
+Names and meanings are in docs/reference/metrics.md, the same for both. A StatsD receiver that is
+not there costs nothing. OpenTelemetry's library collects figures and sends them over HTTP every ten
+seconds, and once more when the process ends: that may take `OTLP_SECONDS`. Neither is ever an
+error.
 """
 
 import logging

@@ -2,8 +2,8 @@
 
 A job or a command notes what it did when it ends, well or badly: who, when, what, how much, how
 long, how it ended. The rows are the journal `strata_operations`; `strata history` shows those of
-a shard. The same figures go to StatsD, if `[metrics] statsd` names a place: see docs/operations.md
-for their names. Neither may make its operation fail.
+a shard. The same figures go to StatsD, if `[metrics] statsd` names a place: see
+docs/reference/metrics.md for their names. Neither may make its operation fail.
 """
 
 import getpass

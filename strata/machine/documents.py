@@ -21,7 +21,8 @@ R = TypeVar("R")
 
 TRIES: Final = 8  # as long as what the newest builds upon is dropped while it is being read
 DAMAGED: Final = (
-    "restore this version from a backup of the database of states; see Damage in docs/state.md"
+    "restore this version from a backup of the database of states; "
+    "see Damage in docs/reference/state.md"
 )
 
 

@@ -118,7 +118,7 @@ class GcSettings(Declared):
 
 @dataclass(frozen=True, slots=True)
 class MetricsSettings(Declared):
-    """Where figures for monitoring go; docs/operations.md names them."""
+    """Where figures for monitoring go; docs/reference/metrics.md names them."""
 
     statsd: str = ""  # host:port of a StatsD receiver; empty: nowhere
     otlp: str = ""  # http://host:4318/v1/metrics, an OpenTelemetry receiver; empty: nowhere

@@ -5,7 +5,7 @@ one slice of the key space, so that of each sorted run only the parts, and in th
 groups, that overlap this slice are fetched. That is so in every rollout mode. Parts in another
 sort order, or in quarantine, are fetched whole; rows of other collections are always left out.
 
-Source: docs/collections.md.
+Source: docs/how-to/collections.md.
 """
 
 from bisect import bisect_left, bisect_right

@@ -16,7 +16,7 @@ NEEDED: Final = ("strata.spark", "pyarrow", "numba", "orjson", "sqlalchemy")
 CURE: Final = (
     "send the environment of `make pack` along: --archives "
     "dist/strata-environment.tar.gz#environment "
-    "--conf spark.pyspark.python=./environment/bin/python (docs/deploy.md)"
+    "--conf spark.pyspark.python=./environment/bin/python (docs/how-to/deploy.md)"
 )
 _REASONS: Final = (
     re.compile(r'Cannot run program "[^"]*"[^\n]*'),

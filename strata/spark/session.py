@@ -97,7 +97,7 @@ def _configuration(settings: SparkSettings) -> dict[str, str]:
     """Return the session's configuration; what spark-submit decides is left out."""
     conf = {**PINNED, "spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
     if (_submitted_master() if submitted() else settings.master).startswith("local"):
-        # Workers import strata from here; a cluster's get it sent along (docs/deploy.md).
+        # Workers import strata from here; a cluster's get it sent along (docs/how-to/deploy.md).
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         conf["spark.executorEnv.PYTHONPATH"] = path
         conf |= {f"spark.executorEnv.{name}": value for name, value in WORKERS.items()}

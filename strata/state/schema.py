@@ -8,7 +8,7 @@ be read so is refused, with the reason.
               was dropped and comes back is another column
     versions  all are kept; version n is the n-th change, whatever became of its columns
 
-Source: docs/schema.md.
+Source: docs/how-to/schema.md.
 """
 
 from collections.abc import Sequence
@@ -89,7 +89,8 @@ class WidenColumn:
 class SortBy:
     """Another sort order: these columns first, then the rest of key and value.
 
-    What is stored stays in its order until a merge rewrites it; see `docs/compaction.md`.
+    What is stored stays in its order until a merge rewrites it; see
+    `docs/explanation/compaction.md`.
     """
 
     order: tuple[str, ...]  # names; () is the order of the key

@@ -10,7 +10,7 @@ writes them as one batch. With a, b, ... batches and the level below each slot:
 
 Laws. At most one slot a level, hence O(log n) slots. An update that is written again by a merge
 rises by at least one level, or came with the batch that has just arrived behind smaller ones: once.
-Hence O(log n) times for each; see docs/spine.md for a simulation. Where
+Hence O(log n) times for each; see docs/explanation/spine.md for a simulation. Where
 consolidation shrinks a slot its level falls with it; that is paid for by the updates that
 vanished. The structure is stored in the state and never derived again: how slots came together
 depends on the order of appends and merges, and two processes must never disagree on it.

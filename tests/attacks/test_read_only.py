@@ -203,7 +203,7 @@ def owner(tmp_path: Path) -> Iterator[Stores]:
 
 
 def as_role(owner: Stores, role: str, statements: str) -> Stores:
-    """Make a role as docs/stores.md says, and return the stores as it has them."""
+    """Make a role as docs/reference/stores.md says, and return the stores as it has them."""
     address = owner.settings.consensus
     role = f"{role}_{address.rpartition('/')[2]}"
     keys = ", ".join(f"'{key}'" for key in OWN)
@@ -263,11 +263,11 @@ def _value() -> Any:
 # ------------------------------------------------------------ object stores
 
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "stores.md").read_text("utf-8")
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "reference" / "stores.md").read_text("utf-8")
 
 
 def policies() -> list[dict[str, Any]]:
-    """Return the IAM policies of docs/stores.md: for a reader, and for the jobs of one shard."""
+    """Return the IAM policies of docs/reference/stores.md: a reader's, then a job's."""
     found = [part.partition("```")[0] for part in DOCUMENT.split("```json\n")[1:]]
     return [json.loads(text) for text in found]
 

@@ -52,9 +52,9 @@ def test_the_documents_name_the_address_and_the_menu(project: Path) -> None:
     from strata_airflow.report import PREFIX
 
     (entry,) = StrataPlugin.external_views
-    for name in ("docs/operations.md", "CHANGELOG.md"):
+    for name in ("docs/how-to/alerts.md", "CHANGELOG.md"):
         assert f"`{PREFIX}/`" in (project / name).read_text("utf-8")
-    for name in ("docs/operations.md", "docs/walks.md"):
+    for name in ("docs/how-to/alerts.md", "docs/reference/walks.md"):
         menu = f"*{entry['category'].title()}*, *{entry['name']}*"
         assert menu in (project / name).read_text("utf-8")
 

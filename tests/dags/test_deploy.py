@@ -1,4 +1,4 @@
-"""Each connection in config/deploy gives the spark-submit that docs/deploy.md promises."""
+"""Each connection in config/deploy gives the spark-submit that docs/how-to/deploy.md promises."""
 
 import json
 from pathlib import Path

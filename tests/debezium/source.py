@@ -165,7 +165,7 @@ def _told(value: Any, kind: str) -> Any:
 
 
 def engine_settings(database: Database, folder: Path, *, schema: bool) -> dict[str, str]:
-    """Return the connector's settings, as docs/ingest.md recommends them."""
+    """Return the connector's settings, as docs/how-to/debezium.md recommends them."""
     told = "true" if schema else "false"
     return {
         "name": "strata",

@@ -49,6 +49,11 @@ def test_the_readme_names_the_two_commands_and_the_commands_of_strata():
     assert "make test" in text
 
 
+@pytest.mark.parametrize("page", ["README.md", "benchmarks/README.md"])
+def test_a_front_page_stays_one_page(page: str) -> None:
+    assert len((PROJECT / page).read_text("utf-8").splitlines()) < 150
+
+
 def test_the_command_line_has_every_command():
     import typer.main
 

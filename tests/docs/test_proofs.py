@@ -9,12 +9,15 @@ PROJECT = Path(__file__).resolve().parents[2]
 NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(test_\w+))?`")
 
 
-NOT_YET: set[int] = set()  # laws that docs/laws.md says nobody holds yet
+NOT_YET: set[int] = set()  # laws that docs/reference/laws.md says nobody holds yet
 
 
 @pytest.mark.parametrize(
     ("document", "rows"),
-    [("docs/laws.md", sorted({*range(1, 18)} - NOT_YET)), ("docs/peers.md", [*range(1, 26)])],
+    [
+        ("docs/reference/laws.md", sorted({*range(1, 18)} - NOT_YET)),
+        ("docs/reference/peers.md", [*range(1, 26)]),
+    ],
 )
 def test_every_proof_that_is_named_exists(document: str, rows: list[int]) -> None:
     text = (PROJECT / document).read_text("utf-8")

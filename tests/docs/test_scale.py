@@ -1,10 +1,10 @@
-"""The tables of docs/scale.md are those that the arithmetic gives today."""
+"""The tables of docs/explanation/scale.md are those that the arithmetic gives today."""
 
 from benchmarks import scale
 
 
 def test_the_tables_are_up_to_date() -> None:
-    text = (scale.DOCS / "scale.md").read_text("utf-8")
+    text = (scale.DOCS / "explanation" / "scale.md").read_text("utf-8")
     assert scale.filled(text) == text
     assert (scale.DOCS / "images" / "scale.svg").read_text("utf-8") == scale.chart()
 

@@ -1,4 +1,4 @@
-"""docs/operations.md tells of every setting, with the default and the range that the code has."""
+"""docs/reference/settings.md has every setting, with the default and the range of the code."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from strata.config.settings import effective_settings, known_settings, load_sett
 from strata.errors import InvalidRequest
 from strata.model.declared import Range, marker_of
 
-PAGE = Path(__file__).parents[2] / "docs/operations.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/settings.md"
 ROW = re.compile(r"^\| `(?P<name>[a-z_.]+)` \|(?P<rest>.*)\|$", re.M)
 
 
@@ -20,7 +20,7 @@ def defaults() -> dict[str, Any]:
 
 def documented() -> dict[str, list[str]]:
     """Return the cells of each row: default, unit, range, cost, correctness."""
-    section = PAGE.read_text("utf-8").partition("\n## Settings\n")[2].partition("\n## ")[0]
+    section = PAGE.read_text("utf-8").partition("\n## All settings\n")[2].partition("\n## ")[0]
     return {m["name"]: [c.strip() for c in m["rest"].split("|")] for m in ROW.finditer(section)}
 
 
@@ -57,14 +57,14 @@ def test_the_documented_range_is_the_one_that_holds(name: str) -> None:
 
 def test_every_variable_of_airflow_is_documented() -> None:
     """What the plugin and the DAGs read of their environment, and nothing else."""
-    root = PAGE.parents[1]
+    root = PAGE.parents[2]
     sources = [*root.glob("plugins/**/*.py"), *root.glob("dags/*.py")]
     read = {
         name
         for file in sources
         for name in re.findall(r'"(STRATA_[A-Z]+(?:_[A-Z]+)*)"', file.read_text("utf-8"))
     }
-    table = PAGE.read_text("utf-8").partition("### In Airflow's environment\n")[2]
+    table = PAGE.read_text("utf-8").partition("## In Airflow's environment\n")[2]
     told = {
         m[1]: [cell.strip() for cell in m[2].split("|")]
         for m in re.finditer(r"^\| `(STRATA_[A-Z_]+)` \|(.*)\|$", table, re.M)

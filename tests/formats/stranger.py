@@ -1,4 +1,4 @@
-"""A reader of parts and manifests by a stranger, who had only docs/format.md.
+"""A reader of parts and manifests by a stranger, who had only docs/reference/format.md.
 
 Nothing of Strata is imported: pyarrow opens Parquet and Arrow files, the rest is the standard
 library, one value at a time. Types are JSON: {"kind": ..., "element": ..., "fields": ...}. Values

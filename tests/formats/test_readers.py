@@ -19,7 +19,7 @@ from tests.formats.every_type import RELATION, ROWS, updates
 LAYOUTS: Final = ("structured", "both")
 # Python has no such dates and times; what the readers hold is right.
 FAR: Final = {"date", "timestamp", "timestamptz", "interval day to second"}
-# Bytes to DuckDB and Polars in Arrow's way of saying it; see docs/format.md, 1.1.
+# Bytes to DuckDB and Polars in Arrow's way of saying it; see docs/reference/format.md, 1.1.
 DUCKDB: Final = {
     "bool": "BOOLEAN", "int16": "SMALLINT", "uint8": "UTINYINT", "uint64": "UBIGINT",
     "oid": "UINTEGER", "numeric": 'STRUCT("approx" DOUBLE, "binary" BLOB)', "time": "BLOB",

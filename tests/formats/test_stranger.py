@@ -1,4 +1,4 @@
-"""A reader written from docs/format.md alone reads every frozen file, and parts written now."""
+"""A reader written from docs/reference/format.md alone reads frozen files and today's parts."""
 
 import ast
 import json

@@ -284,7 +284,7 @@ class ShardLaw(RuleBasedStateMachine):
 
     @rule(grace_ms=st.sampled_from([0, 0, 30]), outcomes=OUTCOMES)
     def sweep(self, grace_ms: int, outcomes: list[Outcome]) -> None:
-        """Collect as `docs/state.md` says: behind the fence, and named by no stored state."""
+        """Collect as docs/reference/state.md says: behind the fence, named by no stored state."""
         fence = self.insist(
             outcomes,
             lambda: self.machine().apply("events", partial(begin_sweep, grace_ms=grace_ms)),

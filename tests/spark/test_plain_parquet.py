@@ -10,7 +10,8 @@ from tests.formats.every_type import RELATION, ROWS, TYPES, updates
 
 pytestmark = pytest.mark.spark
 
-# What Spark makes of Parquet where that is not the type's name in the table of docs/format.md.
+# What Spark makes of Parquet where that is not the type's name in the table of
+# docs/reference/format.md.
 SEEN = {
     "uint8": "smallint", "uint16": "int", "uint64": "decimal(20,0)", "oid": "bigint",
     "numeric(38,9)": "decimal(38,9)", "numeric": "struct<approx:double,binary:binary>",

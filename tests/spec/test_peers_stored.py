@@ -1,7 +1,8 @@
 """Wrong answers that other engines gave between what was written and what was believed of it.
 
 The numbers are those of the list of bugs in the notes on peers; here values go the whole way, from
-updates through a part, its statistics and its manifest to the verdict. See `docs/peers.md`.
+updates through a part, its statistics and its manifest to the verdict. See
+`docs/reference/peers.md`.
 """
 
 from decimal import Decimal

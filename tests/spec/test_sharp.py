@@ -1,4 +1,4 @@
-"""The specs that pin rules beyond what rows can show; `docs/mutations.md` counts on them."""
+"""Specs that pin rules beyond what rows can show; docs/reference/mutations.md counts on them."""
 
 import pytest
 

@@ -3,7 +3,7 @@
 `tools/mutate.py` writes them down: an expression, what was known of a part, and what Spark
 answered on one row of it, with the mutants of the function whose range misses that answer.
 `tests/spec/test_certified_cases.py` replays them, without Spark: the rule as it is holds the
-answer, each of the mutants misses it. Parts are kept in `docs/certificates/parts.arrow`.
+answer, each of the mutants misses it. Parts are kept in `docs/reference/certificates/parts.arrow`.
 """
 
 import json
@@ -33,7 +33,7 @@ from tests.spark.escapes import NOW_US, Answers, escapes
 from tests.spark.ranges import RELATION
 from tests.support.mutations import MUTATIONS
 
-FOLDER: Final = Path(__file__).parents[2] / "docs" / "certificates"
+FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference" / "certificates"
 RECORDED: Final = "recorded"  # what a certificate calls its cases
 PARTS: Final = FOLDER / "parts.arrow"
 SPAN: Final = (NOW_US - 10**15, NOW_US + 10**15)  # Spark's clock was the real one

@@ -1,7 +1,8 @@
 """Walk as a user through the schedule, a backfill and a report: `make walks`.
 
 One Airflow with data of its own, and one browser with the network off. Pictures are written to
-docs/walks; docs/walks.md tells what they show, and a person has to look at them.
+docs/reference/walks; docs/reference/walks.md tells what they show, and a person has to look at
+them.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from tests.walks.world import PEOPLE, Place, close_airflow, lay_out, open_airflo
 def main(argv: Sequence[str] | None = None) -> int:
     """Make the walks; return the exit code."""
     parser = argparse.ArgumentParser(prog="make walks", description=__doc__)
-    parser.add_argument("--pictures", type=Path, default=PROJECT / "docs" / "walks")
+    parser.add_argument("--pictures", type=Path, default=PROJECT / "docs" / "reference" / "walks")
     parser.add_argument("--dark", action="store_true", help="in the dark theme")
     asked = parser.parse_args(argv)
     place = Place(HIDDEN / "walks")

@@ -1,8 +1,8 @@
 """The row codec: each row as the bytes of a protobuf message, a column of rows at a time.
 
 `message ProtoRow { repeated ProtoDatum datums = 1; }`, one datum a column, field numbers as in
-docs/format.md, where they are known to be those of the system that this one follows. Equal rows
-of canonical values have equal bytes.
+docs/reference/format.md, where they are known to be those of the system that this one follows.
+Equal rows of canonical values have equal bytes.
 """
 
 from collections.abc import Sequence

@@ -101,9 +101,9 @@ def unpack(array: pa.FixedSizeBinaryArray) -> PackedNumbers:
         infinite=(flags & INFINITY) != 0,
         nan=(flags & NAN) != 0,
     )
-    plain = (flags & (0xFF & ~(NEGATIVE | INFINITY | NAN))) == 0
-    if (units > 999).any() or not plain.all() or (numbers.count != records["digits"]).any():
-        raise Corrupt("bytes are no packed number", cure="see docs/format.md, numeric")
+    known = (flags & (0xFF & ~(NEGATIVE | INFINITY | NAN))) == 0
+    if (units > 999).any() or not known.all() or (numbers.count != records["digits"]).any():
+        raise Corrupt("bytes are no packed number", cure="see docs/reference/format.md, numeric")
     return numbers
 
 

@@ -1,7 +1,8 @@
 """The slow twin of the cast: reads one source value the obvious way, sharing no code with ingest.
 
 `verify` reads source files with it and compares what a shard holds; `tests/wall` judges ingest by
-it. It is plain Python, one value at a time, from docs/ingest.md and docs/format.md alone.
+it. It is plain Python, one value at a time, from docs/reference/sources.md and
+docs/reference/format.md alone.
 
 Each type has one canonical Python form, and two forms are equal (`==`) exactly if readers see one
 value. It is what readers are shown (`strata.format.values.view`), except where Python cannot

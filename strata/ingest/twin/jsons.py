@@ -130,7 +130,7 @@ def canonical_number(text: str) -> str:
 
 
 def same_spelling(text: str) -> bool:
-    """Tell whether a stored number is spelt as docs/format.md says, however its exponent is."""
+    """Tell whether a stored number is spelt as docs/reference/format.md says, at any exponent."""
     wanted = canonical_number(text)
     if wanted == text or _powers(wanted) == _powers(text):
         return True

@@ -1,4 +1,4 @@
-"""Stored columns, decoded as docs/format.md describes them, to the canonical forms.
+"""Stored columns, decoded as docs/reference/format.md describes them, to the canonical forms.
 
 Whatever a part may not hold (a coefficient with zeros at its end, keys out of order, a second of
 the day beyond the last) becomes an `Unreadable` among the values, which equals no value.

@@ -9,7 +9,7 @@ white space around it is removed, and the forms of `strata.ingest.values.texts` 
 timestamptz an offset or Z is obeyed, and no offset means UTC. Times lie in the years 0001 to 9999.
 A number that overflows its type is bad, never infinite, and one that is too small for it is never
 zero.
-Docs: docs/ingest.md lists the forms by type.
+Docs: docs/reference/sources.md lists the forms by type.
 """
 
 from collections.abc import Callable, Sequence

@@ -14,7 +14,7 @@ filters that a user adds from being combined with it.
 
 What Spark evaluates outside of a filter, for every row of its input (Python functions, subqueries
 that read the row), stands in a second filter above, so that rows that are out already never
-reach it. See docs/decisions/0011-what-runs.md.
+reach it. See docs/explanation/decisions/0011-what-runs.md.
 """
 
 import json

@@ -10,7 +10,7 @@ from strata.expr import registry
 from strata.expr.reference import markdown
 from strata.expr.registry import REGISTRY
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[3] / "docs" / "reference"
 
 
 def test_no_name_is_registered_twice() -> None:

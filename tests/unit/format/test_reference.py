@@ -8,7 +8,7 @@ from strata.errors import InvalidRequest
 from strata.format.reference import BEGIN, END, types_table, with_table
 from strata.model.types import Kind, parse_type
 
-PAGE = Path(__file__).parents[3] / "docs" / "format.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "format.md"
 
 
 def test_the_page_is_up_to_date() -> None:

@@ -24,7 +24,7 @@ from tests.support.audited import WHERE, World, world_in
 from tests.support.shards import NAME
 
 NUMBERS = count()
-DOCUMENTED = Path(__file__).parents[3] / "docs/operations.md"
+DOCUMENTED = Path(__file__).parents[3] / "docs/reference/metrics.md"
 # What the documentation promises of each kind of figure; of reads, operations, shards, statistics.
 READS = {
     f"strata.read.{name}"

@@ -1,7 +1,7 @@
 """The row codec's slow twin: the protobuf library, one row at a time.
 
-The messages are built here from the table in docs/format.md and nothing else, so that a wrong
-number in the fast codec shows.
+The messages are built here from the table in docs/reference/format.md and nothing else, so that a
+wrong number in the fast codec shows.
 """
 
 import struct

@@ -41,7 +41,7 @@ class SliceReader:
     shown: PartReader  # how rows are shown, and which row groups of a part are wanted
     shard: str
     runs: tuple[tuple[PartRef, ...], ...]  # parts that may hold rows of the slice
-    piece: Slice
+    within: Slice
     as_of: int
     row_group_bytes: int  # as the shard declares them
 
@@ -56,7 +56,7 @@ class SliceReader:
             blob, self.shard, shown.relations, shown.read_format,
             row_group_bytes=self.row_group_bytes,
         )  # fmt: skip
-        for table in merged(source, self.runs, self.as_of, self.piece, shown.groups):
+        for table in merged(source, self.runs, self.as_of, self.within, shown.groups):
             for batch in table.to_batches(OUT_ROWS):
                 yield shown.shape(batch, "")
 
@@ -92,13 +92,13 @@ def slice_readers(
     )
     size = min(max(plan.bytes_read // max(tasks, 1), LEAST_BYTES), TASK_BYTES)
     readers = []
-    for piece in slices(state, plan, size):
-        runs = overlapping(state, plan, piece)
+    for within in slices(state, plan, size):
+        runs = overlapping(state, plan, within)
         groups = {ref.key: found for run in runs for ref in run
                   if (found := plan.groups.get(ref.key)) is not None}  # fmt: skip
         mine = replace(shown, groups=groups)
         limit = state.spec.row_group_bytes
-        readers.append(SliceReader(mine, state.name, runs, piece, plan.as_of, limit))
+        readers.append(SliceReader(mine, state.name, runs, within, plan.as_of, limit))
     return tuple(readers)
 
 

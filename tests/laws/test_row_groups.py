@@ -155,7 +155,7 @@ def test_row_groups_change_no_consolidated_result(data: st.DataObject) -> None:
         batches = [
             batch
             for piece in pieces
-            for batch in scan(stores, state, plan, consolidate=True, piece=piece)
+            for batch in scan(stores, state, plan, consolidate=True, within=piece)
         ]
         return [row for batch in batches for row in batch.to_pylist()]
 
@@ -204,7 +204,7 @@ def test_row_groups_of_an_older_relation_change_no_result(data: st.DataObject) -
         return [
             row
             for piece in pieces
-            for batch in scan(stores, state, plan, consolidate=consolidate, piece=piece)
+            for batch in scan(stores, state, plan, consolidate=consolidate, within=piece)
             for row in batch.to_pylist()
         ]
 
@@ -269,7 +269,7 @@ def test_slices_of_an_older_part_are_cut_at_its_row_groups() -> None:
     found = [
         b.num_rows
         for piece in before
-        for b in scan(stores, state, plan, consolidate=True, piece=piece)
+        for b in scan(stores, state, plan, consolidate=True, within=piece)
     ]
     assert sum(found) == len(rows)
     assert len(found) == len(before)

@@ -1,15 +1,15 @@
-"""What one commit changes in a state, as JSON that is as long as the change.
+"""Encode what one commit changes in a state, as JSON of the size of the change.
 
     a dataclass      ["in", {"upper": ["set", 7], "rollout": ["in", {...}]}]   fields that differ
     a tuple          ["by", [[0, 127], {...}, {...}]]      items 0 to 126 of before, then two new
     the spine        ["spine", {"next_id": 9, "slots": [[0, 5, 12, 3], ...], "batches": [...]}]
     anything else    ["set", ...]                                               as a state has it
 
-Slots are rearranged by every append while their batches stay, so batches are told for the spine as
-a whole, and of each slot its ids, its level and how many of them are its own.
+Every append rearranges slots, but batches stay. So the batches are listed for the spine as a whole,
+and each slot has only its ids, its level and its number of batches.
 
-Law: `changed(old, changes(old, new)) == new`, for any two states. The machine compares each time
-before it commits (`strata.state.versions`), as whoever reads the change has nothing else.
+Law: `changed(old, changes(old, new)) == new`, for any two states. The machine compares both each
+time before it commits (`strata.state.versions`), because readers have nothing but the change.
 """
 
 from dataclasses import fields, is_dataclass, replace
@@ -29,19 +29,19 @@ _SPINE: Final = "spine"
 
 
 def changes(old: State, new: State) -> Any:
-    """Return what makes `new` of `old`; short where they share values, as successors do.
+    """Return the change from `old` to `new`; short if they share values, as successors do.
 
     Raises: InvalidRequest for a value that JSON cannot hold; Corrupt for statistics of a batch that
-    are not those it was made with.
+    differ from those it was made with.
     """
     return _changes(old, new)
 
 
 def changed(old: State, told: Any) -> State:
-    """Return the state that `changes(old, ...)` was made of.
+    """Return the new state that `changes(old, ...)` encodes.
 
-    Raises: Corrupt, naming the field, for what fits no state or not this one; InvalidRequest for a
-    field that a newer version of Strata wrote.
+    Raises: Corrupt, naming the field, for a change that does not fit this state; InvalidRequest for
+    a field that a newer version of Strata wrote.
     """
     try:
         found = _changed(old, told)
@@ -81,10 +81,10 @@ def _batches(spine: Spine) -> tuple[Batch, ...]:
 
 
 def _script(old: tuple[Any, ...], new: tuple[Any, ...]) -> list[Any]:
-    """Return the items of `new`: each a new one, or a range [from, to) of those of `old`."""
+    """Return the items of `new`, each as a new item or as a range [from, to) of those of `old`."""
     places = {id(item): place for place, item in enumerate(old)}
     script: list[Any] = []
-    end = 0  # of the range that was copied last; the next item is most often the one behind it
+    end = 0  # of the last copied range; the next item is usually its successor
     for item in new:
         same = end < len(old) and (old[end] is item or old[end] == item)
         place = end if same else places.get(id(item))
@@ -104,7 +104,8 @@ def _changed(old: Any, told: Any) -> Any:
     hints, values = _hints_of(old), {}
     for name, (how, what) in told.items():
         if name not in hints:
-            decoded({name: None}, type(old))  # refuses what only a newer program can have written
+            # Refuses fields that only a newer program can have written
+            decoded({name: None}, type(old))
         values[name] = _apply(getattr(old, name), how, what, hints[name])
     return replace(old, **values)
 
@@ -158,9 +159,9 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 @cache
 def _item(hint: Any) -> Any:
-    """Return what kind of items a field has that is a tuple of any length; else None.
+    """Return the item type of a field that is a tuple of any length; otherwise None.
 
-    Items that are tuples themselves would look like ranges.
+    Also None for items that are tuples themselves, since they would look like ranges.
     """
     args = get_args(hint)
     if get_origin(hint) is not tuple or len(args) != 2 or args[1] is not Ellipsis:

@@ -1,8 +1,8 @@
 """Consolidated reads in Spark: the key space in slices, each merged by one task; no shuffle.
 
 A task reads the row groups of all runs that overlap its slice and streams them through the merge
-kernel: the first rows leave before the last ones are read, and memory is bounded by the heads of
-runs. No row is in two slices, and slices follow one another in the order of the relation.
+kernel. The first rows leave before the last ones are read, and memory is bounded by the heads of
+runs. No row is in two slices, and slices are in the order of the relation.
 """
 
 import pickle
@@ -38,12 +38,12 @@ from strata.updates.slices import Slice
 class SliceReader:
     """One slice of a consolidated read; picklable."""
 
-    shown: PartReader  # how rows are shown, and which row groups of a part are wanted
+    shown: PartReader  # the form of rows, and the row groups to read of a part
     shard: str
     runs: tuple[tuple[PartRef, ...], ...]  # parts that may hold rows of the slice
     within: Slice
     as_of: int
-    row_group_bytes: int  # as the shard declares them
+    row_group_bytes: int  # as declared by the shard
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Yield the slice's rows, each once, in order: columns by name, then t and d.
@@ -63,9 +63,9 @@ class SliceReader:
 
 @dataclass(frozen=True)
 class _Tasks:
-    """The function of `mapInArrow`: the row numbers that come in are the numbers of slices."""
+    """The function for `mapInArrow`: its input rows are the numbers of slices."""
 
-    readers: tuple[bytes, ...]  # pickled: a task makes objects of its own only
+    readers: tuple[bytes, ...]  # pickled, so that a task makes objects only of its own
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -82,9 +82,9 @@ def slice_readers(
     tasks: int,
     only: tuple[int, str] | None = None,
 ) -> tuple[SliceReader, ...]:
-    """Return the slices of a consolidated read, about `tasks` of equal size, more of a large one.
+    """Return the slices of a consolidated read, about `tasks` of equal size, more for a large read.
 
-    `only` is that of `PartReader`.
+    `only` is as in `PartReader`.
     Shape: at least one; in the order of the relation.
     """
     shown = PartReader(
@@ -112,8 +112,8 @@ def consolidated_rows(
 ) -> DataFrame:
     """Return the rows of a plan, each once with its count, in some `columns`, then t and d.
 
-    Rows that differ in other columns only stay apart. `told` may wrap what the tasks run.
-    Cost: lazy; each slice reads all columns, and gives those asked for to Spark. No shuffle.
+    Rows that differ only in other columns stay apart. `told` may wrap the function of the tasks.
+    Cost: lazy; each slice reads all columns, and passes the requested ones to Spark. No shuffle.
     """
     tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
     readers = slice_readers(stores, state, plan, columns, tasks)

@@ -1,11 +1,11 @@
 """Constants of a filter, as exact plain values.
 
-A constant sub-expression is evaluated by Spark itself, once, while the filter is analysed. Not
-constant are readings of the clock, texts that Spark would read by the clock (`'now'` cast to a
-timestamp), and what fails: that must fail, or not, where the filter is executed.
+Spark itself evaluates a constant sub-expression, once, during the analysis of the filter. Readings
+of the clock, texts that Spark reads by the clock (`'now'` cast to a timestamp), and failing
+expressions are not constant: whether they fail is decided where the filter is executed.
 
-A value is taken exactly, or not at all: a text that is not UTF-8 has no plain value here, and
-neither has -0.0, which Spark compares like 0.0 in one place and tells from it in another.
+A value is taken exactly or not at all. A text that is not UTF-8 has no plain value here, nor has
+-0.0, which Spark treats as equal to 0.0 in one place and as different in another.
 """
 
 import math
@@ -33,7 +33,7 @@ SPECIAL: Final = re.compile(r"\s*(epoch|now|yesterday|today|tomorrow)\b", re.IGN
 SPECIAL_IN_SQL: Final = re.compile(r"['\"]\s*(now|yesterday|today|tomorrow)\b", re.IGNORECASE)
 Constant: TypeAlias = Literal | Opaque
 NO_TEXT: Final = "a constant text that is no UTF-8"
-REPLACEMENT: Final = "\ufffd"  # what stands in a text for bytes that are no UTF-8
+REPLACEMENT: Final = "\ufffd"  # replaces bytes that are not UTF-8 in a text
 CLOCK: Final = re.compile(r"(Current\w*|Now|LocalTimestamp)")
 
 
@@ -48,7 +48,7 @@ def literal(node: Node) -> Constant | None:
 
 
 def text_of(value: JavaObject) -> str | None:
-    """Return the text of a UTF8String of the JVM; None if its bytes are no UTF-8."""
+    """Return the text of a JVM UTF8String; None if its bytes are not UTF-8."""
     try:
         return bytes(value.getBytes()).decode()
     except UnicodeDecodeError:
@@ -56,9 +56,9 @@ def text_of(value: JavaObject) -> str | None:
 
 
 def is_plain(value: object) -> bool:
-    """Tell whether a Python value is the very constant that it was made of.
+    """Return whether a Python value equals the constant that it was converted from.
 
-    A text with a replacement character may have been made of other bytes.
+    A text with a replacement character may come from other bytes.
     """
     if isinstance(value, str):
         return REPLACEMENT not in value and not any("\ud800" <= c <= "\udfff" for c in value)
@@ -74,9 +74,9 @@ def _exact(value: int | float | str | bool, kind: str) -> Constant:
 def fold(node: Node) -> Constant | None:
     """Return the value of a constant sub-expression, computed by Spark; None if it has none.
 
-    Opaque: it has one that cannot be taken exactly; what it is made of says no more.
+    Returns Opaque if there is a value that cannot be taken exactly; its operands tell no more.
 
-    What reads the clock is no constant here, and neither is what fails.
+    An expression that reads the clock or fails is no constant here.
     """
     if node.name == "Cast":
         widened = _widened(node)
@@ -109,7 +109,7 @@ def interval_parts(node: Node) -> tuple[int, int, int] | None:
 
 
 def is_special(cast: Node) -> bool:
-    """Tell whether a constant cast to a date or timestamp may be read by Spark's own clock."""
+    """Return whether a constant cast to a date or timestamp may depend on Spark's own clock."""
     child = cast.children[0]
     known = child if child.name == "Literal" else None
     if known is None:

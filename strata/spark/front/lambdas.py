@@ -1,7 +1,7 @@
 """Functions with a lambda over the elements of a list, and other accesses to lists and maps.
 
-The variable of a lambda becomes `element(list)`, which stands for any element: so the body is an
-argument like others. What has another shape is opaque.
+The variable of a lambda becomes `element(list)`, which stands for any element, so the body is an
+argument like others. Any other shape is opaque.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _NAMES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def variable_id(node: Node) -> object:
-    """Return what tells a variable of a lambda from all others."""
+    """Return the identity of a lambda's variable."""
     found = node.fields["exprId"]
     return found["id"], found["jvmId"]
 

@@ -1,8 +1,8 @@
-"""Nodes of Catalyst that are more than a name in the table: what only Spark can tell of them.
+"""Translate Catalyst nodes that need more than a name in the table.
 
-Each rule takes the translator and a node and returns the expression: Spark is asked whether it
-knows a zone or a regular expression, an interval of several kinds becomes a sum of single ones.
-What is not certain is opaque.
+Each rule takes the translator and a node and returns the expression. A rule may ask Spark whether
+it accepts a zone or a regular expression; an interval of several kinds becomes a sum of single
+ones. Uncertain nodes are opaque.
 """
 
 import json
@@ -31,10 +31,10 @@ DAY_US: Final = 86_400_000_000
 
 
 class Translator(Protocol):
-    """What a rule needs of the translator."""
+    """The translator as rules see it."""
 
     spark: SparkSession
-    bound: dict[object, Expr]  # what variables of lambdas stand for
+    bound: dict[object, Expr]  # the elements that variables of lambdas stand for
 
     def expr(self, node: Node) -> Expr:
         """Return the expression of a node."""
@@ -46,7 +46,7 @@ class Translator(Protocol):
 
 
 def opaque(node: Node) -> Opaque:
-    """Return the expression that says nothing, naming the class and its SQL."""
+    """Return an opaque expression, naming the class and its SQL."""
     try:
         return Opaque(f"{node.name}: {node.sql()}", plain_type(node.type))
     except (Py4JError, PySparkException):
@@ -54,7 +54,7 @@ def opaque(node: Node) -> Opaque:
 
 
 def options(node: Node) -> tuple[tuple[str, str], ...]:
-    """Return what the JSON says, and what only the JVM knows, of how a node behaves."""
+    """Return the options of a node, from the JSON and from the JVM."""
     found: dict[str, str] = {}
     if node.name == "Cast" or node.name in ARITHMETIC:
         found["ansi"] = str(node.jvm.evalMode().toString()).lower()
@@ -71,7 +71,7 @@ def options(node: Node) -> tuple[tuple[str, str], ...]:
 
 
 def _several_patterns(translator: Translator, node: Node) -> Expr:
-    """Return `like any (...)` and its kin as the likes that they are short for."""
+    """Return `like any (...)` and its kin written out as several `like`."""
     text, items = translator.expr(node.children[0]), node.jvm.patterns()
     given = [items.apply(i) for i in range(items.size())]
     found = [None if item is None else text_of(item) for item in given]
@@ -98,7 +98,7 @@ def _regular(translator: Translator, node: Node) -> Expr:
 
 
 def _matches(translator: Translator, node: Node) -> Expr:
-    """Return a function of matches, marked where its constant arguments are right."""
+    """Return a function of matches, marked where its constant arguments are valid."""
     name = {
         "StringSplit": "string_split",
         "RegExpExtract": "reg_exp_extract",
@@ -172,7 +172,7 @@ def _is_zone(spark: SparkSession, name: object) -> bool:
 
 
 def _plus_interval(translator: Translator, node: Node) -> Expr:
-    """Return a time plus an interval; one of months, days and times is added step by step."""
+    """Return a time plus an interval; months, days and times are added one after the other."""
     moved, interval = node.children
     kind = plain_type(node.type)
     if plain_type(interval.type) != "interval":

@@ -1,6 +1,6 @@
-"""From Catalyst's tree to the registry's names: one node of Spark's, one call of ours.
+"""Translate Catalyst's tree into calls of the registry, one call for each node.
 
-What the tables do not have becomes `Opaque`: it may yield anything, null or an error.
+A node that is not in the tables becomes `Opaque`: it may yield anything, null or an error.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,17 +28,17 @@ CLOCK_BASE: Final = 1_000_000  # of the ordinals that stand for readings of the 
 
 
 def translate(condition: Condition, relation: Relation) -> Expr:
-    """Return the typed expression of a condition, what Spark evaluates before it in front."""
+    """Return the typed expression of a condition, after everything that Spark evaluates first."""
     return Translator(relation, condition).condition()
 
 
 class Translator:
-    """Translates one condition; remembers which common expressions it used."""
+    """Translates one condition, and remembers the common expressions that it uses."""
 
     def __init__(
         self, relation: Relation, condition: Condition, clocks: Sequence[Node] = ()
     ) -> None:
-        """`clocks`: what was taken out for the optimiser, by its number above `CLOCK_BASE`."""
+        """Begin. `clocks`: readings replaced for the optimiser, by number above `CLOCK_BASE`."""
         self._top = condition
         self.relation = relation
         self.spark = condition.spark
@@ -49,13 +49,13 @@ class Translator:
         self.bound: dict[object, Expr] = {}
 
     def condition(self) -> Expr:
-        """Return the expression of the whole, what Spark evaluates before it in front."""
+        """Return the expression of the whole, preceded by everything that Spark evaluates first."""
         expr = self.expr(self._top.node)
         # Spark evaluates a common expression before the filter, for every row.
         shared = [e for e in self.shared if not isinstance(e, Column | Literal)]
         if not shared:
             return expr
-        # What does not use it, Spark moves below that.
+        # Spark moves conjuncts that do not use it below that.
         moved = sorted(_conjuncts(self._top.node), key=self._top.uses_alias)
         parts = (part for node in moved for part in flat("and", self.expr(node)))
         expr = also_failing(expr, Call("and", tuple(parts), "boolean"))
@@ -78,7 +78,7 @@ class Translator:
         return opaque(node)
 
     def shell(self, node: Node) -> Expr:
-        """Return what stands inside a node that changes no value."""
+        """Return the expression inside a node that changes no value."""
         return self.expr(node.children[0])
 
     def literal(self, node: Node) -> Expr:
@@ -90,7 +90,7 @@ class Translator:
         return tuple(self.expr(child) for child in node.children)
 
     def call(self, node: Node, function: str, result: str) -> Expr:
-        """Return a call, or Opaque where the node means more than the registry's function."""
+        """Return a call, or Opaque if the node means more than the registry's function."""
         if node.name in UNARY and len(node.children) != 1:
             return opaque(node)
         if node.fields.get("legacyInterval") or result == "interval":
@@ -104,7 +104,7 @@ class Translator:
         return call
 
     def in_set(self, node: Node) -> Expr:
-        """Return an IN of many constants; Spark's optimiser keeps them to itself."""
+        """Return an IN of many constants, which Spark's optimiser hides in an InSet."""
         arg = self.expr(node.children[0])
         if arg in self.lists:
             return self.lists[arg]
@@ -117,7 +117,7 @@ class Translator:
         return self.expr(self.clocks[number]) if number in range(len(self.clocks)) else opaque(node)
 
     def attribute(self, node: Node) -> Expr:
-        """Return a column, or the common expression that an invented name stands for."""
+        """Return a column, or the common expression behind a generated name."""
         name = node.fields["name"]
         if name in self.aliases:
             expr = self.expr(self.aliases[name])
@@ -131,13 +131,13 @@ class Translator:
         return Column(number, column.name, plain_type(json_type(node)), column.nullable)
 
     def logic(self, node: Node) -> Expr:
-        """Return and/or with nested ones of the same kind laid flat, in order of evaluation."""
+        """Return and/or with nested ones of the same kind flattened, in order of evaluation."""
         function = node.name.lower()
         args = tuple(a for child in node.children for a in flat(function, self.expr(child)))
         return Call(function, args, "boolean")
 
     def cast(self, node: Node) -> Expr:
-        """Return a cast; a constant one folded, one that changes nothing left out."""
+        """Return a cast; a constant one is folded, one without effect is left out."""
         constant = fold(node)
         if constant is not None:
             return constant

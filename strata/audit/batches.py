@@ -56,7 +56,7 @@ class Looked:
         return len(self.keys)
 
 
-def slices(manifest: StoredManifest) -> Iterator[tuple[pa.Table, list[PartRef]]]:
+def manifest_slices(manifest: StoredManifest) -> Iterator[tuple[pa.Table, list[PartRef]]]:
     """Yield the rows of a manifest in slices, each with its parts.
 
     Cost: decodes the manifest.
@@ -128,7 +128,7 @@ def _look(stores: Stores, state: State, batch: Batch, listed: pa.Array) -> Looke
     unions: list[pa.RecordBatch | None] = []
     try:
         manifest = StoredManifest(stores.blob, state.name, batch)
-        for some, refs in slices(manifest):
+        for some, refs in manifest_slices(manifest):
             parts += [*_times(batch, refs), *sums.add(refs)]
             names.append(pc.cast(some["key"].combine_chunks(), pa.string()))
             runs.append(some["run"].combine_chunks())

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from strata.audit.soft import instants
+from strata.audit.soft import judged_instants
 from strata.decide.skips import Decisions
 from strata.expr.filter import Filter
 
@@ -41,7 +41,7 @@ def costs(
     those of the run; a run that fetched nothing gives no seconds.
     """
     # One read counts the rows, then one for each instant judges them
-    readings = 1 + len(instants(filter))
+    readings = 1 + len(judged_instants(filter))
     found = []
     for share in SHARES:
         both = (decisions.skipped, decisions.tightened)
@@ -68,7 +68,7 @@ def total(some: Iterable[Sequence[AuditCost]]) -> tuple[AuditCost, ...]:
     )  # fmt: skip
 
 
-def counted(some: Iterable[AuditCost]) -> dict[str, int]:
+def cost_counts(some: Iterable[AuditCost]) -> dict[str, int]:
     """Return the costs as whole numbers with names, as the history of operations keeps them."""
     return {
         f"audit_{name}_at_{cost.percent}": value

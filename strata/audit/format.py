@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from strata.audit.batches import Looked, slices
+from strata.audit.batches import Looked, manifest_slices
 from strata.audit.compare import ColumnCount
 from strata.audit.parts import PartTask, PartVerdict, check_part, missing
 from strata.audit.verdict import Verdict
@@ -76,7 +76,7 @@ def _tasks(
     """Yield the task of each chosen part, with its statistics."""
     keep = state.spec.stats.keep
     for some, refs in (s for one in looked if one.manifest is not None
-                       for s in slices(one.manifest)):  # fmt: skip
+                       for s in manifest_slices(one.manifest)):  # fmt: skip
         chosen = np.flatnonzero(wanted([ref.key for ref in refs])).tolist()
         rows = stats_rows(some.take(pa.array(chosen, pa.int64()))) if chosen else []
         for number, row in zip(chosen, rows, strict=True):

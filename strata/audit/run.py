@@ -21,7 +21,7 @@ from strata.audit.contain import contain
 from strata.audit.cost import AuditCost, costs
 from strata.audit.cost import total as total_cost
 from strata.audit.format import check_parts, forget
-from strata.audit.seen import continued, pairs_of
+from strata.audit.seen import pairs_of, with_pairs
 from strata.audit.soft import Evaluator, confirmed, judge, quarantine_of
 from strata.audit.verdict import FORMAT_CHECK, Summary, Verdict, count, verdict_table
 from strata.decide.skips import Decisions, Skipped, Skips, decide_all
@@ -312,7 +312,7 @@ def _evidence(
     if clean:
         pairs = pairs_of([(exprs[v.check], v.part) for v in clean])
         anew = old.basis != basis_of(state)
-        seen, new = continued(machine.stores.blob, state.name, old.seen, pairs, anew=anew)
+        seen, new = with_pairs(machine.stores.blob, state.name, old.seen, pairs, anew=anew)
         fresh = new.tolist()
     news = [v for v, is_new in zip(clean, fresh, strict=True) if is_new]
     return Counts(

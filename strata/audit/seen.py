@@ -43,7 +43,7 @@ def pairs_of(judged: Sequence[tuple[Expr, str]]) -> Pairs:
     return np.array(found, np.uint64).reshape(-1, 2)
 
 
-def continued(
+def with_pairs(
     blob: Blob, shard: str, before: str | None, pairs: Pairs, *, anew: bool
 ) -> tuple[Seen, npt.NDArray[np.bool_]]:
     """Store the known pairs together with these; return the blob, and which pairs are new.

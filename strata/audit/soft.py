@@ -18,7 +18,7 @@ from strata.audit.blame import Lie, find_lies
 from strata.audit.compare import Recorded, compare_part
 from strata.audit.escape import Witness, escaping
 from strata.audit.verdict import Verdict
-from strata.decide.decision import decide, split
+from strata.decide.decision import decide, split_conjuncts
 from strata.decide.skips import Skipped
 from strata.errors import Corrupt, Unavailable
 from strata.expr.calendar import DAY_US
@@ -69,7 +69,7 @@ class Evaluator(Protocol):
         ...
 
 
-def instants(filter: Filter) -> list[int]:
+def judged_instants(filter: Filter) -> list[int]:
     """Return the clock values, in microseconds, at which a filter is run on the rows.
 
     A skip is a claim about the whole span of the clock. It is tested at both ends, at even
@@ -254,7 +254,7 @@ def find_lies_of_union(union: pa.RecordBatch, actual: pa.RecordBatch, state: Sta
 
 def proving(state: State, filter: Filter, skipped: Skipped) -> Expr:
     """Return the conjunct that alone rules a part out; the whole filter if none does."""
-    for conjunct in split(filter.expr, state.rollout.quarantine):
+    for conjunct in split_conjuncts(filter.expr, state.rollout.quarantine):
         alone = replace(filter, expr=conjunct)
         decision = decide(alone, skipped.stats, state.relation, quarantine=state.rollout.quarantine)
         if not decision.may_be_true[0]:

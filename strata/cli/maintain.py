@@ -24,7 +24,7 @@ from strata.config.filters import load_filters
 from strata.format.manifest import stats_columns
 from strata.history import usage
 from strata.maintain.backfill import backfill_shard
-from strata.maintain.exchange import Selection, id_of, manifest_of, shown_name
+from strata.maintain.exchange import Selection, id_of, manifest_of, statistics_label
 from strata.maintain.trim import trim_shard
 from strata.maintain.trim_report import Named, TrimShardReport
 from strata.model.runner import threads
@@ -188,7 +188,7 @@ def show(
     found = list(_statistics(context.stores, state, selection, part))
     used = usage.recent(context.stores, shard, context.settings.usage)
     weights = [
-        {"column": shown_name(name, state.relation), "usefulness": round(weight, 4)}
+        {"column": statistics_label(name, state.relation), "usefulness": round(weight, 4)}
         for name, weight in usage.usefulness(used, {}).items()
     ]
     flat = [{**item, **item["statistics"]} for item in found]
@@ -234,7 +234,7 @@ def _of_part(
         yield {
             **head,
             "rows": table["rows"][0].as_py(),
-            "column": shown_name(name, state.relation),
+            "column": statistics_label(name, state.relation),
             "statistics": {k: v for k, v in value.items() if v is not None},
         }
 

@@ -8,7 +8,7 @@ and the faster merge has written and uses the same ones. Unused parts are left t
 collection, which alone can recognise them. Source: docs/compaction.md.
 """
 
-from strata.compact.history import history
+from strata.compact.history import merge_history
 from strata.compact.plan import CompactPlan, plan
 from strata.compact.report import CompactReport, RequestReport
 from strata.compact.run import compact_shard, manifests_of, preview
@@ -18,8 +18,8 @@ __all__ = [
     "CompactReport",
     "RequestReport",
     "compact_shard",
-    "history",
     "manifests_of",
+    "merge_history",
     "plan",
     "preview",
 ]

@@ -8,7 +8,7 @@ from strata.state.merging import live_progress
 from strata.state.state import State
 
 
-def history(state: State, limit: int = 20) -> dict[str, Any]:
+def merge_history(state: State, limit: int = 20) -> dict[str, Any]:
     """Return the document of `strata merges`, newest first.
 
     Units: times in milliseconds since 1970, sizes in bytes. Totals cover all remembered merges.

@@ -37,7 +37,7 @@ class RequestReport:
 
     def __str__(self) -> str:
         """Return the request and its outcome on one line."""
-        made = f"[{shown(self.lower)}, {shown(self.upper)}) {self.reason}: {self.outcome}"
+        made = f"[{shown_time(self.lower)}, {shown_time(self.upper)}) {self.reason}: {self.outcome}"
         if not self.applied:
             return f"{made}; {self.updates_in:,} updates, {self.bytes_in:,} bytes"
         return (
@@ -74,7 +74,7 @@ class CompactReport:
 
     def lines(self) -> list[str]:
         """Return the report for people: a line for each request, or why there is none."""
-        head = f"{self.shard}: since {shown(self.since)}"
+        head = f"{self.shard}: since {shown_time(self.since)}"
         if self.idle_reason is not None:
             return [f"{head}; nothing to do: {self.idle_reason}"]
         if all(request.outcome == "planned" for request in self.requests):
@@ -121,6 +121,6 @@ class CompactReport:
         }  # fmt: skip
 
 
-def shown(value: int) -> str:
+def shown_time(value: int) -> str:
     """Return a time in a form for people."""
     return "the beginning" if value == MIN_TIME else format_time(value)

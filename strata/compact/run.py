@@ -8,7 +8,14 @@ from functools import partial
 from strata.compact.keep import Chunks, resumed, work_of
 from strata.compact.plan import advanced, plan, runs_of
 from strata.compact.report import CompactReport, RequestReport
-from strata.compact.tasks import MergeTask, TaskOutput, check_inputs, run_task, tasks, unchanged
+from strata.compact.tasks import (
+    MergeTask,
+    TaskOutput,
+    check_inputs,
+    merge_slice,
+    merge_tasks,
+    unchanged,
+)
 from strata.errors import Corrupt
 from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.machine.machine import Machine
@@ -87,7 +94,7 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and how to report
         if writer is not None:  # written blobs must not be of a generation before the lease's
             made = planned(state := machine.load(name))
         prepared = [_prepare(stores, state, r, options, writer) for r in made.requests]
-        results = iter(runner(run_task, [task for p in prepared for task in p.rest]))
+        results = iter(runner(merge_slice, [task for p in prepared for task in p.rest]))
         for request in prepared:
             reports.append(_finish(machine, request, results, options, began))
             if progress is not None:
@@ -129,7 +136,7 @@ def _prepare(
         (only,) = (b for b in request.batches if b.manifest is not None)
         kept = replace(only, lower=request.lower, upper=request.upper, since=request.since)
         return _Prepared(state, request, (), kept, writer=writer)
-    cut = tuple(tasks(state, request, manifests, stores.settings, settings.memory_bytes))
+    cut = tuple(merge_tasks(state, request, manifests, stores.settings, settings.memory_bytes))
     work = work_of(request, cut)
     known = next((p for p in state.merging if p.work == work and p.tasks == len(cut)), None)
     return _Prepared(state, request, cut, None, tuple(refs), known, writer)

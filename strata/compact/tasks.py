@@ -30,7 +30,7 @@ from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec
 from strata.model.sums import MODULUS, wrapped
-from strata.parts.fetch import RowBudget, Source
+from strata.parts.fetch import PartSource, RowBudget
 from strata.parts.relation_change import Crossed, DigestTally, crossing_runs
 from strata.parts.write import WrittenPart, write_parts
 from strata.state.spine import MergeRequest
@@ -123,7 +123,7 @@ def runs_of(manifests: Iterable[Sequence[PartRef]]) -> PartRuns:
     return tuple(tuple(parts) for _, parts in sorted(runs.items()))
 
 
-def tasks(
+def merge_tasks(
     state: State,
     request: MergeRequest,
     manifests: Mapping[str, Sequence[PartRef]],
@@ -222,7 +222,7 @@ def _within(runs: Sequence[Overlaps], within: Slice) -> PartRuns:
     return tuple(parts for run in runs if (parts := run.of(within)))
 
 
-def run_task(task: MergeTask) -> TaskOutput:
+def merge_slice(task: MergeTask) -> TaskOutput:
     """Merge one slice and write its parts.
 
     Raises: Corrupt when an input is missing, damaged or not sorted; Unavailable.
@@ -233,11 +233,11 @@ def run_task(task: MergeTask) -> TaskOutput:
     if not task.runs:
         return TaskOutput(tuple(before))
     keep_freed(task.memory_bytes)
-    source = Source(
+    source = PartSource(
         blob, spec.name, task.relations, spec.read_format, row_group_bytes=spec.row_group_bytes
     )
     tally = DigestTally()
-    rows = merged(source, task, tally)
+    rows = merged_rows(source, task, tally)
     parts = write_parts(
         blob,
         part_prefix(spec.name, task.generation),
@@ -267,7 +267,9 @@ def _kept(blob: Blob, kept: Sequence[KeptPart]) -> list[WrittenPart]:
     return [WrittenPart(replace(part.ref, run=0), stats[part.ref.key]) for part in kept]
 
 
-def merged(source: Source, task: MergeTask, tally: DigestTally | None = None) -> Iterator[pa.Table]:
+def merged_rows(
+    source: PartSource, task: MergeTask, tally: DigestTally | None = None
+) -> Iterator[pa.Table]:
     """Yield the task's rows, times advanced, sorted and consolidated.
 
     `tally` adds up the digests of parts whose columns are not the newest, as they are read.

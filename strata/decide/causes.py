@@ -122,21 +122,21 @@ class Known:
         ]
 
 
-def leaves(expr: Expr) -> Iterator[Expr]:
+def ranged_leaves(expr: Expr) -> Iterator[Expr]:
     """Yield the leaves that have a range: columns and their fields, JSON paths, clocks."""
     path = isinstance(expr, Call) and expr.function in (*READS, "variant_get", "parse_json")
     if isinstance(expr, Column) or path or (isinstance(expr, Call) and not expr.args):
         yield expr
     elif isinstance(expr, Call):
         for arg in expr.args:
-            yield from leaves(arg)
+            yield from ranged_leaves(arg)
 
 
 def cause_of(stopped: Stopped, known: Known) -> tuple[Cause, str]:
     """Return why a proof stopped at an expression, and what would help."""
     if stopped.opened is not None:
         return _of_opened(stopped.opened, stopped.expr, known)
-    found = [_of_leaf(leaf, stopped, known) for leaf in leaves(stopped.expr)]
+    found = [_of_leaf(leaf, stopped, known) for leaf in ranged_leaves(stopped.expr)]
     own = _of_call(stopped.expr) if stopped.fails else None
     causes = [cause for cause in found if cause is not None]
     if own is not None:

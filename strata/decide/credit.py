@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from strata.decide.decision import Decision, split
+from strata.decide.decision import Decision, split_conjuncts
 from strata.decide.places import statistics_of
 from strata.expr.filter import Filter
 
@@ -17,7 +17,7 @@ def proofs(decision: Decision, conjuncts: int) -> list[int]:
 
 def conjuncts(filter: Filter, quarantine: Collection[str] = ()) -> int:
     """Return the number of conjuncts that `decide` splits a filter into."""
-    return len(split(filter.expr, quarantine))
+    return len(split_conjuncts(filter.expr, quarantine))
 
 
 def credit(
@@ -29,7 +29,7 @@ def credit(
     Columns that skipped nothing are included with 0, since they were read.
     """
     found: dict[str, int] = {}
-    for conjunct, parts in zip(split(filter.expr, quarantine), skipped, strict=True):
+    for conjunct, parts in zip(split_conjuncts(filter.expr, quarantine), skipped, strict=True):
         for name in set(statistics_of(conjunct)):
             found[name] = found.get(name, 0) + parts
     return found

@@ -40,8 +40,8 @@ class Decision:
     keep: Flags
     may_be_true: Flags
     may_fail: Flags
-    # Index, in the order of `split`, of the first conjunct that is never true; NO_PROOF if there is
-    # none. The statistics of this conjunct's columns are what skipped a skipped part.
+    # Index, in the order of `split_conjuncts`, of the first conjunct that is never true; NO_PROOF
+    # if there is none. The statistics of its columns are what skipped a skipped part.
     proof: Proof
 
 
@@ -63,7 +63,7 @@ def decide(
     """
     specs = PartSpecs(stats, relation, quarantine)
     interpreter = Interpreter(Context(filter.now_low, filter.now_high), quarantine)
-    conjuncts = split(filter.expr, quarantine)
+    conjuncts = split_conjuncts(filter.expr, quarantine)
     fallible_later = _fallible_later(conjuncts, interpreter)
     true, fail = np.ones(stats.num_rows, bool), np.zeros(stats.num_rows, bool)
     proof = np.full(stats.num_rows, NO_PROOF, np.int32)
@@ -73,10 +73,10 @@ def decide(
     return Decision(true | fail, true, fail, proof)
 
 
-def split(expr: Expr, quarantine: Collection[str] = ()) -> list[Expr]:
+def split_conjuncts(expr: Expr, quarantine: Collection[str] = ()) -> list[Expr]:
     """Return the conjuncts of an expression, in the order of evaluation."""
     if isinstance(expr, Call) and expr.function == "and" and "and" not in quarantine:
-        return [conjunct for arg in expr.args for conjunct in split(arg, quarantine)]
+        return [conjunct for arg in expr.args for conjunct in split_conjuncts(arg, quarantine)]
     return [expr]
 
 

@@ -12,7 +12,7 @@ from strata.expr.spec import NO, YES, Bounds, Flags, uniform
 from strata.format.encodings import arrow_type
 from strata.format.values.view import has_view, to_view
 from strata.model.types import ColumnType
-from strata.stats.table import widens
+from strata.stats.table import keeps_bounds
 
 Rows = slice | np.ndarray[Any, np.dtype[np.intp]]  # selects parts: a chunk, or the survivors in it
 
@@ -85,7 +85,9 @@ def seen(raw: StatsArray, declared: ColumnType) -> StatsArray | None:
 
 def _narrower(old: pa.DataType, new: pa.DataType) -> bool:
     """Return whether a column of the type `old` may have been widened to `new`."""
-    if not widens(old, new) or pa.types.is_signed_integer(old) != pa.types.is_signed_integer(new):
+    if not keeps_bounds(old, new) or pa.types.is_signed_integer(old) != pa.types.is_signed_integer(
+        new
+    ):
         return False
     if pa.types.is_decimal(old):
         return bool(old.precision < new.precision)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from strata.decide.causes import Cause, Known, Stopped, cause_of, leaves
-from strata.decide.decision import split
+from strata.decide.causes import Cause, Known, Stopped, cause_of, ranged_leaves
+from strata.decide.decision import split_conjuncts
 from strata.decide.specs import PartSpecs
 from strata.expr.entry import Context, bools
 from strata.expr.filter import Filter
@@ -81,10 +81,10 @@ def reasons(  # noqa: PLR0913 - what is known of the parts, and of whom to speak
     """
     specs = PartSpecs(stats, relation, quarantine)
     interpreter = Interpreter(Context(filter.now_low, filter.now_high), quarantine)
-    conjuncts = split(filter.expr, quarantine)
+    conjuncts = split_conjuncts(filter.expr, quarantine)
     found = []
     for row in rows:
-        judged = judge(conjuncts, interpreter, specs.at(slice(row, row + 1)))
+        judged = judge_part(conjuncts, interpreter, specs.at(slice(row, row + 1)))
         version = None if versions is None else versions[row]
         known = Known(stats, relation, row, version, versions is not None, quarantine, shard)
         found.append(_reason(conjuncts, interpreter, judged, known))
@@ -92,7 +92,7 @@ def reasons(  # noqa: PLR0913 - what is known of the parts, and of whom to speak
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # a bound may become infinite
-def judge(
+def judge_part(
     conjuncts: Sequence[Expr], interpreter: Interpreter, environment: Environment
 ) -> JudgedPart:
     """Evaluate the conjuncts on one part, up to where `decide` stops, and then the rest."""
@@ -175,7 +175,7 @@ def _ranges(expr: Expr, trace: Trace) -> str:
     """Return the ranges of the columns and JSON paths in an expression."""
     known = {
         render(node): describe(trace[id(node)], node.type)
-        for node in leaves(expr)
+        for node in ranged_leaves(expr)
         if not isinstance(node, Opaque)
     }
     return f" ({'; '.join(f'{name} in {text}' for name, text in known.items())})" if known else ""

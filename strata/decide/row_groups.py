@@ -135,8 +135,8 @@ def _tightened(
             break
         kind = kinds.field(child(number)).type
         where = pa.array(open_rows)
-        lows = decoded(_where(where, low_keys), kind)
-        highs = decoded(_where(where, high_keys), kind)
+        lows = decoded_keys(_where(where, low_keys), kind)
+        highs = decoded_keys(_where(where, high_keys), kind)
         if lows is None or highs is None:
             break
         stats = _bounded(stats, column_name(number), lows.values, highs.values, where)
@@ -183,7 +183,7 @@ def _bounded(
     return stats.set_column(index, stats.schema.field(index), narrowed)
 
 
-def decoded(keys: pa.BinaryArray, kind: pa.DataType) -> KeyValues | None:
+def decoded_keys(keys: pa.BinaryArray, kind: pa.DataType) -> KeyValues | None:
     """Return the first values in key bytes, null where they are cut, null or unknown.
 
     None for a type whose bytes are not decoded.

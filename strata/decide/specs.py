@@ -40,7 +40,7 @@ from strata.expr.spec import (
 from strata.format.encodings import arrow_type, encoding
 from strata.model.schema import Column, Relation
 from strata.model.types import ColumnType, Kind
-from strata.stats.nested import fields
+from strata.stats.nested import stored_fields
 from strata.stats.wire import (
     ELEMENT,
     KEYS,
@@ -162,7 +162,7 @@ class View:
             return Spec(Record(none, partial(self._part, name, declared, rows)), null)
         if declared.kind in (Kind.LIST, Kind.MAP):
             return Spec(self._many(column_id, steps, declared, none), null)
-        inside = fields(declared)
+        inside = stored_fields(declared)
 
         def child(ordinal: int) -> Spec | None:
             if not 0 <= ordinal < len(inside):

@@ -9,8 +9,8 @@ prevents skipping.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from strata.decide.decision import split
-from strata.decide.reasons import JudgedPart, judge
+from strata.decide.decision import split_conjuncts
+from strata.decide.reasons import JudgedPart, judge_part
 from strata.expr.entry import Context, bools
 from strata.expr.filter import Filter
 from strata.expr.interpret import Interpreter
@@ -60,8 +60,8 @@ def outlook(filter: Filter, quarantine: Collection[str] = ()) -> Outlook:
     Errs: may say yes wrongly, never no. Cost: one evaluation, no statistics.
     """
     interpreter = Interpreter(Context(filter.now_low, filter.now_high), quarantine)
-    conjuncts = split(filter.expr, quarantine)
-    judged = judge(conjuncts, interpreter, Favourable())
+    conjuncts = split_conjuncts(filter.expr, quarantine)
+    judged = judge_part(conjuncts, interpreter, Favourable())
     prospects = tuple(_prospect(conjunct, interpreter, judged) for conjunct in conjuncts)
     return Outlook(not judged.keep, prospects, _help(judged, prospects))
 

@@ -120,7 +120,7 @@ def _link(name: str, stored: Versioned) -> versions.Link | None:
 
 def _read(name: str, stored: Versioned, before: Version | None) -> Version:
     try:
-        version = versions.read(stored.data, before)
+        version = versions.read_version(stored.data, before)
     except Corrupt as error:
         raise _named(name, stored, error) from error
     state = version.state

@@ -31,7 +31,7 @@ from strata.state.codec import (
     encode_nodes,
 )
 from strata.state.state import Commit, State
-from strata.state.transitions import COMMITS_MAX, COMMITS_SPILLED, find_commit, fold, spill
+from strata.state.transitions import COMMITS_MAX, COMMITS_SPILLED, find_commit, fold_ledger, spill
 from strata.store.interface import Blob
 from strata.store.keys import content_hash, ledger_key, ledger_level, ledger_range
 from strata.store.named import get_named
@@ -42,7 +42,7 @@ FAN: Final = 16  # keys of one level in the state, and in one node
 FOLDS_MAX: Final = 8  # in one commit, so that ledgers from before there were nodes fold gradually
 
 
-def spilled(blob: Blob, state: State, sleep: Sleep = time.sleep) -> State:
+def spill_old_commits(blob: Blob, state: State, sleep: Sleep = time.sleep) -> State:
     """Return `state` with at most the allowed number of commits and of ledger keys.
 
     The blobs are written first. Two writers that spill from the same state write the same blobs.
@@ -121,7 +121,7 @@ def _folded(blob: Blob, state: State, full: tuple[str, ...], sleep: Sleep = time
     level = ledger_level(full[0]) + 1
     key = ledger_key(state.name, min(lows), max(highs), content_hash(data), level)
     retry(partial(blob.set, key, data), sleep=sleep)
-    return fold(state, full, key)
+    return fold_ledger(state, full, key)
 
 
 def _marks(blob: Blob, key: str, sleep: Sleep) -> bytes | None:

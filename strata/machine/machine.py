@@ -228,7 +228,7 @@ class Machine:
             return (result,)
         assert following.seqno == state.seqno + 1, "a transition must use `step`"
         following = moved_out(self.stores.blob, following)
-        following = ledger.spilled(self.stores.blob, following, self._sleep)
+        following = ledger.spill_old_commits(self.stores.blob, following, self._sleep)
         # A new declaration came from outside: only decoding shows what JSON makes of it.
         plain = following.spec is state.spec and following.relations is state.relations
         data, new = successor(version, following, as_whole=not plain)

@@ -21,7 +21,7 @@ from strata.format.encodings import encoding
 from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease, held
-from strata.maintain.estimate import Cost, Speed, estimate, remember
+from strata.maintain.estimate import Cost, Speed, estimate, record_speed
 from strata.maintain.exchange import (
     PARTIAL,
     Exchanged,
@@ -38,7 +38,7 @@ from strata.model.runner import Runner, serial
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import StatsSpec
-from strata.parts.fetch import Source, part_batches
+from strata.parts.fetch import PartSource, part_batches
 from strata.state.state import Batch, State
 from strata.stats import STATS_VERSION, collect, concat, trim, union
 from strata.stats.wire import COUNTED, ROWS, column_name, scalar_type
@@ -135,7 +135,7 @@ def backfill_shard(  # noqa: PLR0913  what, where, and how
     took_ms = stores.clock() - began_ms
     if report.parts_changed:
         run = Speed(report.parts_changed, report.bytes_read, took_ms, whole=not selection.columns)
-        remember(stores, shard, run)
+        record_speed(stores, shard, run)
     if report.damaged:
         raise Corrupt(
             "parts could not be read; all others have their statistics",
@@ -233,7 +233,7 @@ def collect_part(task: CollectTask) -> Collected:
     Cost: reads the part, holding one batch of its rows at a time.
     """
     blob = open_stores(task.settings).blob
-    source = Source(blob, task.shard, task.relations, task.read_format)
+    source = PartSource(blob, task.shard, task.relations, task.read_format)
     pieces, counts = [], []
     try:
         for batch in part_batches(source, task.part, columns=task.columns, threads=False):
@@ -312,7 +312,7 @@ class _Work:
             version = PARTIAL
         found = _answered(found, relation, self.ids)
         stays = not whole and old.stats is not None and old.version in (PARTIAL, STATS_VERSION)
-        both = joined(old.stats, found, frozenset(self.ids)) if stays else found
+        both = with_columns(old.stats, found, frozenset(self.ids)) if stays else found
         asked = {name: 2.0 for name in both.schema.names if id_of(name) in self.ids}
         weights = {**self.usefulness, **asked}
         trimmed, _ = trim(both, relation, spec.budget_bytes, spec.keep, weights)
@@ -349,7 +349,7 @@ def _counted(
     )
 
 
-def joined(
+def with_columns(
     old: pa.RecordBatch | None, fresh: pa.RecordBatch, replaced: frozenset[int]
 ) -> pa.RecordBatch:
     """Return the old statistics with the replaced columns taken from the fresh ones."""

@@ -66,7 +66,7 @@ def measured_rate(stores: Stores, shard: str, *, whole: bool) -> float | None:
     return size * 1000 / took_ms if size and took_ms else None
 
 
-def remember(stores: Stores, shard: str, run: Speed) -> None:
+def record_speed(stores: Stores, shard: str, run: Speed) -> None:
     """Record the speed of a run, and forget all but the last few."""
     data = orjson.dumps(asdict(run))
     key = keys.backfill_key(shard, stores.clock(), keys.content_hash(data))

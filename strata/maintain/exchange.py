@@ -236,7 +236,7 @@ def with_statistics(table: pa.Table, fresh: Mapping[int, Fresh]) -> pa.Table:
     return result
 
 
-def shown_name(name: str, relation: Relation) -> str:
+def statistics_label(name: str, relation: Relation) -> str:
     """Return a statistics column's name for people: `payload$.a` for `s.4$.a`."""
     parsed = parse_name(name)
     if parsed is None or parsed[0] not in relation.by_id:

@@ -42,7 +42,7 @@ class Evolution:
             "filters": list(self.filters),
             "parts_older": self.parts_older,
             "columns": columns(relation),
-            "order": order(relation),
+            "order": sort_order(relation),
         }
 
 
@@ -97,7 +97,7 @@ def describe_schema(state: State) -> dict[str, Any]:
         "version": state.relation.version,
         "next_column": state.next_column_id,
         "columns": columns(state.relation),
-        "order": order(state.relation),
+        "order": sort_order(state.relation),
         "dropped": [_column(column, state.relation) for _, column in sorted(gone.items())],
         "versions": [
             {"version": r.version, "parts": counts[r.version], "changes": changes}
@@ -111,7 +111,7 @@ def columns(relation: Relation) -> list[dict[str, Any]]:
     return [_column(column, relation) for column in relation.columns]
 
 
-def order(relation: Relation) -> list[str]:
+def sort_order(relation: Relation) -> list[str]:
     """Return the names of the sort columns of runs, before t."""
     return [relation.by_id[i].name for i in relation.sort_ids]
 

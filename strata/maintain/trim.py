@@ -16,7 +16,14 @@ from strata.errors import InvalidRequest
 from strata.history import usage
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease, held
-from strata.maintain.exchange import Fresh, KnownStatistics, Limit, Selection, exchange, shown_name
+from strata.maintain.exchange import (
+    Fresh,
+    KnownStatistics,
+    Limit,
+    Selection,
+    exchange,
+    statistics_label,
+)
 from strata.maintain.trim_report import ColumnEffect, FilterEffect, Named, TrimShardReport
 from strata.maintain.trim_tasks import (
     ColumnTally,
@@ -67,7 +74,7 @@ def trim_shard(  # noqa: PLR0913  what, how far, and how
     filters = [*registered, *_logged(used)][:FILTERS_MAX]
     job = _Job(stores, state, selection, _spec(state, budget_bytes), filters)
     surveys = job.survey(runner)
-    weights = usefulness(used, filters, surveys)
+    weights = column_weights(used, filters, surveys)
     above = any(survey.rows for survey in surveys)
     with held(lease, needed=above and not dry_run) as job.writer:
         report = job.trim(runner, surveys, weights, dry_run=dry_run)
@@ -87,7 +94,7 @@ def _logged(used: Sequence[usage.UsedFilter]) -> list[Named]:
     ]
 
 
-def usefulness(
+def column_weights(
     used: Sequence[usage.UsedFilter], filters: Sequence[Named], surveys: Sequence[Survey]
 ) -> dict[str, float]:
     """Return the weight of each statistics column; see `strata.history.usage.usefulness`."""
@@ -223,7 +230,8 @@ class _Job:
                 tallies[name] = tallies.get(name, ColumnTally()).plus(tally)
         return tuple(
             ColumnEffect(
-                shown_name(name, self.state.relation), tally.parts, tally.dropped, tally.shortened,
+                statistics_label(name, self.state.relation),
+                tally.parts, tally.dropped, tally.shortened,
                 (tally.bits_before + 7) // 8, (tally.bits_after + 7) // 8,
                 round(weights.get(name, 0.0), 4),
             )

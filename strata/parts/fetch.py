@@ -46,7 +46,7 @@ CURE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PartSource:
     """What a reader of one shard's parts needs; picklable except for `blob`."""
 
     blob: Blob
@@ -62,10 +62,10 @@ class Source:
         return self.relations[-1]
 
 
-def source_of(blob: Blob, state: State) -> Source:
+def source_of(blob: Blob, state: State) -> PartSource:
     """Return what reading the parts of a shard needs, for its current state."""
     spec = state.spec
-    return Source(
+    return PartSource(
         blob, state.name, state.relations, spec.read_format, row_group_bytes=spec.row_group_bytes
     )
 
@@ -223,7 +223,7 @@ class BlobFile(io.RawIOBase):
         return data
 
 
-def part_bytes(source: Source, ref: PartRef) -> bytes:
+def part_bytes(source: PartSource, ref: PartRef) -> bytes:
     """Return a whole part.
 
     Raises: Corrupt when it is missing or has another size.
@@ -240,7 +240,7 @@ def part_bytes(source: Source, ref: PartRef) -> bytes:
 
 
 def part_batches(  # noqa: PLR0913 - all but two are options, by name
-    source: Source,
+    source: PartSource,
     ref: PartRef,
     *,
     data: bytes | None = None,
@@ -285,7 +285,7 @@ def part_batches(  # noqa: PLR0913 - all but two are options, by name
 
 
 def _chosen(
-    source: Source, ref: PartRef, within: Slice, groups: Sequence[int] | None
+    source: PartSource, ref: PartRef, within: Slice, groups: Sequence[int] | None
 ) -> list[int] | None:
     """Return the row groups to read; None if it is all of them."""
     inside = overlapping_groups(ref, within, source.relation, source.relations)
@@ -306,7 +306,7 @@ def _steps(ref: PartRef, chosen: list[int] | None, together_bytes: int) -> list[
 
 
 def sorted_runs(
-    source: Source,
+    source: PartSource,
     parts: Sequence[PartRef],
     *,
     within: Slice = WHOLE,
@@ -332,7 +332,7 @@ def sorted_runs(
 
 
 def _run(
-    source: Source,
+    source: PartSource,
     parts: Sequence[PartRef],
     within: Slice,
     groups: Groups,
@@ -358,7 +358,7 @@ def _run(
 
 
 def _resorted(
-    source: Source, ref: PartRef, within: Slice, groups: Sequence[int] | None
+    source: PartSource, ref: PartRef, within: Slice, groups: Sequence[int] | None
 ) -> Iterator[pa.Table | pa.RecordBatch]:
     """Yield the rows of one part, sorted; they are spilled to disk unless they are few."""
     schema = updates_schema(source.relation)

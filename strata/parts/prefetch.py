@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from strata.format.manifest import PartRef
 from strata.model.settings import ReadSettings
-from strata.parts.fetch import Source, part_batches, part_bytes
+from strata.parts.fetch import PartSource, part_batches, part_bytes
 
 SMALL_BYTES: Final = 256 * 1024  # a part up to this size is always fetched in one request
 DECODE_BYTES: Final = 16 * 1024 * 1024  # a part up to this size is decoded ahead, not only fetched
@@ -39,7 +39,7 @@ class Wanted:
 
 
 def parts_ahead(
-    source: Source,
+    source: PartSource,
     parts: Sequence[PartRef],
     wanted: Wanted,
     settings: ReadSettings,
@@ -63,7 +63,7 @@ def parts_ahead(
 
 
 def _ahead(
-    source: Source, ref: PartRef, wanted: Wanted, threads: bool, decode: bool
+    source: PartSource, ref: PartRef, wanted: Wanted, threads: bool, decode: bool
 ) -> Iterable[pa.RecordBatch]:
     groups = wanted.groups.get(ref.key)
     if groups is not None and not groups:

@@ -25,7 +25,7 @@ from strata.format.manifest import PartRef
 from strata.format.part import BATCH_ROWS
 from strata.format.values.migrate import check_widens, default_array, widen
 from strata.model.schema import Relation
-from strata.parts.fetch import CURE, SPILL_BYTES, RowBudget, Source, part_batches, sorted_runs
+from strata.parts.fetch import CURE, SPILL_BYTES, PartSource, RowBudget, part_batches, sorted_runs
 from strata.updates.order import is_sorted, one_chunk, sort_updates
 from strata.updates.slices import WHOLE, Slice, keeps_order, rows_of
 from strata.updates.stream import spilled
@@ -80,7 +80,7 @@ def crosses(version: int, relations: Sequence[Relation]) -> bool:
 
 
 def crossing_runs(
-    source: Source,
+    source: PartSource,
     parts: Sequence[PartRef],
     tally: DigestTally,
     *,
@@ -155,7 +155,11 @@ def migrated(rows: Rows, old: Relation, new: Relation) -> pa.Table:
 
 
 def _run(
-    source: Source, parts: Sequence[PartRef], tally: DigestTally, within: Slice, batches: RowBudget
+    source: PartSource,
+    parts: Sequence[PartRef],
+    tally: DigestTally,
+    within: Slice,
+    batches: RowBudget,
 ) -> Iterator[Rows]:
     for ref in parts:
         count = batches.rows_of(ref, source.row_group_bytes)
@@ -163,7 +167,9 @@ def _run(
             yield from _taken(source, ref, tally, batch, within)
 
 
-def _resorted(source: Source, ref: PartRef, tally: DigestTally, within: Slice) -> Iterator[Rows]:
+def _resorted(
+    source: PartSource, ref: PartRef, tally: DigestTally, within: Slice
+) -> Iterator[Rows]:
     """Yield the rows of one part, sorted; they are spilled to disk unless they are few."""
     batches = list(_weighted(source, ref, BATCH_ROWS))
     if not batches:
@@ -184,7 +190,7 @@ def _resorted(source: Source, ref: PartRef, tally: DigestTally, within: Slice) -
     yield from aside
 
 
-def _weighted(source: Source, ref: PartRef, batch_rows: int) -> Iterator[pa.Table]:
+def _weighted(source: PartSource, ref: PartRef, batch_rows: int) -> Iterator[pa.Table]:
     """Yield a part in the newest columns, and d * hash in the columns it was written with.
 
     Reads all row groups, since key bounds in other columns say nothing about a slice.
@@ -198,7 +204,7 @@ def _weighted(source: Source, ref: PartRef, batch_rows: int) -> Iterator[pa.Tabl
 
 
 def _taken(
-    source: Source, ref: PartRef, tally: DigestTally, rows: pa.Table, within: Slice
+    source: PartSource, ref: PartRef, tally: DigestTally, rows: pa.Table, within: Slice
 ) -> Iterator[pa.Table]:
     """Tally and yield the sorted rows that lie in a slice, if there are any."""
     inside = rows_of(rows, within, source.relation)

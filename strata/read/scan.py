@@ -26,7 +26,14 @@ from strata.format.values.view import has_view, to_view, view_type
 from strata.model.schema import Column, Relation
 from strata.model.settings import ReadSettings
 from strata.model.types import ColumnType
-from strata.parts.fetch import RowBudget, Source, part_batches, part_bytes, sorted_runs, source_of
+from strata.parts.fetch import (
+    PartSource,
+    RowBudget,
+    part_batches,
+    part_bytes,
+    sorted_runs,
+    source_of,
+)
 from strata.parts.prefetch import Wanted, parts_ahead
 from strata.state.state import State
 from strata.store.open import Stores
@@ -141,7 +148,7 @@ def may_add_up(ref: PartRef, as_of: int) -> bool:
 
 
 def merged(
-    source: Source,
+    source: PartSource,
     runs: Sequence[Sequence[PartRef]],
     as_of: int,
     within: Slice = WHOLE,
@@ -183,7 +190,7 @@ def overlapping(state: State, plan: ReadPlan, within: Slice) -> tuple[tuple[Part
 
 
 def _by_part(
-    source: Source, plan: ReadPlan, ids: Sequence[int] | None, settings: ReadSettings
+    source: PartSource, plan: ReadPlan, ids: Sequence[int] | None, settings: ReadSettings
 ) -> Iterator[pa.Table]:
     """Yield the rows of each part; equal neighbours are added up where that may help.
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from strata.audit.escape import SeenValues
 from strata.audit.receipts import Receipt, Replay, keep_receipt, replay
 from strata.audit.run import Check, Scope, ValidationReport, validate_shard
-from strata.audit.soft import NO_GROUPS, Evaluated, Groups, instants
+from strata.audit.soft import NO_GROUPS, Evaluated, Groups, judged_instants
 from strata.audit.used import LoggedFilter
 from strata.config.filters import RegisteredFilter
 from strata.errors import Corrupt, InvalidRequest, StrataError
@@ -28,10 +28,10 @@ from strata.read.scan import DEFAULTS
 from strata.spark.failures import cause, engine_error
 from strata.spark.front.admit import admitted_again
 from strata.spark.front.catalyst import referenced
-from strata.spark.front.registered import analysed
+from strata.spark.front.registered import analyse_registered
 from strata.spark.front.rowfilter import row_filter
 from strata.spark.front.tree import empty_frame
-from strata.spark.limited import TooLong, within
+from strata.spark.limited import TooLong, run_within
 from strata.spark.rows import part_rows
 from strata.spark.runner import spark_runner
 from strata.spark.witness import witnessed
@@ -84,7 +84,7 @@ class SparkEvaluator:
             return list(witnessed(spark, rows, relation, filter))
 
         try:
-            return within(spark, self.seconds, looked)
+            return run_within(spark, self.seconds, looked)
         except TooLong:
             return []
 
@@ -104,7 +104,7 @@ class _Judge:
 def _evaluate(judge: _Judge, refs: list[PartRef]) -> list[Evaluated]:
     alone = list({ref.key: ref for ref in refs}.values())
     try:
-        found = within(judge.spark, judge.seconds, lambda: _count(judge, alone))
+        found = run_within(judge.spark, judge.seconds, lambda: _count(judge, alone))
     except TooLong as error:
         said = f"the filter's query was stopped: {error}; see `validate.filter_seconds`"
         return [Evaluated(ref.key, 0, 0, failed=said) for ref in refs]
@@ -131,7 +131,7 @@ def _count(judge: _Judge, refs: Sequence[PartRef]) -> list[Mapping[str, Any]]:
         groups=judge.groups,
     )  # fmt: skip
     counted = rows.groupBy(PART).agg(F.count("*").alias("rows"), F.lit(0).alias("accepted"))
-    for now in instants(filter):
+    for now in judged_instants(filter):
         accepted = row_filter(judge.spark, rows, filter.sql, now).groupBy(PART)
         counted = counted.unionByName(
             accepted.agg(F.lit(0).alias("rows"), F.count("*").alias("accepted"))
@@ -160,8 +160,8 @@ def _fails_on_nothing(judge: _Judge) -> bool:
     spark, filter = judge.spark, judge.filter
     rows = empty_frame(spark, judge.relations[-1])
     try:
-        for now in instants(filter):
-            within(spark, judge.seconds, row_filter(spark, rows, filter.sql, now).count)
+        for now in judged_instants(filter):
+            run_within(spark, judge.seconds, row_filter(spark, rows, filter.sql, now).count)
     except Exception:
         return True
     return False
@@ -190,7 +190,7 @@ def validate(  # noqa: PLR0913 - options, by name
     Raises: InvalidRequest for a filter that Spark cannot analyse.
     """
     with reading(stores, name, read, "validate") as state:
-        checks = [Check(f.name, analysed(spark, state.relation, f, now)) for f in filters]
+        checks = [Check(f.name, analyse_registered(spark, state.relation, f, now)) for f in filters]
         unusable = []
         for one in used:
             try:
@@ -230,7 +230,7 @@ def _understood(spark: SparkSession, state: State, logged: Filter, seconds: floa
     now = (logged.now_low, logged.now_high)
     try:
         # Analysis evaluates constants, which may take for ever.
-        return within(
+        return run_within(
             spark, seconds, lambda: admitted_again(spark, state.relation, logged, now=now)
         )
     except TooLong as error:

@@ -19,7 +19,7 @@ class TooLong(Exception):
     """The work has not ended in time."""
 
 
-def within(spark: SparkSession, seconds: float, work: Callable[[], T]) -> T:
+def run_within(spark: SparkSession, seconds: float, work: Callable[[], T]) -> T:
     """Return the result of `work`, run in another thread, within a number of seconds.
 
     Raises: TooLong; and as `work`.

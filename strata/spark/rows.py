@@ -21,7 +21,7 @@ from strata.format.manifest import PartRef
 from strata.format.values.view import to_view
 from strata.model.schema import Column, Relation
 from strata.model.settings import ReadSettings, StoreSettings
-from strata.parts.fetch import Source
+from strata.parts.fetch import PartSource
 from strata.parts.prefetch import Wanted, parts_ahead
 from strata.read.scan import may_add_up
 from strata.spark.carried import arrived, carried_type
@@ -67,12 +67,12 @@ class PartReader:
         if self.only is not None:
             ids |= {self.only[0]}
         whole = len(ids) == len(self.relations[-1].columns)
-        source = Source(blob, parse_key(refs[0].key).shard, self.relations, self.read_format)
+        source = PartSource(blob, parse_key(refs[0].key).shard, self.relations, self.read_format)
         wanted = Wanted(None if whole else ids, self.groups)
         # The cores are busy with other tasks: a thread only helps to wait for a store.
         settings = ONE_BY_ONE if is_near(self.store) else self.settings
         parts_read = parts_ahead(source, refs, wanted, settings, threads=False)
-        yield from together(
+        yield from fewer_batches(
             self.shape(rows, ref.key)
             for ref, batches in parts_read
             for batch in batches
@@ -111,7 +111,7 @@ class PartReader:
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
-def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def fewer_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the same rows in fewer batches, since each costs Spark as much as hundreds of rows.
 
     Shape: small batches are combined up to `OUT_ROWS` rows or `OUT_BYTES`; empty ones are dropped.

@@ -17,7 +17,7 @@ from strata.format.columns import D, T
 from strata.format.encodings import spark_type
 from strata.format.manifest import PartRef
 from strata.model.schema import Column
-from strata.parts.fetch import Source
+from strata.parts.fetch import PartSource
 from strata.read.scan import OUT_ROWS, merged, overlapping, slices
 from strata.spark.carried import arrived, carried_type
 from strata.spark.rows import (
@@ -52,7 +52,7 @@ class SliceReader:
         """
         shown = self.shown
         blob = open_stores(shown.store).blob
-        source = Source(
+        source = PartSource(
             blob, self.shard, shown.relations, shown.read_format,
             row_group_bytes=self.row_group_bytes,
         )  # fmt: skip

@@ -78,7 +78,7 @@ def decode_state(data: bytes) -> State:
     return state
 
 
-def decoded(raw: Any, kind: Any) -> Any:
+def decode_field(raw: Any, kind: Any) -> Any:
     """Return the value of a state's field, decoded from parsed JSON.
 
     Raises: Corrupt, naming the wrong field inside it; InvalidRequest for a field that a newer

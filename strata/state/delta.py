@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from strata.errors import Corrupt
-from strata.state.codec import decoded, plain
+from strata.state.codec import decode_field, plain
 from strata.state.state import Batch, Spine, SpineBatch, State
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ _BY: Final = "by"
 _SPINE: Final = "spine"
 
 
-def changes(old: State, new: State) -> Any:
+def changes_between(old: State, new: State) -> Any:
     """Return the change from `old` to `new`; short if they share values, as successors do.
 
     Raises: InvalidRequest for a value that JSON cannot hold; Corrupt for statistics of a batch that
@@ -37,7 +37,7 @@ def changes(old: State, new: State) -> Any:
     return _changes(old, new)
 
 
-def changed(old: State, told: Any) -> State:
+def apply_changes(old: State, told: Any) -> State:
     """Return the new state that `changes(old, ...)` encodes.
 
     Raises: Corrupt, naming the field, for a change that does not fit this state; InvalidRequest for
@@ -105,14 +105,14 @@ def _changed(old: Any, told: Any) -> Any:
     for name, (how, what) in told.items():
         if name not in hints:
             # Refuses fields that only a newer program can have written
-            decoded({name: None}, type(old))
+            decode_field({name: None}, type(old))
         values[name] = _apply(getattr(old, name), how, what, hints[name])
     return replace(old, **values)
 
 
 def _apply(old: Any, how: str, what: Any, hint: Any) -> Any:
     if how == _SET:
-        return decoded(what, hint)
+        return decode_field(what, hint)
     if how == _IN and is_dataclass(old):
         return _changed(old, what)
     if how == _BY and (item := _item(hint)) is not None:
@@ -126,19 +126,21 @@ def _spine(old: Spine, told: dict[str, Any]) -> Spine:
     batches = _items(_batches(old), told["batches"], Batch)
     slots: list[SpineBatch] = []
     begin = 0
-    for id_lower, id_upper, level, count in decoded(told["slots"], tuple[tuple[int, ...], ...]):
+    for id_lower, id_upper, level, count in decode_field(
+        told["slots"], tuple[tuple[int, ...], ...]
+    ):
         slots.append(SpineBatch(id_lower, id_upper, level, batches[begin : begin + count]))
         begin += count
     if begin != len(batches):
         raise ValueError("the slots do not hold the batches")
-    return Spine(tuple(slots), decoded(told["next_id"], int))
+    return Spine(tuple(slots), decode_field(told["next_id"], int))
 
 
 def _items(old: tuple[Any, ...], script: list[Any], kind: Any) -> tuple[Any, ...]:
     found: list[Any] = []
     for one in script:
         if type(one) is not list:
-            found.append(decoded(one, kind))
+            found.append(decode_field(one, kind))
             continue
         begin, end = one
         if type(begin) is not int or type(end) is not int or not 0 <= begin < end <= len(old):

@@ -232,7 +232,7 @@ def spill(state: State, key: str) -> State:
     return replace(state, commits=state.commits[COMMITS_SPILLED:], ledger=(*state.ledger, key))
 
 
-def fold(state: State, keys: tuple[str, ...], node: str) -> State:
+def fold_ledger(state: State, keys: tuple[str, ...], node: str) -> State:
     """Return `state` with neighbours in its ledger replaced by `node`; the same seqno."""
     start = state.ledger.index(keys[0])
     assert state.ledger[start : start + len(keys)] == keys, "only neighbours are folded"

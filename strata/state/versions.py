@@ -27,7 +27,7 @@ import orjson
 from strata import __version__
 from strata.errors import Corrupt, InvalidRequest
 from strata.state.codec import decode_state, dump, encode_state
-from strata.state.delta import changed, changes
+from strata.state.delta import apply_changes, changes_between
 from strata.state.seal import begins_with, document_digest, is_sealed, sealed
 from strata.state.state import State
 
@@ -103,7 +103,7 @@ def forget_known() -> None:
         _DIGESTS.clear()
 
 
-def read(data: bytes, before: Version | None) -> Version:
+def read_version(data: bytes, before: Version | None) -> Version:
     """Return the version of a document; `before` is the version that a change builds upon.
 
     Raises: Corrupt for damage, and for a change of another state; InvalidRequest for a document
@@ -122,7 +122,7 @@ def read(data: bytes, before: Version | None) -> Version:
     return found
 
 
-def whole(state: State) -> tuple[bytes, Version]:
+def whole_document(state: State) -> tuple[bytes, Version]:
     """Return a whole document of a state. Raises: as `encode_state`."""
     data = encode_state(state)
     return data, Version(state, document_digest(data), state.seqno, len(data))
@@ -134,13 +134,13 @@ def successor(before: Version, state: State, *, as_whole: bool = False) -> tuple
     Raises: as `encode_state`.
     """
     if as_whole or before.run >= RUN_MAX or _is_long(before):
-        return whole(state)
+        return whole_document(state)
     head = {"base": before.base, "before": before.digest, "by": __version__, "format": FORMAT}
-    data = sealed(dump({**head, "state": changes(before.state, state)}))
+    data = sealed(dump({**head, "state": changes_between(before.state, state)}))
     document = orjson.loads(data)
     found = _after(data, document, before)
     if found.state != state:
-        return whole(state)
+        return whole_document(state)
     return data, found
 
 
@@ -165,7 +165,7 @@ def _after(data: bytes, document: dict[str, Any], before: Version | None) -> Ver
             found=None if before is None else before.digest,
         )  # fmt: skip
     return Version(
-        changed(before.state, document["state"]), document_digest(data), before.base,
+        apply_changes(before.state, document["state"]), document_digest(data), before.base,
         before.base_bytes, before.run + 1, before.run_bytes + len(data),
     )  # fmt: skip
 

@@ -40,7 +40,7 @@ def collect_flat(
     return struct_row(shape, fields)
 
 
-def as_list(values: Values) -> Values:
+def as_entry_list(values: Values) -> Values:
     """Return maps as lists of entries, which Arrow can flatten; lists stay unchanged."""
     if not pa.types.is_map(values.type):
         return values
@@ -146,7 +146,7 @@ def warm() -> None:
 
 
 def _lengths(values: Values) -> tuple[pa.Scalar, pa.Scalar]:
-    both = pc.min_max(pc.list_value_length(as_list(values)))
+    both = pc.min_max(pc.list_value_length(as_entry_list(values)))
     return both["min"].cast(pa.int64()), both["max"].cast(pa.int64())
 
 

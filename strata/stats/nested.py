@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from strata.format.encodings import DIMENSIONS, UNBOUNDED_NUMERIC
 from strata.model.types import ColumnType, Field, Kind
-from strata.stats.flat import Values, as_list, collect_flat
+from strata.stats.flat import Values, as_entry_list, collect_flat
 from strata.stats.wire import ELEMENT, KEYS, VALUES, Steps, field_step, inside_name
 
 MAX_DEPTH: Final = 8  # steps; deeper places are unknown
@@ -81,11 +81,11 @@ def _below(place: Place) -> list[Place]:
             place.counted,
             (*place.names, field.name) if named else place.names,
         )
-        for field in fields(declared)
+        for field in stored_fields(declared)
     ]
 
 
-def fields(declared: ColumnType) -> tuple[Field, ...]:
+def stored_fields(declared: ColumnType) -> tuple[Field, ...]:
     """Return the fields with statistics of the struct that stores a type."""
     match declared.kind:
         case Kind.RECORD:
@@ -133,7 +133,7 @@ def _enter_array(values: pa.Array, step: str) -> pa.Array:
     if step == ELEMENT:
         return values.flatten()
     if step in (KEYS, VALUES):
-        entries = as_list(values).flatten()
+        entries = as_entry_list(values).flatten()
         return pc.struct_field(entries, [0 if step == KEYS else 1])
     steps = [field_step(field.name) for field in values.type]
     return pc.struct_field(values, [steps.index(step)])

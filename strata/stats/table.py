@@ -83,10 +83,10 @@ def _widens(old: pa.StructType, new: pa.StructType) -> bool:
         return {f.name: f.type for f in old}.items() <= {f.name: f.type for f in JSON_PATH}.items()
     if min(old.get_field_index("low"), new.get_field_index("low")) < 0:
         return False
-    return widens(old.field("low").type, new.field("low").type)
+    return keeps_bounds(old.field("low").type, new.field("low").type)
 
 
-def widens(old: pa.DataType, new: pa.DataType) -> bool:
+def keeps_bounds(old: pa.DataType, new: pa.DataType) -> bool:
     """Return whether bounds of a stored type also bound values of another type, if they fit it."""
     integers = pa.types.is_integer(old) and pa.types.is_integer(new)
     floats = pa.types.is_float32(old) and pa.types.is_float64(new)

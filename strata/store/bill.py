@@ -35,7 +35,7 @@ def settle() -> dict[str, int]:
     return found
 
 
-def told(spent: Mapping[str, int]) -> dict[str, int]:
+def bill_counts(spent: Mapping[str, int]) -> dict[str, int]:
     """Return the counts of a bill for the history; empty if nothing was spent.
 
     >>> told({"put_object": 2, "copy_object": 1, "delete_object": 1, "bytes_out": 70})

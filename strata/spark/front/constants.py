@@ -37,11 +37,11 @@ REPLACEMENT: Final = "\ufffd"  # replaces bytes that are not UTF-8 in a text
 CLOCK: Final = re.compile(r"(Current\w*|Now|LocalTimestamp)")
 
 
-def literal(node: Node) -> Constant | None:
+def literal_value(node: Node) -> Constant | None:
     """Return the value of a literal node; None for types without a plain value."""
-    kind, text = json_type(node), node.fields["value"]
+    kind, text = node_type(node), node.fields["value"]
     if text is None:
-        return Literal(None, plain_type(kind))
+        return Literal(None, plain_type_name(kind))
     if kind in EXACT_IN_JSON and not (kind == "string" and REPLACEMENT in text):
         return _exact(_from_json(kind, text), kind)
     return _value(kind, node.jvm.value())
@@ -71,7 +71,7 @@ def _exact(value: int | float | str | bool, kind: str) -> Constant:
     return Opaque("the constant -0.0", kind)
 
 
-def fold(node: Node) -> Constant | None:
+def fold_constant(node: Node) -> Constant | None:
     """Return the value of a constant sub-expression, computed by Spark; None if it has none.
 
     Returns Opaque if there is a value that cannot be taken exactly; its operands tell no more.
@@ -85,7 +85,7 @@ def fold(node: Node) -> Constant | None:
     for below in node.walk():
         if below.name == "AttributeReference" or CLOCK.fullmatch(below.name):
             return None
-        if below.name == "Cast" and json_type(below) in DATETIME and is_special(below):
+        if below.name == "Cast" and node_type(below) in DATETIME and is_special(below):
             return None
     try:
         if not node.jvm.foldable():
@@ -113,7 +113,7 @@ def is_special(cast: Node) -> bool:
     child = cast.children[0]
     known = child if child.name == "Literal" else None
     if known is None:
-        value = fold(child)
+        value = fold_constant(child)
         if not isinstance(value, Literal):
             return True
         return value.type == "string" and bool(SPECIAL.match(str(value.value)))
@@ -133,7 +133,7 @@ def _widened(cast: Node) -> Literal | None:
 
 def _value(kind: str, value: Any) -> Constant | None:
     """Return a JVM value of Spark's internal kind as a literal; None if there is no plain one."""
-    plain = plain_type(kind)
+    plain = plain_type_name(kind)
     if value is None:
         return Literal(None, plain)
     if kind.startswith("decimal"):
@@ -162,7 +162,7 @@ def _from_json(kind: str, text: str) -> int | float | str | bool:
     return float(np.float32(text)) if kind == "float" else text
 
 
-def plain_type(name: str) -> str:
+def plain_type_name(name: str) -> str:
     """Return a type's name with intervals of any fields named by their family.
 
     >>> plain_type("interval hour"), plain_type("interval month"), plain_type("interval")
@@ -174,7 +174,7 @@ def plain_type(name: str) -> str:
     return YEAR_MONTH if first in ("year", "month") else DAY_TIME
 
 
-def json_type(node: Node) -> str:
+def node_type(node: Node) -> str:
     """Return the data type that a Literal, Cast or attribute carries in the JSON."""
     name = node.fields["dataType"]
     return name if isinstance(name, str) else node.type

@@ -10,7 +10,7 @@ that no error of such a condition is hidden. Spark cannot split the filters of
 from collections.abc import Iterator
 from typing import Final
 
-from strata.decide.decision import split
+from strata.decide.decision import split_conjuncts
 from strata.expr.nodes import Call, Column, Expr, Opaque
 from strata.spark.front.forms import may_fail
 
@@ -23,7 +23,7 @@ def with_derived(expr: Expr) -> Expr:
     if not any(map(_equates, _walk(expr))) or not may_fail(expr):
         return expr
     reason = f"conditions that Spark derives from an equality of columns; see {SETTING}"
-    return Call("and", (Opaque(reason, "boolean"), *split(expr)), "boolean")
+    return Call("and", (Opaque(reason, "boolean"), *split_conjuncts(expr)), "boolean")
 
 
 def _equates(node: Expr) -> bool:

@@ -56,7 +56,7 @@ def null_tests_last(expr: Expr) -> Expr:
     Generated code uses this order where no other conjunct reads the column.
     """
     conjuncts = flat("and", expr)
-    return joined("and", tuple(sorted(conjuncts, key=_tests_for_null)))
+    return join_conditions("and", tuple(sorted(conjuncts, key=_tests_for_null)))
 
 
 def _tests_for_null(conjunct: Expr) -> bool:
@@ -128,7 +128,7 @@ def unbranched(expr: Expr) -> Expr:
             function, args = "or", (condition, otherwise)
         case _:
             return expr
-    return joined(function, tuple(part for arg in args for part in flat(function, arg)))
+    return join_conditions(function, tuple(part for arg in args for part in flat(function, arg)))
 
 
 def also_failing(expr: Expr, other: Expr) -> Expr:
@@ -141,7 +141,7 @@ def also_failing(expr: Expr, other: Expr) -> Expr:
         return expr
     if any(map(fails_always, written[same : same + 1])):
         return expr
-    probe = fails_only(joined("and", made[same:]))
+    probe = fails_only(join_conditions("and", made[same:]))
     return Call("and", (*written[:same], probe, *written[same:]), "boolean")
 
 
@@ -181,7 +181,7 @@ def flat(function: str, expr: Expr) -> tuple[Expr, ...]:
     return (expr,)
 
 
-def joined(function: str, parts: tuple[Expr, ...]) -> Expr:
+def join_conditions(function: str, parts: tuple[Expr, ...]) -> Expr:
     """Return the and/or of some conditions; a single condition unchanged."""
     return parts[0] if len(parts) == 1 else Call(function, parts, "boolean")
 
@@ -193,7 +193,7 @@ def shape(expr: Expr, negated: bool = False) -> Expr:
     if isinstance(expr, Call) and expr.function in ("and", "or"):
         function = {"and": "or", "or": "and"}[expr.function] if negated else expr.function
         parts = (flat(function, shape(arg, negated)) for arg in expr.args)
-        return joined(function, tuple(part for found in parts for part in found))
+        return join_conditions(function, tuple(part for found in parts for part in found))
     branches = _branches(expr, null_is_false=not negated)
     if branches is not None:
         return shape(branches, negated)

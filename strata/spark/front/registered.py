@@ -11,7 +11,7 @@ from strata.model.schema import Relation
 from strata.spark.front.admit import admitted
 
 
-def analysed(
+def analyse_registered(
     spark: SparkSession, relation: Relation, registered: RegisteredFilter, now: int | None = None
 ) -> Filter:
     """Return a registered filter in the engine's form.
@@ -27,5 +27,5 @@ def analysed(
 def named(
     spark: SparkSession, relation: Relation, filters: Sequence[RegisteredFilter]
 ) -> list[Named]:
-    """Return registered filters in the form for `trim_shard`; raises as `analysed`."""
-    return [Named(f.name, "registered", analysed(spark, relation, f)) for f in filters]
+    """Return registered filters in the form for `trim_shard`; raises as `analyse_registered`."""
+    return [Named(f.name, "registered", analyse_registered(spark, relation, f)) for f in filters]

@@ -20,8 +20,8 @@ from strata.spark.front.constants import (
     DAY_TIME,
     YEAR_MONTH,
     interval_parts,
-    json_type,
-    plain_type,
+    node_type,
+    plain_type_name,
     text_of,
 )
 from strata.spark.front.tree import Node
@@ -48,7 +48,7 @@ class Translator(Protocol):
 def opaque(node: Node) -> Opaque:
     """Return an opaque expression, naming the class and its SQL."""
     try:
-        return Opaque(f"{node.name}: {node.sql()}", plain_type(node.type))
+        return Opaque(f"{node.name}: {node.sql()}", plain_type_name(node.type))
     except (Py4JError, PySparkException):
         return Opaque(node.name, "unknown")
 
@@ -106,7 +106,7 @@ def _matches(translator: Translator, node: Node) -> Expr:
         "RegExpInStr": "reg_exp_in_str",
         "RegExpReplace": "reg_exp_replace",
     }[node.name]
-    call = translator.call(node, name, plain_type(node.type))
+    call = translator.call(node, name, plain_type_name(node.type))
     if not isinstance(call, Call) or not all(isinstance(arg, Literal) for arg in call.args[1:]):
         return call
     pattern, *others = (arg.value for arg in call.args[1:] if isinstance(arg, Literal))
@@ -139,7 +139,7 @@ def _parsed(translator: Translator, node: Node) -> Expr:
     policy = translator.spark.conf.get("spark.sql.legacy.timeParserPolicy")
     if str(policy).upper() != "CORRECTED":
         return opaque(node)
-    return translator.call(node, "get_timestamp", json_type(node))
+    return translator.call(node, "get_timestamp", node_type(node))
 
 
 def _moved_by_zone(translator: Translator, node: Node) -> Expr:
@@ -149,7 +149,7 @@ def _moved_by_zone(translator: Translator, node: Node) -> Expr:
         "ToUTCTimestamp": "to_utc_timestamp",
         "ConvertTimezone": "convert_timezone",
     }
-    call = translator.call(node, names[node.name], plain_type(node.type))
+    call = translator.call(node, names[node.name], plain_type_name(node.type))
     if not isinstance(call, Call):
         return call
     known = all(
@@ -174,8 +174,8 @@ def _is_zone(spark: SparkSession, name: object) -> bool:
 def _plus_interval(translator: Translator, node: Node) -> Expr:
     """Return a time plus an interval; months, days and times are added one after the other."""
     moved, interval = node.children
-    kind = plain_type(node.type)
-    if plain_type(interval.type) != "interval":
+    kind = plain_type_name(node.type)
+    if plain_type_name(interval.type) != "interval":
         return translator.call(node, FUNCTIONS[node.name], kind)
     parts = interval_parts(interval)
     if parts is None:
@@ -203,7 +203,7 @@ def _static_invoke(translator: Translator, node: Node) -> Expr:
     if str(owner).endswith("JsonExpressionUtils") and name == "lengthOfJsonArray":
         return translator.call(node, "json_array_length", "integer")
     if str(owner).endswith("JsonExpressionUtils") and name == "jsonObjectKeys":
-        return translator.call(node, "json_object_keys", plain_type(node.type))
+        return translator.call(node, "json_object_keys", plain_type_name(node.type))
     if owner == _VARIANTS and name == "parseJson":
         flags = [child.fields.get("value") for child in node.children[1:3]]
         if len(flags) == 2 and flags[0] == "false":  # a repeated key is an error
@@ -214,7 +214,7 @@ def _static_invoke(translator: Translator, node: Node) -> Expr:
 
 
 def _variant_get(translator: Translator, node: Node) -> Expr:
-    return translator.call(node, "variant_get", plain_type(node.type))
+    return translator.call(node, "variant_get", plain_type_name(node.type))
 
 
 def _from_json(translator: Translator, node: Node) -> Expr:
@@ -226,7 +226,7 @@ def _from_json(translator: Translator, node: Node) -> Expr:
     if not node.jvm.options().isEmpty() or any(f["name"] == corrupt for f in schema["fields"]):
         return opaque(node)
     text = Literal(json.dumps(schema, separators=(",", ":")), "string")
-    return Call("from_json", (translator.expr(node.children[0]), text), plain_type(node.type))
+    return Call("from_json", (translator.expr(node.children[0]), text), plain_type_name(node.type))
 
 
 Rule = Callable[[Translator, Node], Expr]

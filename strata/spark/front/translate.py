@@ -13,10 +13,10 @@ from strata.spark.front.constants import (
     DATETIME,
     DAY_TIME,
     YEAR_MONTH,
-    fold,
-    json_type,
-    literal,
-    plain_type,
+    fold_constant,
+    literal_value,
+    node_type,
+    plain_type_name,
 )
 from strata.spark.front.forms import also_failing, fails_only, flat
 from strata.spark.front.lambdas import LAMBDAS
@@ -66,7 +66,7 @@ class Translator:
         rule = _RULES.get(node.name)
         if rule is not None:
             return rule(self, node)
-        constant = fold(node)
+        constant = fold_constant(node)
         if constant is not None:
             return constant
         if node.name in _REWRITES:
@@ -74,7 +74,7 @@ class Translator:
         if node.name in BOOLEAN:
             return self.call(node, BOOLEAN[node.name], "boolean")
         if node.name in FUNCTIONS:
-            return self.call(node, FUNCTIONS[node.name], plain_type(node.type))
+            return self.call(node, FUNCTIONS[node.name], plain_type_name(node.type))
         return opaque(node)
 
     def shell(self, node: Node) -> Expr:
@@ -83,7 +83,7 @@ class Translator:
 
     def literal(self, node: Node) -> Expr:
         """Return a constant."""
-        return literal(node) or opaque(node)
+        return literal_value(node) or opaque(node)
 
     def args(self, node: Node) -> tuple[Expr, ...]:
         """Return the expressions of a node's children."""
@@ -128,7 +128,7 @@ class Translator:
         if number is None:
             return opaque(node)
         column = self.relation.by_id[number]
-        return Column(number, column.name, plain_type(json_type(node)), column.nullable)
+        return Column(number, column.name, plain_type_name(node_type(node)), column.nullable)
 
     def logic(self, node: Node) -> Expr:
         """Return and/or with nested ones of the same kind flattened, in order of evaluation."""
@@ -138,10 +138,10 @@ class Translator:
 
     def cast(self, node: Node) -> Expr:
         """Return a cast; a constant one is folded, one without effect is left out."""
-        constant = fold(node)
+        constant = fold_constant(node)
         if constant is not None:
             return constant
-        target = json_type(node)
+        target = node_type(node)
         arg = self.expr(node.children[0])
         if arg.type == target:
             return arg
@@ -150,15 +150,15 @@ class Translator:
         if target in DATETIME and arg.type == "string" and isinstance(arg, Literal):
             return opaque(node)  # a constant that Spark could not evaluate: 'now', or an error
         if target.startswith("interval") and (
-            target not in (DAY_TIME, YEAR_MONTH) or plain_type(arg.type) != target
+            target not in (DAY_TIME, YEAR_MONTH) or plain_type_name(arg.type) != target
         ):
             return opaque(node)
-        return Call("cast", (arg,), plain_type(target), options(node))
+        return Call("cast", (arg,), plain_type_name(target), options(node))
 
     def struct_field(self, node: Node) -> Expr:
         """Return the access to a field of a struct, by its ordinal."""
         ordinal = Literal(int(node.fields["ordinal"]), "integer")
-        return Call("get_struct_field", (*self.args(node), ordinal), plain_type(node.type))
+        return Call("get_struct_field", (*self.args(node), ordinal), plain_type_name(node.type))
 
 
 def _conjuncts(node: Node) -> list[Node]:

@@ -38,7 +38,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from strata.config.settings import load_settings
-from strata.decide.plan import plan_read
+from strata.decide.plan import check_pushdown, plan_read
 from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
@@ -63,7 +63,6 @@ from strata.spark.rows import (
     worthwhile_tasks,
 )
 from strata.spark.slices import SliceReader, slice_readers
-from strata.spark.snapshot import check_pushdown
 from strata.spark.stream import StrataStreamReader
 from strata.state.state import State
 from strata.store.open import Stores, open_stores

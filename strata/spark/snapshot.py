@@ -7,15 +7,13 @@ executes the filter on every row, no matter what was skipped before.
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from strata.config.settings import load_settings
-from strata.decide.plan import plan_read
+from strata.decide.plan import check_pushdown, plan_read
 from strata.decide.read_plan import ReadPlan
-from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.columns import D, T
 from strata.history import usage
@@ -31,8 +29,6 @@ from strata.spark.rows import part_rows, quoted, wanted_columns
 from strata.spark.slices import consolidated_rows
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
-
-PUSHDOWN: Final = ("off", "on")
 
 
 def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have an answer
@@ -120,16 +116,6 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
     if condition is not None and filter is not None:
         rows = row_filter(spark, rows, condition, filter.now_low)
     return rows.select(*map(quoted, shown), T, D)
-
-
-def check_pushdown(pushdown: str | None) -> str | None:
-    """Return `pushdown` if a reader may ask for it; None leaves it to the shard's rollout.
-
-    Raises: InvalidRequest.
-    """
-    if pushdown is not None and pushdown not in PUSHDOWN:
-        raise InvalidRequest("unknown pushdown", value=pushdown, cure="on, off, or leave it out")
-    return pushdown
 
 
 def _condition(where: str | Column) -> Column:

@@ -38,7 +38,7 @@ def settle() -> dict[str, int]:
 def bill_counts(spent: Mapping[str, int]) -> dict[str, int]:
     """Return the counts of a bill for the history; empty if nothing was spent.
 
-    >>> told({"put_object": 2, "copy_object": 1, "delete_object": 1, "bytes_out": 70})
+    >>> bill_counts({"put_object": 2, "copy_object": 1, "delete_object": 1, "bytes_out": 70})
     {'s3_puts': 3, 's3_gets': 0, 's3_bytes_in': 0, 's3_bytes_out': 70}
     """
     if not spent:

@@ -165,8 +165,8 @@ def _from_json(kind: str, text: str) -> int | float | str | bool:
 def plain_type_name(name: str) -> str:
     """Return a type's name with intervals of any fields named by their family.
 
-    >>> plain_type("interval hour"), plain_type("interval month"), plain_type("interval")
-    ('interval day to second', 'interval year to month', 'interval')
+    >>> [plain_type_name(f"interval{of}") for of in (" hour", " month", "")]
+    ['interval day to second', 'interval year to month', 'interval']
     """
     if not name.startswith("interval "):
         return name

@@ -65,7 +65,7 @@ def check_parts(  # noqa: PLR0913 - options, by name
 
 
 def forget(stores: Stores, shard: str, run: str) -> None:
-    """Drop the notes of a recorded run; forgotten notes are dropped with old verdicts."""
+    """Drop the notes of a recorded run. Notes that this misses are dropped with old verdicts."""
     for info in retry(lambda: list(stores.blob.list(_prefix(shard, run)))):
         stores.blob.delete(info.key)
 

@@ -86,7 +86,7 @@ def _below(place: Place) -> list[Place]:
 
 
 def stored_fields(declared: ColumnType) -> tuple[Field, ...]:
-    """Return the fields with statistics of the struct that stores a type."""
+    """Return those fields of a type's stored struct that have statistics."""
     match declared.kind:
         case Kind.RECORD:
             return declared.fields

@@ -118,7 +118,7 @@ def make_plan(
 
 
 class _Budget:
-    """One part while it is trimmed."""
+    """The state of one part during trimming."""
 
     def __init__(
         self, sources: Sequence[StatsColumn], part: int, plan: PartPlan, limit: int, total: int

@@ -3,7 +3,7 @@
     rows                 int64    updates in the part
     s.{id}               struct   one column of the relation, by id: a rename keeps it
     s.{id}$  s.{id}$.a   struct   one path of a JSON column: the root, then a key, and so on
-    s.{id}/a  s.{id}/[]  struct   what is inside a nested column: a field of a record, the elements
+    s.{id}/a  s.{id}/[]  struct   a place inside a nested column: a field of a record, the elements
                                   of a list, `{k}` and `{v}` the keys and values of a map
 
 A whole struct that is null, or a column that is missing, means *unknown*. One exception: a path

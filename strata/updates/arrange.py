@@ -114,7 +114,7 @@ class _Column:
 
     @cached_property
     def valid(self) -> Mask | None:
-        """Which values are not null; None if all are valid."""
+        """A mask of the values that are not null; None if all are valid."""
         return valid_of(self.chunks)
 
     def some(self, places: Ints) -> pa.Array:

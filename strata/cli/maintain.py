@@ -19,7 +19,7 @@ from strata.cli.context import (
     rows,
 )
 from strata.cli.noted import noted
-from strata.compact import compact_shard, history, preview
+from strata.compact import compact_shard, merge_history, preview
 from strata.config.filters import load_filters
 from strata.format.manifest import stats_columns
 from strata.history import usage
@@ -94,7 +94,7 @@ def merges(
     json: JsonOption = False,
 ) -> None:
     """Show the merges under way and the last that were applied, with what each cost."""
-    document = history(Context(config).machine.load(shard), limit)
+    document = merge_history(Context(config).machine.load(shard), limit)
     shown = [{**m, "at": format_time(m["at_ms"])} for m in document["merges"]]
     columns = (
         "at", "seqno", "runs_in", "updates_in", "updates_out", "bytes_in", "bytes_out",

@@ -24,7 +24,7 @@ from benchmarks.prune import NOW_US, filters
 from strata.audit.cost import costs
 from strata.compact.plan import plan as plan_compaction
 from strata.compact.run import manifests_of
-from strata.compact.tasks import tasks
+from strata.compact.tasks import merge_tasks
 from strata.decide.plan import plan_read
 from strata.decide.skips import decide_all
 from strata.expr.filter import Filter
@@ -76,7 +76,7 @@ def cut(stores: Stores) -> object:
     found: list[object] = []
     for request in plan_compaction(state, settings, full=True).requests:
         manifests = manifests_of(stores, state, request)
-        found += tasks(state, request, manifests, stores.settings, settings.memory_bytes)
+        found += merge_tasks(state, request, manifests, stores.settings, settings.memory_bytes)
     return found
 
 

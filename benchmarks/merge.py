@@ -47,7 +47,7 @@ from pyspark.sql import functions as fn
 
 from benchmarks.cpu import cpu_seconds
 from strata.compact import manifests_of
-from strata.compact.tasks import MergeTask, TaskOutput, run_task, tasks
+from strata.compact.tasks import MergeTask, TaskOutput, merge_slice, merge_tasks
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
 from strata.format.part_settings import sample_of, writer_settings
@@ -253,7 +253,7 @@ def kernel(bench: Bench) -> Found:
 
 def engine(bench: Bench) -> Found:
     """Run the compaction's tasks in turn."""
-    parts = [part for task in cut_of(bench) for part in run_task(task).parts]
+    parts = [part for task in cut_of(bench) for part in merge_slice(task).parts]
     return partial(taken_away, bench, parts)
 
 
@@ -261,7 +261,7 @@ def cut_of(bench: Bench) -> list[MergeTask]:
     """Return the tasks of the compaction."""
     stores, state = bench.stores, bench.state
     manifests = manifests_of(stores, state, bench.request)
-    return tasks(state, bench.request, manifests, stores.settings, MEMORY)
+    return merge_tasks(state, bench.request, manifests, stores.settings, MEMORY)
 
 
 def taken_away(bench: Bench, parts: Sequence[WrittenPart]) -> Result:
@@ -290,7 +290,7 @@ def job(bench: Bench) -> Found:
 def timed(task: MergeTask) -> tuple[TaskOutput, float]:
     """Run a task, and tell how many CPU seconds its process used."""
     began = time.process_time()
-    return run_task(task), time.process_time() - began
+    return merge_slice(task), time.process_time() - began
 
 
 def plain_spark(bench: Bench) -> Found:

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from benchmarks.merge import LAST, MEMORY, Bench, floor, spec, updates
 from strata.compact import manifests_of
-from strata.compact.tasks import run_task, tasks
+from strata.compact.tasks import merge_slice, merge_tasks
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
 from strata.machine.machine import Machine
@@ -92,8 +92,8 @@ def engine(bench: Bench) -> Merged:
     """Plan and run the merge, and write its manifest; what it wrote is removed again."""
     stores, state, request = bench.stores, bench.state, bench.request
     manifests = manifests_of(stores, state, request)
-    cut = tasks(state, request, manifests, stores.settings, MEMORY)
-    parts = [part for task in cut for part in run_task(task).parts]
+    cut = merge_tasks(state, request, manifests, stores.settings, MEMORY)
+    parts = [part for task in cut for part in merge_slice(task).parts]
     batch = write_batch(stores.blob, "bench", parts, request.lower, request.upper, request.since)
     kept = {ref.ref.key for task in cut for ref in task.kept}
     assert batch.digest == sum(b.digest for b in request.batches) % 2**64

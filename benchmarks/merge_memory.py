@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from strata.compact.run import manifests_of
-from strata.compact.tasks import MergeTask, run_task, runs_of, tasks
+from strata.compact.tasks import MergeTask, merge_slice, merge_tasks, runs_of
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
 from strata.machine.machine import Machine
@@ -187,7 +187,7 @@ def task_of(folder: Path, cap_bytes: int) -> MergeTask:
     request = full_request(state.spine, LAST - 1)
     assert request is not None
     manifests = manifests_of(stores, state, request)
-    first = tasks(state, request, manifests, stores.settings, cap_bytes)[0]
+    first = merge_tasks(state, request, manifests, stores.settings, cap_bytes)[0]
     runs = runs_of(manifests[key] for key in request.manifests)
     return replace(first, runs=runs, piece=WHOLE, memory_bytes=cap_bytes)
 
@@ -198,7 +198,7 @@ def load_code() -> None:
     with tempfile.TemporaryDirectory() as folder:
         build(Path(folder), "large", 0.004)
         for cap_bytes in (1024 * MIB, MIB):
-            run_task(task_of(Path(folder), cap_bytes))
+            merge_slice(task_of(Path(folder), cap_bytes))
 
 
 def compact(folder: Path, cap_bytes: int) -> None:
@@ -218,7 +218,7 @@ def compact(folder: Path, cap_bytes: int) -> None:
     watcher = threading.Thread(target=watch)
     watcher.start()
     used = time.process_time()
-    written = run_task(task).parts
+    written = merge_slice(task).parts
     used = time.process_time() - used
     done = True
     watcher.join()

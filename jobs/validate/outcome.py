@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from jobs.validate.report import Report
-from strata.audit.cost import counted
+from strata.audit.cost import cost_counts
 from strata.audit.run import ValidationReport
 from strata.audit.verdict import Verdict
 
@@ -36,7 +36,7 @@ def _shard(report: ValidationReport) -> dict[str, Any]:
         "format": [asdict(summary) for summary in report.summaries if not summary.sql],
         "columns": [asdict(column) for column in report.columns],
         "audit_cost": [asdict(cost) for cost in report.costs],
-        **counted(report.costs),
+        **cost_counts(report.costs),
         "unusable_filters": list(report.unusable),
         "shards_lowered": list(report.lowered),
     }

@@ -1,1 +1,1 @@
-"""Soft evaluation and format checks: nothing that statistics say is taken on trust."""
+"""Soft evaluation and format checks: no statistic is taken on trust."""

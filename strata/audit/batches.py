@@ -1,10 +1,10 @@
-"""Check what the state says of batches against their manifests, and that every part is there.
+"""Check the state's figures of batches against their manifests, and that every part exists.
 
-No part is opened: that is `strata.audit.parts`. A manifest that cannot be read, or is not the one
-that the state describes, is a finding like any other; what it would have led to is not checked.
+No part is opened; `strata.audit.parts` does that. A manifest that cannot be read, or differs from
+the one that the state describes, is a finding like any other, and its parts are not checked.
 
-Memory: the manifests as they are stored, the names of their parts, a piece of one as a table, and
-Python objects of `SLICE_PARTS` parts at a time.
+Memory: the manifests as stored, the names of their parts, one piece as a table, and Python objects
+for `SLICE_PARTS` parts at a time.
 """
 
 from collections import Counter
@@ -40,10 +40,10 @@ SLICE_PARTS: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """One batch that was looked at."""
+    """One checked batch."""
 
     batch: Batch
-    manifest: StoredManifest | None  # None: it cannot be read
+    manifest: StoredManifest | None  # None: unreadable
     keys: pa.ChunkedArray  # of the parts; string
     findings: tuple[Finding, ...]
     size_bytes: int = 0  # of the parts
@@ -56,8 +56,8 @@ class Looked:
         return len(self.keys)
 
 
-def slices(manifest: StoredManifest) -> Iterator[tuple[pa.Table, list[PartRef]]]:
-    """Yield some rows of a manifest at a time, and the parts that they describe.
+def manifest_slices(manifest: StoredManifest) -> Iterator[tuple[pa.Table, list[PartRef]]]:
+    """Yield the rows of a manifest in slices, each with its parts.
 
     Cost: decodes the manifest.
     Raises: Corrupt.
@@ -80,7 +80,7 @@ def look(stores: Stores, state: State) -> list[Looked]:
 
 
 def _listed(stores: Stores, state: State) -> pa.Array:
-    """Return the keys of all parts that are stored, as they are listed."""
+    """Return the keys of all stored parts, from a listing."""
     found = stores.blob.list(f"{keys.shard_prefix(state.name)}{keys.BlobKind.PART}/")
     pieces = []
     while piece := [info.key for info in islice(found, SLICE_PARTS)]:
@@ -128,7 +128,7 @@ def _look(stores: Stores, state: State, batch: Batch, listed: pa.Array) -> Looke
     unions: list[pa.RecordBatch | None] = []
     try:
         manifest = StoredManifest(stores.blob, state.name, batch)
-        for some, refs in slices(manifest):
+        for some, refs in manifest_slices(manifest):
             parts += [*_times(batch, refs), *sums.add(refs)]
             names.append(pc.cast(some["key"].combine_chunks(), pa.string()))
             runs.append(some["run"].combine_chunks())
@@ -149,7 +149,7 @@ def _look(stores: Stores, state: State, batch: Batch, listed: pa.Array) -> Looke
 
 
 class _Sums:
-    """What a manifest adds up to, and whether the parts of its runs follow one another."""
+    """The sums over a manifest, and the order of the parts in its runs."""
 
     def __init__(self) -> None:
         self.numbers: Counter[str] = Counter()
@@ -160,7 +160,7 @@ class _Sums:
         self.last: PartRef | None = None
 
     def add(self, refs: Sequence[PartRef]) -> Iterator[Finding]:
-        """Add the next parts, and yield those that come in a run before one that they follow."""
+        """Add the next parts, and yield those that are out of order in their run."""
         self.numbers.update(
             parts=len(refs),
             updates=sum(ref.rows for ref in refs),
@@ -179,7 +179,7 @@ class _Sums:
         self.last = refs[-1]
 
     def findings(self, batch: Batch) -> Iterator[Finding]:
-        """Yield what the state adds up otherwise than its manifest does."""
+        """Yield the sums that differ between the state and its manifest."""
         numbers = self.numbers
         runs = {number: run.parts for number, run in enumerate(batch.runs)}
         for what, recorded, found in (
@@ -202,7 +202,7 @@ class _Sums:
 
 
 def _times(batch: Batch, refs: Sequence[PartRef]) -> Iterator[Finding]:
-    """Yield parts with times outside their batch; those before since were moved up to it."""
+    """Yield parts with times outside their batch; times before since have been moved up to it."""
     upper = max(batch.upper, batch.since + 1)
     for ref in refs:
         if ref.t_low > ref.t_high or ref.t_low < batch.lower or ref.t_high >= upper:
@@ -214,10 +214,10 @@ def _times(batch: Batch, refs: Sequence[PartRef]) -> Iterator[Finding]:
 
 
 def _after(a: PartRef, b: PartRef) -> bool:
-    """Tell whether the rows of `a` certainly do not all come before those of `b`."""
+    """Return whether some rows of `a` certainly do not come before those of `b`."""
     if b.key_low < a.key_low:
         return True
-    whole = a.key_high is not None and len(a.key_high) < KEY_BYTES  # else it was rounded up
+    whole = a.key_high is not None and len(a.key_high) < KEY_BYTES  # otherwise it was rounded up
     return (
         whole
         and a.key_high is not None
@@ -227,7 +227,7 @@ def _after(a: PartRef, b: PartRef) -> bool:
 
 
 def _stored(stores: Stores, parts: pa.ChunkedArray, listed: pa.Array) -> Iterator[Finding]:
-    """Yield parts that are not there; a listing may be stale, so what it lacks is asked for."""
+    """Yield missing parts. A listing may be stale, so each part that it lacks is requested."""
     for key in parts.filter(pc.invert(pc.is_in(parts, value_set=listed))):
         if retry(partial(stores.blob.get, key.as_py(), 0, 1)) is None:
             yield Finding("part", f"{key} does not exist", key.as_py())
@@ -236,7 +236,7 @@ def _stored(stores: Stores, parts: pa.ChunkedArray, listed: pa.Array) -> Iterato
 def _union(
     blob: Blob, state: State, batch: Batch, unions: Sequence[pa.RecordBatch | None]
 ) -> Iterator[Finding]:
-    """Yield what the union in the state denies that a part's statistics say: theirs, in slices."""
+    """Yield the contradictions between the batch's union and the statistics of its parts."""
     try:
         stored = batch_stats(blob, state.name, batch)
     except Corrupt as error:
@@ -256,8 +256,8 @@ def _union(
 def _again(parts: pa.ChunkedArray, runs: pa.ChunkedArray) -> frozenset[str]:
     """Return the parts that one run names more than once.
 
-    Two runs may name one: ingest of before gave runs with the same rows the same part, and its rows
-    count once for each.
+    Two runs may name the same part: older versions of ingest gave runs with equal rows the same
+    part, and its rows count once for each run.
     """
     if pc.count_distinct(parts).as_py() == len(parts):
         return frozenset()
@@ -266,7 +266,7 @@ def _again(parts: pa.ChunkedArray, runs: pa.ChunkedArray) -> frozenset[str]:
 
 
 def _told_apart(found: Sequence[Looked]) -> list[Looked]:
-    """Return the same with a finding for each part that two batches name, or one run twice."""
+    """Return the batches with a finding for each part named by two batches, or twice by one run."""
     own = [one.keys.unique() for one in found]
     unique = pa.chunked_array(own, pa.string())
     shared = frozenset[str]().union(*(one.again for one in found))

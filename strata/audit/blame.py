@@ -1,8 +1,8 @@
 """Find the statistic that lied: recorded bounds against those of the rows themselves.
 
-The judge is independent of the interpreter: statistics are collected anew from the part's rows
-and compared with the recorded ones, field by field, in the direction in which a bound may be
-loose. Whatever is recorded as unknown cannot lie.
+The check is independent of the interpreter. It collects statistics anew from the part's rows and
+compares them with the recorded ones, field by field; bounds may be loose in one direction. A
+statistic that is recorded as unknown cannot lie.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ class Lie:
     found: object
 
     def __str__(self) -> str:
-        """Return the statement for alerts and reports."""
+        """Return the contradiction as text for alerts and reports."""
         return f"{self.column}.{self.field} recorded {self.recorded}, the rows have {self.found}"
 
 
@@ -67,7 +67,7 @@ def find_lies(recorded: pa.RecordBatch, actual: pa.RecordBatch, relation: Relati
 
 
 def _absent(claim: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the statistics of a path say when no row has that path."""
+    """Return the statistics of a path that no row has."""
     return {field: 0 if field in _COUNTS else None for field in claim}
 
 
@@ -93,14 +93,14 @@ def _wrong(field: str, value: Any, truth: Any) -> bool:
 
 
 def _label(name: str, column_id: int, relation: Relation) -> str:
-    """Return what people call a statistics column: the column's name and the JSON path."""
+    """Return the name of a statistics column for people: the column's name and the JSON path."""
     return relation.by_id[column_id].name + name.removeprefix(column_name(column_id))
 
 
 def _incomplete(
     recorded: pa.RecordBatch, truth: Mapping[str, Any], relation: Relation
 ) -> list[Lie]:
-    """Return the paths that the rows have although an ancestor claims to know all its keys."""
+    """Return the paths in the rows that contradict an ancestor's claim to know all its keys."""
     names = set(recorded.schema.names)
     lies = []
     for name, found in truth.items():

@@ -1,7 +1,7 @@
-"""What is recorded of one part against what its bytes hold, statement by statement.
+"""Compare the recorded facts of one part with its bytes, one by one.
 
 Every figure of the manifest is computed anew from the decoded rows; the row codec and the columns
-are decoded apart and compared; statistics are collected anew. Nothing here knows a filter.
+are decoded separately and compared; statistics are collected anew. No filter takes part.
 """
 
 from collections import Counter
@@ -37,20 +37,20 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ColumnCount:
-    """What was compared of one column, and what was wrong; adds up over parts."""
+    """The comparisons of one column, and how many failed; adds up over parts."""
 
     column: str
     parts: int = 0
-    values: int = 0  # row codec against columns
+    values: int = 0  # values compared between row codec and columns
     differing: int = 0  # of these
     statistics: int = 0  # recorded places of the column: itself and what is inside it
-    lies: int = 0  # statements of these that do not enclose the rows
-    kept_missing: int = 0  # places that the shard's keep list protects, and that are not there
+    lies: int = 0  # recorded fields of these places that do not enclose the rows
+    kept_missing: int = 0  # missing places that the shard's keep list protects
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """All about one part."""
+    """The result of checking one part."""
 
     rows: int
     findings: tuple[Finding, ...]
@@ -59,16 +59,16 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What is said of a part: the reference, its statistics, and what the shard wants kept."""
+    """The recorded facts of a part: its reference, its statistics, and the shard's keep list."""
 
     ref: PartRef
-    stats: pa.RecordBatch | None  # one row; None: it has none
+    stats: pa.RecordBatch | None  # one row; None: no statistics
     relations: tuple[Relation, ...]
     keep: tuple[str, ...]
 
 
 def compare_part(recorded: Recorded, data: bytes) -> Checked:
-    """Return every disagreement between what is recorded of a part and its bytes.
+    """Return every disagreement between the recorded facts of a part and its bytes.
 
     Raises: Corrupt for bytes that cannot be read.
     """
@@ -132,10 +132,10 @@ def _order(ref: PartRef, updates: pa.Table, relation: Relation) -> Iterator[Find
 
 
 def _splits(ref: PartRef, updates: pa.Table, relation: Relation, data: bytes) -> Iterator[Finding]:
-    """Yield where row groups do not begin at the row, or with the key, that is recorded.
+    """Yield where row groups do not begin at the recorded row, or with the recorded key.
 
-    A key may be cut, so it has to begin the row's own. Else a reader would look for rows of a
-    group between bounds that are not its.
+    A key may be cut, so it must be a prefix of the row's own key. Otherwise a reader would look for
+    a group's rows between wrong bounds.
     """
     if not ref.splits:
         return
@@ -181,7 +181,7 @@ def _statistics(
     written: Relation,
     counts: dict[int, Counter[str]],
 ) -> Iterator[Finding]:
-    """Yield what recorded statistics say that the rows do not, also of columns added later."""
+    """Yield the recorded statistics that contradict the rows, also for columns added later."""
     newest = recorded.relations[-1]
     younger = tuple(c for c in newest.columns if c.id not in written.by_id)
     judged = [(updates, written)]

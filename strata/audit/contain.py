@@ -1,4 +1,4 @@
-"""What a mismatch in one shard means for the others: a wrong rule is wrong everywhere."""
+"""Contain a mismatch of one shard: a wrong rule is wrong in every shard."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -11,16 +11,16 @@ from strata.rollout.obey import SKIPPING
 
 
 def guilty_functions(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
-    """Return the functions that mismatches are blamed on: what is neither a column nor a part."""
+    """Return the functions that mismatches are blamed on: words for neither a column nor a part."""
     words = {w for v in verdicts if v.outcome == "mismatch" for w in v.suspects.split()}
     return tuple(sorted(w for w in words if not w.isdigit() and "/" not in w))
 
 
 def contain(machine: Machine, origin: str, verdicts: Iterable[Verdict]) -> list[str]:
-    """Take every other shard that skips back to `soft` if a rule is at fault; return their names.
+    """If a rule is at fault, take every other skipping shard back to `soft`; return their names.
 
-    A statistic that lied concerns its shard alone. A shard that cannot be changed now is left to
-    its own soft evaluation, which meets the same rule.
+    A wrong statistic concerns only its own shard. A shard that cannot be changed now is left to its
+    own soft evaluation, which meets the same rule.
     """
     functions = guilty_functions(verdicts)
     if not functions:

@@ -1,14 +1,14 @@
-"""What an audit costs at other shares than the one it ran with: so that a share can be chosen.
+"""Estimate what an audit costs at other shares than its own, so that a share can be chosen.
 
-Parts, bytes and requests are those of the very sample that the run would have drawn; seconds are
-those of the run in proportion to the bytes.
+Parts, bytes and requests are those of the exact sample that a run at the share draws; seconds are
+those of the run, in proportion to the bytes.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from strata.audit.soft import instants
+from strata.audit.soft import judged_instants
 from strata.decide.skips import Decisions
 from strata.expr.filter import Filter
 
@@ -17,12 +17,12 @@ SHARES: Final = (1, 10, 100)  # percent
 
 @dataclass(frozen=True, slots=True)
 class AuditCost:
-    """What soft evaluation fetches of a shard at one share, all filters together."""
+    """What soft evaluation fetches from a shard at one share, for all filters together."""
 
     percent: int
     parts: int
-    size_bytes: int  # read, each time that it is
-    requests: int  # of a part, each time that it is read
+    size_bytes: int  # stored bytes of the parts; each repeated read counts
+    requests: int  # one for each read of a part; each repeated read counts
     seconds: float
 
 
@@ -37,10 +37,11 @@ def costs(
 ) -> list[AuditCost]:
     """Return what one filter costs at each share of `SHARES`.
 
-    `least`: parts that are fetched at any share, if there are so many. `seconds` and
-    `audited_bytes`: of the run; one that fetched nothing tells nothing of seconds.
+    `least`: parts fetched at any share, if there are enough. `seconds` and `audited_bytes` are
+    those of the run; a run that fetched nothing gives no seconds.
     """
-    readings = 1 + len(instants(filter))  # the rows are counted, then judged at each instant
+    # One read counts the rows, then one for each instant judges them
+    readings = 1 + len(judged_instants(filter))
     found = []
     for share in SHARES:
         both = (decisions.skipped, decisions.tightened)
@@ -67,7 +68,7 @@ def total(some: Iterable[Sequence[AuditCost]]) -> tuple[AuditCost, ...]:
     )  # fmt: skip
 
 
-def counted(some: Iterable[AuditCost]) -> dict[str, int]:
+def cost_counts(some: Iterable[AuditCost]) -> dict[str, int]:
     """Return the costs as whole numbers with names, as the history of operations keeps them."""
     return {
         f"audit_{name}_at_{cost.percent}": value

@@ -1,9 +1,9 @@
-"""Which rule lied: the first whose range misses what the engine computed for it.
+"""Find the wrong rule: the first one whose range misses a value that the engine computed.
 
-Of a part that was wrongly skipped the engine tells what every sub-expression of the filter gave on
-its rows, the innermost first. A rule is at fault where what it was given lies in the ranges below
-it, and its result does not lie in its own. Where no result escapes, no rule is at fault: the filter
-was evaluated in another order, or was another question than the one that was planned.
+For a part that was skipped wrongly, the engine returns the values of every sub-expression of the
+filter on its rows, innermost first. A rule is at fault if its arguments lie in their ranges but its
+result lies outside its own. If no result escapes, no rule is at fault: the engine evaluated the
+filter in another order, or evaluated another filter than the planned one.
 """
 
 from collections.abc import Collection, Iterable
@@ -27,22 +27,22 @@ from strata.model.schema import Relation
 
 @dataclass(frozen=True)
 class SeenValues:
-    """What a sub-expression gave on each row of a part."""
+    """The values of a sub-expression on each row of a part."""
 
     expr: Expr
-    values: pa.Array  # null where it failed, too
+    values: pa.Array  # also null where it failed
     failed: pa.Array  # of booleans
 
 
 class Witness(Protocol):
-    """Tells what the sub-expressions of a filter give on a part's rows, the innermost first."""
+    """Computes the values of a filter's sub-expressions on a part's rows, innermost first."""
 
     def __call__(self, filter: Filter, ref: PartRef, /) -> Iterable[SeenValues]:
-        """Return what could be seen; what an engine cannot tell is left out."""
+        """Return the values; sub-expressions that the engine cannot compute are left out."""
         ...
 
 
-# How values of a type are compared with bounds: whole numbers of days or microseconds.
+# Values of these types are compared with bounds as whole numbers of days or microseconds.
 _PHYSICAL: Final = {"date": pa.int32(), "timestamp": pa.int64(), "timestamp_ntz": pa.int64()}
 
 
@@ -55,7 +55,7 @@ def escaping(
 ) -> Call | None:
     """Return the first call with a result outside of the range that statistics give it.
 
-    Shape: `stats` has one row, of the part whose rows were looked at.
+    Shape: `stats` has one row, that of the part with these values.
     """
     interpreter = Interpreter(Context(filter.now_low, filter.now_high), quarantine)
     part = PartSpecs(stats, relation, quarantine).at(slice(0, 1))

@@ -1,8 +1,8 @@
-"""The format check of a shard: parts in chunks, each kept as it is done, so that a run goes on.
+"""Check the format of a shard's parts in chunks, and keep each finished chunk for a restart.
 
-A run that was killed and starts again under its name does not look at a part twice: what a chunk
-found is kept beside the verdicts until the run is recorded. Only clean verdicts are taken over,
-and only if everything that is recorded of the part is the same.
+A killed run that starts again under its name does not check a part twice: the findings of a chunk
+are kept beside the verdicts until the run is recorded. Only clean verdicts are reused, and only if
+all recorded facts of the part are unchanged.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from strata.audit.batches import Looked, slices
+from strata.audit.batches import Looked, manifest_slices
 from strata.audit.compare import ColumnCount
 from strata.audit.parts import PartTask, PartVerdict, check_part, missing
 from strata.audit.verdict import Verdict
@@ -33,10 +33,10 @@ from strata.store.named import get_named
 from strata.store.open import Stores
 from strata.store.retry import retry
 
-CHUNK_BYTES: Final = 256 * 1024 * 1024  # of parts that are checked between two notes
+CHUNK_BYTES: Final = 256 * 1024 * 1024  # bytes of parts checked between two notes
 CHUNK_PARTS: Final = 1000
 Wanted: TypeAlias = Callable[[Sequence[str]], Bools]
-Known = dict[str, PartVerdict]  # by the fingerprint of what was checked
+Known = dict[str, PartVerdict]  # by the fingerprint of the checked facts
 
 
 def check_parts(  # noqa: PLR0913 - options, by name
@@ -51,7 +51,7 @@ def check_parts(  # noqa: PLR0913 - options, by name
 ) -> Iterator[PartVerdict]:
     """Yield the verdicts on the chosen parts, in the order of the manifests.
 
-    `percent`: a reproducible share of them; `parts`: only these.
+    `percent`: a reproducible share of all parts; `parts`: only these.
     Cost: reads each chosen part once, all columns. Holds the tasks of one chunk.
     """
     basis, known = basis_of(state), _taken_up(stores, state.name, run)
@@ -66,7 +66,7 @@ def check_parts(  # noqa: PLR0913 - options, by name
 
 
 def forget(stores: Stores, shard: str, run: str) -> None:
-    """Drop the notes of a run that is recorded; what is left is dropped with old verdicts."""
+    """Drop the notes of a recorded run. Notes that this misses are dropped with old verdicts."""
     for info in retry(lambda: list(stores.blob.list(_prefix(shard, run)))):
         stores.blob.delete(info.key)
 
@@ -74,10 +74,10 @@ def forget(stores: Stores, shard: str, run: str) -> None:
 def _tasks(
     stores: Stores, state: State, looked: Sequence[Looked], run: str, wanted: Wanted
 ) -> Iterator[PartTask]:
-    """Yield the task of each part that is wanted, with the statistics of none but these."""
+    """Yield the task of each chosen part, with its statistics."""
     keep = state.spec.stats.keep
     for some, refs in (s for one in looked if one.manifest is not None
-                       for s in slices(one.manifest)):  # fmt: skip
+                       for s in manifest_slices(one.manifest)):  # fmt: skip
         chosen = np.flatnonzero(wanted([ref.key for ref in refs])).tolist()
         rows = stats_rows(some.take(pa.array(chosen, pa.int64()))) if chosen else []
         for number, row in zip(chosen, rows, strict=True):
@@ -88,14 +88,14 @@ def _tasks(
 
 
 def _wanted(run: str, percent: int, parts: frozenset[str] | None, keys: Sequence[str]) -> Bools:
-    """Return which parts are looked at: those that are named, else a share."""
+    """Return which parts to check: the named ones, otherwise a share."""
     if parts is None:
         return sampled(keys, run, percent)
     return np.array([key in parts for key in keys], np.bool_)
 
 
 def _fingerprint(task: PartTask, basis: str) -> str:
-    """Return what a verdict is about: the part and all that is recorded of it, and the code."""
+    """Return a hash of what a verdict depends on: the part, its recorded facts, the code."""
     said = f"{basis}\0{task.ref!r}\0{task.keep}\0{[r.version for r in task.relations]}".encode()
     return blake2b(said + (task.stats or b""), digest_size=16).hexdigest()
 
@@ -126,14 +126,14 @@ def _keep(stores: Stores, shard: str, run: str, done: Known) -> None:
     if clean:
         data = orjson.dumps(clean)
         key = f"{_prefix(shard, run)}{keys.content_hash(data)}.json"
-        with suppress(InvalidRequest):  # write-once, and the same bytes are there
+        with suppress(InvalidRequest):  # write-once, and the same bytes are stored already
             retry(partial(stores.blob.set, key, data))
 
 
 def _taken_up(stores: Stores, shard: str, run: str) -> Known:
     known: Known = {}
     for info in retry(lambda: list(stores.blob.list(_prefix(shard, run)))):
-        # Notes are worth no failure: what is not noted is done again.
+        # A missing note must not fail the run: its parts are checked again.
         with suppress(ValueError, TypeError, KeyError, Corrupt):
             data = get_named(stores.blob, info.key, "a note of a validation")
             known |= {item["of"]: _decoded(item) for item in orjson.loads(data)}

@@ -1,7 +1,7 @@
-"""Check parts against everything that is recorded of them, one part at a time.
+"""Check parts against everything that is recorded about them, one part at a time.
 
-The function is handed to a runner as it is; its tasks are picklable. What is compared is in
-`strata.audit.compare`; what the state says of whole batches in `strata.audit.batches`.
+A runner takes the function directly; its tasks are picklable. The comparison is in
+`strata.audit.compare`; `strata.audit.batches` checks the state's figures of whole batches.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from strata.model.settings import StoreSettings
 from strata.store.keys import names_content
 from strata.store.open import open_stores
 
-# Pages carry checksums, their headers do not; the name of a part is the hash of all its bytes.
+# Only pages carry checksums, not their headers; a part's name is the hash of all its bytes.
 _OTHER_BYTES: Final = Finding("part", "its bytes are not those that it is named for")
 
 
@@ -32,13 +32,13 @@ class PartTask:
     store: StoreSettings
     ref: PartRef
     relations: tuple[Relation, ...]
-    stats: bytes | None  # the part's statistics: one row, Arrow IPC; None: it has none
+    stats: bytes | None  # the part's statistics: one row, Arrow IPC; None: no statistics
     keep: tuple[str, ...] = ()  # the shard's keep list
 
 
 @dataclass(frozen=True, slots=True)
 class PartVerdict:
-    """The verdict on one part, and what was compared of each of its columns."""
+    """The verdict on one part, and the comparisons of each of its columns."""
 
     verdict: Verdict
     columns: tuple[ColumnCount, ...] = ()
@@ -47,7 +47,7 @@ class PartVerdict:
 def check_part(task: PartTask) -> PartVerdict:
     """Return the verdict on one part.
 
-    Errs: a part that cannot be read because the outside failed is `failed`, not a mismatch.
+    Errs: a part that is unreadable because the store failed is `failed`, not a mismatch.
     """
     checked = Checked(0, (), ())
     outcome, error = "clean", ""
@@ -68,7 +68,7 @@ def check_part(task: PartTask) -> PartVerdict:
 
 
 def missing(task: PartTask) -> PartVerdict:
-    """Return the verdict on a part of which nothing came back."""
+    """Return the verdict on a part without a result."""
     return PartVerdict(_verdict(task, Checked(0, (), ()), "missing", "no result came back"))
 
 

@@ -1,12 +1,13 @@
-"""Receipts: what a read decided, written down so that anybody can check it again later.
+"""Receipts record what a read decided, so that anybody can check it later.
 
-A receipt holds the filter as it was understood, the clock, the manifests by their content names,
-the digest of the statistics that were looked at, and the decision for every part. `replay` makes
-the decision again from those manifests, and with an evaluator looks into the skipped parts for a
-row that the filter accepts or fails on. A receipt that was altered, a manifest or a part that is
-gone are told apart from a decision that is not reproduced.
+A receipt holds the filter as analysed, the clock, the manifests by their content names, the digest
+of the relevant statistics, and the decision for every part. `replay` makes the decision again from
+those manifests. With an evaluator it also looks into the skipped parts for a row that the filter
+accepts or fails on. The outcome distinguishes an altered receipt and a missing manifest or part
+from a decision that is not reproduced.
 
-Cost: a receipt is some 60 bytes a part; a replay reads the manifests, with rows the skipped parts.
+Cost: a receipt takes about 60 bytes a part; a replay reads the manifests and, with an evaluator,
+the skipped parts.
 """
 
 import gzip
@@ -42,22 +43,22 @@ from strata.store.open import Stores
 from strata.store.retry import retry
 
 RECEIPT_VERSION: Final = 1
-KEPT_PARTS_MAX: Final = 200_000  # a receipt of more parts is several megabytes, each night
+KEPT_PARTS_MAX: Final = 200_000  # a receipt of more parts would take several megabytes each night
 SKIPPING: Final = ("audit", "on")  # modes in which a read leaves parts out
 Receipt = dict[str, Any]  # plain JSON, as `issue` makes it
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What came of checking a receipt again."""
+    """The outcome of checking a receipt again."""
 
     shard: str
     filter: str
     as_of: int
     parts: int
     skipped: int
-    altered: bool  # the receipt is not what was issued
-    differences: tuple[str, ...]  # parts that would be decided otherwise now, and how
+    altered: bool  # the receipt differs from what was issued
+    differences: tuple[str, ...]  # parts with another decision now, and which
     unchecked: tuple[str, ...]  # manifests and parts that could not be read
     looked_into: int  # skipped parts whose rows were read
     matching: tuple[str, ...]  # skipped parts with a row that the filter accepts or fails on
@@ -65,7 +66,7 @@ class Replay:
 
     @property
     def reproduced(self) -> bool:
-        """Return whether every decision was made again, alike."""
+        """Return whether every decision was reproduced."""
         return not (self.altered or self.differences or self.unchecked)
 
     def to_json(self) -> dict[str, Any]:
@@ -128,7 +129,7 @@ def write_receipt(path: Path, receipt: Receipt) -> None:
 def read_receipt(path: Path) -> Receipt:
     """Return the receipt in a file.
 
-    Raises: InvalidRequest for a file that holds none.
+    Raises: InvalidRequest for a file that is not a receipt.
     """
     try:
         return _parsed(path.read_bytes(), str(path))
@@ -157,9 +158,9 @@ def _no_receipt(source: str, error: Exception) -> InvalidRequest:
 
 
 def keep_receipt(stores: Stores, state: State, filter: Filter) -> str | None:
-    """Keep the receipt of what a filter skips of `state`, beside the verdicts; return its key.
+    """Store the receipt of what a filter skips in `state` beside the verdicts; return its key.
 
-    None where nothing is skipped, or the shard has more than `KEPT_PARTS_MAX` parts. Garbage
+    Returns None if nothing is skipped, or the shard has more than `KEPT_PARTS_MAX` parts. Garbage
     collection keeps receipts as long as verdicts.
     Cost: the filter's columns of every manifest, twice.
     """
@@ -173,13 +174,13 @@ def keep_receipt(stores: Stores, state: State, filter: Filter) -> str | None:
 
 
 def kept_receipts(stores: Stores, shard: str) -> Iterator[tuple[str, Receipt]]:
-    """Yield the receipts that validations of a shard kept, by key.
+    """Yield the receipts that validations of a shard have stored, by key.
 
-    Raises: Corrupt for one that does not hold what its name says.
+    Raises: Corrupt for a receipt whose content contradicts its name.
     """
     for info in retry(lambda: list(stores.blob.list(receipt_prefix(shard)))):
         data = retry(partial(stores.blob.get, info.key))
-        if data is None:  # swept between the list and here
+        if data is None:  # swept since the listing
             continue
         if not names_content(info.key, data):
             raise Corrupt("a receipt does not hold what its name says", shard=shard, key=info.key)
@@ -191,8 +192,8 @@ def replay(
 ) -> Replay:
     """Make the decision of a receipt again; with an evaluator, look into the skipped parts.
 
-    `state` is the shard's present one: its relations are those of the receipt and later ones.
-    Raises: InvalidRequest for a receipt of another shard, or one that cannot be read.
+    `state` is the current state: its relations are those of the receipt and later ones.
+    Raises: InvalidRequest for a receipt of another shard, or an unreadable one.
     """
     if receipt.get("shard") != state.name:
         raise InvalidRequest(
@@ -245,9 +246,9 @@ class _Work:
         gone = set(recorded)
         verdict = self.question.of_parts(manifest)
         for ref, keep in zip(part_refs(manifest), verdict.keep, strict=True):
-            was = recorded.get(ref.key, "not there")  # two runs may name one part
+            was = recorded.get(ref.key, "not there")  # two runs may name the same part
             gone.discard(ref.key)
-            # A whole batch may have been kept for want of a union that skips: never the reverse.
+            # A batch may have been kept for lack of a union that skips; the reverse never happens.
             now = "fetched" if keep or not self.skipping else "skipped"
             if (was == "fetched") != (now == "fetched") or was == "not there":
                 self.differences.append(f"{ref.key}: {was} then, {now} now")
@@ -258,7 +259,7 @@ class _Work:
         ]
 
     def look_into(self, evaluator: Evaluator | None) -> tuple[int, tuple[str, ...]]:
-        """Return how many skipped parts were read, and those that the filter needs after all."""
+        """Return the number of skipped parts read, and those that the filter needs after all."""
         if evaluator is None or not self.skipped:
             return 0, ()
         looked, matching = 0, []
@@ -274,7 +275,7 @@ class _Work:
 
 
 def _question(state: State, receipt: Receipt, filter: Filter) -> Question:
-    """Return what was asked when the receipt was issued."""
+    """Return the question that the receipt answers."""
     relations = state.relations[: receipt["relation_version"] + 1]
     if not relations or relations[-1].version != receipt["relation_version"]:
         raise ValueError(f"relation version {receipt['relation_version']}")
@@ -282,7 +283,7 @@ def _question(state: State, receipt: Receipt, filter: Filter) -> Question:
 
 
 def _digest(manifest: pa.Table, filter: Filter) -> str:
-    """Return a hash of the statistics that a filter is judged by."""
+    """Return a hash of the statistics that a filter depends on."""
     names = sorted(needed_columns(filter) & set(manifest.column_names))
     table = manifest.select(names).combine_chunks().replace_schema_metadata(None)
     sink = pa.BufferOutputStream()
@@ -296,5 +297,5 @@ def _seal(receipt: Mapping[str, Any]) -> str:
 
 
 def _hash(data: bytes | pa.Buffer) -> str:
-    """Return what receipts say of bytes; it stays, so that old ones can be replayed."""
+    """Return the hash that receipts use; it never changes, so that old ones can be replayed."""
     return blake2b(data, digest_size=20).hexdigest()

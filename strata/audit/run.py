@@ -1,8 +1,8 @@
-"""One validation of one shard: decide, fetch, judge, record, and trip the shard if need be.
+"""Validate one shard: decide, fetch, judge, record, and trip the shard if necessary.
 
-The verdict table is written first; then one commit points to it and, if there is a mismatch,
-sets the shard's mode back to `off` and quarantines the statistics that lied. The step down
-needs nobody, and it does not matter whether Airflow is up.
+The verdict table is written first. Then one commit points to it and, if there is a mismatch, sets
+the shard's mode back to `off` and quarantines the wrong statistics. The step down needs nobody's
+approval, and it does not depend on Airflow.
 """
 
 import time
@@ -21,7 +21,7 @@ from strata.audit.contain import contain
 from strata.audit.cost import AuditCost, costs
 from strata.audit.cost import total as total_cost
 from strata.audit.format import check_parts, forget
-from strata.audit.seen import continued, pairs_of
+from strata.audit.seen import pairs_of, with_pairs
 from strata.audit.soft import Evaluator, confirmed, judge, quarantine_of
 from strata.audit.verdict import FORMAT_CHECK, Summary, Verdict, count, verdict_table
 from strata.decide.skips import Decisions, Skipped, Skips, decide_all
@@ -40,8 +40,8 @@ from strata.state.state import State
 from strata.store import keys
 from strata.store.open import Stores
 
-DEFAULT_POLICY: Final = Policy()  # what evidence is counted by
-RACES: Final = 5  # with other validations, before the caller is told
+DEFAULT_POLICY: Final = Policy()  # rules by which evidence is counted
+RACES: Final = 5  # races lost to other validations, before Conflict is raised
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class ValidationReport:
-    """What one validation of one shard found."""
+    """The findings of one validation of one shard."""
 
     shard: str
     run: str
@@ -63,10 +63,10 @@ class ValidationReport:
     mode_before: str
     mode_after: str
     verdict_key: str | None  # the blob that holds the verdicts; None when nothing was checked
-    columns: tuple[ColumnCount, ...] = ()  # what the format check compared
-    unusable: tuple[str, ...] = ()  # filters of readers that cannot be evaluated any more
-    lowered: tuple[str, ...] = ()  # other shards that skip no longer, as a rule is wrong
-    costs: tuple[AuditCost, ...] = ()  # of the soft evaluations, at other shares as well
+    columns: tuple[ColumnCount, ...] = ()  # the comparisons of the format check
+    unusable: tuple[str, ...] = ()  # readers' filters that can no longer be evaluated
+    lowered: tuple[str, ...] = ()  # other shards that no longer skip, because a rule is wrong
+    costs: tuple[AuditCost, ...] = ()  # of the soft evaluations, also at other shares
 
     @property
     def mismatches(self) -> tuple[Verdict, ...]:
@@ -81,19 +81,20 @@ class ValidationReport:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which parts of a shard are checked, and under which name."""
+    """The parts of a shard to check, and the name of the run."""
 
     run: str  # names the run; the sample depends on it
-    percent: int | None = None  # share of the would-be-skipped parts that is fetched; see `share`
+    percent: int | None = None  # share of the would-be-skipped parts to fetch; see `share`
     parts: frozenset[str] | None = None  # only these part keys, to replay a finding; None: all
     check_format: bool = True
-    format_percent: int = 100  # share of all parts whose format is checked; manifests always are
+    # Share of all parts to check the format of; manifests are always checked
+    format_percent: int = 100
     policy: Policy = DEFAULT_POLICY
 
     def share(self, state: State) -> int:
-        """Return the percentage that is audited; None means all, or as the mode says.
+        """Return the percentage to audit; None means all, or the share that the mode sets.
 
-        Where readers skip, the shard's own share is enough: the rest was seen before.
+        Where readers skip, the shard's own share suffices, since the rest was audited before.
         """
         if self.percent is not None:
             return self.percent
@@ -110,7 +111,7 @@ def validate_shard(
 ) -> ValidationReport:
     """Check the shard's parts and record what was found.
 
-    Cost: reads the chosen parts, and to check the format every part once more.
+    Cost: reads the chosen parts, and every part once more to check the format.
     Raises: InvalidRequest when the scope names a part that the shard does not have.
     """
     machine = Machine(stores)
@@ -233,7 +234,7 @@ def _format_summary(
     manifests: Sequence[Verdict],
     took: float,
 ) -> Summary:
-    """Return the counts of a format check: parts are counted, faults of manifests as well."""
+    """Return the counts of a format check: parts, and also faults of manifests."""
     counts = _counts(parts)
     counts["mismatches"] += count(manifests, "mismatch")
     return Summary(
@@ -248,7 +249,7 @@ def _format_summary(
 
 
 def _counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """Return the counts of a summary; an audited part was judged, whatever the judgement."""
+    """Return the counts of a summary; an audited part is one with any judgement."""
     judged = [v for v in verdicts if v.outcome in ("clean", "mismatch")]
     return {
         "audited_parts": len(judged),
@@ -269,7 +270,7 @@ def _record(
 ) -> tuple[State, str | None]:
     """Write the verdict table, then commit the pointer, the evidence and, on a mismatch, the trip.
 
-    A replay of single parts is no evidence: what it looks at was chosen by hand. `exprs`: the
+    A replay of single parts is no evidence, because its parts were chosen by hand. `exprs`: the
     filters by the names of their checks.
     """
     if not verdicts:
@@ -290,7 +291,7 @@ def _record(
         try:
             machine.apply(state.name, move)
             break
-        except Conflict:  # another validation was recorded: what is new is counted again
+        except Conflict:  # another validation was recorded meanwhile: count new evidence again
             if race == RACES - 1:
                 raise
     return machine.load(state.name), key
@@ -303,7 +304,7 @@ def _evidence(
     verdicts: Sequence[Verdict],
     exprs: Mapping[str, Expr],
 ) -> Counts:
-    """Return what the soft evaluations of a run looked at; format checks are not counted."""
+    """Return the evidence of a run's soft evaluations; format checks do not count."""
     soft = [v for v in verdicts if v.check != FORMAT_CHECK and scope.parts is None]
     clean = [v for v in soft if v.outcome == "clean"]
     old = state.rollout.evidence
@@ -311,7 +312,7 @@ def _evidence(
     if clean:
         pairs = pairs_of([(exprs[v.check], v.part) for v in clean])
         anew = old.basis != basis_of(state)
-        seen, new = continued(machine.stores.blob, state.name, old.seen, pairs, anew=anew)
+        seen, new = with_pairs(machine.stores.blob, state.name, old.seen, pairs, anew=anew)
         fresh = new.tolist()
     news = [v for v, is_new in zip(clean, fresh, strict=True) if is_new]
     return Counts(

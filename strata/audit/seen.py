@@ -1,8 +1,8 @@
-"""Which parts were judged with which filters since a shard's evidence began.
+"""Remember the pairs of part and filter that were judged since a shard's evidence began.
 
-One blob beside the verdicts, named by the state: a row for each pair, as digests. A pair that was
-seen before is a repeat, and no new evidence: hundred nights of one filter over eighteen parts have
-looked at eighteen things.
+They are one blob beside the verdicts, named by the state: a row for each pair, as digests. A
+repeated pair is no new evidence: a hundred nights of one filter over eighteen parts are evidence of
+eighteen pairs.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from strata.store import keys
 from strata.store.interface import Blob
 from strata.store.retry import retry
 
-SEEN_MAX: Final = 1_000_000  # pairs; further ones are not kept, and count as repeats
+SEEN_MAX: Final = 1_000_000  # pairs; further ones are not stored, and count as repeats
 _SCHEMA: Final = pa.schema(
     [pa.field(name, pa.uint64(), nullable=False) for name in ("filter", "part")]
 )
@@ -31,12 +31,11 @@ Pairs = npt.NDArray[np.uint64]  # a row a pair: digest of the filter, digest of 
 
 
 def pairs_of(judged: Sequence[tuple[Expr, str]]) -> Pairs:
-    """Return filters and keys of parts as digests, in their order.
+    """Return filters and part keys as digests, in the given order.
 
-    A filter is what it was analysed to be: under another name, or spelled otherwise, it is the
-    same.
+    A filter counts by its analysed form: its name and its spelling do not matter.
     """
-    filters: dict[int, int] = {}  # by identity: a filter is judged on many parts
+    filters: dict[int, int] = {}  # by identity, since a filter is judged on many parts
     for expr, _ in judged:
         if id(expr) not in filters:
             filters[id(expr)] = _digest(repr(expr))
@@ -44,13 +43,13 @@ def pairs_of(judged: Sequence[tuple[Expr, str]]) -> Pairs:
     return np.array(found, np.uint64).reshape(-1, 2)
 
 
-def continued(
+def with_pairs(
     blob: Blob, shard: str, before: str | None, pairs: Pairs, *, anew: bool
 ) -> tuple[Seen, npt.NDArray[np.bool_]]:
-    """Store what was seen, these pairs included; return it, and which of these are new.
+    """Store the known pairs together with these; return the blob, and which pairs are new.
 
-    `before`: the blob of the evidence as it is; `anew`: that counts no more, other code decided.
-    Shape: the second has a value a pair. What is lost or damaged begins anew as well.
+    `before`: the current blob of the evidence. `anew`: discard it, because other code decided.
+    Shape: the second result has one value a pair. A lost or damaged blob counts as empty.
     Cost: 16 bytes a pair, read and written once.
     """
     old = _empty() if before is None or anew else _load(blob, before)
@@ -71,7 +70,7 @@ def continued(
 
 
 def _load(blob: Blob, key: str) -> Pairs | None:
-    """Return the pairs of a blob; None if it is not there any more, or is damaged."""
+    """Return the pairs of a blob; None if it is gone or damaged."""
     data = retry(partial(blob.get, key))
     if data is None or not keys.names_content(key, data):
         return None

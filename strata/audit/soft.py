@@ -1,9 +1,9 @@
-"""Soft evaluation: fetch what would be skipped, and see whether any of it mattered.
+"""Soft evaluation: fetch the would-be-skipped parts, and check whether any of them mattered.
 
-A filter is decided for every part, at the level of batches (the union kept in the state) and of
-parts (the manifest), exactly as a read decides: `strata.decide.skips`. The parts that either level
-would skip are handed to an evaluator that runs the filter on their rows: an accepted row, or an
-error, is a mismatch. The evaluator is a parameter, so that the engine does not know Spark.
+A filter is decided for every part, at the level of batches (the union that the state names) and of
+parts (the manifest), exactly as a read decides: `strata.decide.skips`. An evaluator then runs the
+filter on the rows of the parts that either level would skip: an accepted row, or an error, is a
+mismatch. The evaluator is a parameter, so the engine does not know Spark.
 """
 
 import re
@@ -18,7 +18,7 @@ from strata.audit.blame import Lie, find_lies
 from strata.audit.compare import Recorded, compare_part
 from strata.audit.escape import Witness, escaping
 from strata.audit.verdict import Verdict
-from strata.decide.decision import decide, split
+from strata.decide.decision import decide, split_conjuncts
 from strata.decide.skips import Skipped
 from strata.errors import Corrupt, Unavailable
 from strata.expr.calendar import DAY_US
@@ -37,25 +37,26 @@ from strata.store.open import Stores
 NO_GROUPS: Final[Mapping[str, tuple[int, ...]]] = {}
 NO_RULE: Final = (
     "every statistic and every rule holds on these rows: the filter ran in another order, or as "
-    "another question, than it was judged"
+    "another filter, than was judged"
 )
-CONFIRMED: Final = 8  # mismatches that are looked at once more, if they come again
-INSTANTS: Final = 4  # steps in which the span of a clock is judged; each reads the parts again
+CONFIRMED: Final = 8  # once this many mismatches have recurred, the others are not checked again
+# Steps between the judged instants of a clock's span; each instant reads the parts again
+INSTANTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """What running the filter on the rows of one part gave."""
+    """The result of running the filter on the rows of one part."""
 
     part: str
     rows: int
     accepted: int
-    error: str = ""  # the error that the filter raised on a row
+    error: str = ""  # the error raised by the filter on a row
     failed: str = ""  # why the part could not be read at all
     corrupt: bool = False  # the stored bytes contradict the state
 
 
-Groups = Mapping[str, tuple[int, ...]]  # row groups by part; all of a part that is not in it
+Groups = Mapping[str, tuple[int, ...]]  # row groups by part; a missing part has all
 
 
 class Evaluator(Protocol):
@@ -64,15 +65,16 @@ class Evaluator(Protocol):
     def __call__(
         self, filter: Filter, refs: Sequence[PartRef], groups: Groups = NO_GROUPS, /
     ) -> list[Evaluated]:
-        """Return what each part gave; a part that is missing in it did not come back."""
+        """Return the result of each part; a missing part did not come back."""
         ...
 
 
-def instants(filter: Filter) -> list[int]:
-    """Return when the clock of a filter stands where its rows are judged, in microseconds.
+def judged_instants(filter: Filter) -> list[int]:
+    """Return the clock values, in microseconds, at which a filter is run on the rows.
 
-    A skip claims the whole span: beside its ends it is judged inside, at even distances and where
-    days change in UTC. Evidence, as all of soft evaluation: more instants than these are not tried.
+    A skip is a claim about the whole span of the clock. It is tested at both ends, at even
+    distances between them, and where days change in UTC. This is evidence, not proof: other
+    instants are not tried.
     """
     low, high = filter.now_low, filter.now_high
     even = {low + (high - low) * step // INSTANTS for step in range(INSTANTS + 1)}
@@ -88,10 +90,10 @@ def confirmed(
     came: Mapping[str, Evaluated],
     skips: Mapping[str, Skipped],
 ) -> dict[str, Evaluated]:
-    """Return the results, each mismatch looked at once more: its part alone, nothing left out.
+    """Return the results after a second check of each mismatch, on its whole part alone.
 
-    What does not come again is a check that failed: neither a pass nor a mismatch. Of thousands
-    the first that come again speak for the others.
+    A mismatch that does not recur becomes a failed check: neither a pass nor a mismatch. Among
+    thousands, the first that recur stand for the others.
     """
     found, again = dict(came), 0
     for key, result in came.items():
@@ -113,7 +115,7 @@ def confirmed(
     return found
 
 
-def judge(  # noqa: PLR0913 - what came back, and how it is told
+def judge(  # noqa: PLR0913 - what came back, and how it is reported
     stores: Stores,
     state: State,
     filter: Filter,
@@ -123,9 +125,9 @@ def judge(  # noqa: PLR0913 - what came back, and how it is told
     check: str,
     witness: Witness | None = None,
 ) -> list[Verdict]:
-    """Return one verdict for each would-be-skipped part and what came back of it.
+    """Return one verdict for each would-be-skipped part, given the results.
 
-    `witness` tells which rule is at fault; without it all of a conjunct's are suspects.
+    `witness` identifies the rule at fault; without it all rules of a conjunct are suspects.
     Cost: reads a part again, all columns, only where there is a mismatch to explain.
     """
     return [
@@ -138,7 +140,7 @@ def judge(  # noqa: PLR0913 - what came back, and how it is told
 
 
 def _blank(state: State, filter: Filter, skipped: Skipped, run: str, check: str) -> Verdict:
-    """Return the verdict on a part of which nothing came back."""
+    """Return the verdict on a part without a result."""
     ref = skipped.ref
     return Verdict(
         run, state.name, check, filter.sql, ref.key, "missing", 0, 0, skipped.size_bytes,
@@ -195,7 +197,7 @@ def _verdict(  # noqa: PLR0913 - what is known of one part
 def _rule(
     state: State, filter: Filter, skipped: Skipped, witness: Witness, read: Verdict
 ) -> Verdict:
-    """Return the verdict with the rule whose range misses what the engine computed, if one does."""
+    """Return the verdict, blaming the rule whose range misses a computed value, if there is one."""
     seen = witness(filter, skipped.ref)
     guilty = escaping(seen, filter, skipped.stats, state.relation, state.rollout.quarantine)
     if guilty is None:
@@ -208,8 +210,8 @@ def _rule(
 def explain_mismatch(stores: Stores, state: State, filter: Filter, skipped: Skipped) -> list[Lie]:
     """Return the statistics of the filter's columns that contradict the part's rows.
 
-    The part's own statistics come first, then the union of its batch. Empty when all of them
-    hold: then a rule of the interpreter is at fault.
+    The part's own statistics come first, then the union of its batch. An empty result means that
+    all statistics hold, so a rule of the interpreter is at fault.
     """
     used = columns_of(filter.expr)
     try:
@@ -225,9 +227,9 @@ def explain_mismatch(stores: Stores, state: State, filter: Filter, skipped: Skip
 
 
 def _misplaced(stores: Stores, state: State, skipped: Skipped) -> str:
-    """Return what is wrong with the recorded keys by which row groups were left out.
+    """Return what is wrong with the recorded keys that ruled row groups out.
 
-    Empty when these hold: then a rule of the interpreter is at fault.
+    An empty result means that the keys hold, so a rule of the interpreter is at fault.
     """
     left = f"row groups {skipped.groups} were left out by their recorded keys"
     try:
@@ -251,8 +253,8 @@ def find_lies_of_union(union: pa.RecordBatch, actual: pa.RecordBatch, state: Sta
 
 
 def proving(state: State, filter: Filter, skipped: Skipped) -> Expr:
-    """Return the part of a filter that rules a part out by itself; all of it if none does."""
-    for conjunct in split(filter.expr, state.rollout.quarantine):
+    """Return the conjunct that alone rules a part out; the whole filter if none does."""
+    for conjunct in split_conjuncts(filter.expr, state.rollout.quarantine):
         alone = replace(filter, expr=conjunct)
         decision = decide(alone, skipped.stats, state.relation, quarantine=state.rollout.quarantine)
         if not decision.may_be_true[0]:
@@ -261,7 +263,7 @@ def proving(state: State, filter: Filter, skipped: Skipped) -> Expr:
 
 
 def blame_rule(guilty: Expr) -> tuple[str, str]:
-    """Return column and statement when every statistic holds: the functions are the suspects."""
+    """Return column and statement if every statistic holds: then the functions are suspects."""
     functions = ", ".join(sorted(functions_of(guilty)))
     columns = ", ".join(sorted(columns_of(guilty).values()))
     return columns, f"every statistic holds; a rule is wrong, one of: {functions}"
@@ -297,10 +299,10 @@ def stratum(expr: Expr, layout: str) -> str:
 
 
 def kind_of(expr: Expr, skipped: Skipped) -> str:
-    """Return what the statistics were that a part would be skipped by: for the stratum.
+    """Return the kind of statistics that would skip a part, for its stratum.
 
-    `union`: those of its batch; `row groups`: the keys at which these begin; `partial`: some
-    column of the filter has none; `shortened`: some bound is looser than the data; else `exact`.
+    `union`: those of its batch; `row groups`: the groups' first keys; `partial`: some column of the
+    filter has none; `shortened`: some bound is looser than the data; otherwise `exact`.
     """
     if skipped.by_batch or skipped.groups:
         return "union" if skipped.by_batch else "row groups"
@@ -321,5 +323,5 @@ def replay_command(shard: str, filter: Filter, part: str) -> str:
 
 
 def quarantine_of(verdicts: Collection[Verdict]) -> tuple[str, ...]:
-    """Return what lied, as the rollout state names it: column ids, functions, part keys."""
+    """Return the words for the quarantine: ids, functions or part keys that are at fault."""
     return tuple(sorted({word for verdict in verdicts for word in verdict.suspects.split()}))

@@ -1,9 +1,9 @@
-"""All verdicts ever, as a shard: read, pruned and compacted like any other.
+"""All verdicts as a shard that is read, pruned and compacted like any other.
 
     strata read strata_verdicts --where "shard = 'flights' and outcome <> 'clean'"
 
-Each validation appends its verdicts once; `t` is when. The tables beside the shards stay what the
-rollout rests on: this one is for questions.
+Each validation appends its verdicts once, at its time `t`. The rollout still relies on the tables
+beside the shards; this shard is only for queries.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def spec() -> ShardSpec:
 
 
 def publish(stores: Stores, run: str, verdicts: Sequence[Verdict]) -> int:
-    """Append the verdicts of one run; return how many there were. A repetition changes nothing.
+    """Append the verdicts of one run and return their number. A repetition changes nothing.
 
     Raises: Conflict when other runs were faster every time.
     """

@@ -1,4 +1,4 @@
-"""The filters that readers really used, as soft evaluation takes them beside registered ones."""
+"""The filters that readers really used, which soft evaluation checks like registered ones."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -16,10 +16,10 @@ PREFIX: Final = "used-"
 
 @dataclass(frozen=True, slots=True)
 class LoggedFilter:
-    """A filter of the log: its text is for people, and to be run only if it means the tree."""
+    """A filter of the log. Its text is for people; it runs only if it still means the same tree."""
 
     name: str
-    filter: Filter  # its clock stands in the middle of the last day on which it was used
+    filter: Filter  # its clock is the middle of the last day of its use
 
 
 def used_filters(
@@ -29,9 +29,9 @@ def used_filters(
     known: Collection[RegisteredFilter],
     most: int,
 ) -> list[LoggedFilter]:
-    """Return the filters of most reads, at most `most`, without those that are registered.
+    """Return the most used filters, at most `most`, without registered ones.
 
-    A filter that was not given as text cannot be said again, and is left out.
+    A filter that was not given as text cannot be repeated, and is left out.
     """
     seen = {" ".join(one.where.split()) for one in known}
     found: list[LoggedFilter] = []

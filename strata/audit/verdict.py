@@ -1,8 +1,8 @@
-"""Verdicts: what a check found about one part, as data.
+"""Verdicts: the finding of a check about one part, as data.
 
-One row for each (part, check). A check is a filter (soft evaluation) or `format`. A missing
-verdict is not a pass: a part that was planned for checking and did not come back gets the
-outcome `missing`. The table is written as Parquet beside the shard and never changed.
+There is one row for each (part, check). A check is a filter (soft evaluation) or `format`. A
+missing result is not a pass: a planned part that does not come back gets the outcome `missing`. The
+table is written as Parquet beside the shard and never changed.
 """
 
 from collections.abc import Sequence
@@ -29,18 +29,19 @@ class Verdict:
     sql: str  # the filter's text; empty for the format check
     part: str  # blob key
     outcome: Outcome
-    rows: int  # rows that were read and judged
+    rows: int  # rows read and judged
     accepted: int  # rows that the filter accepted although the part would be skipped
     size_bytes: int  # of the part
     layout: str
     stats_version: int  # 0: the part has no statistics
     code_version: str
-    stratum: str  # column types × functions of the filter × layout: what evidence is counted by
+    stratum: str  # column types × functions of the filter × layout; evidence is counted by it
     column: str = ""  # name of the column at fault
     bound: str = ""  # the statistic that lied: recorded against found
-    error: str = ""  # what went wrong, redacted of row values
+    error: str = ""  # what went wrong, without row values
     replay: str = ""  # the command that repeats this check on this part
-    suspects: str = ""  # what goes to quarantine: column ids, functions, part keys; by spaces
+    # Words for the quarantine: column ids, functions, part keys; separated by spaces
+    suspects: str = ""
 
 
 SCHEMA: Final = pa.schema(
@@ -70,14 +71,14 @@ class Summary:
     now: str  # ISO 8601; what now() meant; empty for the format check
     parts_total: int
     bytes_total: int
-    parts_skipped: int  # would be skipped
+    parts_skipped: int  # parts that would be skipped
     bytes_skipped: int
-    parts_tightened: int  # kept, but some of their row groups would be skipped
-    bytes_tightened: int  # of these row groups
-    percent: int  # share of the skipped parts, or of all for the format, that was to be fetched
-    checked_parts: int  # planned for fetching
+    parts_tightened: int  # kept parts with row groups that would be skipped
+    bytes_tightened: int  # stored bytes of these row groups
+    percent: int  # intended share of the skipped parts, or of all parts for the format
+    checked_parts: int  # parts planned for fetching
     audited_parts: int  # fetched and judged: clean or mismatch
-    audited_bytes: int  # stored bytes of these
+    audited_bytes: int  # stored bytes of these parts
     rows: int
     mismatches: int
     errors: int  # checks that failed: neither match nor mismatch
@@ -87,7 +88,7 @@ class Summary:
 
 
 def check_run(name: str) -> str:
-    """Return the name of a run if it can be one: it names folders, and stands in every verdict.
+    """Return the name of a run if it is valid: it names folders, and every verdict has it.
 
     >>> check_run("manual__2013-01-02T00:00:00+00:00")
     'manual__2013-01-02T00:00:00+00:00'

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from strata.audit import table
-from strata.audit.cost import counted
+from strata.audit.cost import cost_counts
 from strata.audit.receipts import (
     Receipt,
     Replay,
@@ -203,7 +203,7 @@ def validate(
         "unusable_filters": list(report.unusable),
         "cost": cost,
         "audit_cost": shares,
-        **counted(report.costs),
+        **cost_counts(report.costs),
     }
     failed = FAILED if document["errors"] or document["missing"] else 0
     return answer(

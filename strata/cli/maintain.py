@@ -18,12 +18,12 @@ from strata.cli.context import (
     progress,
     rows,
 )
-from strata.compact import compact_shard, history, preview
+from strata.compact import compact_shard, merge_history, preview
 from strata.config.filters import load_filters
 from strata.format.manifest import stats_columns
 from strata.history import usage
 from strata.maintain.backfill import backfill_shard
-from strata.maintain.exchange import Selection, id_of, manifest_of, shown_name
+from strata.maintain.exchange import Selection, id_of, manifest_of, statistics_label
 from strata.maintain.trim import trim_shard
 from strata.maintain.trim_report import Named, TrimShardReport
 from strata.model.runner import threads
@@ -90,7 +90,7 @@ def merges(
     limit: Annotated[int, typer.Option("--limit", min=0, help="How many, newest first.")] = 20,
 ) -> Answer:
     """Show the merges under way and the last that were applied, with what each cost."""
-    document = history(context.machine.load(shard), limit)
+    document = merge_history(context.machine.load(shard), limit)
     shown = [{**m, "at": format_time(m["at_ms"])} for m in document["merges"]]
     columns = (
         "at", "seqno", "runs_in", "updates_in", "updates_out", "bytes_in", "bytes_out",
@@ -178,7 +178,7 @@ def show(
     found = list(_statistics(context.stores, state, selection, part))
     used = usage.recent(context.stores, shard, context.settings.usage)
     weights = [
-        {"column": shown_name(name, state.relation), "usefulness": round(weight, 4)}
+        {"column": statistics_label(name, state.relation), "usefulness": round(weight, 4)}
         for name, weight in usage.usefulness(used, {}).items()
     ]
     flat = [{**item, **item["statistics"]} for item in found]
@@ -224,7 +224,7 @@ def _of_part(
         yield {
             **head,
             "rows": table["rows"][0].as_py(),
-            "column": shown_name(name, state.relation),
+            "column": statistics_label(name, state.relation),
             "statistics": {k: v for k, v in value.items() if v is not None},
         }
 

@@ -1,4 +1,4 @@
-"""What merges did to a shard, what they cost, and which are under way: from the state alone."""
+"""Report what merges did to a shard, their cost, and merges under way, from the state alone."""
 
 from dataclasses import asdict
 from typing import Any
@@ -8,10 +8,10 @@ from strata.state.merging import live_progress
 from strata.state.state import State
 
 
-def history(state: State, limit: int = 20) -> dict[str, Any]:
+def merge_history(state: State, limit: int = 20) -> dict[str, Any]:
     """Return the document of `strata merges`, newest first.
 
-    Units: times in milliseconds since 1970, sizes in bytes. Totals are of all remembered merges.
+    Units: times in milliseconds since 1970, sizes in bytes. Totals cover all remembered merges.
     """
     merges = [asdict(merge) for merge in reversed(state.merges)][:limit]
     under_way = [

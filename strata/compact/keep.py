@@ -1,8 +1,8 @@
-"""What the first tasks of a long merge have written is kept, so that a kill costs little.
+"""Keep what the first tasks of a long merge have written, so that a kill costs little.
 
-After every `chunk_bytes` of input the parts written so far get a manifest, and the state a
-`Progress` that names it: one compare-and-set. A run that comes later finds it, if its tasks are
-the very same, and goes on behind them.
+After every `chunk_bytes` of input, the parts written so far get a manifest, and the state gets a
+`Progress` that names it, in one compare-and-set. A later run with exactly the same tasks finds the
+progress and continues after it.
 """
 
 from collections.abc import Sequence
@@ -25,9 +25,9 @@ from strata.store.retry import retry
 
 
 def work_of(request: MergeRequest, tasks: Sequence[MergeTask]) -> str:
-    """Return a fingerprint of all that the output of some tasks depends on.
+    """Return a fingerprint of everything that the output of some tasks depends on.
 
-    Equal fingerprints: the same parts, byte for byte. Where they are stored does not count.
+    Equal fingerprints mean equal parts, byte for byte. The place of storage does not count.
     """
     digest = blake2b(f"{__version__} {request.manifests} {request.since}".encode(), digest_size=16)
     unseen = ("store", "runs", "generation")  # they change keys, not bytes
@@ -39,7 +39,7 @@ def work_of(request: MergeRequest, tasks: Sequence[MergeTask]) -> str:
 
 
 def resumed(stores: Stores, shard: str, progress: Progress | None) -> list[WrittenPart]:
-    """Return the parts that were written before.
+    """Return the parts that an earlier run has written.
 
     Raises: Corrupt when their manifest is gone or damaged.
     """
@@ -70,18 +70,18 @@ class Chunks:
         """Start with an empty chunk."""
         self._writer = writer
         self._machine, self._state, self._request = machine, state, request
-        self.resumed = resumed  # the manifest that keeps the parts which others have written
+        self.resumed = resumed  # the manifest that keeps the parts of earlier runs
         self._tasks, self._chunk_bytes, self._unkept = tasks, chunk_bytes, 0.0
-        # Slices are cut to hold about the same; one in which all cancels was work as well.
+        # Slices hold about the same amount; a slice that cancels completely is work, too.
         self._task_bytes = sum(b.size_bytes for b in request.batches) / max(len(tasks), 1)
-        # What rows have lost or won on the way into a newer relation is known for whole parts
-        # only, when all tasks are done: such a merge keeps nothing, and starts anew.
+        # The digest shift into a newer relation is known only for whole parts, when all tasks are
+        # done. So such a merge keeps no progress, and a killed one starts anew.
         self._able = not any(
             crosses(version, state.relations) for b in request.batches for version in b.versions
         )
 
     def keep(self, done: int, parts: Sequence[WrittenPart]) -> None:
-        """Keep `parts`, all of the first `done` tasks, if the chunk is full with the last of them.
+        """Keep `parts`, the whole output of the first `done` tasks, if this fills the chunk.
 
         The last chunk is not kept: the merge itself follows at once.
         """

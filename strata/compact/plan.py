@@ -1,4 +1,4 @@
-"""What a compaction would do, and why: a function of the state alone."""
+"""Plan what a compaction does, and why, as a function of the state alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class CompactPlan:
     since_before: int
     since: int  # where since is moved first
     requests: tuple[MergeRequest, ...]
-    idle_reason: str | None  # why nothing is done; None exactly when there are requests
+    idle_reason: str | None  # why there is nothing to do; None exactly when there are requests
 
 
 def plan(
@@ -31,11 +31,11 @@ def plan(
     migrate: bool = False,
     now_ms: int | None = None,
 ) -> CompactPlan:
-    """Return what a compaction of `state` does; nothing else is looked at.
+    """Return what a compaction of `state` does; the state is the only input.
 
-    `full` merges everything into one run; `migrate` also rewrites, slot by slot, what is in
-    another layout, relation or sort order than is written now. A merge that is under way is
-    continued. `now_ms` decides which holds have expired; None takes the state's own time.
+    `full` merges everything into one run. `migrate` also rewrites, slot by slot, batches whose
+    layout, relation or sort order differs from what is written now. A merge under way is continued.
+    `now_ms` decides which holds have expired; None takes the state's own time.
     """
     moved = advanced(state, settings, state.walltime_ms if now_ms is None else now_ms)
     found = _found(moved, full=full, migrate=migrate)
@@ -55,7 +55,7 @@ def plan(
 
 
 def advanced(state: State, settings: CompactSettings, now_ms: int) -> State:
-    """Return the state with since where the kept history begins, as far as holds allow."""
+    """Return the state with since moved to the start of the kept history, as far as holds allow."""
     if settings.history_ms is None or state.upper == MIN_TIME:
         return state
     wanted = max(state.upper - settings.history_ms, MIN_TIME)
@@ -63,7 +63,7 @@ def advanced(state: State, settings: CompactSettings, now_ms: int) -> State:
 
 
 def outdated(state: State, batch: Batch) -> str:
-    """Return in what a batch differs from what is written now; empty if in nothing."""
+    """Return how a batch differs from what is written now; empty if it does not."""
     if batch.manifest is None:
         return ""
     if any(run.order != state.relation.sort_ids for run in batch.runs):
@@ -95,7 +95,7 @@ def _found(state: State, *, full: bool, migrate: bool) -> list[MergeRequest]:
 
 
 def _waiting(state: State) -> str:
-    """Return what `migrate` would find to do, as the end of a sentence."""
+    """Return the work that `migrate` would find, as the end of a sentence."""
     old = [batch for batch in state.batches if outdated(state, batch)]
     if not old:
         return ""

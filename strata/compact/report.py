@@ -1,4 +1,4 @@
-"""What became of a compaction, for people and for programs."""
+"""Report the outcome of a compaction, for people and for programs."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from strata.model.time import MIN_TIME, format_time
 
 @dataclass(frozen=True, slots=True)
 class RequestReport:
-    """What became of one request."""
+    """The outcome of one request."""
 
     lower: int
     upper: int
@@ -22,13 +22,13 @@ class RequestReport:
     parts_in: int
     parts_out: int
     runs_in: int
-    by_reference: bool = False  # nothing was rewritten: the input already was the result
+    by_reference: bool = False  # nothing was rewritten, because the input already was the result
     parts_kept: int = 0  # of `parts_out`: kept by reference
     tasks: int = 0
-    resumed: int = 0  # of `tasks`: done by a run before, which ended early
+    resumed: int = 0  # of `tasks`: done by an earlier run that ended early
     seconds: float = 0.0  # from planning to the commit
-    stats_bytes: int = 0  # of statistics in the result
-    stats_seconds: float = 0.0  # of processors, to collect them
+    stats_bytes: int = 0  # size of the statistics in the result
+    stats_seconds: float = 0.0  # processor time to collect them
 
     @property
     def applied(self) -> bool:
@@ -37,7 +37,7 @@ class RequestReport:
 
     def __str__(self) -> str:
         """Return the request and its outcome on one line."""
-        made = f"[{shown(self.lower)}, {shown(self.upper)}) {self.reason}: {self.outcome}"
+        made = f"[{shown_time(self.lower)}, {shown_time(self.upper)}) {self.reason}: {self.outcome}"
         if not self.applied:
             return f"{made}; {self.updates_in:,} updates, {self.bytes_in:,} bytes"
         return (
@@ -73,8 +73,8 @@ class CompactReport:
         return tuple(r.outcome for r in self.requests if not r.applied and r.outcome != "planned")
 
     def lines(self) -> list[str]:
-        """Return the report as people read it: a line for each request, or why there is none."""
-        head = f"{self.shard}: since {shown(self.since)}"
+        """Return the report for people: a line for each request, or why there is none."""
+        head = f"{self.shard}: since {shown_time(self.since)}"
         if self.idle_reason is not None:
             return [f"{head}; nothing to do: {self.idle_reason}"]
         if all(request.outcome == "planned" for request in self.requests):
@@ -121,6 +121,6 @@ class CompactReport:
         }  # fmt: skip
 
 
-def shown(value: int) -> str:
-    """Return a time as people read it."""
+def shown_time(value: int) -> str:
+    """Return a time in a form for people."""
     return "the beginning" if value == MIN_TIME else format_time(value)

@@ -1,4 +1,4 @@
-"""Compaction carried out: merge what is due, keep what is done, apply it by compare-and-set."""
+"""Carry out a compaction: merge what is due, keep what is done, apply it by compare-and-set."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,7 +8,14 @@ from functools import partial
 from strata.compact.keep import Chunks, resumed, work_of
 from strata.compact.plan import advanced, plan, runs_of
 from strata.compact.report import CompactReport, RequestReport
-from strata.compact.tasks import MergeTask, TaskOutput, check_inputs, run_task, tasks, unchanged
+from strata.compact.tasks import (
+    MergeTask,
+    TaskOutput,
+    check_inputs,
+    merge_slice,
+    merge_tasks,
+    unchanged,
+)
 from strata.errors import Corrupt
 from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.machine.machine import Machine
@@ -28,26 +35,26 @@ Report = Callable[[RequestReport], None]
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A request, cut into tasks, and what was done of it before."""
+    """A request, cut into tasks, and the progress of earlier runs."""
 
-    state: State  # in which it was planned
+    state: State  # the state in which it was planned
     request: MergeRequest
     tasks: tuple[MergeTask, ...]
-    kept: Batch | None  # the result, where nothing has to be rewritten
+    kept: Batch | None  # the result if nothing has to be rewritten
     inputs: tuple[PartRef, ...] = ()
-    progress: Progress | None = None  # of a run before, for the very same tasks
-    writer: str | None = None  # under whose lease it is committed
+    progress: Progress | None = None  # of an earlier run with exactly the same tasks
+    writer: str | None = None  # the lease under which it is committed
 
     @property
     def rest(self) -> tuple[MergeTask, ...]:
-        """Return the tasks that are still to do."""
+        """Return the remaining tasks."""
         return self.tasks[self.progress.done :] if self.progress else self.tasks
 
 
 def preview(
     stores: Stores, name: str, settings: Settings, *, full: bool = False, migrate: bool = False
 ) -> CompactReport:
-    """Return the report of a compaction that was only planned; nothing is changed or read."""
+    """Return the report of a compaction that is only planned; nothing is changed or read."""
     state = Machine(stores).load(name)
     made = plan(state, settings.compact, full=full, migrate=migrate, now_ms=stores.clock())
     requests = tuple(_report(request, "planned") for request in made.requests)
@@ -55,7 +62,7 @@ def preview(
     return CompactReport(name, made.since, requests, made.idle_reason, runs, runs, 0.0)
 
 
-def compact_shard(  # noqa: PLR0913  what to merge, where, and whom to tell
+def compact_shard(  # noqa: PLR0913  what to merge, where, and how to report
     stores: Stores,
     name: str,
     settings: Settings,
@@ -66,29 +73,28 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and whom to tell
     progress: Report | None = None,
     lease: Lease | None = None,
 ) -> CompactReport:
-    """Move since, merge what is due, apply it, and say what happened.
+    """Move since, merge what is due, apply it, and report what happened.
 
-    All tasks of all requests go to `runner` at once; a request is applied when its last task is
-    back, the others being under way. Before that, what its first tasks have written is kept in
-    the state after every `compact.chunk_bytes`. `progress` is told of each request. `lease` is held
+    All tasks of all requests go to `runner` at once. A request is applied when its last task
+    returns, while others are under way. Until then, the output of its first tasks is kept in the
+    state after every `compact.chunk_bytes`. `progress` is called for each request. `lease` is held
     while there is something to merge.
 
     Raises: Fenced when the lease has expired meanwhile; Corrupt when inputs are damaged or an
-    output does not say the same as its inputs;
-    what was applied before stays.
+    output is not equivalent to its inputs. Requests applied before stay applied.
     """
     began = time.monotonic()
     machine, options = Machine(stores), settings.compact
     machine.apply(name, partial(_advance, options))
-    # Since stands where it was just moved: to move it again would be a change without a commit.
+    # Since was moved just now: moving it again would be a change without a commit.
     planned = partial(plan, settings=replace(options, history_ms=None), full=full, migrate=migrate)
     made = planned(state := machine.load(name))
     reports = []
     with held(lease, needed=bool(made.requests)) as writer:
-        if writer is not None:  # what is written must not be of a generation before the lease's
+        if writer is not None:  # written blobs must not be of a generation before the lease's
             made = planned(state := machine.load(name))
         prepared = [_prepare(stores, state, r, options, writer) for r in made.requests]
-        results = iter(runner(run_task, [task for p in prepared for task in p.rest]))
+        results = iter(runner(merge_slice, [task for p in prepared for task in p.rest]))
         for request in prepared:
             reports.append(_finish(machine, request, results, options, began))
             if progress is not None:
@@ -130,7 +136,7 @@ def _prepare(
         (only,) = (b for b in request.batches if b.manifest is not None)
         kept = replace(only, lower=request.lower, upper=request.upper, since=request.since)
         return _Prepared(state, request, (), kept, writer=writer)
-    cut = tuple(tasks(state, request, manifests, stores.settings, settings.memory_bytes))
+    cut = tuple(merge_tasks(state, request, manifests, stores.settings, settings.memory_bytes))
     work = work_of(request, cut)
     known = next((p for p in state.merging if p.work == work and p.tasks == len(cut)), None)
     return _Prepared(state, request, cut, None, tuple(refs), known, writer)
@@ -145,7 +151,7 @@ def _finish(
 ) -> RequestReport:
     """Take the results of a request's tasks, write its manifest, and apply it.
 
-    Raises: Corrupt when the output does not hold what the inputs hold; nothing is applied then.
+    Raises: Corrupt when the output does not hold what the inputs hold; then nothing is applied.
     """
     state, request = prepared.state, prepared.request
     batch, shift, resumed_from = prepared.kept, 0, None
@@ -186,9 +192,9 @@ def _collect(
     results: Iterator[TaskOutput],
     settings: CompactSettings,
 ) -> tuple[list[WrittenPart], list[TaskOutput], str | None]:
-    """Return all parts of the output, in order, and the results of the tasks that were run.
+    """Return all parts of the output, in order, and the results of the tasks of this run.
 
-    Besides the manifest of progress that must still be in the state when they are applied.
+    Also returns the manifest of progress that the state must still name when they are applied.
     """
     state = prepared.state
     parts = resumed(machine.stores, state.name, prepared.progress)
@@ -232,7 +238,7 @@ def _apply(
         applied: Applied | NotApplied = machine.apply(shard, move)
     except Corrupt as error:
         details = {"shard": shard, **error.details}
-        cure = "nothing was applied; run `strata validate` to find the part that is wrong"
+        cure = "nothing was applied; run `strata validate` to find the damaged part"
         raise Corrupt(error.message, cure=error.cure or cure, **details) from error
     return applied
 

@@ -1,14 +1,14 @@
-"""One merge, cut into tasks that run anywhere: read runs, merge, write one run.
+"""Cut one merge into tasks that run anywhere: read runs, merge, write one run.
 
-A request is cut into slices of the key space by what manifests say of row groups. Each task reads
-the row groups of all runs that overlap its slice, streams them through the merge kernel, and
-writes its parts; the parts of all slices, in order, are one run. What a task writes depends on
-its input alone, byte for byte, and keys are hashes of bytes: a task that is run twice, or by two
-workers at once, writes the same blobs. Parts that stand apart and need no change are kept by
-reference; the slices end and begin at them.
+A request is cut into slices of the key space at the row groups that its manifests list. Each task
+reads the row groups of all runs that overlap its slice, streams them through the merge kernel, and
+writes its parts. The parts of all slices, in order, are one run. A task's output depends only on
+its input, byte for byte, and keys are hashes of bytes. So a task that runs twice, or on two workers
+at once, writes the same blobs. Parts that stand apart and need no change are kept by reference;
+slices end and begin at them.
 
-Memory: heads of runs, what is read of them and the part in progress share `memory_bytes`. Where
-there are more runs than fit, groups of them are merged to temporary files first.
+Memory: heads of runs, fetched row groups and the part in progress share `memory_bytes`. If there
+are more runs than fit, groups of them are merged to temporary files first.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec
 from strata.model.sums import MODULUS, wrapped
-from strata.parts.fetch import RowBudget, Source
+from strata.parts.fetch import PartSource, RowBudget
 from strata.parts.relation_change import Crossed, DigestTally, crossing_runs
 from strata.parts.write import WrittenPart, write_parts
 from strata.state.spine import MergeRequest
@@ -53,19 +53,17 @@ from strata.updates.stream import (
     spilled,
 )
 
-SLACK: Final = 1 / 5  # of the memory: what allocators keep of what was given back
+SLACK: Final = 1 / 5  # of the memory: freed memory that allocators keep
 PART_COPIES: Final = 1.25  # the encoded part, and its last growth
-WRITTEN_GROUPS: Final = (
-    6  # rows that wait, the row group, its columns, encoders' pages, both chunks
-)
+WRITTEN_GROUPS: Final = 6  # waiting rows, the row group, its columns, encoders' pages, both chunks
 GROUP_COPIES: Final = 2  # a row group while it is read: stored bytes and pages
 TOGETHER_BYTES: Final = 4 * 1024 * 1024  # small row groups of a run are fetched together
-ROW_GROUP: Final = 1 / 32  # of the memory: a row group that is written is no bigger
-HUGE: Final = 1 / 16  # of the memory: row groups from that size on are not computed ahead
+ROW_GROUP: Final = 1 / 32  # of the memory: largest row group that is written
+HUGE: Final = 1 / 16  # of the memory: row groups from this size on are not computed ahead
 
-SMALL_TASK: Final = 64 * 1024 * 1024  # stored bytes: what is less is not shared out
-TASK_PARTS: Final = 3 / 4  # of a part: a task is to write no smaller ones
-WIDE: Final = 64  # tasks that a request is cut into before they grow
+SMALL_TASK: Final = 64 * 1024 * 1024  # stored bytes: a smaller merge is not divided
+TASK_PARTS: Final = 3 / 4  # of a part: tasks should write no smaller ones
+WIDE: Final = 64  # a request is cut into at most this many tasks before tasks grow
 
 PartRuns = tuple[tuple[PartRef, ...], ...]
 
@@ -76,28 +74,28 @@ class MergeTask:
 
     store: StoreSettings
     spec: ShardSpec
-    relations: tuple[Relation, ...]  # all versions; the last one is written
+    relations: tuple[Relation, ...]  # all versions; the output has the last one
     description: Description
     runs: PartRuns  # parts that may hold rows of the slice, run by run, in order
-    piece: Slice
+    within: Slice
     memory_bytes: int
-    generation: int = 0  # of the shard when the work began
+    generation: int = 0  # of the shard at the start of the work
     kept: "tuple[KeptPart, ...]" = ()  # parts whose rows come before the slice, by reference
 
     @property
     def weight(self) -> int:
-        """How many rows are merged, about: those of the row groups that may have some."""
+        """Return an estimate of the merged rows: those of the row groups that may hold some."""
         return sum(
-            _rows_within(ref, self.piece, self.relations) for parts in self.runs for ref in parts
+            _rows_within(ref, self.within, self.relations) for parts in self.runs for ref in parts
         )
 
 
 @dataclass(frozen=True, slots=True)
 class KeptPart:
-    """An input part that is a part of the output as it is."""
+    """An input part that becomes a part of the output unchanged."""
 
     ref: PartRef
-    manifest: str  # which lists it, with its statistics
+    manifest: str  # the manifest that lists it, with its statistics
 
 
 @dataclass(frozen=True)
@@ -105,11 +103,11 @@ class TaskOutput:
     """What a task wrote, in order."""
 
     parts: tuple[WrittenPart, ...]
-    crossed: tuple[Crossed, ...] = ()  # input parts of which rows came in other columns
+    crossed: tuple[Crossed, ...] = ()  # input parts whose rows came in other columns
 
 
-def _rows_within(ref: PartRef, piece: Slice, relations: tuple[Relation, ...]) -> int:
-    groups = overlapping_groups(ref, piece, relations[-1], relations)
+def _rows_within(ref: PartRef, within: Slice, relations: tuple[Relation, ...]) -> int:
+    groups = overlapping_groups(ref, within, relations[-1], relations)
     if groups is None or not ref.splits:
         return ref.rows
     starts = [*(split.row for split in ref.splits), ref.rows]
@@ -125,7 +123,7 @@ def runs_of(manifests: Iterable[Sequence[PartRef]]) -> PartRuns:
     return tuple(tuple(parts) for _, parts in sorted(runs.items()))
 
 
-def tasks(
+def merge_tasks(
     state: State,
     request: MergeRequest,
     manifests: Mapping[str, Sequence[PartRef]],
@@ -135,9 +133,8 @@ def tasks(
     """Return the tasks of a request, in key order.
 
     `manifests` are the parts of the request's batches by manifest key. A task merges about three
-    quarters of a part's bytes, 64 MiB at least, up to a third less where that makes the tasks
-    easier to share out; more where there would be more than 64 tasks, up to half of
-    `memory_bytes`.
+    quarters of a part's bytes, at least 64 MiB; up to a third less where that divides the work more
+    evenly; more where there would be more than 64 tasks, up to half of `memory_bytes`.
     """
     relations = state.relations
     runs = runs_of(manifests[key] for key in request.manifests)
@@ -158,12 +155,12 @@ def tasks(
         waiting += [] if before is None else [kept[before.key]]
         rest = _within(overlaps, between)
         parts = [Overlaps(run, relations) for run in rest]
-        for piece in _pieces(rest, between, state, slice_bytes):
-            mine = _within(parts, piece)
+        for within in _cut_between(rest, between, state, slice_bytes):
+            mine = _within(parts, within)
             if mine or (not kept and not made):
                 made.append(
                     MergeTask(
-                        store, state.spec, relations, description, mine, piece, memory_bytes,
+                        store, state.spec, relations, description, mine, within, memory_bytes,
                         state.generation, tuple(waiting),
                     )
                 )  # fmt: skip
@@ -178,14 +175,14 @@ def tasks(
 
 
 def _stretches(apart: Sequence[PartRef]) -> list[tuple[PartRef | None, Slice]]:
-    """Return the key space cut at the parts that are kept, each with what comes behind it."""
+    """Return the key space cut at the kept parts, each with the stretch behind it."""
     edges: list[bytes | None] = [b"", *(ref.key_low for ref in apart), None]
     slices = [Slice(low or b"", high) for low, high in pairwise(edges)]
     return list(zip([None, *apart], slices, strict=True))
 
 
 def _slice_bytes(runs: PartRuns, spec: ShardSpec, memory_bytes: int) -> int:
-    """Return how many stored bytes a task merges: so many that tasks are wide, and parts whole."""
+    """Return the stored bytes that a task merges: enough for wide tasks and whole parts."""
     total = sum(ref.size_bytes for parts in runs for ref in parts)
     wanted = min(max(SMALL_TASK, TASK_PARTS * spec.part_bytes, total / WIDE), memory_bytes / 2)
     count = ceil(total / max(wanted, 1) - SPARE)
@@ -193,7 +190,7 @@ def _slice_bytes(runs: PartRuns, spec: ShardSpec, memory_bytes: int) -> int:
 
 
 def _evened(count: int) -> int:
-    """Return so many tasks or up to half more: a number that few cores can share evenly.
+    """Return `count` tasks or up to half more: a number that a few cores can share evenly.
 
     >>> [_evened(count) for count in (1, 2, 3, 5, 9, 17, 33, 65)]
     [1, 2, 4, 6, 12, 24, 48, 65]
@@ -204,16 +201,16 @@ def _evened(count: int) -> int:
     return -(-count // step) * step
 
 
-def _pieces(runs: PartRuns, between: Slice, state: State, slice_bytes: int) -> list[Slice]:
-    """Return a stretch of the key space, cut where its parts are more than a task merges."""
+def _cut_between(runs: PartRuns, between: Slice, state: State, slice_bytes: int) -> list[Slice]:
+    """Return the slices of a stretch of the key space, each about as large as a task merges."""
     every = [ref for parts in runs for ref in parts]
     if sum(ref.size_bytes for ref in every) <= slice_bytes:
         return [between]
     return [
-        Slice(max(piece.low, between.low), _least(piece.high, between.high))
-        for piece in cut(every, state.relation, state.relations, slice_bytes)
-        if (between.high is None or piece.low < between.high)
-        and (piece.high is None or piece.high > between.low)
+        Slice(max(within.low, between.low), _least(within.high, between.high))
+        for within in cut(every, state.relation, state.relations, slice_bytes)
+        if (between.high is None or within.low < between.high)
+        and (within.high is None or within.high > between.low)
     ]
 
 
@@ -221,11 +218,11 @@ def _least(a: bytes | None, b: bytes | None) -> bytes | None:
     return min(a, b) if a is not None and b is not None else (a if b is None else b)
 
 
-def _within(runs: Sequence[Overlaps], piece: Slice) -> PartRuns:
-    return tuple(parts for run in runs if (parts := run.of(piece)))
+def _within(runs: Sequence[Overlaps], within: Slice) -> PartRuns:
+    return tuple(parts for run in runs if (parts := run.of(within)))
 
 
-def run_task(task: MergeTask) -> TaskOutput:
+def merge_slice(task: MergeTask) -> TaskOutput:
     """Merge one slice and write its parts.
 
     Raises: Corrupt when an input is missing, damaged or not sorted; Unavailable.
@@ -236,11 +233,11 @@ def run_task(task: MergeTask) -> TaskOutput:
     if not task.runs:
         return TaskOutput(tuple(before))
     keep_freed(task.memory_bytes)
-    source = Source(
+    source = PartSource(
         blob, spec.name, task.relations, spec.read_format, row_group_bytes=spec.row_group_bytes
     )
     tally = DigestTally()
-    rows = merged(source, task, tally)
+    rows = merged_rows(source, task, tally)
     parts = write_parts(
         blob,
         part_prefix(spec.name, task.generation),
@@ -256,7 +253,7 @@ def run_task(task: MergeTask) -> TaskOutput:
 
 
 def _kept(blob: Blob, kept: Sequence[KeptPart]) -> list[WrittenPart]:
-    """Return parts that are kept by reference, with the statistics that they have.
+    """Return the parts that are kept by reference, with their statistics.
 
     Raises: Corrupt when a manifest is gone or damaged.
     """
@@ -270,10 +267,12 @@ def _kept(blob: Blob, kept: Sequence[KeptPart]) -> list[WrittenPart]:
     return [WrittenPart(replace(part.ref, run=0), stats[part.ref.key]) for part in kept]
 
 
-def merged(source: Source, task: MergeTask, tally: DigestTally | None = None) -> Iterator[pa.Table]:
+def merged_rows(
+    source: PartSource, task: MergeTask, tally: DigestTally | None = None
+) -> Iterator[pa.Table]:
     """Yield the task's rows, times advanced, sorted and consolidated.
 
-    `tally` is told the digests of parts whose columns are not the newest, as they are read.
+    `tally` adds up the digests of parts whose columns are not the newest, as they are read.
     """
     counted = DigestTally() if tally is None else tally
     relation, since = source.relation, task.description.since
@@ -282,7 +281,7 @@ def merged(source: Source, task: MergeTask, tally: DigestTally | None = None) ->
     at_once = min(max(len(task.runs), 1), fan_in)
     together = min(TOGETHER_BYTES, budget // 2 // (GROUP_COPIES * at_once))
     batches = RowBudget(batch_rows(at_once), budget // 2 // (COPIES * at_once))
-    # The row codec is made of texts as such, and huge rows are not joined.
+    # The row codec needs plain texts, and huge rows are not joined.
     source = replace(source, coded=not huge and task.spec.write_format == "structured")
     runs: list[Run] = [
         run
@@ -291,7 +290,7 @@ def merged(source: Source, task: MergeTask, tally: DigestTally | None = None) ->
             source,
             parts,
             counted,
-            piece=task.piece,
+            within=task.within,
             batches=batches,
             together_bytes=together,
         )
@@ -313,7 +312,7 @@ def merged(source: Source, task: MergeTask, tally: DigestTally | None = None) ->
 
 
 def _budget(task: MergeTask) -> int:
-    """Return how much memory is left for merging beside the part that is being written."""
+    """Return the memory left for merging beside the part in progress."""
     group = max(_row_group_bytes(task), _largest_row(task.runs))
     written = PART_COPIES * task.spec.part_bytes + WRITTEN_GROUPS * group
     rest = task.memory_bytes * (1 - SLACK) - written
@@ -321,24 +320,24 @@ def _budget(task: MergeTask) -> int:
 
 
 def _fan_in(runs: PartRuns, budget: int) -> int:
-    """Return how many runs are merged at once: each costs its largest row group."""
+    """Return the number of runs to merge at once; each costs its largest row group."""
     return max(2, (budget // 2) // max(GROUP_COPIES * _largest_group(runs), 1))
 
 
 def _largest_group(runs: PartRuns) -> int:
-    """Return how many stored bytes the largest row group has, about."""
+    """Return an estimate of the largest row group's stored bytes."""
     return max(
         (ref.size_bytes // max(len(ref.splits), 1) for parts in runs for ref in parts), default=0
     )
 
 
 def _largest_row(runs: PartRuns) -> int:
-    """Return how many stored bytes rows have on average, in the part where they are largest."""
+    """Return the average stored bytes of a row in the part with the largest rows."""
     return max((ref.size_bytes // max(ref.rows, 1) for parts in runs for ref in parts), default=0)
 
 
 def _row_group_bytes(task: MergeTask) -> int:
-    """Return how big row groups are written: as declared, smaller where memory is little."""
+    """Return the size of written row groups: as declared, or smaller if memory is short."""
     return max(1, min(task.spec.row_group_bytes, int(task.memory_bytes * ROW_GROUP)))
 
 
@@ -347,7 +346,7 @@ def _huge(task: MergeTask) -> bool:
 
 
 def _even(runs: list[Run], fan_in: int) -> list[list[Run]]:
-    """Return runs in as few groups of at most `fan_in` as there can be, about equally many each."""
+    """Return runs in the fewest groups of at most `fan_in`, of about equal size."""
     groups = -(-len(runs) // fan_in)
     edges = [len(runs) * i // groups for i in range(groups + 1)]
     return [runs[low:high] for low, high in pairwise(edges)]
@@ -356,7 +355,7 @@ def _even(runs: list[Run], fan_in: int) -> list[list[Run]]:
 def unchanged(state: State, request: MergeRequest, parts: Sequence[PartRef]) -> bool:
     """Return whether a request's only run already is what merging it would write.
 
-    Its parts can then be kept by reference. Errs: may say no.
+    Its parts can then be kept by reference. Errs: may say no wrongly.
     """
     filled = [batch for batch in request.batches if batch.manifest is not None]
     return (
@@ -373,7 +372,7 @@ def unchanged(state: State, request: MergeRequest, parts: Sequence[PartRef]) -> 
 
 
 def check_inputs(request: MergeRequest, manifests: Mapping[str, Sequence[PartRef]]) -> None:
-    """Refuse manifests that do not add up to what the state says of their batches.
+    """Refuse manifests that do not add up to the state's figures of their batches.
 
     Raises: Corrupt.
     """

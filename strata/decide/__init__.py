@@ -1,1 +1,1 @@
-"""What decides what a read needs, and nothing else: batches, parts, row groups, by statistics."""
+"""Decide from statistics which batches, parts and row groups a read needs, and nothing else."""

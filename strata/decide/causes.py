@@ -1,8 +1,8 @@
 """What stopped a proof, and what would help: a statistic, a rule, another way to write it.
 
-The causes are told apart by looking at the statistics themselves: a path that is not there was
-trimmed or never collected; a bound that is not exact was shortened; a path with numbers and
-texts fails a cast whatever its ranges are. What is left is honest overlap.
+The statistics themselves show the cause: a missing path was trimmed or never collected; an inexact
+bound was shortened; a path that holds both numbers and texts fails a cast for any ranges. In all
+other cases the ranges really overlap.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ _KINDS: Final = {"bools": "booleans", "numbers": "numbers", "strings": "texts",
 
 
 class Cause(StrEnum):
-    """Why a part is kept, the most mendable first; or that it is proven not to matter."""
+    """Why a part is kept, most curable cause first; or that it is proven not to matter."""
 
     QUARANTINE = "in quarantine"
     NOT_COLLECTED = "no statistics"
@@ -65,7 +65,7 @@ class Cause(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Return how little can be done about it; the lowest is told first."""
+        """Return how hard the cause is to cure; the lowest rank is reported first."""
         return list(Cause).index(self)
 
 
@@ -75,8 +75,8 @@ class Stopped:
 
     expr: Expr
     trace: Mapping[int, Spec]  # what every node of the filter may yield on the part
-    opened: str | None  # why nothing is known of it, if so
-    fails: bool  # it is there because it may fail, not because it may be true
+    opened: str | None  # why nothing is known of it; None if something is
+    fails: bool  # it stopped the proof because it may fail, not because it may be true
 
 
 @dataclass(frozen=True)
@@ -105,12 +105,12 @@ class Known:
             return None
         if not isinstance(value, pa.StructScalar):
             return {}
-        # Values themselves may be beyond Python's calendar; only their being there matters.
+        # Values may lie outside Python's calendar; only their presence matters.
         flags = {n: v.as_py() for n, v in value.items() if n in _EXACT or n == "complete"}
         return {n: v.is_valid for n, v in value.items()} | flags
 
     def kinds(self, name: str) -> list[str]:
-        """Return the kinds of JSON that the values of a path are of."""
+        """Return the kinds of JSON that occur at a path."""
         if name not in self.names:
             return []
         value = self.stats.column(name)[self.row]
@@ -122,21 +122,21 @@ class Known:
         ]
 
 
-def leaves(expr: Expr) -> Iterator[Expr]:
-    """Yield what statistics or the clock speak of: columns and their fields, JSON paths, clocks."""
+def ranged_leaves(expr: Expr) -> Iterator[Expr]:
+    """Yield the leaves that have a range: columns and their fields, JSON paths, clocks."""
     path = isinstance(expr, Call) and expr.function in (*READS, "variant_get", "parse_json")
     if isinstance(expr, Column) or path or (isinstance(expr, Call) and not expr.args):
         yield expr
     elif isinstance(expr, Call):
         for arg in expr.args:
-            yield from leaves(arg)
+            yield from ranged_leaves(arg)
 
 
 def cause_of(stopped: Stopped, known: Known) -> tuple[Cause, str]:
     """Return why a proof stopped at an expression, and what would help."""
     if stopped.opened is not None:
         return _of_opened(stopped.opened, stopped.expr, known)
-    found = [_of_leaf(leaf, stopped, known) for leaf in leaves(stopped.expr)]
+    found = [_of_leaf(leaf, stopped, known) for leaf in ranged_leaves(stopped.expr)]
     own = _of_call(stopped.expr) if stopped.fails else None
     causes = [cause for cause in found if cause is not None]
     if own is not None:
@@ -157,12 +157,12 @@ def _of_opened(opened: str, expr: Expr, known: Known) -> tuple[Cause, str]:
 
 def _of_call(expr: Expr) -> tuple[Cause, str]:
     name = expr.function if isinstance(expr, Call) else ""
-    again = "put a condition in front that leaves the failing rows out"
+    again = "put a condition in front that excludes the failing rows"
     return Cause.FAILS, _SAFE.get(name, again)
 
 
 def _of_leaf(leaf: Expr, stopped: Stopped, known: Known) -> tuple[Cause, str] | None:
-    """Return what is lacking about a column or path; None for a clock."""
+    """Return what is missing for a column or path; None for a clock."""
     names = sorted(statistics_of(leaf), key=len)
     if not names:
         return None
@@ -193,12 +193,12 @@ def _of_leaf(leaf: Expr, stopped: Stopped, known: Known) -> tuple[Cause, str] | 
 def _missing(
     name: str, declared: ColumnType, names: list[str], known: Known
 ) -> tuple[Cause, str] | None:
-    """Return why there is nothing known of a place."""
+    """Return why nothing is known of a place."""
     backfill = f"`strata stats backfill {known.shard} --columns {name}`"
     if not _keeps_statistics(declared):
         return Cause.NOT_KEPT, f"{declared} has no bounds; store what is filtered by as a column"
     if any((known.fields(above) or {}).get("complete") for above in names[:-1]):
-        return Cause.OVERLAP, ""  # the path is known to be in no row
+        return Cause.OVERLAP, ""  # no row has the path
     if not known.told or known.version is None:
         return Cause.NOT_COLLECTED, f"collect them: {backfill}"
     if known.version < STATS_VERSION:
@@ -225,7 +225,7 @@ def _mixed(shown: str, kinds: Sequence[str], stopped: Stopped) -> tuple[Cause, s
 
 
 def _is_loose(fields: Mapping[str, Any]) -> bool:
-    """Return whether a bound is missing or not exact although there are values."""
+    """Return whether a bound is missing or inexact although the place has values."""
     if any(fields.get(flag) is False for flag in _EXACT if flag in fields):
         return True
     sides = [fields[side] for side in ("low", "high") if side in fields]

@@ -1,9 +1,9 @@
 """The verdict: keep a part if the filter may be true or may fail on a row of it.
 
-The conjuncts of the filter are taken in the order in which the reader evaluates them, in chunks
-of parts that fit the cache; the parts that a conjunct decides are not looked at again. A part
-is skipped when the filter can neither be true nor fail: a false conjunct hides the errors of
-those behind it, never of those before it, and a null one hides nothing.
+Conjuncts are evaluated in the reader's order, on chunks of parts that fit the cache. A part that
+one conjunct decides is not evaluated again. A part is skipped when the filter can neither be true
+nor fail: a false conjunct hides the errors of later conjuncts, never of earlier ones, and a null
+conjunct hides nothing.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,7 +27,8 @@ from strata.stats.wire import ROWS
 
 Proof = npt.NDArray[np.int32]
 
-CHUNK_PARTS: Final = 65_536  # bounds of so many parts fit the caches; fewer cost more in Python
+# The bounds of this many parts fit the caches; smaller chunks cost more in Python
+CHUNK_PARTS: Final = 65_536
 NO_PROOF: Final = -1
 _WORTH_NARROWING: Final = 0.5  # gathering survivors costs about as much as evaluating the rest
 
@@ -39,8 +40,8 @@ class Decision:
     keep: Flags
     may_be_true: Flags
     may_fail: Flags
-    # Which conjunct, as `split` numbers them, was the first never to be true; NO_PROOF: none.
-    # For a part that is skipped, the statistics of this conjunct's columns are what skipped it.
+    # Index, in the order of `split_conjuncts`, of the first conjunct that is never true; NO_PROOF
+    # if there is none. The statistics of its columns are what skipped a skipped part.
     proof: Proof
 
 
@@ -55,14 +56,14 @@ def decide(
     """Return which parts a reader of the filter needs.
 
     Shape: `stats` has a column `rows` and `s.*` columns, one row a part; any may be missing.
-    `quarantine`: ids of columns whose statistics, and names of functions whose rules, are not
-    to be trusted.
-    Errs: may keep, never skips wrongly. `may_be_true` is not narrowed further where a part is
-    kept for a possible error.
+    `quarantine`: ids of columns whose statistics are not trusted, and names of functions whose
+    rules are not trusted.
+    Errs: may keep too much, never skips wrongly. `may_be_true` is not narrowed further where a
+    part is kept for a possible error.
     """
     specs = PartSpecs(stats, relation, quarantine)
     interpreter = Interpreter(Context(filter.now_low, filter.now_high), quarantine)
-    conjuncts = split(filter.expr, quarantine)
+    conjuncts = split_conjuncts(filter.expr, quarantine)
     fallible_later = _fallible_later(conjuncts, interpreter)
     true, fail = np.ones(stats.num_rows, bool), np.zeros(stats.num_rows, bool)
     proof = np.full(stats.num_rows, NO_PROOF, np.int32)
@@ -72,15 +73,15 @@ def decide(
     return Decision(true | fail, true, fail, proof)
 
 
-def split(expr: Expr, quarantine: Collection[str] = ()) -> list[Expr]:
+def split_conjuncts(expr: Expr, quarantine: Collection[str] = ()) -> list[Expr]:
     """Return the conjuncts of an expression, in the order of evaluation."""
     if isinstance(expr, Call) and expr.function == "and" and "and" not in quarantine:
-        return [conjunct for arg in expr.args for conjunct in split(arg, quarantine)]
+        return [conjunct for arg in expr.args for conjunct in split_conjuncts(arg, quarantine)]
     return [expr]
 
 
 def _fallible_later(conjuncts: Sequence[Expr], interpreter: Interpreter) -> list[bool]:
-    """Return, for each conjunct, whether one behind it may fail on any statistics at all."""
+    """Return, for each conjunct, whether a later one may fail on some statistics."""
     flags, later = [], False
     for conjunct in reversed(conjuncts):
         flags.append(later)
@@ -96,7 +97,7 @@ def _decide_chunk(
     rows: slice,
     verdict: tuple[Flags, Flags, Proof],
 ) -> None:
-    """Write the verdict (may be true, may fail, by which conjunct) for the parts of a chunk."""
+    """Write the verdict for the parts of a chunk: may be true, may fail, deciding conjunct."""
     chosen: Rows = rows
     count = rows.stop - rows.start
     true, reached, fail = YES, YES, NO
@@ -125,7 +126,7 @@ def _some(flags: Flags, rows: Rows) -> Flags:
 
 
 def _note(fell: Flags, chosen: Rows, proof: Proof, number: int) -> None:
-    """Write down for the parts that just ceased to be possible which conjunct it was."""
+    """Record the conjunct for the parts that it has just ruled out."""
     if isinstance(chosen, slice):
         proof[chosen] += fell.view(np.int8) * np.int32(number - NO_PROOF)
     elif fell.size > 1:
@@ -137,7 +138,7 @@ def _note(fell: Flags, chosen: Rows, proof: Proof, number: int) -> None:
 def needed_columns(filter: Filter) -> set[str]:
     """Return the columns of a manifest that `decide` reads for a filter.
 
-    Shape: `rows`, `s.{id}` for each column, and for JSON paths every step from the root, since
-    an ancestor may say that a path is absent; of what is inside structs, lists and maps, too.
+    Shape: `rows`, `s.{id}` for each column, also of places inside structs, lists and maps. A JSON
+    path needs every step from the root, since an ancestor may say that the path is absent.
     """
     return {ROWS, *statistics_of(filter.expr)}

@@ -1,8 +1,8 @@
-"""The way down that every reader of a filter goes: batch, then piece of a manifest, then part.
+"""The one way down on which everybody decides: batch, then piece of a manifest, then part.
 
-A read, soft evaluation, `explain` and the row groups they speak of are decided on this one way,
-so that what is checked, explained and replayed is what a read does. A batch that its union rules
-out is still a step of the way: a read goes by, an audit looks inside.
+Reads, soft evaluation, `explain` and the choice of row groups all go this way, so checks,
+explanations and replays see exactly what a read does. A batch that its union rules out is still
+yielded as a step: a read passes it by, an audit looks inside.
 """
 
 from collections.abc import Collection, Iterator
@@ -34,12 +34,12 @@ class Piece:
     manifest: StoredManifest
     number: int  # of the piece
     rows: Ints  # of the piece, as it is stored
-    table: pa.Table  # the columns that were asked for, and those that decide
+    table: pa.Table  # the requested columns, and those that decide
     keep: Bools  # a read needs the part
     verdict: Verdicts | None  # None: without a filter, or the batch as a whole is ruled out
 
     def details(self, some: Bools) -> pa.Table:
-        """Return all that is known of some of the parts, but for their statistics.
+        """Return everything but the statistics for some of the parts.
 
         Cost: decodes these columns of the piece.
         """
@@ -49,7 +49,7 @@ class Piece:
 
     @property
     def wants_groups(self) -> bool:
-        """Return whether keys may tell something of row groups of parts that are kept."""
+        """Return whether keys may rule out row groups of kept parts."""
         question = self.step.question
         return (
             self.verdict is not None
@@ -59,7 +59,7 @@ class Piece:
         )
 
     def groups(self, kept: Bools, details: pa.Table) -> "Groups | None":
-        """Return the verdict on the row groups of parts that are kept; None if keys tell nothing.
+        """Return the verdict on the row groups of kept parts; None if keys bound nothing.
 
         `kept`: some of `keep`; `details` describes them, as `Piece.details` does.
         """
@@ -73,7 +73,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The row groups of kept parts of which keys tell something. Shape: `places` one a part."""
+    """The row groups of those kept parts whose keys bound something. Shape: `places` one a part."""
 
     places: Ints  # of the parts, in the piece's `table`
     verdict: GroupVerdict
@@ -88,7 +88,7 @@ class BatchStep:
     batch: Batch
     at: int | None
     question: Question | None
-    union: Decision | None  # None: nothing is known of the batch as a whole, or nothing is asked
+    union: Decision | None  # None: nothing is known of the batch as a whole, or there is no filter
 
     @property
     def ruled_out(self) -> bool:
@@ -98,7 +98,7 @@ class BatchStep:
     def pieces(self, columns: Collection[str] | None = ()) -> Iterator[Piece]:
         """Yield the pieces of the batch's manifest, with these columns; None means all.
 
-        Raises: Corrupt, naming shard and manifest; at the end, if parts are missing.
+        Raises: Corrupt, naming shard and manifest. Missing parts are noticed at the end.
         """
         manifest = StoredManifest(self.stores.blob, self.shard, self.batch)
         wanted = None if columns is None else {*columns, *self._judged_by()}
@@ -148,12 +148,12 @@ def descend(
 
 
 def readable_batches(state: State, at: int | None = None) -> list[Batch]:
-    """Return the batches with parts that a read at this time must look at, in time order."""
+    """Return the batches that have parts and updates at or before a time, in time order."""
     return [b for b in state.batches if b.manifest and (at is None or b.lower <= at)]
 
 
 def resolve_as_of(state: State, as_of: int | None) -> int | None:
-    """Return the time of a read; None only for a shard that nothing was written to.
+    """Return the time of a read; None only for a shard that holds nothing yet.
 
     Raises: InvalidRequest for a time that cannot be read, naming since and upper.
     """

@@ -1,4 +1,4 @@
-"""A share of the parts, drawn reproducibly: the same parts whenever key and salt are the same."""
+"""Draw a share of the parts reproducibly: equal keys and salt give the same parts."""
 
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -13,7 +13,7 @@ _ALL: Final = 1 << 64
 
 
 def draws(part_keys: Iterable[str], salt: str) -> Draws:
-    """Return a number for each part, even over all that 64 bits hold.
+    """Return a number for each part, uniform over the 64-bit range.
 
     Shape: one element a key. Cost: a hash of each.
     """
@@ -22,7 +22,7 @@ def draws(part_keys: Iterable[str], salt: str) -> Draws:
 
 
 def below(drawn: Draws, percent: int) -> Bools:
-    """Return which draws belong to a share of so many percent."""
+    """Return which draws belong to a share of `percent`."""
     if percent <= 0 or percent >= 100:
         return np.full(len(drawn), percent > 0)
     # Exact, where `draw * 100` would wrap.

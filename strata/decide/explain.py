@@ -1,7 +1,7 @@
-"""What a filter skips of a shard and why, and what keeps the rest: `strata explain`.
+"""Explain which parts of a shard a filter skips, and what keeps the rest: `strata explain`.
 
-The verdicts are those of a read with pushdown on, made on the same way down
-(`strata.decide.descent`); the reasons come from the same evaluation (`strata.decide.reasons`).
+The verdicts are those of a read with pushdown on, from the same descent (`strata.decide.descent`).
+The reasons come from the same evaluation (`strata.decide.reasons`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,14 +25,15 @@ from strata.parts.unions import batch_stats
 from strata.state.state import State
 from strata.store.open import Stores
 
-REASONS_MAX: Final = 2_000  # parts whose reason is worked out where nobody asked for each: seconds
+# Parts whose reason is worked out unless every part is requested; takes seconds
+REASONS_MAX: Final = 2_000
 _QUARANTINED: Final = Reason(
     keep=True, cause=Cause.QUARANTINE, expression="", text="kept: this part is in quarantine",
     help="see what the mismatch was with `strata validate`, then approve again",
 )  # fmt: skip
-_BY_KEY: Final = "by the keys at which they begin"
+_BY_KEY: Final = "by their first keys"
 _ALONE: Final = "the part is one row group"
-_TELL: Final = "--parts works out the reason of each"
+_TELL: Final = "use --parts for the reason of each"
 _UNTOLD: Final = {
     True: Reason(keep=True, cause=Cause.OVERLAP, expression="", text="kept", help=_TELL),
     False: Reason(keep=False, cause=Cause.PROVEN, expression="", text="skipped", help=_TELL),
@@ -61,12 +62,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class RowGroups:
-    """What keys tell of the row groups of one kept part."""
+    """What keys say about the row groups of one kept part."""
 
     total: int
     kept: int
-    because: str  # by key; or why keys tell nothing of this part
-    text: str = ""  # what skips the first that is skipped, what keeps the first that is kept
+    because: str  # by key; or why keys bound nothing in this part
+    text: str = ""  # what skips the first skipped group, what keeps the first kept one
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +75,9 @@ class Explained:
     """One part, why it is kept or skipped, and at which level."""
 
     ref: PartRef
-    level: str  # batch: the union of its batch skips it; part
+    level: str  # "batch" if the union of its batch skips it, else "part"
     reason: Reason
-    groups: RowGroups | None = None  # of a part that is kept
+    groups: RowGroups | None = None  # of a kept part
 
 
 @dataclass(frozen=True)
@@ -122,10 +123,10 @@ def explain_filter(
     *,
     every_part: bool = True,
 ) -> Explanation:
-    """Return what a filter skips of a shard and why, whatever the shard's mode.
+    """Return what a filter skips in a shard and why. The shard's mode plays no role.
 
-    `every_part` False works out the reason of no more than `REASONS_MAX` kept parts; the others
-    are counted without one.
+    `every_part` False works out the reasons of at most `REASONS_MAX` kept parts; the others are
+    counted without a reason.
     Raises: as `plan_read`. Cost: every manifest; about a millisecond for each reason.
     """
     at = resolve_as_of(state, as_of)
@@ -148,11 +149,11 @@ def explain_filter(
 
 
 class _Explaining:
-    """What is found on the way down, with reasons."""
+    """The findings of one descent, with reasons."""
 
     def __init__(self, state: State, question: Question, left: int | None) -> None:
         self._state, self._question = state, question
-        self._left = left  # reasons that may still be worked out; None: all
+        self._left = left  # how many more reasons to work out; None: all
         self.parts: list[Explained] = []
         self.batches = self.kept_batches = self.kept_groups = 0
 
@@ -194,9 +195,9 @@ class _Explaining:
     def _row_groups(
         self, counts: Ints, groups: Groups | None, rows: Sequence[int]
     ) -> dict[int, RowGroups]:
-        """Return what keys tell of the row groups of some kept parts, by their row.
+        """Return what keys say about the row groups of some kept parts, by row.
 
-        Cost: two reasons a part of several row groups.
+        Cost: two reasons for each part with several row groups.
         """
         question, relation = self._question, self._question.relation
         first = relation.by_id[relation.sort_ids[0]].name
@@ -233,7 +234,7 @@ class _Explaining:
         """Return why the union of a batch's statistics skips all of its parts."""
         known = batch_stats(step.stores.blob, step.shard, step.batch)
         stats = self._question.union_of(step.batch, known)
-        assert stats is not None  # else nothing could be proven of the batch
+        assert stats is not None  # else the union could not have proven anything
         question = self._question
         (reason,) = reasons(
             question.filter, stats, question.relation, [0], quarantine=question.quarantine
@@ -242,7 +243,7 @@ class _Explaining:
 
 
 def _inside(parts: Sequence[Explained]) -> list[dict[str, Any]]:
-    """Return the row groups of kept parts by what keys tell of them, most first."""
+    """Return the row groups of kept parts by what keys say about them, largest group first."""
     found: dict[str, list[int]] = {}
     for groups in (part.groups for part in parts if part.groups is not None):
         sums = found.setdefault(groups.because, [0, 0, 0])
@@ -256,7 +257,7 @@ def _inside(parts: Sequence[Explained]) -> list[dict[str, Any]]:
 
 
 def _chosen(keep: Bools, left: int | None) -> list[int]:
-    """Return the rows whose reason is worked out: all, or some kept and some skipped ones."""
+    """Return the rows to work out a reason for: all, or some kept and some skipped ones."""
     if left is None or len(keep) <= left:
         return list(range(len(keep)))
     half = left // 2
@@ -265,7 +266,7 @@ def _chosen(keep: Bools, left: int | None) -> list[int]:
 
 
 def _grouped(parts: Iterable[Explained]) -> tuple[Group, ...]:
-    """Return the parts by reason, those of the most bytes first."""
+    """Return the parts grouped by reason, most bytes first."""
     found: dict[tuple[str, str, str], list[int]] = {}
     for part in parts:
         reason = part.reason

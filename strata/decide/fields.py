@@ -1,4 +1,4 @@
-"""Columns of statistics as NumPy sees them: physical values and validity."""
+"""Statistics columns as NumPy arrays: physical values and validity."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,23 +12,23 @@ from strata.expr.spec import NO, YES, Bounds, Flags, uniform
 from strata.format.encodings import arrow_type
 from strata.format.values.view import has_view, to_view
 from strata.model.types import ColumnType
-from strata.stats.table import widens
+from strata.stats.table import keeps_bounds
 
-Rows = slice | np.ndarray[Any, np.dtype[np.intp]]  # which parts: a chunk, or survivors in it
+Rows = slice | np.ndarray[Any, np.dtype[np.intp]]  # selects parts: a chunk, or the survivors in it
 
 
 class StatsArray:
-    """One Arrow array as NumPy sees it: physical values and validity; texts stay in Arrow."""
+    """One Arrow array as NumPy arrays of physical values and validity; texts stay in Arrow."""
 
     def __init__(self, array: pa.Array) -> None:
         self.type = array.type
         self.array = array
 
-    # Decoded when first asked for: many fields of a struct are not.
+    # Decoded on first use, since many fields of a struct are never used.
 
     @cached_property
     def valid(self) -> Flags | None:
-        """Return where there is a value; None for everywhere."""
+        """Return a mask of the present values; None means all."""
         return None if self.array.null_count == 0 else _validity(self.array)
 
     @cached_property
@@ -37,11 +37,11 @@ class StatsArray:
         return _physical(self.array)
 
     def known(self, rows: Rows) -> Flags:
-        """Return where there is a value."""
+        """Return a mask of the present values."""
         return YES if self.valid is None else uniform(self.valid[rows])
 
     def texts(self, rows: Rows) -> pa.Array:
-        """Return text as binary; null where there is none."""
+        """Return the texts as binary, null where missing."""
         if isinstance(rows, slice):
             chosen = self.array.slice(rows.start, rows.stop - rows.start)
         else:
@@ -51,11 +51,11 @@ class StatsArray:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of values that are stored as one number and seen as a struct."""
+    """One field of a value that is stored as one number and shown as a struct."""
 
     low: StatsArray
     high: StatsArray
-    known: Flags  # where the bounds of the whole say something of this part
+    known: Flags  # where the bounds of the whole value also bound this field
     type: str  # as Spark names it
 
 
@@ -70,7 +70,7 @@ _SPARK_NAMES: Final = {
 def seen(raw: StatsArray, declared: ColumnType) -> StatsArray | None:
     """Return bounds as Spark sees values of the declared type.
 
-    Errs: None, "nothing is known", for bounds of another type that it has not widened.
+    Errs: None, "nothing is known", for bounds of a type that the declared one has not widened.
     """
     wanted = arrow_type(declared)
     if raw.type != wanted and not _narrower(raw.type, wanted):
@@ -85,7 +85,9 @@ def seen(raw: StatsArray, declared: ColumnType) -> StatsArray | None:
 
 def _narrower(old: pa.DataType, new: pa.DataType) -> bool:
     """Return whether a column of the type `old` may have been widened to `new`."""
-    if not widens(old, new) or pa.types.is_signed_integer(old) != pa.types.is_signed_integer(new):
+    if not keeps_bounds(old, new) or pa.types.is_signed_integer(old) != pa.types.is_signed_integer(
+        new
+    ):
         return False
     if pa.types.is_decimal(old):
         return bool(old.precision < new.precision)
@@ -93,10 +95,10 @@ def _narrower(old: pa.DataType, new: pa.DataType) -> bool:
 
 
 def seen_part(low: StatsArray, high: StatsArray, ordinal: int) -> Part | None:
-    """Return the bounds of one part; None if there is no such part.
+    """Return the bounds of one field of a value; None if there is no such field.
 
-    Values sort by their parts in turn: a part has bounds where all before it are one value. The
-    names of roles do not sort as the roles do: they are known only where they are one value.
+    Values sort by their fields in turn: a field has bounds where each earlier field has a single
+    value. Names of roles sort differently from roles, so a name is known only where it is single.
     """
     if not pa.types.is_struct(low.type) or not 0 <= ordinal < low.type.num_fields:
         return None
@@ -111,10 +113,10 @@ def seen_part(low: StatsArray, high: StatsArray, ordinal: int) -> Part | None:
 
 
 def nonzero(counts: Bounds) -> Flags:
-    """Return where counts, as int64, are not 0; one element where all are alike."""
+    """Return where counts (int64) are not 0; a single element where all agree."""
     if counts.size <= 1:
         return uniform(counts != 0) if counts.size else NO
-    unsigned = counts.view(np.uint64)  # least and greatest are quicker than comparing all
+    unsigned = counts.view(np.uint64)  # taking minimum and maximum is faster than comparing all
     if not unsigned.max():
         return NO
     return YES if unsigned.min() else counts != 0
@@ -128,8 +130,8 @@ def _validity(array: pa.Array) -> Flags:
 def _physical(array: pa.Array) -> Bounds | None:
     """Return the numbers behind an array, or None for text and nested types.
 
-    Shape: what lies under a null is arbitrary. Decimals of up to 18 digits become int64, longer
-    ones Python integers, as `spark_type(...).wide` says.
+    Shape: values under a null are arbitrary. Decimals of up to 18 digits become int64, longer
+    ones Python integers, according to `spark_type(...).wide`.
     """
     kind = array.type
     if pa.types.is_boolean(kind):

@@ -1,4 +1,4 @@
-"""Which statistics an expression is judged by: columns, JSON paths, places inside columns."""
+"""Find the statistics that an expression depends on: columns, JSON paths, places inside columns."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -19,9 +19,9 @@ from strata.stats.wire import (
     path_name,
 )
 
-Place = tuple[int, Steps]  # a column, and what leads to a place inside it
+Place = tuple[int, Steps]  # a column, and the steps to a place inside it
 
-# What statistics speak of as of a column: an access to something inside one.
+# Functions that access a place inside a column; statistics treat the place like a column.
 READS: Final = frozenset(
     {"get_json_object", "get_struct_field", "get_array_item", "element_at", "get_map_value",
      "element", "array_min", "array_max", "size", "get_array_struct_fields", "map_keys",
@@ -29,12 +29,12 @@ READS: Final = frozenset(
 )  # fmt: skip
 _ITEMS: Final = frozenset({"get_array_item", "element_at", "element", "array_min", "array_max"})
 _SAME_ELEMENTS: Final = frozenset({"filter", "sort_array", "array_distinct"})
-_OUTSIDE: Final = frozenset({"size", "is_null", "is_not_null"})  # of lists, whatever is inside
-_ENTRY: Final = "{}"  # stands for a step into an entry of a map, which is none of statistics
+_OUTSIDE: Final = frozenset({"size", "is_null", "is_not_null"})  # of lists with any elements
+_ENTRY: Final = "{}"  # stands for a step into an entry of a map, for which there are no statistics
 
 
 def statistics_of(expr: Expr) -> Iterator[str]:
-    """Yield the statistics columns that an expression is judged by, some more than once."""
+    """Yield the statistics columns that an expression depends on, some more than once."""
     if isinstance(expr, Column):
         yield column_name(expr.id)
     if isinstance(expr, Call):
@@ -47,7 +47,7 @@ def statistics_of(expr: Expr) -> Iterator[str]:
 
 
 def _read(call: Call) -> Iterator[Place]:
-    """Yield the places that a call itself reads: its own, and those inside its arguments."""
+    """Yield the places that a call reads itself, and those in its arguments."""
     if (own := _place(call)) is not None:
         yield own
     for arg in call.args if call.function not in _OUTSIDE else ():
@@ -58,7 +58,7 @@ def _read(call: Call) -> Iterator[Place]:
 
 
 def _place(expr: Expr) -> Place | None:
-    """Return the place that a value comes from, if it is the value of one."""
+    """Return the place whose value an expression is; None if it is not a place."""
     if isinstance(expr, Column):
         return expr.id, ()
     if not isinstance(expr, Call) or not expr.args:
@@ -101,7 +101,7 @@ def _field(place: Place | None, expr: Call) -> Place | None:
 
 
 def _json_path(expr: Expr) -> tuple[int, Path] | None:
-    """Return the column and path that nested reads of JSON lead to: paths, variants, structs."""
+    """Return the column and path that nested JSON accesses lead to: paths, variants, structs."""
     if isinstance(expr, Column):
         return expr.id, ()
     if not isinstance(expr, Call) or expr.function not in _READS_JSON:

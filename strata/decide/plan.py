@@ -1,9 +1,9 @@
-"""Planning a read: which parts it needs, decided on statistics alone.
+"""Plan a read: decide from statistics alone which parts it needs.
 
-The filter goes the way of `strata.decide.descent`: batches by the union of their statistics, which
-is in the state, then parts by the manifests, then row groups. A part is skipped only where the
-filter is proven neither to be true nor to fail on any of its rows; the filter itself is never
-executed here: the caller does that on rows.
+The plan follows `strata.decide.descent`: batches by the union of their statistics, which the state
+names, then parts by the manifests, then row groups. A part is skipped only if the filter is proven
+neither to be true nor to fail on any of its rows. The filter itself is never executed here; the
+caller executes it on rows.
 """
 
 from collections.abc import Sequence
@@ -39,18 +39,18 @@ def plan_read(  # noqa: PLR0913 - options, by name
     """Return which parts a read at `as_of` fetches; None is the newest readable time.
 
     A read obeys the shard's rollout: `off` and `soft` fetch everything, `on` skips, `audit` skips
-    all but a sample; what was approved for other code than this counts as `soft`. `pushdown` is
-    what the reader wishes: "off" fetches everything; "on" is what the shard allows, never more.
-    The kill switch (`strata.rollout.kill`) fetches everything, even where `mode` says otherwise.
-    `groups` chooses row groups of the parts as well, where parts are skipped at all.
+    all but a sample. A mode that was approved for other code counts as `soft`. `pushdown` is the
+    reader's choice: "off" fetches everything; "on" is what the shard allows, never more.
+    The kill switch (`strata.rollout.kill`) fetches everything in any mode.
+    `groups` also chooses row groups of the parts, in modes that skip parts.
 
-    `mode` says what would be skipped were the shard in it: for what explains, checks or measures a
-    decision. Nothing that a reader can set may reach it.
+    `mode` plans as if the shard were in that mode, in order to explain, check or measure a
+    decision. No option of a reader may reach it.
 
-    Errs: may fetch a part that has no needed row, never leaves out one that has.
-    Raises: InvalidRequest for an `as_of` outside [since, upper), or a pushdown that is none;
-    Corrupt for a bad manifest.
-    Cost: one manifest a batch that is not dropped.
+    Errs: may fetch a part without a needed row, never leaves out a part that has one.
+    Raises: InvalidRequest for an `as_of` outside [since, upper) or an unknown pushdown; Corrupt
+    for a bad manifest.
+    Cost: one manifest for each batch that is not dropped.
     """
     wish = check_pushdown(pushdown)
     chosen = check_mode(mode or ("off" if wish == "off" else mode_of(state)))
@@ -71,7 +71,7 @@ def plan_read(  # noqa: PLR0913 - options, by name
 
 
 class _Search:
-    """What a read finds out, batch by batch: in each, piece by piece of its manifest."""
+    """What a read has chosen so far, batch by batch and manifest piece by piece."""
 
     def __init__(self, question: Question | None, salt: str, percent: int, *, groups: bool) -> None:
         self._salt, self._percent, self._wants_groups = salt, percent, groups
@@ -135,7 +135,7 @@ def check_mode(mode: str) -> str:
 
 
 def check_pushdown(pushdown: str | None) -> str | None:
-    """Return what a reader wishes, "off" or "on"; None leaves it to the shard, as "on" does.
+    """Return the reader's choice, "off" or "on"; None leaves it to the shard, as "on" does.
 
     Raises: InvalidRequest.
     """

@@ -1,8 +1,8 @@
-"""A filter, asked of batches, parts and row groups: the one place where statistics decide.
+"""Judge batches, parts and row groups by a filter: the one place where statistics decide.
 
-A batch is judged by the union of its statistics, a part by its own, a row group by the keys at
-which it begins. Statistics of columns that are younger than a part are filled in, and nothing is
-concluded of what is in quarantine: for every level, and for everybody who asks.
+A batch is judged by the union of its statistics, a part by its own, a row group by its first key
+and the next one's. Columns younger than a part get statistics filled in, and nothing is concluded
+about anything in quarantine. Both hold at every level and for every caller.
 """
 
 from collections.abc import Collection
@@ -30,16 +30,16 @@ class Verdicts:
 
     keep: Bools  # a read needs it: by its statistics, or because it is in quarantine
     suspects: Bools  # in quarantine: nothing may be concluded about it
-    stats: pa.Table  # what the verdict is made of, younger columns included
+    stats: pa.Table  # the statistics behind the verdict, younger columns included
     proofs: tuple[int, ...]  # parts that each conjunct rules out
 
 
 @dataclass(frozen=True, slots=True)
 class GroupVerdict:
-    """The verdict on the row groups of those parts of which keys tell something."""
+    """The verdict on the row groups of those parts whose keys bound something."""
 
     keys: tuple[str, ...]  # of these parts
-    known: GroupStats  # whose `parts` are rows of the manifest that was asked about
+    known: GroupStats  # its `parts` are rows of the manifest in question
     keep: Bools  # an element a group
 
     def of(self, index: int) -> Bools:
@@ -48,13 +48,13 @@ class GroupVerdict:
         return self.keep[first:end]
 
     def narrowed(self) -> list[int]:
-        """Return the parts of which a read does not need all groups."""
+        """Return the parts that a read needs only some groups of."""
         starts = np.searchsorted(self.known.owner, np.arange(len(self.keys)))
         kept_whole = np.logical_and.reduceat(self.keep, starts)
         return [int(index) for index in np.flatnonzero(~kept_whole)]
 
     def chosen(self) -> dict[str, tuple[int, ...]]:
-        """Return the groups to read, for each part of which a read does not need all."""
+        """Return the groups to read for each part that a read needs only some groups of."""
         return {self.keys[i]: tuple(np.flatnonzero(self.of(i)).tolist()) for i in self.narrowed()}
 
 
@@ -63,12 +63,13 @@ class Question:
     """A filter, and all of a shard's state that the answer depends on; picklable."""
 
     filter: Filter
-    relations: tuple[Relation, ...]  # up to the one that readers see
-    quarantine: tuple[str, ...] = ()  # column ids, functions, and parts: words with a slash
+    relations: tuple[Relation, ...]  # up to and including the one that readers see
+    # Column ids, function names, and keys of parts (which have a slash)
+    quarantine: tuple[str, ...] = ()
 
     @classmethod
     def about(cls, state: State, filter: Filter) -> "Question":
-        """Return the question that a reader of this state asks."""
+        """Return the question that a filter asks of a state."""
         return cls(filter, tuple(state.relations), tuple(state.rollout.quarantine))
 
     @property
@@ -88,7 +89,7 @@ class Question:
 
     @cached_property
     def wants_groups(self) -> bool:
-        """Return whether the keys of row groups may tell anything."""
+        """Return whether the keys of row groups may rule any out."""
         return wants_groups(self.filter, self.relation)
 
     @cached_property
@@ -103,12 +104,15 @@ class Question:
         `stats` is the union of its parts' statistics, if that is known.
         """
         if self.names_parts:
-            return None  # a part that lied may be in any batch, and in its union: ask the manifests
+            # A part with wrong statistics may be in any batch's union: ask the manifests
+            return None
         if stats is None or "rows" not in stats.column_names:
             return None
-        if stats["rows"][0].as_py() != batch.updates:  # not about these updates
+        # The union does not describe the batch's updates
+        if stats["rows"][0].as_py() != batch.updates:
             return None
-        # A column that is there now was never dropped: what the youngest part predates, all do.
+        # A column that exists now was never dropped, so all parts predate what the youngest part
+        # predates.
         needed = needed_columns(self.filter)
         return fill_absent(stats, [max(batch.versions)], self.relations, needed)
 
@@ -123,8 +127,8 @@ class Question:
     def of_parts(self, manifest: pa.Table, stats: pa.Table | None = None) -> Verdicts:
         """Return the verdict on some parts.
 
-        Shape: `manifest` has the columns of `Question.columns`, one row a part. `stats`, a row a
-        part as well, stand for those of the manifest where these are about to become others.
+        Shape: `manifest` has the columns of `Question.columns`, one row a part. `stats`, also one
+        row a part, replace those of the manifest; a caller that is changing them passes new ones.
         """
         known = known_of(manifest, self.relations, needed_columns(self.filter), stats)
         decision = self._decide(known)
@@ -136,11 +140,12 @@ class Question:
         return Verdicts(np.asarray(decision.keep, np.bool_), suspects, known, found)
 
     def of_groups(self, manifest: pa.Table, stats: pa.Table) -> GroupVerdict | None:
-        """Return the verdict on the row groups of some kept parts; None if keys tell nothing.
+        """Return the verdict on the row groups of some kept parts; None if keys bound nothing.
 
         Shape: `manifest` has `key`, `order`, `splits`, `relation_version`; `stats` are those of
-        `of_parts`, a row for each of the manifest. A part in quarantine has none: it is read whole.
-        Errs: may keep a group in vain, never leaves one out.
+        `of_parts`, one row for each of the manifest. A part in quarantine gets no verdict and is
+        read whole.
+        Errs: may keep a group that is not needed, never leaves out one that is.
         """
         if not self.wants_groups:
             return None
@@ -165,9 +170,9 @@ def known_of(
     wanted: Collection[str] | None = None,
     stats: pa.Table | None = None,
 ) -> pa.Table:
-    """Return what is known of a manifest's parts, columns that are younger than a part included.
+    """Return the statistics of a manifest's parts, with columns younger than a part filled in.
 
-    `wanted` names the statistics that matter, None all; `stats` stand for the manifest's own.
+    `wanted` names the statistics to return, None all; `stats` replace the manifest's own.
     """
     versions = manifest["relation_version"].to_numpy()
     own = stats_columns(manifest) if stats is None else stats

@@ -1,4 +1,4 @@
-"""One end of a range and the other, how many values there are: parts of what statistics say."""
+"""Ranges from statistics: the bounds of each side, and the number of values."""
 
 import re
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from strata.expr.spec import (
 
 
 def same_type(declared: str, found: str) -> bool:
-    """Return whether a type as DDL is the type of an expression, which Spark spells otherwise."""
+    """Return whether a DDL type equals an expression's type, which Spark spells differently."""
     if spark_type(declared) == spark_type(found):
         return True
     one, other = (re.sub(r"[\s`]", "", text) for text in (declared, found))
@@ -30,7 +30,7 @@ def same_type(declared: str, found: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """How many values there are, where that is known, and where there are some at all."""
+    """The number of values, where it is known, and where there may be any."""
 
     count: Bounds
     known: Flags
@@ -39,14 +39,14 @@ class Population:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One end of the ranges as the statistics give it."""
+    """One end of the ranges, as the statistics give it."""
 
     values: Bounds
     known: Flags
 
 
 def ranged(low: Side, high: Side, kind: SparkType, none: Flags, nan: Flags) -> Numbers:
-    """Return ranges, opened to the type's limits where an end is unknown or makes no sense."""
+    """Return ranges, opened to the type's limits where an end is unknown or invalid."""
     if kind.family == "float":
         least, most = np.array([-np.inf]), np.array([np.inf])
     else:
@@ -54,10 +54,10 @@ def ranged(low: Side, high: Side, kind: SparkType, none: Flags, nan: Flags) -> N
         nan = NO
     bottom, top = (side.values.astype(least.dtype, copy=False) for side in (low, high))
     low_known, high_known = low.known, high.known
-    if kind.family == "decimal":  # its Arrow type may hold more digits than it says
+    if kind.family == "decimal":  # its Arrow type may hold more digits than declared
         low_known = both(low_known, (bottom >= least) & (bottom <= most))
         high_known = both(high_known, (top >= least) & (top <= most))
-    sound, known = bottom <= top, both(low_known, high_known)  # false for NaN, too
+    sound, known = bottom <= top, both(low_known, high_known)  # also false for NaN
     if uniform(both(known, sound)) is YES:
         return Numbers(bottom, top, none, nan)
     twisted = both(known, ~sound)

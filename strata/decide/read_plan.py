@@ -1,7 +1,7 @@
-"""What a read will fetch, as planned: runs of parts, and figures of what is left out.
+"""The plan of a read: the runs of parts to fetch, and figures of what is left out.
 
-Plans are made of millions of parts, so parts stay rows of a manifest: figures come from columns,
-and an object is made only of a part that somebody looks at.
+A plan may cover millions of parts, so parts stay rows of a manifest. Figures come from columns,
+and an object is made only for a part that is accessed.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -21,9 +21,10 @@ class Parts(Sequence[PartRef]):
     """Some rows of a manifest as a sequence of parts."""
 
     def __init__(self, table: pa.Table) -> None:
-        """Take rows with the columns of `strata.format.manifest.SCHEMA`; nothing is copied."""
+        """Wrap rows with the columns of `strata.format.manifest.SCHEMA` without copying."""
         self._table = table
-        self._refs: list[PartRef] | None = None  # kept: slices of a read go through them again
+        # Kept, because slices of a read go through them again
+        self._refs: list[PartRef] | None = None
 
     def __len__(self) -> int:
         return int(self._table.num_rows)
@@ -53,29 +54,29 @@ class Parts(Sequence[PartRef]):
 
     @property
     def size_bytes(self) -> int:
-        """Return the stored bytes of all."""
+        """Return the stored bytes of all parts."""
         return _sum(self._table["size_bytes"])
 
     @property
     def retractions(self) -> bool:
-        """Return whether one of them holds a negative diff."""
+        """Return whether any part holds a negative diff."""
         return bool(pc.any(self._table["retractions"]).as_py())
 
     @property
     def without_stats(self) -> tuple[int, int]:
-        """Return how many of them have no statistics, and their stored bytes."""
+        """Return how many of the parts have no statistics, and their stored bytes."""
         unknown = self._table.filter(pc.is_null(self._table["stats_version"]))
         return unknown.num_rows, _sum(unknown["size_bytes"])
 
     def size_of(self, part_keys: Collection[str]) -> int:
-        """Return the stored bytes of those with these keys."""
+        """Return the stored bytes of the parts with these keys."""
         if not part_keys:
             return 0
         named = pc.is_in(self._table["key"], value_set=pa.array(sorted(part_keys), pa.string()))
         return _sum(self._table.filter(named)["size_bytes"])
 
     def chosen(self, wanted: Sequence[bool]) -> "Parts":
-        """Return those at whose place `wanted` is true."""
+        """Return the parts where `wanted` is true. Shape: one element a part."""
         return Parts(self._table.filter(pa.array(wanted, pa.bool_())))
 
 
@@ -96,7 +97,7 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Parts of one piece of a manifest that a read leaves out: millions, so only in figures."""
+    """Figures of the parts of one manifest piece that a read leaves out; there may be millions."""
 
     parts: int
     size_bytes: int
@@ -109,24 +110,24 @@ class ReadPlan:
 
     shard: str
     as_of: int
-    mode: str  # as applied: the shard's, unless the caller or the kill switch said otherwise
+    mode: str  # as applied: the shard's mode, unless the caller or the kill switch overrides it
     runs: tuple[PlannedRun, ...] = ()
     audited: frozenset[str] = frozenset()  # keys of fetched parts that would have been skipped
-    left_out: tuple[LeftOut, ...] = ()  # parts left out by themselves
-    dropped: tuple[Batch, ...] = ()  # batches left out whole; their manifests were not opened
-    # Parts that each conjunct of the filter ruled out, audited ones included; () if none was asked.
+    left_out: tuple[LeftOut, ...] = ()  # parts left out one by one
+    dropped: tuple[Batch, ...] = ()  # batches left out whole, with unopened manifests
+    # Parts that each conjunct of the filter ruled out, audited ones included; () without a filter.
     proofs: tuple[int, ...] = ()
-    # Row groups to read, by part; all of a part that is not in it. See `strata.decide.row_groups`.
+    # Row groups to read, by part key; a missing part is read whole. See `strata.decide.row_groups`.
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @cached_property
     def fetched(self) -> list[PartRef]:
-        """Return the parts that are fetched, run by run, in the order of each run."""
+        """Return the fetched parts, run by run, in the order of each run."""
         return [ref for run in self.runs for ref in run.parts]
 
     @cached_property
     def skipped(self) -> list[PartRef]:
-        """Return the parts that are left out by themselves; those of `dropped` come on top.
+        """Return the parts that are left out one by one, without those of `dropped` batches.
 
         Cost: reads their manifests again.
         """
@@ -164,23 +165,23 @@ class ReadPlan:
 
     @property
     def bytes_audited(self) -> int:
-        """Return the stored bytes of the parts that are fetched for the audit alone."""
+        """Return the stored bytes of the parts that are fetched only for the audit."""
         return sum(run.parts.size_of(self.audited) for run in self.runs)
 
     @property
     def without_stats(self) -> tuple[int, int]:
         """Return how many of the fetched parts have no statistics, and their stored bytes.
 
-        A part without statistics is always fetched: these are all that the read came upon.
+        A part without statistics is always fetched, so these are all that the read has met.
         """
         found = [run.parts.without_stats for run in self.runs]
         return sum(parts for parts, _ in found), sum(size for _, size in found)
 
     @property
     def bytes_read(self) -> int:
-        """Return about how many stored bytes of the fetched parts lie in row groups that are read.
+        """Return an estimate of the stored bytes in the row groups that are read.
 
-        Errs: takes the row groups of a part for equally large.
+        Errs: assumes that all row groups of a part are equally large.
         """
         if not self.groups:
             return self.bytes_fetched
@@ -193,9 +194,9 @@ class ReadPlan:
 
     @property
     def monotonic(self) -> bool:
-        """Return whether no count can be negative: no part that is read holds a retraction.
+        """Return whether no count can be negative, because no part that is read holds a retraction.
 
-        Errs: may say no of rows whose retractions all meet what they retract.
+        Errs: may say no although every retraction meets the update that it retracts.
         """
         return not any(run.parts.retractions for run in self.runs)
 

@@ -1,4 +1,4 @@
-"""Why each part was kept or skipped, from the same evaluation that decides.
+"""Say why each part is kept or skipped, from the same evaluation that decides.
 
 A skipped part names the conjunct that is never true on it and the ranges that prove it. A kept
 part names the sub-expression that stopped the proof, why (`strata.decide.causes`), and what would
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from strata.decide.causes import Cause, Known, Stopped, cause_of, leaves
-from strata.decide.decision import split
+from strata.decide.causes import Cause, Known, Stopped, cause_of, ranged_leaves
+from strata.decide.decision import split_conjuncts
 from strata.decide.specs import PartSpecs
 from strata.expr.entry import Context, bools
 from strata.expr.filter import Filter
@@ -33,7 +33,7 @@ class Reason:
     cause: Cause
     expression: str  # the conjunct that proves it, or the sub-expression that stopped the proof
     text: str  # one line with the ranges, for people
-    help: str = ""  # what would let the part be skipped; empty: nothing known, or nothing needed
+    help: str = ""  # what would let the part be skipped; empty if nothing is known or needed
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class JudgedPart:
     """The conjuncts of a filter on one part, in the order of evaluation."""
 
     trace: Trace = field(default_factory=dict)
-    failing: Expr | None = None  # the first conjunct that is reached and may fail
+    failing: Expr | None = None  # the first conjunct that is evaluated and may fail
     never: Expr | None = None  # the first that is never true
 
     @property
@@ -58,7 +58,7 @@ def explain(
     *,
     quarantine: Collection[str] = (),
 ) -> list[str]:
-    """Return one line for each of the parts `rows`; see `reasons`."""
+    """Return the line of `reasons` for each of the parts `rows`."""
     found = reasons(filter, stats, relation, rows, quarantine=quarantine)
     return [reason.text for reason in found]
 
@@ -76,15 +76,15 @@ def reasons(  # noqa: PLR0913 - what is known of the parts, and of whom to speak
     """Return why each of the parts `rows` is kept or skipped.
 
     `versions`: the statistics version of each row of `stats`, None for a part without any; they
-    tell what was never collected from what was trimmed. `shard` is for commands in the help.
+    distinguish what was never collected from what was trimmed. `shard` is for commands in the help.
     Cost: milliseconds a part; `decide` is for many.
     """
     specs = PartSpecs(stats, relation, quarantine)
     interpreter = Interpreter(Context(filter.now_low, filter.now_high), quarantine)
-    conjuncts = split(filter.expr, quarantine)
+    conjuncts = split_conjuncts(filter.expr, quarantine)
     found = []
     for row in rows:
-        judged = judge(conjuncts, interpreter, specs.at(slice(row, row + 1)))
+        judged = judge_part(conjuncts, interpreter, specs.at(slice(row, row + 1)))
         version = None if versions is None else versions[row]
         known = Known(stats, relation, row, version, versions is not None, quarantine, shard)
         found.append(_reason(conjuncts, interpreter, judged, known))
@@ -92,10 +92,10 @@ def reasons(  # noqa: PLR0913 - what is known of the parts, and of whom to speak
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # a bound may become infinite
-def judge(
+def judge_part(
     conjuncts: Sequence[Expr], interpreter: Interpreter, environment: Environment
 ) -> JudgedPart:
-    """Evaluate the conjuncts on one part, as far as `decide` looks for its verdict, and all."""
+    """Evaluate the conjuncts on one part, up to where `decide` stops, and then the rest."""
     judged, reached = JudgedPart(), True
     for conjunct in conjuncts:
         spec = interpreter.evaluate(conjunct, environment, judged.trace)
@@ -126,7 +126,7 @@ def _failing(
     judged: JudgedPart,
     known: Known,
 ) -> Reason:
-    """Name the innermost expression that may fail although its arguments do not."""
+    """Return the innermost expression that may fail although its arguments do not."""
     node, trace = conjunct, judged.trace
     while isinstance(node, Call):
         inner = [arg for arg in node.args if trace[id(arg)].fail[0]]
@@ -157,14 +157,14 @@ def _hiding(failing: Expr, conjuncts: Sequence[Expr], trace: Trace) -> Expr | No
 def _possible(
     conjuncts: Sequence[Expr], interpreter: Interpreter, trace: Trace, known: Known
 ) -> Reason:
-    """Name the conjunct that comes closest to a proof: one that nothing is known of, first."""
+    """Return the conjunct closest to a proof; one that nothing is known of comes first."""
     for conjunct in conjuncts:
         for node in _walk(conjunct):
             if (why := interpreter.opened.get(id(node))) is not None:
                 cause, help = cause_of(Stopped(node, trace, why, fails=False), known)
                 text = f"kept: nothing is known of {render(node)}: {why}"
                 return Reason(keep=True, cause=cause, expression=render(node), text=text, help=help)
-    # Of several conjuncts, the one whose statistics leave most to be wished for.
+    # Of several conjuncts, the one whose statistics can be improved most.
     judged = [(cause_of(Stopped(c, trace, None, fails=False), known), c) for c in conjuncts]
     (cause, help), chosen = min(judged, key=lambda pair: pair[0][0].rank)
     text = f"kept: {render(chosen)} may be true{_ranges(chosen, trace)}"
@@ -175,7 +175,7 @@ def _ranges(expr: Expr, trace: Trace) -> str:
     """Return the ranges of the columns and JSON paths in an expression."""
     known = {
         render(node): describe(trace[id(node)], node.type)
-        for node in leaves(expr)
+        for node in ranged_leaves(expr)
         if not isinstance(node, Opaque)
     }
     return f" ({'; '.join(f'{name} in {text}' for name, text in known.items())})" if known else ""

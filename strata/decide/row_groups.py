@@ -1,15 +1,15 @@
-"""Row groups of kept parts: which of them a filter needs, by the key at which each begins.
+"""Choose the row groups of kept parts that a filter needs, by the first key of each group.
 
-A part is sorted, and its manifest says at which key each row group begins. So the values of the
-first sort column lie, in a row group, between those of its own first key and of the next one's;
-and where both are the same, those of the second column do, and so on. Such bounds take the place
-of the part's own, and the same proof is asked for once more: `strata.decide.question`.
+A part is sorted, and its manifest has the first key of each row group. In a row group, the first
+sort column lies between its value in the group's first key and its value in the next group's. If
+these are equal, the second column lies between its two values, and so on. Such bounds replace the
+part's own, and `strata.decide.question` attempts the same proof again.
 
-Only keys of whole numbers, dates, times, texts and bytes are read back; a bound from any other,
-from a key that was cut, or from a null, stays the part's. Of a part that was sorted otherwise, or
-in other columns, those count that lead its order and today's, and have kept their types: to add a
-value column, or to sort by another one last, leaves old parts what their keys tell. A part that
-shares none, or that has no statistics of the first, is read whole.
+Only keys of whole numbers, dates, times, texts and bytes are decoded. For other types, for a cut
+key and for a null, the part's own bound stays. If a part was sorted in another order or by other
+columns, only the leading columns count that its order shares with today's and whose types have not
+changed. So adding a value column, or sorting last by another one, costs old parts nothing. A part
+that shares no leading column, or has no statistics of the first one, is read whole.
 """
 
 from collections.abc import Sequence
@@ -35,9 +35,9 @@ _TIMES: Final = (pa.types.is_date32, pa.types.is_timestamp, pa.types.is_time)  #
 
 @dataclass(frozen=True, slots=True)
 class KeyValues:
-    """The values of one sort column in many keys, and what follows them.
+    """The values of one sort column in many keys, and the bytes that follow them.
 
-    Shape: `values` is null where nothing is known; `rest` is then of no use.
+    Shape: `values` is null where nothing is known; `rest` is then meaningless.
     """
 
     values: pa.Array
@@ -46,9 +46,9 @@ class KeyValues:
 
 @dataclass(frozen=True, slots=True)
 class GroupStats:
-    """What the keys of some parts tell of their row groups.
+    """Statistics of row groups, as the keys of some parts bound them.
 
-    Shape: `stats` and `owner` one element a group, those of a part behind one another.
+    Shape: `stats` and `owner` have one element a group; the groups of a part are adjacent.
     """
 
     parts: Ints  # rows of the manifest
@@ -57,17 +57,17 @@ class GroupStats:
 
 
 def wants_groups(filter: Filter, relation: Relation) -> bool:
-    """Tell whether a filter looks at the first sort column: else keys say nothing to it."""
+    """Return whether a filter reads the first sort column; otherwise keys rule out no groups."""
     return column_name(relation.sort_ids[0]) in needed_columns(filter)
 
 
 def group_stats(
     manifest: pa.Table, stats: pa.Table, relations: Sequence[Relation]
 ) -> GroupStats | None:
-    """Return the statistics of row groups, of parts with several of which keys tell something.
+    """Return statistics of the row groups of parts that have several and whose keys bound them.
 
-    Shape: `stats` has a row for each part of `manifest`, `rows` and `s.*`. None: there is no such
-    part.
+    Shape: `stats` has a row for each part of `manifest`, with `rows` and `s.*`. Returns None if
+    there is no such part.
     """
     relation = relations[-1]
     if column_name(relation.sort_ids[0]) not in stats.column_names:
@@ -85,9 +85,9 @@ def group_stats(
 
 
 def _columns_alike(manifest: pa.Table, relations: Sequence[Relation]) -> Ints:
-    """Return of how many of the first sort columns each part's keys tell.
+    """Return how many leading sort columns each part's keys share with today's order.
 
-    Cost: a look at each part; the columns are compared once for each order and version there is.
+    Cost: a look at each part; columns are compared once for each pair of order and version.
     """
     orders, versions = manifest["order"].combine_chunks(), manifest["relation_version"]
     written = {relation.version: relation for relation in relations}
@@ -105,7 +105,7 @@ def _columns_alike(manifest: pa.Table, relations: Sequence[Relation]) -> Ints:
 
 
 def _is_list(lists: pa.ListArray, wanted: Sequence[int]) -> Bools:
-    """Return which lists hold just these numbers."""
+    """Return which lists equal these numbers."""
     lengths = pc.fill_null(pc.list_value_length(lists), -1)
     same: Bools = pc.equal(lengths, len(wanted)).to_numpy(zero_copy_only=False)
     if wanted and same.any():
@@ -118,14 +118,14 @@ def _is_list(lists: pa.ListArray, wanted: Sequence[int]) -> Bools:
 def _tightened(
     stats: pa.Table, starts: pa.BinaryArray, owner: Ints, alike: Ints, relation: Relation
 ) -> pa.Table:
-    """Return statistics of row groups: their part's, with the bounds that its keys give.
+    """Return statistics of row groups: those of the part, with bounds narrowed by its keys.
 
-    Shape: `stats` one row a group, those of a part behind one another; `alike` of each group.
+    Shape: `stats` and `alike` have one row a group; the groups of a part are adjacent.
     """
-    inner = np.append(owner[1:] == owner[:-1], False)  # the next group is of the same part
+    inner = np.append(owner[1:] == owner[:-1], False)  # the next group belongs to the same part
     following = pa.array(np.append(np.arange(1, len(owner)), 0), mask=~inner)
     low_keys, high_keys = starts, starts.take(following)
-    open_rows = np.ones(len(owner), np.bool_)  # the columns before are the same in all rows
+    open_rows = np.ones(len(owner), np.bool_)  # the columns before have one value in all rows
     kinds = updates_schema(relation)
     for place, number in enumerate(relation.sort_ids):
         open_rows &= alike > place
@@ -133,8 +133,8 @@ def _tightened(
             break
         kind = kinds.field(child(number)).type
         where = pa.array(open_rows)
-        lows = decoded(_where(where, low_keys), kind)
-        highs = decoded(_where(where, high_keys), kind)
+        lows = decoded_keys(_where(where, low_keys), kind)
+        highs = decoded_keys(_where(where, high_keys), kind)
         if lows is None or highs is None:
             break
         stats = _bounded(stats, column_name(number), lows.values, highs.values, where)
@@ -145,7 +145,7 @@ def _tightened(
 
 
 def _where(rows: pa.BooleanArray, keys: pa.BinaryArray) -> pa.BinaryArray:
-    """Return the keys of these rows; those of others may be of any type."""
+    """Return the keys of these rows; keys of other rows may have any type."""
     return pc.if_else(rows, keys, pa.scalar(None, keys.type))
 
 
@@ -171,7 +171,7 @@ def _bounded(
         known = pc.and_(where, found.is_valid())
         children[side] = pc.if_else(known, found, old)
         exact = children.get(f"{side}_exact")
-        if exact is not None:  # a high bound is of the row that follows the group
+        if exact is not None:  # a high bound comes from the first row after the group
             children[f"{side}_exact"] = pc.if_else(known, False, exact)
     mask = column.is_null() if column.null_count else None
     fields = [kind.field(i) for i in range(kind.num_fields)]
@@ -181,10 +181,10 @@ def _bounded(
     return stats.set_column(index, stats.schema.field(index), narrowed)
 
 
-def decoded(keys: pa.BinaryArray, kind: pa.DataType) -> KeyValues | None:
-    """Return the first values in key bytes, null where they are cut, null or not known.
+def decoded_keys(keys: pa.BinaryArray, kind: pa.DataType) -> KeyValues | None:
+    """Return the first values in key bytes, null where they are cut, null or unknown.
 
-    None for a type whose bytes are not read back.
+    None for a type whose bytes are not decoded.
     """
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return _texts(keys, kind)
@@ -213,7 +213,7 @@ def _numbers(keys: pa.BinaryArray, kind: pa.DataType) -> KeyValues:
 
 def _texts(keys: pa.BinaryArray, kind: pa.DataType) -> KeyValues:
     texts, rests = [], []
-    # one key a row group of the parts that are left: thousands, not millions
+    # one key for each row group of the kept parts: thousands, not millions
     for key in keys.to_pylist():
         end = -1 if key is None or key[:1] != VALUE_TAG else key.find(END)
         texts.append(None if end < 0 else key[1:end].replace(ESCAPED_ZERO, b"\0"))

@@ -1,8 +1,7 @@
-"""What a filter would do to every part of a shard, decided as a read decides it.
+"""Decide what a filter would do to every part of a shard, exactly as a read decides it.
 
-Shards have millions of parts, and of most no more is asked than how many there are and how large
-they are. So parts stay rows of their manifests, whose bytes are kept as they are stored; an
-object is made only of a part that is asked for.
+A shard has millions of parts, and for most of them only number and size matter. So parts stay rows
+of their manifests, whose bytes are kept as stored, and an object is made only for a requested part.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -29,13 +28,13 @@ NO_STATS: Final = pa.RecordBatch.from_pylist([])
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """One part that the filter would skip, with the statistics that say so."""
+    """One part that the filter would skip, with the statistics that prove it."""
 
     ref: PartRef
     batch: Batch
-    by_batch: bool  # the union in the state already drops the whole batch
+    by_batch: bool  # the union already drops the whole batch
     stats: pa.RecordBatch  # one row of the manifest's statistics
-    groups: tuple[int, ...] = ()  # the row groups that are left out of a part that is kept
+    groups: tuple[int, ...] = ()  # the row groups that are left out of a kept part
 
     @property
     def rows(self) -> int:
@@ -47,15 +46,15 @@ class Skipped:
 
     @property
     def size_bytes(self) -> int:
-        """Return the stored bytes of these rows, about."""
+        """Return an estimate of the stored bytes of these rows."""
         return self.ref.size_bytes * self.rows // max(self.ref.rows, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """Parts of one piece of a manifest of which something is left out.
+    """The parts of one manifest piece that a read skips, wholly or partly.
 
-    Shape: `rows`, `keys`, `sizes` and, if there are any, `groups` have an element a part.
+    Shape: `rows`, `keys`, `sizes` and, if present, `groups` have one element a part.
     """
 
     step: BatchStep
@@ -67,7 +66,7 @@ class Some:
     groups: tuple[tuple[int, ...], ...] = ()
 
     def make(self, places: Numbers) -> list[Skipped]:
-        """Return what is known of some of them, by their places in `rows`."""
+        """Return the skipped parts at these places in `rows`."""
         step = self.step
         some = self.manifest.read(None, self.number).take(pa.array(self.rows[places]))
         assert step.question is not None, "nothing is left out where nothing is asked"
@@ -80,10 +79,10 @@ class Some:
 
 
 class Skips(Sequence[Skipped]):
-    """Parts of which something is left out, in the order of their manifests."""
+    """The parts that a read skips, wholly or partly, in the order of their manifests."""
 
     def __init__(self, pieces: Sequence[Some]) -> None:
-        """Take the pieces that are not empty."""
+        """Keep the pieces that are not empty."""
         self._pieces = [piece for piece in pieces if len(piece.rows)]
         self._ends = np.cumsum([len(piece.rows) for piece in self._pieces], dtype=np.int64)
         none = np.zeros(0, np.int64)
@@ -109,13 +108,13 @@ class Skips(Sequence[Skipped]):
 
     @property
     def size_bytes(self) -> int:
-        """Return the stored bytes that are left out of all."""
+        """Return the stored bytes that are left out in total."""
         return int(self.sizes.sum())
 
     def make(self, numbers: Numbers) -> list[Skipped]:
-        """Return some of them. Shape: ascending.
+        """Return the skipped parts with these numbers. Shape: ascending.
 
-        Cost: decompresses the pieces of their manifests again; objects of these alone.
+        Cost: decompresses the pieces of their manifests again; makes objects of these parts only.
         """
         owners = np.searchsorted(self._ends, numbers, side="right")
         found: list[Skipped] = []
@@ -126,15 +125,15 @@ class Skips(Sequence[Skipped]):
         return found
 
     def named(self, part_keys: Collection[str]) -> list[Skipped]:
-        """Return those with these keys."""
+        """Return the skipped parts with these keys."""
         wanted = pa.array(sorted(part_keys), pa.string())
         keys = pa.chunked_array([piece.keys for piece in self._pieces], pa.string())
         return self.make(np.flatnonzero(np.asarray(pc.is_in(keys, value_set=wanted), np.bool_)))
 
     def drawn(self, percent: int, salt: str, least: int = 0) -> Numbers:
-        """Return the numbers of a reproducible share: the same for the same part and salt.
+        """Return the numbers of a reproducible share: equal parts and salt give the same draw.
 
-        `least`: so many at least, if there are so many.
+        `least`: draw at least this many, if there are enough.
         """
         if percent >= 100 or least >= len(self):
             return np.arange(len(self))
@@ -154,14 +153,14 @@ class Decisions:
     bytes_total: int
     skipped: Skips
     parts_without_stats: int
-    tightened: Skips  # kept parts of which row groups are left out
+    tightened: Skips  # kept parts that lose row groups
 
 
 def decide_all(stores: Stores, state: State, filter: Filter) -> Decisions:
     """Decide a filter for every part of a shard, at both levels.
 
-    Cost: reads every manifest. Memory: their bytes as stored, a piece of one as a table, and of a
-    part that is skipped its key and size.
+    Cost: reads every manifest. Memory: their stored bytes, one piece as a table, and the key and
+    size of each skipped part.
     """
     found = _Found()
     for step in descend(stores, state, Question.about(state, filter)):
@@ -173,7 +172,7 @@ def decide_all(stores: Stores, state: State, filter: Filter) -> Decisions:
 
 
 class _Found:
-    """What is decided, piece by piece."""
+    """The decisions so far, piece by piece."""
 
     def __init__(self) -> None:
         self.parts = self.size = self.without = 0
@@ -181,7 +180,7 @@ class _Found:
         self.tightened: list[Some] = []
 
     def add(self, piece: Piece) -> None:
-        """Take the parts of a piece of which a read leaves something out."""
+        """Add the parts of a piece that a read skips, wholly or partly."""
         table, sizes = piece.table, piece.table["size_bytes"].to_numpy()
         self.parts += table.num_rows
         self.size += int(sizes.sum())
@@ -195,7 +194,7 @@ class _Found:
 
 
 def _tightened(piece: Piece, found: Groups) -> Some:
-    """Return the kept parts of which a read leaves out row groups."""
+    """Return the kept parts that a read leaves row groups out of."""
     narrowed = found.verdict.narrowed()
     places = found.places[narrowed]
     left = [tuple(np.flatnonzero(~found.verdict.of(i)).tolist()) for i in narrowed]

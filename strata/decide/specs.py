@@ -1,8 +1,8 @@
-"""What statistics say about the columns of each part, as the interpreter's Specs.
+"""Translate the statistics of each part's columns into the interpreter's Specs.
 
-Errs: whatever is missing, null, of another type, inverted, NaN or contradictory opens the range
-of the part; nothing closes it but numbers that make sense. `rows == nulls + nans` is the one
-proof that a column holds no other value.
+Errs: a statistic that is missing, null, of another type, inverted, NaN or contradictory opens the
+range of the part; only consistent numbers close it. `rows == nulls + nans` is the only proof that a
+column holds no other value.
 """
 
 from collections.abc import Collection
@@ -40,7 +40,7 @@ from strata.expr.spec import (
 from strata.format.encodings import arrow_type, encoding
 from strata.model.schema import Column, Relation
 from strata.model.types import ColumnType, Kind
-from strata.stats.nested import fields
+from strata.stats.nested import stored_fields
 from strata.stats.wire import (
     ELEMENT,
     KEYS,
@@ -63,7 +63,7 @@ class PartSpecs:
     def __init__(
         self, stats: pa.Table | pa.RecordBatch, relation: Relation, quarantine: Collection[str]
     ) -> None:
-        """`quarantine`: column ids as text; other words in it are not for us."""
+        """Take statistics. `quarantine` has column ids as text; its other words are ignored."""
         self.relation = relation
         self.quarantine = frozenset(quarantine)
         self.num_rows = stats.num_rows
@@ -73,7 +73,7 @@ class PartSpecs:
         self._parts: dict[tuple[str, int], Part | None] = {}
 
     def at(self, rows: Rows) -> "View":
-        """Return the environment of some of the parts."""
+        """Return the environment for some of the parts."""
         return View(self, rows)
 
     def field(self, column: str, name: str = "") -> StatsArray | None:
@@ -95,7 +95,7 @@ class PartSpecs:
         return self._fields[key]
 
     def part(self, column: str, declared: ColumnType, ordinal: int) -> Part | None:
-        """Return the bounds of one part of values that are one number to us, a struct to Spark."""
+        """Return the bounds of one field of values stored as a number and shown as a struct."""
         key = (column, ordinal)
         if key not in self._parts:
             low, high = (self.bound(column, side, declared) for side in ("low", "high"))
@@ -111,7 +111,7 @@ class PartSpecs:
         return StatsArray(array.field(name))
 
     def _column(self, column: str) -> pa.Array | None:
-        """Return a column of the table in one piece, without copying where it is in one."""
+        """Return a column of the table as one chunk; copies only if it has several."""
         if column not in self._arrays:
             array = None
             if column in self._stats.schema.names:
@@ -151,18 +151,18 @@ class View:
         return self._place(declared.id, (), declared.type)
 
     def _place(self, column_id: int, steps: Steps, declared: ColumnType) -> Spec:
-        """Return what a column, or what is inside one, may hold."""
+        """Return what a column, or a place inside one, may hold."""
         name = inside_name(column_id, steps)
         kind = spark_type(encoding(declared).spark(declared))
         rows = self._population(name, steps)
         if has_bounds(declared) and kind.family != "other":
             return self._scalar(name, declared, kind, rows)
         null, _, none = self._absent(name, rows)
-        if has_bounds(declared):  # one number to us, a struct to Spark
+        if has_bounds(declared):  # stored as one number, a struct to Spark
             return Spec(Record(none, partial(self._part, name, declared, rows)), null)
         if declared.kind in (Kind.LIST, Kind.MAP):
             return Spec(self._many(column_id, steps, declared, none), null)
-        inside = fields(declared)
+        inside = stored_fields(declared)
 
         def child(ordinal: int) -> Spec | None:
             if not 0 <= ordinal < len(inside):
@@ -191,7 +191,7 @@ class View:
         return Entries(none, keys, inner(VALUES, declared.element))
 
     def _lengths(self, name: str) -> tuple[Bounds, Bounds]:
-        """Return the bounds of the lengths of lists or maps; all lengths where none are known."""
+        """Return bounds on the lengths of lists or maps; all lengths where nothing is known."""
         (low, low_known), (high, high_known) = (self._count(name, n) for n in LENGTHS)
         known = uniform(both(both(low_known, high_known), (low >= 0) & (low <= high)))
         if known is YES:
@@ -199,15 +199,15 @@ class View:
         return np.where(known, low, 0), np.where(known, high, MOST)
 
     def _population(self, name: str, steps: Steps) -> Population:
-        """Return how many values there are at a place: rows, or elements inside lists and maps."""
+        """Return the number of values at a place: rows, or elements inside lists and maps."""
         if any(step in (ELEMENT, KEYS, VALUES) for step in steps):
             return self._counted(*self._count(name, "count"))
         return self._all_rows
 
     def _part(self, name: str, declared: ColumnType, rows: Population, ordinal: int) -> Spec | None:
-        """Return what one part of an interval or access right may hold.
+        """Return what one field of an interval or access right may hold.
 
-        Values sort by their parts in turn: a part is bounded where all before it are one value.
+        Values sort by their fields in turn: a field is bounded where each earlier one is single.
         """
         part = self._specs.part(name, declared, ordinal)
         if part is None:
@@ -222,21 +222,21 @@ class View:
         return Spec(ranged(sides[0], sides[1], kind, none, _NOTHING_KNOWN), null)
 
     def _count(self, column: str, name: str) -> tuple[Bounds, Flags]:
-        """Return a count, and where it is known."""
+        """Return a count, and a mask of where it is known."""
         field = self._specs.field(column, name)
         if field is None or field.values is None or not pa.types.is_int64(field.type):
             return _ZERO, _NOTHING_KNOWN
         return field.values[self._rows], both(field.known(self._rows), self._known(column))
 
     def _known(self, column: str) -> Flags:
-        """Return where the struct of a column is there at all."""
+        """Return where the statistics struct of a column is present."""
         field = self._specs.field(column)
         return _NOTHING_KNOWN if field is None else field.known(self._rows)
 
     def _absent(
         self, column: str, rows: Population, *, floating: bool = False
     ) -> tuple[Flags, Flags, Flags]:
-        """Return where there may be nulls, may be NaN, and surely is no other value.
+        """Return three masks: nulls are possible, NaN is possible, other values are impossible.
 
         Only types without NaN may lack the count of NaNs; for a float that means unknown.
         """
@@ -305,7 +305,7 @@ class View:
 
     def _json_column(self, declared: Column) -> Spec:
         null, _, none = self._absent(column_name(declared.id), self._all_rows)
-        # Whole documents are compared rarely: their kinds are read only when a function asks.
+        # Whole documents are rarely compared, so their kinds are read only on demand.
         anything = Numbers(np.array([-np.inf]), np.array([np.inf]))
         texts = Texts(None, None)
         root = Json(
@@ -323,7 +323,7 @@ class View:
         return Spec(gate(root, negated(none)), null)
 
     def _json(self, column_id: int, path: Path) -> Spec:
-        """Return what a path may hold: null where it is missing or JSON null."""
+        """Return what a path may hold. It is null where it is missing or JSON null."""
         name = path_name(column_id, path)
         known, absent = self._known(name), self._is_absent(column_id, path)
 
@@ -361,7 +361,7 @@ class View:
         return both(both(whole_known, written_known), uniform(whole == written))
 
     def _is_absent(self, column_id: int, path: Path) -> Flags:
-        """Return where a path without statistics is known to be in no row."""
+        """Return where no row has a path that lacks statistics."""
         known = self._known(path_name(column_id, path))
         if not path or known is YES:
             return NO

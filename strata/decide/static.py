@@ -1,17 +1,17 @@
-"""Could a filter skip any part at all? The same evaluation, on the most favourable statistics.
+"""Decide whether a filter could skip any part at all, given the most favourable statistics.
 
-The most favourable statistics of a column leave it no value: whatever real ones say encloses
-that. Where a filter may be true or fail even so, it does on every statistics, and no part is ever
-skipped: a static *no* is certain. A *yes* is none; it says that nothing in the filter itself is
-in the way.
+The most favourable statistics of a column leave it no value; any real ones enclose that. A filter
+that may be true or fail even then may do so on all statistics, and no part is ever skipped: a
+static *no* is certain. A static *yes* is no promise; it says only that nothing in the filter itself
+prevents skipping.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from strata.decide.decision import split
-from strata.decide.reasons import JudgedPart, judge
+from strata.decide.decision import split_conjuncts
+from strata.decide.reasons import JudgedPart, judge_part
 from strata.expr.entry import Context, bools
 from strata.expr.filter import Filter
 from strata.expr.interpret import Interpreter
@@ -22,30 +22,30 @@ from strata.model.shown import json_of
 
 
 class Favourable:
-    """The environment in which every column holds nothing: no value, no null."""
+    """The environment in which every column is empty: no value, no null."""
 
     def column(self, column: Column) -> Spec:
-        """Return nothing."""
+        """Return the Spec without any value."""
         return Spec(none_of(everything(column.type)))
 
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
-    """What can become of one conjunct."""
+    """What one conjunct can prove."""
 
     expression: str
-    proves: bool  # it can be never true on some statistics
-    fails: bool  # it may fail on every statistics
-    because: str  # why it proves nothing, or always fails; empty otherwise
+    proves: bool  # on some statistics it is never true
+    fails: bool  # it may fail on all statistics
+    because: str  # why it proves nothing or may always fail; empty otherwise
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Whether a filter could skip a part, on statistics of whatever kind."""
+    """Whether a filter could skip a part on any statistics."""
 
     could_skip: bool
     conjuncts: tuple[Prospect, ...]
-    help: str  # what would make it a yes
+    help: str  # what would turn a no into a yes
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON shows it."""
@@ -55,11 +55,11 @@ class Outlook:
 def outlook(filter: Filter, quarantine: Collection[str] = ()) -> Outlook:
     """Return whether `decide` could skip a part for this filter; no means never.
 
-    Errs: towards yes. Cost: one evaluation, no statistics.
+    Errs: may say yes wrongly, never no. Cost: one evaluation, no statistics.
     """
     interpreter = Interpreter(Context(filter.now_low, filter.now_high), quarantine)
-    conjuncts = split(filter.expr, quarantine)
-    judged = judge(conjuncts, interpreter, Favourable())
+    conjuncts = split_conjuncts(filter.expr, quarantine)
+    judged = judge_part(conjuncts, interpreter, Favourable())
     prospects = tuple(_prospect(conjunct, interpreter, judged) for conjunct in conjuncts)
     return Outlook(not judged.keep, prospects, _help(judged, prospects))
 
@@ -72,7 +72,7 @@ def _prospect(conjunct: Expr, interpreter: Interpreter, judged: JudgedPart) -> P
 
 
 def _because(expr: Expr, interpreter: Interpreter) -> str:
-    """Return what in an expression nothing is known of; or that it reads no column."""
+    """Return the unknown part of an expression, or that the expression reads no column."""
     reasons = [interpreter.opened[id(n)] for n in _walk(expr) if id(n) in interpreter.opened]
     if reasons:
         return "; ".join(dict.fromkeys(reasons))

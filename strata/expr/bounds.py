@@ -1,8 +1,7 @@
-"""Exact arithmetic on arrays of bounds: integers that tell overflow, decimals, doubles.
+"""Exact arithmetic on arrays of bounds: integers with overflow flags, decimals, doubles.
 
-Whole numbers are int64, or Python integers in object arrays where a decimal is wide. The
-operations on int64 saturate, and say where they did: a saturated bound still encloses every
-result that fits 64 bits.
+Whole numbers are int64, or Python integers in object arrays for wide decimals. Operations on int64
+saturate and return where they did: a saturated bound still encloses every result that fits 64 bits.
 """
 
 import numpy as np
@@ -51,7 +50,7 @@ def _saturated(values: Bounds, overflow: Flags, upward: Flags) -> tuple[Bounds, 
 
 
 def fit(values: Numbers, kind: SparkType, over: Flags = NO) -> tuple[Numbers, Flags]:
-    """Return the values inside the type's range, and where some may lie outside.
+    """Return the values clipped to the type's range, and where some may lie outside.
 
     `over`: where bounds were saturated, so that values outside 64 bits are possible.
     """
@@ -64,7 +63,7 @@ def fit(values: Numbers, kind: SparkType, over: Flags = NO) -> tuple[Numbers, Fl
 
 
 def _held(bounds: Bounds, kind: SparkType) -> Bounds:
-    """Return whole numbers in the width of the type; the ones outside it must be unused."""
+    """Return whole numbers in the width of the type; numbers outside it must be unused."""
     if kind.wide:
         return bounds.astype(object, copy=False)
     if bounds.dtype == object:
@@ -93,7 +92,7 @@ def rescale(bounds: Bounds, shift: int, digits: int) -> Bounds:
 def truncated(bounds: Bounds, kind: SparkType) -> Bounds:
     """Return doubles as whole numbers as Java casts them: toward zero, saturated, NaN as 0."""
     clean = np.nan_to_num(np.trunc(bounds), nan=0.0, posinf=np.inf, neginf=-np.inf)
-    # 2.0**63 does not fit, and is the double that 2**63 - 1 rounds to.
+    # 2**63 - 1 as a double rounds to 2.0**63, which does not fit.
     inside = np.clip(clean, -(2.0**63), np.nextafter(2.0**63, 0.0)).astype(np.int64)
     whole = np.where(clean >= 2.0**63, HIGHEST, inside)
     return np.clip(whole, kind.low, kind.high)

@@ -13,8 +13,8 @@ from strata.expr.spec import Bounds
 DAY_US: Final = 86_400_000_000
 SECOND_US: Final = 1_000_000
 
-# What Spark accepts as the unit of date_trunc and trunc, upper-cased -> NumPy's unit, or the
-# length in microseconds.
+# Units that Spark accepts in date_trunc and trunc, upper-cased -> NumPy's unit, or the length in
+# microseconds.
 _MONTHS: Final = {"YEAR": 12, "YYYY": 12, "YY": 12, "QUARTER": 3, "MONTH": 1, "MM": 1, "MON": 1}
 _LENGTHS: Final = {
     "DAY": DAY_US,
@@ -56,7 +56,7 @@ def add_months(days: Bounds, count: Bounds) -> Bounds:
 
 
 def truncate_days(days: Bounds, unit: str) -> Bounds | None:
-    """Return the first day of the unit that each day lies in; None for no such unit of trunc.
+    """Return the first day of the unit around each day; None if trunc has no such unit.
 
     `unit`: as Spark spells it, in any case; weeks start on Monday.
     """
@@ -71,10 +71,10 @@ def truncate_days(days: Bounds, unit: str) -> Bounds | None:
 
 
 def truncate_micros(micros: Bounds, unit: str) -> Bounds | None:
-    """Return the first instant of the unit in UTC; None for no such unit of date_trunc.
+    """Return the first instant of the unit in UTC; None if date_trunc has no such unit.
 
-    An instant closer to the start of the int64 range than a unit may wrap around; the caller
-    keeps away from there.
+    An instant within one unit of the start of the int64 range may wrap around; callers must avoid
+    those.
     """
     if (length := _LENGTHS.get(unit.upper())) is not None:
         start: Bounds = micros // length * length  # NumPy divides by a constant faster than %

@@ -1,10 +1,10 @@
-"""Certificates: what ties the proof of a function's rule to the code of that rule.
+"""Certificates tie the proof of a function's rule to the code of that rule.
 
 A certificate (`docs/reference/certificates/NAME.json`) records that a property test against Spark
-found no row outside the range that the interpreter gave. It holds for the code it was made with:
-the fingerprint covers the module of the transfer function and whatever that imports of this
-package. Comments and docstrings do not count. Nothing here reads certificates while pruning; a test
-refuses an entry without a valid one.
+found no row outside the interpreter's range. It is valid for the code that it was made with: the
+fingerprint covers the module of the transfer function and all modules of this package that it
+imports. Comments and docstrings do not count. Pruning never reads certificates; a test refuses an
+entry without a valid one.
 """
 
 import ast
@@ -22,7 +22,7 @@ _PACKAGE: Final = "strata.expr"
 
 
 def fingerprint(entry: Entry) -> str:
-    """Return the hash of the code that an entry's rule rests on."""
+    """Return the hash of the code that an entry's rule depends on."""
     digest = hashlib.sha256()
     for name in sorted(_closure(entry.transfer.__module__)):
         digest.update(f"{name}\n{_code(name)}\n".encode())
@@ -31,7 +31,7 @@ def fingerprint(entry: Entry) -> str:
 
 @cache
 def _closure(module: str) -> frozenset[str]:
-    """Return a module and all that it imports of the package, directly or not."""
+    """Return a module and all modules of the package that it imports, directly or indirectly."""
     found: set[str] = set()
     waiting = [module]
     while waiting:
@@ -53,7 +53,7 @@ def _imports(module: str) -> Iterator[str]:
 def _is_module(name: str) -> bool:
     try:
         spec = importlib.util.find_spec(name)
-    except ModuleNotFoundError:  # a name inside a module that is no package
+    except ModuleNotFoundError:  # a name inside a module
         return False
     return spec is not None and not (spec.origin or "").endswith("__init__.py")
 

@@ -1,7 +1,7 @@
 """Lists and maps in the domain: what their elements, keys and values may be, and how many.
 
-A module apart from `spec`, as `records` is. To functions that do not look inside, a list or map is
-a value that is not tracked. What is inside is a Spec over the elements of all rows of a part
+This module is separate from `spec`, as `records` is. To functions that do not look inside, a list
+or map is an untracked value. Its content is a Spec over the elements of all rows of a part
 together: it has no value and no null where there is no element, and never fails.
 """
 
@@ -39,7 +39,7 @@ class Elements(Anything):
 
     `element`: what an element may be, null where it may be null; None where nothing is known.
     `shortest`, `longest`: bounds of the lengths of lists that are not null.
-    `members`: of a list that is written out, each element apart.
+    `members`: each element by itself, for a list that is written out.
     """
 
     element: Callable[[], Spec | None] = _unknown
@@ -70,14 +70,14 @@ class Elements(Anything):
 
 
 def _chosen(pick: np.ufunc, one: tuple[Elements, Bounds], other: tuple[Elements, Bounds]) -> Bounds:
-    """Return the lesser or greater of two lengths; where one has no list, the other's."""
+    """Return the lesser or greater of two lengths; where one side has no list, the other's."""
     (a, mine), (b, theirs) = one, other
     picked: Bounds = np.where(a.empty, theirs, np.where(b.empty, mine, pick(mine, theirs)))
     return picked
 
 
 def _either(a: Elements, b: Elements) -> Spec | None:
-    """Return what an element of either may be, but where it has no list."""
+    """Return what an element of either side may be, ignoring a side without a list."""
     one, other = a.element(), b.element()
     if one is None or other is None:
         return None
@@ -106,12 +106,12 @@ class Entries(Anything):
 
 
 def as_list(values: Values) -> Elements:
-    """Return what is known of lists; of those that are not tracked, nothing."""
+    """Return what is known of lists; untracked ones may be anything."""
     return values if isinstance(values, Elements) else Elements()
 
 
 def as_map(values: Values) -> Entries:
-    """Return what is known of maps; of those that are not tracked, nothing."""
+    """Return what is known of maps; untracked ones may be anything."""
     return values if isinstance(values, Entries) else Entries()
 
 

@@ -1,8 +1,8 @@
-"""What a row of the function table is made of, and the shapes that transfer functions share.
+"""The rows of the function table, and the parts that transfer functions share.
 
-A transfer function takes the call and what its arguments may yield, and says what the result
-may yield. Most functions are *strict*: null if an argument is null, an error if an argument
-fails. They describe their own part as an `Outcome`; `strict` adds the rest.
+A transfer function takes the call and what its arguments may yield, and returns what the result may
+yield. Most functions are *strict*: null if an argument is null, an error if an argument fails. They
+return their own contribution as an `Outcome`, and `strict` adds the rest.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ UTC_ZONES: Final = frozenset({"UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00",
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a filter is evaluated under, beside the statistics: the span of the clock, in µs."""
+    """The context of a filter's evaluation beside the statistics: the span of the clock, in µs."""
 
     now_low: int
     now_high: int
@@ -56,15 +56,15 @@ class Entry:
     """One function of the registry."""
 
     name: str
-    arguments: str  # their names, for people; `...` repeats the one before
+    arguments: str  # names of the arguments, for people; `...` repeats the one before
     arity: tuple[int, int | None]  # fewest and most arguments; None: any number
     transfer: Transfer
-    note: str  # what is known of the result, for docs/reference/functions.md
+    note: str  # knowledge about the result, for docs/reference/functions.md
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a strict function yields on arguments that are neither null nor errors."""
+    """The result of a strict function on arguments that are neither null nor errors."""
 
     values: Values
     null: Flags = field(default_factory=no)
@@ -74,7 +74,7 @@ class Outcome:
 def strict(args: Sequence[Spec], outcome: Outcome) -> Spec:
     """Return the Spec of a strict function.
 
-    Where some argument has no value there is no result and no failure of its own.
+    Where an argument has no value, there is neither a result nor a failure of its own.
     """
     if not args:
         return Spec(outcome.values, outcome.null, outcome.fail)

@@ -1,4 +1,4 @@
-"""Typed expressions and filters as JSON text, for places without a JVM, and back.
+"""Convert typed expressions and filters to JSON text and back, for places without a JVM.
 
 A node is a list that begins with its kind. Values that JSON lacks are objects with one key:
 {"decimal": "1.50"}, {"bytes": "0aff"}, {"float": "nan"}.

@@ -1,4 +1,4 @@
-"""A filter as the planner takes it: the typed expression, and the clock that it was read with."""
+"""A filter for the planner: the typed expression and the clock of its evaluation."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ from strata.expr.nodes import Expr
 class Filter:
     """A boolean expression over a shard's columns.
 
-    Units: `now_low` and `now_high` are microseconds since 1970, both inclusive: the span in
-    which the clock of the filter (`current_timestamp()` and its kin) may stand. They are equal
-    for a read; a plan that must hold for a while has a wider span.
+    Units: `now_low` and `now_high` are microseconds since 1970, both inclusive: the span of
+    possible values of the filter's clock (`current_timestamp()` and its kin). They are equal for a
+    read; a plan that must stay valid for a while has a wider span.
     """
 
     expr: Expr

@@ -1,8 +1,8 @@
 """The abstract interpreter: what an expression may yield on the rows of each part.
 
-One evaluation handles every part of an environment. Subtrees without columns are evaluated
-once, for all environments. What is not understood is opened, never refused: an unknown
-function, a quarantined one, a wrong number of arguments, values of an unexpected kind.
+One evaluation handles every part of an environment. Subtrees without columns are evaluated once for
+all environments. A call that the interpreter cannot handle is opened, never refused: an unknown or
+quarantined function, a wrong number of arguments, values of an unexpected kind.
 """
 
 from collections.abc import Collection
@@ -18,7 +18,7 @@ from strata.expr.spec import Bools, Json, Numbers, Spec, Texts, anything, everyt
 
 
 class Environment(Protocol):
-    """Says what the columns of the parts at hand may hold."""
+    """Gives what the columns of some parts may hold."""
 
     def column(self, column: Column) -> Spec:
         """Return what a column may hold in each part."""
@@ -43,9 +43,9 @@ class Interpreter:
         self.context = context
         self.quarantine = frozenset(quarantine)
         self.lenient = lenient
-        self.opened: dict[int, str] = {}  # why a node is open, by id(node)
+        self.opened: dict[int, str] = {}  # reasons why nodes are open, by id(node)
         self._constants: dict[int, Spec] = {}
-        self._nodes: list[Expr] = []  # keeps the nodes alive, so that ids stay theirs
+        self._nodes: list[Expr] = []  # keeps the nodes alive, so that their ids are not reused
 
     def evaluate(
         self, expr: Expr, environment: Environment, trace: dict[int, Spec] | None = None
@@ -100,7 +100,7 @@ class Interpreter:
 
 
 def _suits(spec: Spec, type_name: str) -> bool:
-    """Return whether values are of the kind that a type has."""
+    """Return whether values have the kind of a type."""
     expected = everything(type_name)
     match expected:
         case Texts():

@@ -17,7 +17,7 @@ class Column:
     """A column of the shard, by id."""
 
     id: int
-    name: str  # for people
+    name: str  # name, for people
     type: str
     nullable: bool = True
 

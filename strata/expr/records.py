@@ -1,8 +1,8 @@
 """Structs in the domain: their fields, each a range of its own.
 
-A module apart from `spec`, so that certificates of functions that never meet a struct do not rest
-on it. To every function but the access to a field, a struct is a value that is not tracked.
-Lists and maps are in `strata.expr.elements`.
+This module is separate from `spec`, so that certificates of functions that never meet a struct do
+not depend on it. To every function but the access to a field, a struct is an untracked value. Lists
+and maps are in `strata.expr.elements`.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def _no_field(ordinal: int) -> Spec | None:
 
 @dataclass(frozen=True, slots=True)
 class Record(Anything):
-    """Structs whose fields are known apart.
+    """Structs whose fields are known one by one.
 
     `child`: what the field at an ordinal yields on the rows, null where the struct is null; None
     where nothing is known of it.
@@ -28,7 +28,7 @@ class Record(Anything):
     child: Callable[[int], Spec | None] = _no_field
 
     def joined(self, other: Anything) -> Anything:
-        """Return structs that enclose both: of a field that one side does not know, nothing."""
+        """Return structs that enclose both; a field that one side does not know is unknown."""
         empty = both(self.empty, other.empty)
         if not isinstance(other, Record):
             return Anything(empty)
@@ -36,7 +36,7 @@ class Record(Anything):
 
 
 def union(a: Spec | None, b: Spec | None) -> Spec | None:
-    """Return what encloses both; None, nothing known, unless both are known."""
+    """Return the Spec that encloses both; None (nothing known) unless both are known."""
     if a is None or b is None:
         return None
     return Spec(hull(a.values, b.values), either(a.null, b.null), either(a.fail, b.fail))

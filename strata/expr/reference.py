@@ -1,4 +1,4 @@
-"""The reference of functions, written from the registry: `docs/reference/functions.md`."""
+"""Write the reference of functions, `docs/reference/functions.md`, from the registry."""
 
 from strata.expr.registry import REGISTRY, SUBJECTS
 

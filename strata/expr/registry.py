@@ -1,8 +1,8 @@
 """The table of functions: the only place that knows what a function does to ranges.
 
-A front end maps its own tree to `Call(name, args, type, options)` with the names below, which
-are Spark's Catalyst class names in lower snake case, but for a few kept short. A name that is
-not in the table is no error: the interpreter opens it (any value, null or error).
+A front end maps its own tree to `Call(name, args, type, options)` with the names below. They are
+Spark's Catalyst class names in lower snake case, except for a few short ones. A name outside the
+table is no error: the interpreter opens the call (any value, null or error).
 
 Options, as sorted (name, value) pairs of a Call; leave out those that do not apply:
 

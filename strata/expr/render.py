@@ -1,4 +1,4 @@
-"""Expressions and ranges as text for people; nothing reads it back."""
+"""Render expressions and ranges as text for people; nothing parses it."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -144,7 +144,7 @@ def _values(spec: Spec, type_name: str) -> str:
 
 
 def _lists(values: Elements, inner: str, name: str) -> str:
-    """Return how long lists or maps are, and what is in them."""
+    """Return the lengths and the content of lists or maps, as text."""
     low, high = int(values.shortest[0]), int(values.longest[0])
     lengths = f"{low}" if low == high else f"{low} to {high}" if high < MOST else f"{low} or more"
     element = values.element() if high > 0 else None

@@ -1,4 +1,4 @@
-"""Spark type names as the interpreter needs them: which numbers or texts a type can hold."""
+"""Look up the numbers or texts that a Spark type can hold, for the interpreter."""
 
 import re
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _INTEGERS: Final = {
     "timestamp": INT64,  # microseconds
     "timestamp_ntz": INT64,
 }
-# The DDL spelling of the same types; both are met in the wild.
+# The DDL spelling of the same types; both spellings occur.
 _ALIASES: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
 
 
@@ -49,7 +49,7 @@ class SparkType:
 
 @lru_cache(maxsize=1024)
 def spark_type(name: str) -> SparkType:
-    """Return what the type called `name` holds; an unknown name is family "other"."""
+    """Return the values of the type `name`; an unknown name has family "other"."""
     name = _ALIASES.get(name, name)
     if name in _INTEGERS:
         return SparkType(name, "int", *_INTEGERS[name])

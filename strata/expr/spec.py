@@ -98,7 +98,7 @@ class Json:
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """Values that are not tracked; structs, lists and maps know of what is inside them."""
+    """Values that are not tracked; subclasses for structs, lists and maps know their content."""
 
     empty: Flags = field(default_factory=no)
 
@@ -120,7 +120,7 @@ class Spec:
 
 
 # NumPy takes 30 times longer for `&` and `|` on flags if one side has one element and the other
-# many, and most flags of most parts are alike: these three see to both.
+# many, and most flags are alike in most parts: these three functions handle both cases.
 
 
 def both(a: Flags, b: Flags) -> Flags:
@@ -149,7 +149,7 @@ def negated(flags: Flags) -> Flags:
 
 
 def uniform(flags: Flags) -> Flags:
-    """Return the flags, as one element where all are alike: what follows is then cheap."""
+    """Return the flags, as one element if all are equal, which makes later operations cheap."""
     if flags.size == 1:
         return YES if flags[0] else NO
     if not flags.any():
@@ -191,7 +191,7 @@ def integers(value: int, kind: SparkType) -> Bounds:
 
 
 def exactly(value: object, type_name: str) -> Spec:
-    """Return the Spec of a constant; a value that does not suit its type opens it."""
+    """Return the Spec of a constant; a value that does not fit its type opens the Spec."""
     if value is None:
         return Spec(none_of(everything(type_name)), YES)
     kind = spark_type(type_name)
@@ -248,7 +248,7 @@ def occupied(values: Values) -> Flags:
 
 
 def gate(values: Values, where: Flags) -> Values:
-    """Return `values` where `where` is set, none elsewhere."""
+    """Return `values` where `where` is set, no values elsewhere."""
     if where is YES:
         return values
     match values:
@@ -290,7 +290,7 @@ def none_of(values: Values) -> Values:
 
 
 def hull(a: Values, b: Values) -> Values:
-    """Return values that enclose both; different kinds are no longer told apart."""
+    """Return values that enclose both; values of different kinds become untracked."""
     match a, b:
         case Bools(), Bools():
             return Bools(either(a.true, b.true), either(a.false, b.false))

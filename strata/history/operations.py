@@ -66,7 +66,7 @@ def note(  # noqa: PLR0913  these are the fields of one row
         _operation(what, began_ms, stores.clock(), {**one, **texts}, code, by or who())
         for one in map(_flat, shards)
     ]
-    found = _with_bill(found, bill.told(bill.settle()))
+    found = _with_bill(found, bill.bill_counts(bill.settle()))
     for operation in found:
         _tell(metrics, operation)
         _tell_of_shard(metrics, stores, operation.shard)

@@ -1,1 +1,1 @@
-"""The only room that changes a shard: commits, their ledger, leases and holds."""
+"""Change a shard: commits, their ledger, leases and holds. No other room changes one."""

@@ -1,7 +1,7 @@
-"""The documents of shards as the consensus holds them: newest, by number, in pages.
+"""Read the documents of shards from the consensus: the newest, by number, in pages.
 
-A document may build upon those before it (`strata.state.versions`). Whoever commits or reads again
-has the one before at hand, so that only what is new is read.
+A document may build upon earlier ones (`strata.state.versions`). A process that commits or reads
+again still has the one before in memory, so only new documents are read.
 """
 
 import time
@@ -19,7 +19,7 @@ from strata.store.retry import Sleep, retry
 
 R = TypeVar("R")
 
-TRIES: Final = 8  # as long as what the newest builds upon is dropped while it is being read
+TRIES: Final = 8  # attempts, if documents that the newest builds upon are dropped while it is read
 DAMAGED: Final = (
     "restore this version from a backup of the database of states; "
     "see Damage in docs/reference/state.md"
@@ -27,7 +27,7 @@ DAMAGED: Final = (
 
 
 class _DroppedError(Exception):
-    """What a document builds upon is not stored any more, or was never."""
+    """A document that another builds upon is no longer stored, or never was."""
 
 
 class Documents:
@@ -40,7 +40,7 @@ class Documents:
     def head(self, name: str) -> Version | None:
         """Return the newest version of a shard, or None if there is no such shard.
 
-        Raises: Corrupt, naming the number of the document that is damaged or missing.
+        Raises: Corrupt, naming the number of the damaged or missing document.
         """
         last: Versioned | None = None
         for _ in range(TRIES):
@@ -50,13 +50,13 @@ class Documents:
             try:
                 return self._version(name, head)
             except _DroppedError as error:
-                if head == last:  # nobody committed meanwhile: it is not there
+                if head == last:  # nobody committed meanwhile, so it is really missing
                     raise _missing(name, head, error) from error
                 last = head
         raise Corrupt("what the newest state builds upon is dropped again and again", shard=name)
 
     def page(self, name: str, low: int, limit: int) -> list[State]:
-        """Return up to `limit` states that are still stored, oldest first, from number `low` on.
+        """Return up to `limit` stored states, oldest first, from number `low` on.
 
         Raises: as `head`.
         """
@@ -75,7 +75,7 @@ class Documents:
         return found
 
     def base(self, name: str, seqno: int) -> int:
-        """Return the number of the whole document that the one of this number builds upon."""
+        """Return the number of the whole document that document `seqno` builds upon."""
         [stored] = self._scan(name, seqno, 1)
         link = _link(name, stored)
         return stored.seqno if link is None else link.base
@@ -87,9 +87,9 @@ class Documents:
         return _read(name, stored, None).state.walltime_ms if found is None else found
 
     def _version(self, name: str, stored: Versioned) -> Version:
-        """Return a version; reads what it builds upon, if that is not known.
+        """Return a version; reads the documents that it builds upon unless they are cached.
 
-        Raises: _DroppedError when that is not there.
+        Raises: _DroppedError when one of them is missing.
         """
         link = None if versions.known(stored.data) else _link(name, stored)
         if link is None:
@@ -121,7 +121,7 @@ def _link(name: str, stored: Versioned) -> versions.Link | None:
 
 def _read(name: str, stored: Versioned, before: Version | None) -> Version:
     try:
-        version = versions.read(stored.data, before)
+        version = versions.read_version(stored.data, before)
     except Corrupt as error:
         raise _named(name, stored, error) from error
     state = version.state

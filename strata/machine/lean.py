@@ -1,7 +1,7 @@
-"""A state without statistics: the unions of its batches go to blobs before it is committed.
+"""Move the unions of a state's statistics to blobs before the state is committed.
 
-A batch that was just written comes with the union of its statistics, and states from before hold
-them. What reads the blobs is `strata.parts.unions`.
+A batch that was just written comes with the union of its statistics, and older states hold unions.
+`strata.parts.unions` reads the blobs.
 """
 
 from dataclasses import replace
@@ -14,13 +14,13 @@ from strata.store.interface import Blob
 from strata.store.keys import content_hash, union_key
 from strata.store.retry import retry
 
-PARTS_MIN: Final = 2  # of a batch that has a union: the manifest of one part says as much
+PARTS_MIN: Final = 2  # of a batch with a union: the manifest of a single part says as much
 
 
 def moved_out(blob: Blob, state: State) -> State:
-    """Return `state` with the unions of its batches in blobs, where they are worth it.
+    """Return `state` with the unions of its batches in blobs, where that is worthwhile.
 
-    A blob is of the state's generation, so that none is collected before the state is committed.
+    A blob has the state's generation, so that it is not collected before the state is committed.
     Cost: a small blob for each batch that came with its union.
     """
     if all(batch.stats_union is None for batch in state.batches):

@@ -1,16 +1,16 @@
-"""Commits that the state no longer remembers by itself: spilled to blobs, and found again there.
+"""Spill old commits from the state to blobs, and find them there again.
 
-A token must be recognised however old it is, and the state must stay small. So the oldest commits
-leave the state for a **leaf** of the ledger, 64 of them; as soon as more than `FAN` leaves stand
-in the state, the oldest `FAN` leave it for one **node** that names them, and nodes for nodes of the
-next level likewise. A million appends leave some 40 keys in the state, where there were 15,000.
+A token of any age must be recognised, and the state must stay small. So the 64 oldest commits move
+from the state to a **leaf** of the ledger. When the state names more than `FAN` leaves, the oldest
+`FAN` of them are replaced by one **node** that names them, and nodes likewise by nodes of the next
+level. A million appends leave about 40 keys in the state instead of 15,000.
 
 Keys carry the range of the ends of their intervals. Appends come in time order, so ranges hardly
-overlap, and a token whose interval is known is found with one blob a level.
+overlap, and a token with a known interval is found with one blob a level.
 
-For a token whose interval nobody knows, a node keeps four bytes of the hash of every token below
-it, by child. So only the keys that stand in the state are read, and what lies below the one that
-has the token; of others one in some thousand lookups.
+For a token with an unknown interval, a node keeps four bytes of the hash of every token below it,
+by child. So a lookup reads the keys that the state names and the path down to the token; a wrong
+path is read only once in some thousand lookups.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ from strata.state.codec import (
     encode_nodes,
 )
 from strata.state.state import Commit, State
-from strata.state.transitions import COMMITS_MAX, COMMITS_SPILLED, find_commit, fold, spill
+from strata.state.transitions import COMMITS_MAX, COMMITS_SPILLED, find_commit, fold_ledger, spill
 from strata.store.interface import Blob
 from strata.store.keys import content_hash, ledger_key, ledger_level, ledger_range
 from strata.store.named import get_named
@@ -39,17 +39,15 @@ from strata.store.retry import Sleep, retry
 
 MARKS: Final = np.dtype(">u4")
 FAN: Final = 16  # keys of one level in the state, and in one node
-FOLDS_MAX: Final = (
-    8  # in one commit: what was written before there were nodes folds little by little
-)
+FOLDS_MAX: Final = 8  # in one commit, so that ledgers from before there were nodes fold gradually
 
 
-def spilled(blob: Blob, state: State, sleep: Sleep = time.sleep) -> State:
-    """Return `state` with few enough commits, and few enough keys of the ledger.
+def spill_old_commits(blob: Blob, state: State, sleep: Sleep = time.sleep) -> State:
+    """Return `state` with at most the allowed number of commits and of ledger keys.
 
-    What leaves it is written before. Two who spill from the same state write the same blobs.
-    Cost: nothing in 63 of 64 commits; then one small blob; in one of 1,024 the keys that become a
-    node are read as well, for their marks.
+    The blobs are written first. Two writers that spill from the same state write the same blobs.
+    Cost: nothing in 63 of 64 commits, then one small blob; in one of 1,024 commits the keys that
+    become a node are also read, for their marks.
     """
     if len(state.commits) <= COMMITS_MAX:
         return state
@@ -68,10 +66,10 @@ def spilled(blob: Blob, state: State, sleep: Sleep = time.sleep) -> State:
 
 
 def foldable(ledger: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the keys that are to become one node: the oldest of a level that is too full.
+    """Return the keys that should become one node: the oldest of a level that is too full.
 
-    The newest key of a level is never among them: all of them stood in a state that was committed,
-    which is what garbage collection counts on.
+    The newest key of a level is never among them. So all of them were named by a committed state,
+    and garbage collection relies on that.
     """
     levels: dict[int, list[str]] = {}
     for key in ledger:
@@ -82,9 +80,9 @@ def foldable(ledger: tuple[str, ...]) -> tuple[str, ...]:
 def find(
     blob: Blob, state: State, token: str, upper: int | None, sleep: Sleep = time.sleep
 ) -> Commit | None:
-    """Return the commit of a token, or None; `upper`, the end of its interval, saves reading.
+    """Return the commit of a token, or None; `upper`, the end of its interval, saves reads.
 
-    Cost: without it the blobs that the state names, some 40 after a million commits.
+    Cost: without `upper`, the blobs that the state names, about 40 after a million commits.
     Raises: Corrupt when a blob of the ledger is missing or damaged.
     """
     known = find_commit(state.commits, token)
@@ -100,7 +98,7 @@ def mark_of(token: str) -> int:
 
 
 def ledger_keys(blob: Blob, ledger: tuple[str, ...], sleep: Sleep = time.sleep) -> Iterator[str]:
-    """Yield every key of the ledger, those in its nodes included. Cost: reads each node."""
+    """Yield every key of the ledger, including those in its nodes. Cost: reads each node."""
     for key in ledger:
         yield key
         if ledger_level(key):
@@ -123,13 +121,13 @@ def _folded(blob: Blob, state: State, full: tuple[str, ...], sleep: Sleep = time
     level = ledger_level(full[0]) + 1
     key = ledger_key(state.name, min(lows), max(highs), content_hash(data), level)
     retry(partial(blob.set, key, data), sleep=sleep)
-    return fold(state, full, key)
+    return fold_ledger(state, full, key)
 
 
 def _marks(blob: Blob, key: str, sleep: Sleep) -> bytes | None:
     """Return the marks of all tokens in or below a key, sorted; None where some are unknown.
 
-    A blob that is damaged stops whoever looks for a token in it, not who appends.
+    A damaged blob fails lookups of tokens in it, but not appends.
     """
     try:
         if not ledger_level(key):
@@ -146,7 +144,7 @@ def _marks(blob: Blob, key: str, sleep: Sleep) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What is known of a token that is looked for."""
+    """The facts about a token to find."""
 
     mark: int
     upper: int | None

@@ -1,12 +1,12 @@
 """Load a shard's state, propose a successor, compare-and-set, and try again.
 
-The only module that changes a shard. A `Machine` keeps nothing of it: any number of them, in any
-number of processes, may work on the same shard.
+This is the only module that changes a shard. A `Machine` keeps no state of it: any number of them,
+in any number of processes, may work on the same shard.
 
-When the reply to a compare-and-set is lost, the machine reads the proposed version back: if it
-is there, byte for byte, the change has happened; if another is there, the transition is computed
-again on it, which is safe because every transition may be repeated; if none is, nobody was
-faster: the database fails, and after a few tries that is what the caller is told.
+When the reply to a compare-and-set is lost, the machine reads the proposed version back. If it is
+stored, byte for byte, the change has happened. If another version is stored, the transition is
+computed again on it, which is safe because every transition may be repeated. If none is stored,
+nobody was faster: the database fails, and after a few tries the caller gets `Unavailable`.
 """
 
 import time
@@ -43,14 +43,14 @@ from strata.store.retry import Patience, Sleep, retry
 R = TypeVar("R")
 Transition = Callable[[State, int], tuple[State, R]]
 
-ATTEMPTS: Final = 50  # lost races before a caller is told; each is another writer's success
+ATTEMPTS: Final = 50  # lost races before Conflict is raised; each is another writer's success
 PAGE: Final = 64  # states read at a time
-KEEP: Final = 256  # newest states that stay stored whatever their age
-KEEP_MS: Final = 24 * 3_600_000  # for readers without a hold
-KEEP_AT_MOST: Final = 2048  # beyond that only holds keep a state
+KEEP: Final = 256  # newest states that stay stored at any age
+KEEP_MS: Final = 24 * 3_600_000  # states of this age stay stored for readers without a hold
+KEEP_AT_MOST: Final = 2048  # limit of these states; beyond it only holds keep a state
 FORGET_EVERY: Final = 64  # commits
-QUEUE_S: Final = 2.0  # so long after a lost race or a wait a writer waits for its turn
-LOOK_EVERY: Final = 16  # attempts, of which one queues though nothing was lost
+QUEUE_S: Final = 2.0  # a writer queues for this long after a lost race or a wait
+LOOK_EVERY: Final = 16  # one in this many attempts queues although no race was lost
 _PAUSES: Final = Patience(first_ms=2, ceiling_ms=200)
 
 
@@ -62,15 +62,15 @@ class Machine:
         self.stores = stores
         self._sleep = sleep
         self._documents = Documents(stores.consensus, sleep)
-        self._contended: dict[str, float] = {}  # shards where others are in the way: until when
+        self._contended: dict[str, float] = {}  # contended shards: time until which to queue
         self._tried: Counter[str] = Counter()
 
     def create(self, spec: ShardSpec, *, revive: bool = False) -> State:
-        """Return the state of a new shard, or of the one there is if it was declared the same.
+        """Return the state of a new shard, or of an existing one with the same declaration.
 
-        A shard that was dropped begins anew only if `revive` asks for it.
+        A dropped shard begins anew only with `revive`.
 
-        Raises: InvalidRequest when it was declared otherwise, or dropped.
+        Raises: InvalidRequest when the shard has another declaration, or was dropped.
         """
         first = transitions.create(spec, self.stores.clock())
         check_defaults(spec.name, first.relation.columns)
@@ -96,9 +96,9 @@ class Machine:
         return self.apply(name, move, dropped=True)
 
     def load(self, name: str, *, dropped: bool = False) -> State:
-        """Return the newest state of a shard; with `dropped` also the tombstone of one.
+        """Return the newest state of a shard; with `dropped` also a tombstone.
 
-        Raises: InvalidRequest for an unknown shard, naming those there are, or a dropped one.
+        Raises: InvalidRequest for an unknown shard, naming existing ones, or for a dropped one.
         """
         return self._loaded(name, dropped=dropped).state
 
@@ -112,7 +112,7 @@ class Machine:
         return found
 
     def names(self, *, dropped: bool = False) -> list[str]:
-        """Return the names of all shards, sorted; with `dropped` those of dropped ones too.
+        """Return the sorted names of all shards; with `dropped` also of dropped ones.
 
         Cost: reads every shard's state, unless `dropped`.
         """
@@ -121,29 +121,29 @@ class Machine:
         return [name for name in names if dropped or not self._is_dropped(name)]
 
     def _is_dropped(self, name: str) -> bool:
-        # One state that cannot be understood here must not hide the others.
+        # One state that this version cannot read must not hide the others.
         with suppress(InvalidRequest, Corrupt):
             return self.load(name, dropped=True).dropped is not None
         return False
 
     def states(self, name: str, from_seqno: int = 0) -> Iterator[State]:
-        """Yield the states that are still stored, oldest first, the newest at the time included.
+        """Yield the stored states, oldest first, up to the newest at the time of the call.
 
-        What garbage collection must respect: no blob that one of them names is dead.
+        Garbage collection must respect them: no blob that one of them names is dead.
         """
         while page := self._documents.page(name, from_seqno, PAGE):
             yield from page
             from_seqno = page[-1].seqno + 1
 
     def at(self, name: str, seqno: int) -> State | None:
-        """Return the state of this number, or None when it is not stored any more, or not yet."""
+        """Return the state `seqno`, or None when it is no longer stored, or not yet."""
         found = self._documents.page(name, seqno, 1)
         return next((state for state in found if state.seqno == seqno), None)
 
     def states_before(self, name: str, seqno: int) -> Iterator[State]:
-        """Yield the states before `seqno` that are still stored, newest first.
+        """Yield the stored states before `seqno`, newest first.
 
-        Cost: a page is read and decoded as its first state is asked for.
+        Cost: a page is read and decoded when its first state is requested.
         """
         while seqno > FIRST_SEQNO:
             low = max(seqno - PAGE, FIRST_SEQNO)
@@ -155,11 +155,11 @@ class Machine:
             seqno = page[0].seqno
 
     def forget(self, name: str, *, keep: int = KEEP, keep_ms: int = KEEP_MS) -> int:
-        """Drop old states and return how many; `apply` does it now and then.
+        """Drop old states and return how many; `apply` does it from time to time.
 
-        The newest `keep` stay, and those that a live hold reads from; besides those that were
-        the newest less than `keep_ms` ago, but of these no more than `KEEP_AT_MOST`.
-        What these build upon stays as well: up to `RUN_MAX` more.
+        The newest `keep` stay, those that a live hold reads from, and at most `KEEP_AT_MOST` states
+        that were the newest less than `keep_ms` ago.
+        The documents that these build upon stay as well: up to `RUN_MAX` more.
         Cost: reads two documents, seldom up to log2(KEEP_AT_MOST / keep) more.
         """
         head, now_ms = self.load(name, dropped=True), self.stores.clock()
@@ -173,29 +173,29 @@ class Machine:
         return self._retry(partial(self.stores.consensus.truncate, state_key(name), below))
 
     def _since_ms(self, head: State, back: int) -> int:
-        """Return since when the state before the newest `back` ones has had a successor."""
+        """Return the time at which the state before the newest `back` ones got a successor."""
         at = head.seqno - back + 1
         if at <= FIRST_SEQNO:
             return MIN_TIME
         return self._documents.walltime_ms(head.name, at)
 
     def history(self, name: str, limit: int) -> list[State]:
-        """Return up to `limit` states of a shard that are still stored, newest first."""
+        """Return up to `limit` stored states of a shard, newest first."""
         newest = self.load(name).seqno
         return self._documents.page(name, newest - limit + 1, limit)[::-1]
 
     def apply(self, name: str, transition: Transition[R], *, dropped: bool = False) -> R:
-        """Return the result of a transition that was committed, or that changed nothing.
+        """Commit a transition and return its result; a transition may also change nothing.
 
         `transition` is called again whenever another writer was faster.
 
-        Raises: what the transition raises; Conflict after many lost races; Unavailable, not
-        certain when it may have happened.
+        Raises: as the transition; Conflict after many lost races; Unavailable, with `certain` False
+        when the change may have happened.
         """
         for attempt in range(ATTEMPTS):
             with self._turn(name) as others:
                 done = self._attempt(name, transition, dropped)
-                if done is None and others:  # one who does not queue was faster: not again at once
+                if done is None and others:  # a writer that does not queue was faster: pause first
                     done = self._attempt(name, transition, dropped)
             if done is None or others:
                 self._contended[name] = time.monotonic() + QUEUE_S
@@ -209,9 +209,10 @@ class Machine:
         )  # fmt: skip
 
     def _turn(self, name: str) -> AbstractContextManager[bool]:
-        """Queue where a race was lost or others queued lately; else now and then, to hear of them.
+        """Queue if a race was lost or others queued lately; otherwise from time to time.
 
-        Who wins every race would else never queue, and those who do never win.
+        Without the latter, a writer that wins every race would never queue, and writers that queue
+        would never win.
         """
         self._tried[name] += 1
         if time.monotonic() < self._contended.get(name, 0.0) or not self._tried[name] % LOOK_EVERY:
@@ -227,8 +228,8 @@ class Machine:
             return (result,)
         assert following.seqno == state.seqno + 1, "a transition must use `step`"
         following = moved_out(self.stores.blob, following)
-        following = ledger.spilled(self.stores.blob, following, self._sleep)
-        # Declarations came from outside: what JSON makes of a new one, only decoding tells.
+        following = ledger.spill_old_commits(self.stores.blob, following, self._sleep)
+        # A new declaration came from outside: only decoding shows what JSON makes of it.
         plain = following.spec is state.spec and following.relations is state.relations
         data, new = successor(version, following, as_whole=not plain)
         if not self._commit(name, state.seqno, following.seqno, data):
@@ -259,9 +260,9 @@ class Machine:
         writer: str | None = None,
         basis: Basis | None = None,
     ) -> Appended:
-        """Append as `transitions.append` does, and recognise tokens however old they are.
+        """Append as `transitions.append` does, and recognise tokens of any age.
 
-        Cost: one blob more when the interval is already written under a spilled token.
+        Cost: one more blob when the interval is already written under a spilled token.
         Raises: as `transitions.append` and `apply`.
         """
         move = partial(
@@ -278,16 +279,16 @@ class Machine:
             return transitions.recognise(known, lower, upper)
 
     def committed(self, name: str, token: str, upper: int | None = None) -> Commit | None:
-        """Return what was committed under `token`, or None: worth asking before doing the work.
+        """Return the commit under `token`, or None; callers ask before they do the work.
 
-        `upper`, the end of the interval, saves reading ledger blobs that cannot have it.
+        `upper`, the end of the interval, saves reading ledger blobs that cannot have the token.
         """
         return ledger.find(self.stores.blob, self.load(name), token, upper, self._sleep)
 
     def _forget_sometimes(self, state: State) -> None:
         if state.seqno % FORGET_EVERY == 0:
-            # Best effort: whoever comes by next time drops these as well. An old state that is
-            # damaged is told to who reads it, not to who has just committed.
+            # Best effort: a later commit drops these as well. A damaged old state is an error for
+            # its readers, not for the writer that has just committed.
             with suppress(Unavailable, Corrupt):
                 self.forget(state.name)
 
@@ -296,9 +297,9 @@ class Machine:
         return None if found is None else found.state
 
     def _commit(self, name: str, expected: int | None, seqno: int, data: bytes) -> bool:
-        """Return whether a document is now, or was for a while, the newest.
+        """Return whether a document became the newest, even if another has followed it.
 
-        Raises: Unavailable when even that cannot be found out.
+        Raises: Unavailable when that cannot be determined.
         """
         key, new = state_key(name), Versioned(seqno, data)
         consensus, lost = self.stores.consensus, False
@@ -313,7 +314,8 @@ class Machine:
                 if error.certain:
                     raise
                 lost, failed = True, error
-            # Also after a plain refusal: a network that repeats requests tells of the second.
+            # Also after a plain refusal: if the network repeated the request, this is the second
+            # reply.
             there = consensus.scan(key, seqno, 1)
             if failed is not None and not there:
                 raise failed

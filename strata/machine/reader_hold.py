@@ -1,16 +1,16 @@
-"""The hold of readers: what a read has planned stays stored while it may still be reading.
+"""Keep the parts of a planned read from being deleted while it runs.
 
-A read takes minutes or hours, and compaction and garbage collection go on meanwhile. So before it
-plans, a long one sees to it that a leased hold lives for as long as `[read] hold_ms` says. All
-readers of a stretch of time share one: most find it there and write nothing, and a shard never
-has more than a few, however many readers there are. It keeps parts, not history: its time is the
-shard's upper, so that compaction moves since as before.
+A read takes minutes or hours, while compaction and garbage collection go on. So before a long read
+plans, it makes sure that a leased hold lives for `[read] hold_ms`. All readers of a stretch of time
+share one hold: most find it in place and write nothing, and a shard never has more than a few, for
+any number of readers. The hold keeps parts, not history: its time is the shard's upper, so
+compaction moves since as before.
 
-A shared hold cannot be given back by one of its readers: it expires. A reader that works for
-longer (a third of the lease is over) takes one of its own, renews it while it works, and gives it
-back when it ends: `kept`. A reader whose end is known from the start, a command or a job, takes
-its own at once and leaves nothing behind: `reading`. Where no hold can be taken (a role that may
-only read) the read goes on, and has the grace of garbage collection.
+No reader can give a shared hold back; it expires. A reader that works longer (a third of the lease
+is over) takes a hold of its own, renews it while it works, and gives it back at the end: `kept`. A
+reader with a known end, such as a command or a job, takes its own hold at once and leaves nothing
+behind: `reading`. Where no hold can be taken (a role with read access only), the read goes on and
+has the grace of garbage collection.
 """
 
 import secrets
@@ -28,17 +28,17 @@ from strata.state.holds import carry_on, hold, release
 from strata.state.state import Hold, State
 from strata.store.open import Stores
 
-PREFIX: Final = "readers-"  # of the names of such holds
-SHARES: Final = 8  # into which the lease is cut: readers of one share its hold
-BRIEF_MS: Final = 15 * 60_000  # lease of a hold that is renewed from the start
+PREFIX: Final = "readers-"  # of the names of shared holds
+SHARES: Final = 8  # parts of the lease; readers of one part share its hold
+BRIEF_MS: Final = 15 * 60_000  # lease of a hold that its reader renews from the start
 T = TypeVar("T")
 
 
 def held_state(stores: Stores, name: str, settings: ReadSettings) -> State:
-    """Return the newest state of a shard, whose parts stay stored for the lease of readers.
+    """Return the newest state of a shard; its parts stay stored for the lease of readers.
 
     Raises: InvalidRequest for an unknown shard; Unavailable when it cannot be read.
-    Cost: now and then a commit; `SHARES` in the time of a lease at most.
+    Cost: sometimes a commit, at most `SHARES` in the time of a lease.
     """
     machine = Machine(stores)
     state = machine.load(name)
@@ -46,16 +46,16 @@ def held_state(stores: Stores, name: str, settings: ReadSettings) -> State:
         return state
     with suppress(Unavailable, Conflict):
         machine.apply(name, lambda found, now_ms: _taken(found, now_ms, settings.hold_ms))
-    return machine.load(name)  # what is planned must be younger than the hold
+    return machine.load(name)  # the planned state must be younger than the hold
 
 
 @contextmanager
 def reading(stores: Stores, name: str, settings: ReadSettings, purpose: str) -> Iterator[State]:
-    """Give the newest state of a shard; its parts stay stored until the block ends, and no longer.
+    """Yield the newest state of a shard; its parts stay stored exactly until the block ends.
 
-    `purpose` is in the name of the hold, which `strata holds` shows.
+    `purpose` is part of the name of the hold, which `strata holds` shows.
     Raises: as `held_state`.
-    Cost: two commits; none while a shared hold is there.
+    Cost: two commits, or none while there is a shared hold.
     """
     machine = Machine(stores)
     state = machine.load(name)
@@ -70,9 +70,9 @@ def reading(stores: Stores, name: str, settings: ReadSettings, purpose: str) -> 
 
 @contextmanager
 def kept(stores: Stores, state: State, settings: ReadSettings, purpose: str) -> Iterator[None]:
-    """Keep the parts of a state from `held_state` stored, however long the block works.
+    """Keep the parts of a state from `held_state` stored until the block ends.
 
-    Cost: nothing in a third of the lease; then a commit for each third, and one at the end.
+    Cost: nothing in the first third of the lease, then a commit for each third and one at the end.
     """
     if settings.hold_ms <= 0:
         yield
@@ -85,13 +85,13 @@ def kept(stores: Stores, state: State, settings: ReadSettings, purpose: str) -> 
 def kept_while(
     stores: Stores, state: State, settings: ReadSettings, purpose: str, rows: Iterator[T]
 ) -> Iterator[T]:
-    """Yield what `rows` yields; what the state names stays stored from the first to the last."""
+    """Yield the items of `rows`; the state's parts stay stored from the first to the last item."""
     with kept(stores, state, settings, purpose):
         yield from rows
 
 
 class _Own:
-    """The hold that a reader takes for itself when those of all will not do."""
+    """The hold that a reader takes for itself when shared ones do not suffice."""
 
     def __init__(self, machine: Machine, shard: str, lease_ms: int, purpose: str) -> None:
         self.name = f"{purpose}-{secrets.token_hex(6)}"
@@ -99,7 +99,7 @@ class _Own:
         self._taken = False
 
     def begin(self) -> State:
-        """Take the hold at once, and return the newest state then; without it where it fails."""
+        """Take the hold at once if possible; return the newest state after that."""
 
         def take(state: State, now_ms: int) -> tuple[State, Hold]:
             return hold(
@@ -108,7 +108,7 @@ class _Own:
             )  # fmt: skip
 
         with suppress(Unavailable, Conflict):
-            self._taken = True  # perhaps also where the reply was lost
+            self._taken = True  # it may be taken even though the reply was lost
             self._machine.apply(self._shard, take)
         return self._machine.load(self._shard)
 
@@ -130,7 +130,7 @@ class _Own:
         self._machine.apply(self._shard, move)
 
     def _give_back(self) -> None:
-        """Release the hold, if it was ever taken; where that fails it expires."""
+        """Release the hold if it was ever taken; if that fails, it expires."""
         if self._taken:
             with suppress(StrataError):
                 move = partial(release, name=self.name, opaque=self.name)
@@ -138,7 +138,7 @@ class _Own:
 
 
 def _covered(state: State, now_ms: int, lease_ms: int) -> bool:
-    """Return whether a hold of readers, taken before this state, lives for a lease from now."""
+    """Return whether a shared hold, taken before this state, lives for another lease."""
     return any(_lives(found, now_ms + lease_ms) for found in state.holds)
 
 
@@ -148,12 +148,12 @@ def _lives(found: Hold, until_ms: int) -> bool:
 
 
 def _taken(state: State, now_ms: int, lease_ms: int) -> tuple[State, None]:
-    """Take the hold of this share of time, unless another reader just did; drop old ones."""
+    """Take the shared hold of this time, unless another reader just did; drop old ones."""
     if _covered(state, now_ms, lease_ms):
         return state, None
     share_ms = max(lease_ms // SHARES, 1)
     name = f"{PREFIX}{now_ms // share_ms}"
-    # Clocks differ: one that has just expired may still be needed.
+    # Clocks differ: a hold that has just expired may still be needed.
     kept = tuple(
         h for h in state.holds
         if not h.name.startswith(PREFIX) or _lives(h, now_ms - lease_ms)

@@ -1,10 +1,10 @@
 """A writer's lease: taken for a job, renewed while it works, given back when it ends.
 
-While the lease lives, the garbage fence does not pass what the job writes, however long it works.
-Once it has expired (the process was stopped, the machine slept, the network was away) every
-commit that names it is refused, whatever the job still holds: a zombie that wakes up is fenced,
-also while its successor is at work. Each run has a lease of its own. A run that was killed leaves
-one behind; it expires, and the next `register` or sweep drops it.
+While the lease lives, the garbage fence does not pass the blobs of the job, for as long as it
+works. Once the lease has expired (the process was stopped, the machine slept, the network was
+away), every commit that names it is refused. So a zombie that wakes up is fenced, even while its
+successor is at work. Each run has a lease of its own. A killed run leaves its lease behind; it
+expires, and the next `register` or sweep drops it.
 """
 
 import secrets
@@ -27,7 +27,7 @@ class Lease:
     def __init__(
         self, machine: Machine, shard: str, purpose: str, lease_ms: int = LEASE_MS
     ) -> None:
-        """Prepare a lease; nothing is taken before the context is entered."""
+        """Prepare a lease; the context takes it on entry."""
         self.name = f"{purpose}-{secrets.token_hex(6)}"
         self._machine, self._shard = machine, shard
         self._purpose, self._lease_ms = purpose, lease_ms
@@ -36,7 +36,7 @@ class Lease:
     def __enter__(self) -> Self:
         """Take the lease, and begin to renew it. Cost: one commit.
 
-        What the job writes must be of the generation of a state that is loaded after this.
+        The job must write in the generation of a state that is loaded after this.
         """
         take = partial(register, name=self.name, lease_ms=self._lease_ms, purpose=self._purpose)
         self._machine.apply(self._shard, take)
@@ -60,7 +60,7 @@ class Lease:
 
 @contextmanager
 def held(lease: Lease | None, *, needed: bool = True) -> Iterator[str | None]:
-    """Hold the lease, if there is one and it is needed; give the name under which to commit."""
+    """Hold the lease if there is one and it is needed; yield the name for commits."""
     if lease is None or not needed:
         yield None
         return

@@ -1,1 +1,1 @@
-"""Work on stored shards beside compaction: statistics, their budget, columns."""
+"""Maintain stored shards: statistics, their budget, columns. Compaction has its own room."""

@@ -1,10 +1,9 @@
-"""Backfill: statistics of stored parts, collected afterwards. Manifests change, data does not.
+"""Backfill: collect statistics of stored parts later. Manifests change, data does not.
 
-Parts that have no statistics, or older ones, are read wherever the runner takes the work. What
-was found is put in place in chunks, each of them one commit: a run that was killed goes on where
-it stopped, a repeated one finds nothing to do, and what was merged away in the meantime is
-dropped and counted. How fast a run was is written down, so that a dry run can tell how long the
-next one takes.
+The runner's tasks read the parts that have no statistics, or old ones. The results are applied in
+chunks, each in one commit. So a killed run resumes where it stopped, a repeated one finds nothing
+to do, and results for parts merged away meanwhile are dropped and counted. The speed of a run is
+recorded, so that a dry run can estimate the time of the next one.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from strata.format.encodings import encoding
 from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease, held
-from strata.maintain.estimate import Cost, Speed, estimate, remember
+from strata.maintain.estimate import Cost, Speed, estimate, record_speed
 from strata.maintain.exchange import (
     PARTIAL,
     Exchanged,
@@ -40,14 +39,14 @@ from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.shown import json_of
 from strata.model.spec import StatsSpec
-from strata.parts.fetch import Source, part_batches
+from strata.parts.fetch import PartSource, part_batches
 from strata.state.state import Batch, State
 from strata.stats import STATS_VERSION, collect, concat, trim, union
 from strata.stats.wire import COUNTED, ROWS, column_name, scalar_type
 from strata.store.open import Stores, open_stores
 
 COMMIT_BYTES: Final = 4 * 1024**3  # stored bytes of parts read between two commits
-COMMITS_MAX: Final = 64  # of one batch; each writes its whole manifest again
+COMMITS_MAX: Final = 64  # of one batch; each rewrites its whole manifest
 
 _ROW_HALF: Final = "row"
 Log = Callable[[str], None]
@@ -55,7 +54,7 @@ Log = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """The parts of one batch that are to be read."""
+    """The parts of one batch to read."""
 
     batch: Batch
     parts: tuple[PartRef, ...]
@@ -71,11 +70,11 @@ class BackfillReport:
     bytes_read: int  # size of the selected parts; an upper bound where columns are named
     cost: Cost
     stats_bytes_before: int
-    stats_bytes_after: int  # a dry run cannot know, and repeats the bytes before
+    stats_bytes_after: int  # a dry run cannot know this, and repeats the bytes before
     parts_changed: int = 0
-    parts_dropped: int = 0  # read, but merged away before the result was in
+    parts_dropped: int = 0  # read, but merged away before the result arrived
     batches_gone: int = 0
-    damaged: tuple[str, ...] = ()  # why parts could not be read; the others are done
+    damaged: tuple[str, ...] = ()  # why some parts could not be read; the others are done
     action: Literal["backfill"] = "backfill"
 
     def to_json(self) -> dict[str, Any]:
@@ -112,13 +111,13 @@ def backfill_shard(  # noqa: PLR0913  what, where, and how
     log: Log = lambda _: None,
     lease: Lease | None = None,
 ) -> BackfillReport:
-    """Collect the statistics that the selected parts of a shard lack, trimmed as it declares.
+    """Collect the missing statistics of a shard's selected parts, trimmed to its budget.
 
     `usefulness` weighs statistics columns where the budget is too small for all, see `trim`.
-    `log` is told of every commit; `lease` is held while parts are read.
+    `log` is called for every commit; `lease` is held while parts are read.
     Raises: InvalidRequest for an unknown shard or column; Fenced when the lease has expired;
-    Corrupt for a part that cannot be read, when everything else is done.
-    Cost: reads every selected part once, only the named columns of it; a commit for each
+    Corrupt for an unreadable part, after everything else is done.
+    Cost: reads every selected part once, and only its named columns; a commit for each
     `commit_bytes` of parts, at most 64 a batch.
     """
     selection = selection or Selection()
@@ -137,12 +136,12 @@ def backfill_shard(  # noqa: PLR0913  what, where, and how
     took_ms = stores.clock() - began_ms
     if report.parts_changed:
         run = Speed(report.parts_changed, report.bytes_read, took_ms, whole=not selection.columns)
-        remember(stores, shard, run)
+        record_speed(stores, shard, run)
     if report.damaged:
         raise Corrupt(
             "parts could not be read; all others have their statistics",
             shard=shard, parts=len(report.damaged), first=report.damaged[0],
-            cure="`strata validate` lists every part that is damaged",
+            cure="`strata validate` lists every damaged part",
         )  # fmt: skip
     return replace(report, cost=replace(report.cost, seconds=took_ms / 1000))
 
@@ -193,7 +192,7 @@ def _sizes(table: pa.Table, rows: Sequence[int]) -> list[int]:
 
 
 def _lacks(table: pa.Table, names: Sequence[str], selection: Selection) -> Any:
-    """Return which parts of a manifest lack statistics that are asked for. Shape: a mask."""
+    """Return which parts of a manifest lack requested statistics. Shape: a mask."""
     if selection.again:
         return np.ones(table.num_rows, bool)
     versions = pc.fill_null(table["stats_version"], -1).to_numpy()
@@ -222,7 +221,7 @@ class CollectTask:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What came of reading one part."""
+    """The result of reading one part."""
 
     stats: pa.RecordBatch | None
     problem: str = ""  # why there are none
@@ -231,11 +230,11 @@ class Collected:
 def collect_part(task: CollectTask) -> Collected:
     """Return the untrimmed statistics of one part, in the newest relation.
 
-    A part that cannot be read is no error here: it may have been merged away, and deleted.
-    Cost: reads the part, holds one batch of its rows at a time.
+    An unreadable part is no error here: it may have been merged away and deleted.
+    Cost: reads the part, holding one batch of its rows at a time.
     """
     blob = open_stores(task.settings).blob
-    source = Source(blob, task.shard, task.relations, task.read_format)
+    source = PartSource(blob, task.shard, task.relations, task.read_format)
     pieces, counts = [], []
     try:
         for batch in part_batches(source, task.part, columns=task.columns, threads=False):
@@ -244,7 +243,7 @@ def collect_part(task: CollectTask) -> Collected:
     except Corrupt as error:
         return Collected(None, str(error))
     row = union(concat(pieces, counts))
-    if row is None:  # nothing could be known of these columns
+    if row is None:  # nothing can be known of these columns
         row = pa.RecordBatch.from_arrays([pa.array([sum(counts)], pa.int64())], names=[ROWS])
     return Collected(row)
 
@@ -258,7 +257,7 @@ class _Work:
     selection: Selection
     usefulness: Mapping[str, float]
     log: Log
-    writer: str | None  # under whose lease it is committed
+    writer: str | None  # the lease under which it is committed
     ids: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -286,7 +285,7 @@ class _Work:
 
     def _task(self, part: PartRef) -> CollectTask:
         state = self.state
-        # Statistics of two versions do not mix: what is old is collected anew, whole.
+        # Statistics of two versions do not mix: old ones are collected anew, for all columns.
         whole = not self.ids or part.stats_version not in (None, PARTIAL, STATS_VERSION)
         return CollectTask(
             self.stores.settings, state.name, state.relations, _half(state, part), part,
@@ -294,7 +293,7 @@ class _Work:
         )  # fmt: skip
 
     def _commit(self, batch: Batch, found: Mapping[str, Collected]) -> Exchanged | None:
-        """Put what was found in place; None if the batch is gone."""
+        """Apply the results to a batch; None if the batch is gone."""
         good = {key: one.stats for key, one in found.items() if one.stats is not None}
         if not good:
             now = live(Machine(self.stores).load(self.state.name), batch)
@@ -305,7 +304,7 @@ class _Work:
         )  # fmt: skip
 
     def _fresh(self, found: pa.RecordBatch, old: KnownStatistics) -> Fresh:
-        """Return the found statistics, trimmed; where only some were looked for, others stay."""
+        """Return the new statistics, trimmed; columns that were not collected keep theirs."""
         relation, spec = self.state.relation, _spec(self.state, self.ids)
         named = frozenset(filter(None, map(id_of, found.schema.names)))
         whole = named.issuperset(relation.by_id) or not self.ids
@@ -314,7 +313,7 @@ class _Work:
             version = PARTIAL
         found = _answered(found, relation, self.ids)
         stays = not whole and old.stats is not None and old.version in (PARTIAL, STATS_VERSION)
-        both = joined(old.stats, found, frozenset(self.ids)) if stays else found
+        both = with_columns(old.stats, found, frozenset(self.ids)) if stays else found
         asked = {name: 2.0 for name in both.schema.names if id_of(name) in self.ids}
         weights = {**self.usefulness, **asked}
         trimmed, _ = trim(both, relation, spec.budget_bytes, spec.keep, weights)
@@ -322,7 +321,7 @@ class _Work:
 
 
 def chunks(parts: Sequence[PartRef], commit_bytes: int) -> Iterator[Sequence[PartRef]]:
-    """Yield the parts of a batch in pieces, each to be committed by itself."""
+    """Yield the parts of a batch in chunks, each for one commit."""
     least = max(commit_bytes, sum(part.size_bytes for part in parts) // COMMITS_MAX + 1)
     start = size = 0
     for end, part in enumerate(parts, 1):
@@ -351,10 +350,10 @@ def _counted(
     )
 
 
-def joined(
+def with_columns(
     old: pa.RecordBatch | None, fresh: pa.RecordBatch, replaced: frozenset[int]
 ) -> pa.RecordBatch:
-    """Return the old statistics with those of the replaced columns taken from the fresh ones."""
+    """Return the old statistics with the replaced columns taken from the fresh ones."""
     columns: dict[str, pa.Array] = dict(zip(fresh.schema.names, fresh.columns, strict=True))
     if old is not None:
         kept = {
@@ -367,10 +366,10 @@ def joined(
 
 
 def _answered(found: pa.RecordBatch, relation: Relation, ids: Sequence[int]) -> pa.RecordBatch:
-    """Return statistics in which every column that was asked for by name has some.
+    """Return statistics in which every column requested by name has some.
 
-    Where nothing could be known (text that parsers read in more than one way) it says just that,
-    with nulls throughout, so that nobody asks again.
+    Where nothing can be known (parsers disagree about a text), the statistics are all null. They
+    say exactly this, so that nobody collects them again.
     """
     columns = dict(zip(found.schema.names, found.columns, strict=True))
     for column_id in ids:
@@ -381,12 +380,12 @@ def _answered(found: pa.RecordBatch, relation: Relation, ids: Sequence[int]) -> 
 
 
 def _spec(state: State, ids: Sequence[int]) -> StatsSpec:
-    """Return the shard's budget, with the columns that were asked for by name kept."""
+    """Return the shard's budget, with the columns requested by name on the keep list."""
     spec, names = state.spec.stats, [state.relation.by_id[i].name for i in ids]
     return replace(spec, keep=(*spec.keep, *map(escape, names)))
 
 
 def _half(state: State, part: PartRef) -> str:
-    """Return the half of a part that readers believe: statistics must describe what they see."""
+    """Return the encoding of a part that readers use: statistics must describe what they see."""
     read_rows = state.spec.read_format == _ROW_HALF and part.layout != "structured"
     return _ROW_HALF if read_rows or part.layout == _ROW_HALF else "structured"

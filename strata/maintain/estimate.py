@@ -1,4 +1,4 @@
-"""What a backfill costs: estimated from the parts, and from how fast the last ones were."""
+"""Estimate the cost of a backfill from its parts and from the speed of the last runs."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -15,29 +15,29 @@ from strata.store import keys
 from strata.store.open import Stores
 from strata.store.retry import retry
 
-RUNS_MAX: Final = 8  # runs whose speed is remembered
+RUNS_MAX: Final = 8  # runs with a recorded speed
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What reading takes: before a run estimated, after it measured where that is possible."""
+    """The cost of reading: estimated before a run, measured after it where possible."""
 
-    requests: int  # reads of parts, about: one for the end of each, one a row group before it
-    seconds: float | None  # None: no run has been measured yet
+    requests: int  # estimated reads: one for the end of each part, one for each row group before it
+    seconds: float | None  # None: no measured run yet
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """How fast a backfill was."""
+    """The speed of one backfill."""
 
     parts: int
-    bytes: int  # size of the parts it read
+    bytes: int  # size of the parts read
     ms: int
-    whole: bool  # all columns were read
+    whole: bool  # whether all columns were read
 
 
 def estimate(stores: Stores, shard: str, parts: Sequence[PartRef], *, whole: bool) -> Cost:
-    """Return what it costs to read these parts; `whole`: all columns of them."""
+    """Return the cost of reading these parts; `whole`: all of their columns."""
     requests = sum(map(_requests, parts))
     rate = measured_rate(stores, shard, whole=whole)
     size = sum(part.size_bytes for part in parts)
@@ -45,13 +45,13 @@ def estimate(stores: Stores, shard: str, parts: Sequence[PartRef], *, whole: boo
 
 
 def _requests(part: PartRef) -> int:
-    """Return one for the end of a part, and one for each row group that begins before it."""
+    """Return one request for the end of a part, plus one for each row group before it."""
     before = max(part.size_bytes - TAIL_BYTES, 0) / max(part.size_bytes, 1)
     return 1 + ceil(before * len(part.splits))
 
 
 def measured_rate(stores: Stores, shard: str, *, whole: bool) -> float | None:
-    """Return how many bytes of parts a second the last runs of this kind read; None: no such run.
+    """Return the bytes of parts a second in the last runs of this kind; None: no such run.
 
     Cost: lists and reads a few small blobs.
     """
@@ -62,12 +62,12 @@ def measured_rate(stores: Stores, shard: str, *, whole: bool) -> float | None:
             if run.whole == whole:
                 size, took_ms = size + run.bytes, took_ms + run.ms
         except (ValueError, TypeError, StrataError):
-            continue  # an estimate is worth no failure
+            continue  # an estimate must not fail the run
     return size * 1000 / took_ms if size and took_ms else None
 
 
-def remember(stores: Stores, shard: str, run: Speed) -> None:
-    """Write down how fast a run was, and forget all but the last few."""
+def record_speed(stores: Stores, shard: str, run: Speed) -> None:
+    """Record the speed of a run, and forget all but the last few."""
     data = orjson.dumps(asdict(run))
     key = keys.backfill_key(shard, stores.clock(), keys.content_hash(data))
     retry(partial(stores.blob.set, key, data))

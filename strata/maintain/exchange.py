@@ -1,9 +1,9 @@
-"""New statistics for stored parts: which parts are meant, and how manifests come to say so.
+"""Give stored parts new statistics: select the parts, and exchange their manifests.
 
-Statistics live in manifests, so giving a part other ones rewrites a manifest and no part. The
-exchange is one compare-and-set on the state; it is done only while the very parts are still in
-the shard. Statistics are addressed by the part's key, the hash of its bytes: what was found out
-about a part stays true wherever the part is, and means nothing once it was merged away.
+Statistics live in manifests, so new ones rewrite a manifest and no part. The exchange is one
+compare-and-set on the state, and happens only while the same parts are still in the shard.
+Statistics are addressed by the part's key, the hash of its bytes: they stay true in any batch that
+has the part, and become meaningless once it is merged away.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,24 +32,24 @@ from strata.store.interface import Blob
 from strata.store.open import Stores
 from strata.store.retry import retry
 
-PARTIAL: Final = 0  # stats_version of a part of which only some columns were ever collected
-TRIES: Final = 8  # exchanges tried while others rewrite the same manifest
+PARTIAL: Final = 0  # stats_version of a part with statistics of only some columns
+TRIES: Final = 8  # attempts while others rewrite the same manifest
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which parts, and which of their statistics, are meant. The default: all."""
+    """A choice of parts, and of their statistics. The default: all."""
 
     lower: int | None = None  # parts with an update at or after this time; None: from the first
     upper: int | None = None  # parts with an update before this time; None: to the last
     columns: tuple[str, ...] = ()  # names or ids: only the statistics of these; empty: all
-    version: int | None = None  # parts with statistics older than this one
-    parts_max: int | None = None  # no more than so many parts, the earliest batches first
-    bytes_max: int | None = None  # parts of no more than so many bytes together, but at least one
-    again: bool = False  # a backfill: also parts that have what is asked for
+    version: int | None = None  # parts with statistics older than this version
+    parts_max: int | None = None  # at most this many parts, earliest batches first
+    bytes_max: int | None = None  # parts of at most this many bytes together, but at least one part
+    again: bool = False  # in a backfill: also parts that have the requested statistics
 
     def __post_init__(self) -> None:
-        """Refuse a version that is still to come: such a selection would never be exhausted."""
+        """Refuse a future version: such a selection would never be exhausted."""
         if self.version is not None and not 0 < self.version <= STATS_VERSION:
             raise InvalidRequest(
                 "no such version of statistics",
@@ -66,7 +66,7 @@ class Selection:
             )
 
     def covers(self, batch: Batch) -> bool:
-        """Tell whether a batch may hold parts in the selected times."""
+        """Return whether a batch may hold parts in the selected times."""
         last = max(batch.upper - 1, batch.since)  # advanced times may lie beyond the upper
         return (
             batch.manifest is not None
@@ -86,7 +86,7 @@ class Selection:
     def ids(self, relation: Relation) -> tuple[int, ...]:
         """Return the ids of the chosen columns; empty for all.
 
-        Raises: InvalidRequest for a column that there is not.
+        Raises: InvalidRequest for an unknown column.
         """
         names = {column.name for column in relation.columns}
         return tuple(
@@ -98,10 +98,10 @@ class Selection:
 
 
 class Limit:
-    """What is left of `parts_max` and `bytes_max`, batch after batch."""
+    """The remainder of `parts_max` and `bytes_max`, batch after batch."""
 
     def __init__(self, selection: Selection) -> None:
-        """Start with all of it."""
+        """Start with the full limits."""
         self._parts, self._bytes = selection.parts_max, selection.bytes_max
 
     def take(self, rows: Sequence[int], sizes: Sequence[int]) -> list[int]:
@@ -127,7 +127,7 @@ class Fresh:
 
 @dataclass(frozen=True, slots=True)
 class KnownStatistics:
-    """What a manifest knows of one part's statistics."""
+    """The statistics of one part in a manifest."""
 
     stats: pa.RecordBatch | None
     version: int | None
@@ -138,11 +138,11 @@ class Exchanged:
     """A batch after an exchange."""
 
     batch: Batch
-    changed: int  # parts that have other statistics than before
-    bytes_added: int  # size of the statistics, after less before
+    changed: int  # parts with changed statistics
+    bytes_added: int  # size of the statistics after minus before
 
 
-# Given a part's key and what is known of it now: its new statistics, or None to leave it alone.
+# Takes a part's key and its current statistics; returns new ones, or None to keep the current ones.
 Change = Callable[[str, KnownStatistics], Fresh | None]
 
 
@@ -157,8 +157,8 @@ def exchange(
 ) -> Exchanged | None:
     """Give some parts of a batch new statistics; None if the batch is gone.
 
-    Where somebody else rewrote the manifest of the same parts meanwhile, `change` is asked again,
-    with what is known now. Parts that are not in the shard any more are left out.
+    If another writer has rewritten the manifest of the same parts meanwhile, `change` is called
+    again with the current statistics. Parts that are no longer in the shard are left out.
     Raises: Corrupt for a damaged manifest; Fenced when the lease of `writer` has expired.
     Cost: reads and writes one manifest.
     """
@@ -186,8 +186,8 @@ def exchange(
 def live(state: State, batch: Batch) -> Batch | None:
     """Return the batch of the state that has the same parts as `batch`; None if it is gone.
 
-    Its bounds may have moved, over empty time. Batches of other times may hold the same rows: their
-    digests, which know no times, are then the same.
+    Its bounds may have moved over empty time. Batches of other times may hold the same rows and
+    then have the same digests, since digests do not cover times.
     """
     here = [b for b in state.batches if b.lower < batch.upper and batch.lower < b.upper]
     same = [b for b in here if b.manifest and b.manifest == batch.manifest]
@@ -198,7 +198,7 @@ def live(state: State, batch: Batch) -> Batch | None:
 def manifest_of(
     stores: Stores, shard: str, batch: Batch, columns: Sequence[str] | None = None
 ) -> pa.Table | None:
-    """Return a batch's manifest; None if another one is in its place and it was collected.
+    """Return a batch's manifest; None if it was replaced and collected.
 
     Raises: Corrupt for a manifest that the state still refers to.
     """
@@ -220,7 +220,7 @@ def with_statistics(table: pa.Table, fresh: Mapping[int, Fresh]) -> pa.Table:
     old = stats_columns(table)
     kept = np.setdiff1d(np.arange(table.num_rows), rows)
     order = np.argsort(np.concatenate([kept, np.array(rows, kept.dtype)]))
-    # `rows` stays until they are joined: a part may have no statistics at all, but it has a row.
+    # `rows` stays until the join: even a part without any statistics has a row.
     stats = unify([old.take(pa.array(kept)), new]).combine_chunks().take(pa.array(order))
     versions = _placed(table["stats_version"], rows, [fresh[row].version for row in rows])
     sizes = _placed(table["stats_bytes"], rows, encoded_sizes(new).tolist())
@@ -234,8 +234,8 @@ def with_statistics(table: pa.Table, fresh: Mapping[int, Fresh]) -> pa.Table:
     return result
 
 
-def shown_name(name: str, relation: Relation) -> str:
-    """Return a statistics column as people know it: `payload$.a` for `s.4$.a`."""
+def statistics_label(name: str, relation: Relation) -> str:
+    """Return a statistics column's name for people: `payload$.a` for `s.4$.a`."""
     parsed = parse_name(name)
     if parsed is None or parsed[0] not in relation.by_id:
         return name
@@ -263,7 +263,7 @@ def _changes(table: pa.Table, part_keys: Collection[str], change: Change) -> dic
 def _rewritten(
     blob: Blob, state: State, batch: Batch, table: pa.Table, fresh: Mapping[int, Fresh]
 ) -> Batch:
-    """Write the manifest with new statistics; return the batch, the same but for these."""
+    """Write the manifest with new statistics; return the batch, otherwise unchanged."""
     table = with_statistics(table, fresh)
     data = encode_manifest(table)
     key = keys.manifest_key(state.name, keys.content_hash(data), state.generation)
@@ -285,7 +285,7 @@ def _union(table: pa.Table) -> bytes | None:
 
 
 def _placed(column: pa.ChunkedArray, rows: Sequence[int], values: Sequence[int]) -> pa.Array:
-    """Return a column with other values in some rows."""
+    """Return a column with new values in some rows."""
     found = column.to_pylist()
     for row, value in zip(rows, values, strict=True):
         found[row] = value

@@ -1,6 +1,6 @@
-"""A shard's relation as people see it: its columns, its history, and what a change would do.
+"""Show and change a shard's relation: its columns, its history, and the effect of a change.
 
-The rules of change are in `strata.state.schema`; here they are tried, committed and told.
+The rules of change are in `strata.state.schema`; this module tries, commits and reports changes.
 """
 
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ from strata.state.state import State
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """What a change did to a shard, or would do."""
+    """The effect of a change on a shard, done or only tried."""
 
     shard: str
     change: str
     version_before: int
     evolved: Evolved
     dry_run: bool
-    filters: tuple[str, ...]  # registered filters that name a column which is gone by this name
-    parts_older: int  # parts of older versions: readers bring them on, compaction rewrites them
+    filters: tuple[str, ...]  # registered filters with a column name that the change removes
+    parts_older: int  # parts of older versions: readers convert them, compaction rewrites them
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of `strata schema add|drop|rename|widen|sort --json`."""
@@ -42,7 +42,7 @@ class Evolution:
             "filters": list(self.filters),
             "parts_older": self.parts_older,
             "columns": columns(relation),
-            "order": order(relation),
+            "order": sort_order(relation),
         }
 
 
@@ -56,17 +56,17 @@ def change_schema(  # noqa: PLR0913  the choices of one request
     filters: Sequence[RegisteredFilter] = (),
     force: bool = False,
 ) -> Evolution:
-    """Make a change, or with `dry_run` only try it, and return what it does.
+    """Make a change, or only try it with `dry_run`, and return its effect.
 
-    `filters` are the registered ones of the shard: a drop or a rename that leaves one of them
-    without its column is refused unless `force`.
+    `filters` are the shard's registered filters: a drop or a rename that takes a column from one of
+    them is refused unless `force`.
 
     Raises: as `strata.state.schema.evolve`; InvalidRequest for filters that would break.
     """
     before = machine.load(name)
     _, tried = evolve(
         before, before.walltime_ms, change=change, expected_version=expected_version
-    )  # a change that is refused is refused for its own reason first
+    )  # the change's own reasons for a refusal come first
     broken = () if tried.already else _broken(change, filters)
     if broken and not (force or dry_run):
         raise InvalidRequest(
@@ -76,7 +76,7 @@ def change_schema(  # noqa: PLR0913  the choices of one request
         )  # fmt: skip
     done = tried
     if not dry_run:
-        # The version that was looked at, so that nobody's change in between goes unseen.
+        # The version seen above, so that a change in between is noticed.
         seen = before.relation.version if expected_version is None else expected_version
         done = machine.apply(name, partial(evolve, change=change, expected_version=seen))
     return Evolution(
@@ -97,7 +97,7 @@ def describe_schema(state: State) -> dict[str, Any]:
         "version": state.relation.version,
         "next_column": state.next_column_id,
         "columns": columns(state.relation),
-        "order": order(state.relation),
+        "order": sort_order(state.relation),
         "dropped": [_column(column, state.relation) for _, column in sorted(gone.items())],
         "versions": [
             {"version": r.version, "parts": counts[r.version], "changes": changes}
@@ -111,13 +111,13 @@ def columns(relation: Relation) -> list[dict[str, Any]]:
     return [_column(column, relation) for column in relation.columns]
 
 
-def order(relation: Relation) -> list[str]:
-    """Return the names of the columns by which runs are sorted, before t."""
+def sort_order(relation: Relation) -> list[str]:
+    """Return the names of the sort columns of runs, before t."""
     return [relation.by_id[i].name for i in relation.sort_ids]
 
 
 def difference(old: Relation, new: Relation) -> list[str]:
-    """Return what a version changed, as text for people."""
+    """Return the changes of a version as text for people."""
     told = [f"dropped {c.name} (id {i})" for i, c in old.by_id.items() if i not in new.by_id]
     for column in new.columns:
         before = old.by_id.get(column.id)
@@ -164,5 +164,5 @@ def _broken(change: Change, filters: Sequence[RegisteredFilter]) -> tuple[str, .
 
 
 def _older(state: State, version: int) -> int:
-    """Return how many parts are in batches that are not wholly of this version."""
+    """Return the number of parts in batches that are not entirely of this version."""
     return sum(b.parts for b in state.batches if b.manifest and b.versions != (version,))

@@ -1,9 +1,9 @@
 """Trim the statistics of a shard by what its filters need.
 
-What helps is told by filters: those that readers used (`strata.history.usage`) and those that are
-registered. They are decided on the statistics as they are, which says what each statistics column
-skips, and again on what is left, which says what the trimming costs. Only manifests change, one
-commit a batch; a repeated run finds nothing to do.
+Filters show which statistics help: those that readers used (`strata.history.usage`) and registered
+ones. They are decided on the current statistics, which shows what each statistics column skips, and
+again on the trimmed ones, which shows what the trimming costs. Only manifests change, in one commit
+a batch; a repeated run finds nothing to do.
 """
 
 from collections import Counter
@@ -16,7 +16,14 @@ from strata.errors import InvalidRequest
 from strata.history import usage
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease, held
-from strata.maintain.exchange import Fresh, KnownStatistics, Limit, Selection, exchange, shown_name
+from strata.maintain.exchange import (
+    Fresh,
+    KnownStatistics,
+    Limit,
+    Selection,
+    exchange,
+    statistics_label,
+)
 from strata.maintain.trim_report import ColumnEffect, FilterEffect, Named, TrimShardReport
 from strata.maintain.trim_tasks import (
     ColumnTally,
@@ -34,8 +41,8 @@ from strata.model.spec import StatsSpec
 from strata.state.state import State
 from strata.store.open import Stores
 
-FILTERS_MAX: Final = 64  # the most used ones; each is decided twice for every part
-TASK_PARTS: Final = 4096  # trimmed by one task: some seconds
+FILTERS_MAX: Final = 64  # the most used filters; each is decided twice for every part
+TASK_PARTS: Final = 4096  # parts trimmed by one task, in some seconds
 
 
 def trim_shard(  # noqa: PLR0913  what, how far, and how
@@ -50,12 +57,11 @@ def trim_shard(  # noqa: PLR0913  what, how far, and how
     dry_run: bool = False,
     lease: Lease | None = None,
 ) -> TrimShardReport:
-    """Make the statistics of the selected parts fit a budget; None: the one the shard declares.
+    """Trim the statistics of the selected parts to a budget; None: the shard's own budget.
 
-    With named columns only their statistics are touched. `registered` filters and those of the
-    log weigh the statistics; a real run folds the log. A dry run tells the same and changes
-    nothing.
-    Raises: InvalidRequest for an unknown shard or column, or a limit of bytes; Fenced when the
+    With named columns only their statistics change. `registered` filters and those of the log weigh
+    the statistics; a real run folds the log. A dry run reports the same and changes nothing.
+    Raises: InvalidRequest for an unknown shard or column, or for a limit of bytes; Fenced when the
     lease, which is held while manifests are rewritten, has expired.
     Cost: reads and rewrites manifests, reads no part.
     """
@@ -68,7 +74,7 @@ def trim_shard(  # noqa: PLR0913  what, how far, and how
     filters = [*registered, *_logged(used)][:FILTERS_MAX]
     job = _Job(stores, state, selection, _spec(state, budget_bytes), filters)
     surveys = job.survey(runner)
-    weights = usefulness(used, filters, surveys)
+    weights = column_weights(used, filters, surveys)
     above = any(survey.rows for survey in surveys)
     with held(lease, needed=above and not dry_run) as job.writer:
         report = job.trim(runner, surveys, weights, dry_run=dry_run)
@@ -88,7 +94,7 @@ def _logged(used: Sequence[usage.UsedFilter]) -> list[Named]:
     ]
 
 
-def usefulness(
+def column_weights(
     used: Sequence[usage.UsedFilter], filters: Sequence[Named], surveys: Sequence[Survey]
 ) -> dict[str, float]:
     """Return the weight of each statistics column; see `strata.history.usage.usefulness`."""
@@ -117,7 +123,7 @@ class _Job:
     spec: StatsSpec
     filters: Sequence[Named]
     judging: Judging = field(init=False)
-    writer: str | None = None  # under whose lease it is committed
+    writer: str | None = None  # the lease under which it is committed
 
     def __post_init__(self) -> None:
         state = self.state
@@ -127,7 +133,7 @@ class _Job:
         )  # fmt: skip
 
     def survey(self, runner: Runner) -> list[Survey]:
-        """Return what is above the budget, batch by batch, within the selection's limit."""
+        """Return the parts above the budget, batch by batch, within the selection's limit."""
         tasks = [
             SurveyTask(
                 self.stores.settings, self.judging, batch, self.selection, self.spec.budget_bytes
@@ -143,7 +149,7 @@ class _Job:
         self, runner: Runner, surveys: Sequence[Survey], weights: Mapping[str, float],
         *, dry_run: bool,
     ) -> TrimShardReport:  # fmt: skip
-        """Trim what the surveys found and commit it, batch by batch; return the report."""
+        """Trim the surveyed parts and commit them, batch by batch; return the report."""
         tasks = [
             TrimTask(
                 self.stores.settings, self.judging, survey.batch,
@@ -173,7 +179,7 @@ class _Job:
 
         def change(key: str, known: KnownStatistics) -> Fresh | None:
             seen, fresh = pairs[key]
-            # Whoever gave the part others meanwhile knows more than we do.
+            # Another writer gave the part new statistics meanwhile: keep those.
             same = known.stats is not None and known.stats.equals(seen)
             return fresh if same and known.version == fresh.version else None
 
@@ -224,7 +230,8 @@ class _Job:
                 tallies[name] = tallies.get(name, ColumnTally()).plus(tally)
         return tuple(
             ColumnEffect(
-                shown_name(name, self.state.relation), tally.parts, tally.dropped, tally.shortened,
+                statistics_label(name, self.state.relation),
+                tally.parts, tally.dropped, tally.shortened,
                 (tally.bits_before + 7) // 8, (tally.bits_after + 7) // 8,
                 round(weights.get(name, 0.0), 4),
             )
@@ -234,7 +241,7 @@ class _Job:
 
 
 def _by_batch(results: Iterable[Trimmed | None]) -> Iterator[list[Trimmed]]:
-    """Yield the results of a batch together; they follow one another."""
+    """Yield the results of each batch together; they are adjacent."""
     waiting: list[Trimmed] = []
     for one in results:
         if one is None:

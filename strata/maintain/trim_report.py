@@ -1,4 +1,4 @@
-"""What trimming a shard did: to each statistics column, and to what each filter skips."""
+"""Report the effect of trimming on each statistics column and on each filter's skips."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,7 +9,7 @@ from strata.model.shown import json_of
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A filter to weigh statistics with, analysed."""
+    """An analysed filter that weighs statistics."""
 
     name: str
     source: Literal["registered", "log"]
@@ -19,12 +19,12 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class ColumnEffect:
-    """What trimming did to one statistics column. Units: bytes, all selected parts together."""
+    """The effect of trimming on one statistics column. Units: bytes, over all selected parts."""
 
-    column: str  # as people know it: name, or name and path
+    column: str  # for people: column name, or name and path
     parts: int  # selected parts that had it
-    dropped: int  # of these, parts that lost it
-    shortened: int  # parts in which its bounds became looser
+    dropped: int  # selected parts that lost it
+    shortened: int  # selected parts in which its bounds became looser
     bytes_before: int
     bytes_after: int
     usefulness: float
@@ -32,7 +32,7 @@ class ColumnEffect:
 
 @dataclass(frozen=True, slots=True)
 class FilterEffect:
-    """What trimming does to one filter: parts that it skipped and does not skip any more."""
+    """The effect of trimming on one filter: parts that it skipped and no longer skips."""
 
     name: str
     source: str
@@ -45,7 +45,7 @@ class FilterEffect:
 
 @dataclass(frozen=True, slots=True)
 class TrimShardReport:
-    """What one run did to one shard. Units: bytes, of all parts in the selected times."""
+    """The effect of one run on one shard. Units: bytes, of all parts in the selected times."""
 
     shard: str
     dry_run: bool
@@ -55,9 +55,9 @@ class TrimShardReport:
     stats_bytes_after: int
     filters_skipped_before: int  # parts, over all filters
     filters_skipped_after: int
-    columns: tuple[ColumnEffect, ...] = ()  # those that lost something
+    columns: tuple[ColumnEffect, ...] = ()  # parts that lost something
     filters: tuple[FilterEffect, ...] = ()
-    parts_dropped: int = 0  # merged away, or given others, before the result was in
+    parts_dropped: int = 0  # merged away, or given other statistics, before the result arrived
     batches_gone: int = 0
     bytes_read: int = 0  # no part is read
     action: Literal["trim"] = "trim"

@@ -1,4 +1,4 @@
-"""Trimming, manifest by manifest: what may run on another machine."""
+"""The tasks of trimming, manifest by manifest, which may run on another machine."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -33,7 +33,7 @@ class JudgedFilter:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """One batch before it is trimmed."""
+    """One batch before trimming."""
 
     batch: Batch
     rows: tuple[int, ...]  # parts above the budget, by their row in the manifest
@@ -43,7 +43,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class SurveyTask:
-    """One manifest to look at; picklable."""
+    """One manifest to survey; picklable."""
 
     settings: StoreSettings
     state: "Judging"
@@ -54,7 +54,7 @@ class SurveyTask:
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """What deciding filters needs to know of a shard; picklable."""
+    """The facts of a shard that deciding filters needs; picklable."""
 
     shard: str
     relation: Relation
@@ -63,7 +63,7 @@ class Judging:
     def judge(self, manifest: pa.Table, stats: pa.Table | None = None) -> tuple[JudgedFilter, ...]:
         """Return what each filter does to some parts, as a read decides it.
 
-        Shape: `manifest` has a row a part, and `stats` as well, if they are others than its own.
+        Shape: `manifest` and `stats` have one row a part; `stats` None takes the manifest's own.
         """
         return tuple(_judged(one, one.of_parts(manifest, stats)) for one in self.questions)
 
@@ -75,7 +75,7 @@ def _judged(question: Question, verdict: Verdicts) -> JudgedFilter:
 
 
 def survey_batch(task: SurveyTask) -> Survey | None:
-    """Return what is to be trimmed in a batch, and what its statistics do; None if it is gone."""
+    """Return the parts to trim in a batch, and what its statistics do; None if it is gone."""
     table = manifest_of(open_stores(task.settings), task.state.shard, task.batch)
     if table is None:
         return None
@@ -98,7 +98,7 @@ class TrimTask:
     batch: Batch
     rows: tuple[int, ...]
     spec: StatsSpec
-    ids: frozenset[int]  # columns whose statistics may be touched; empty: all
+    ids: frozenset[int]  # columns whose statistics may change; empty: all
     weights: Mapping[str, float]
 
 
@@ -107,15 +107,15 @@ class Trimmed:
     """The parts of one task, trimmed."""
 
     batch: Batch
-    stats: Mapping[str, tuple[pa.RecordBatch, Fresh]]  # by part: what was trimmed, and the result
+    stats: Mapping[str, tuple[pa.RecordBatch, Fresh]]  # by part: the statistics before and after
     columns: Mapping[str, "ColumnTally"]  # by statistics column
     skipped: tuple[tuple[int, int], ...]  # for each filter: parts skipped before and after
-    bytes_added: int  # size of the statistics, after less before
+    bytes_added: int  # size of the statistics after minus before
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnTally:
-    """What trimming did to one statistics column, counted over parts."""
+    """The effect of trimming on one statistics column, counted over parts."""
 
     parts: int = 0
     dropped: int = 0
@@ -159,7 +159,7 @@ def trim_rows(task: TrimTask) -> Trimmed | None:
 
 
 def trim_parts(stats: pa.Table, task: TrimTask) -> tuple[pa.Table, list[TrimReport]]:
-    """Return the statistics of some parts trimmed, those of other columns as they are."""
+    """Return the trimmed statistics of some parts; those of other columns stay unchanged."""
     relation, spec = task.state.relation, task.spec
     rest = [n for n in stats.column_names if task.ids and _is_other(n, task.ids)]
     if not rest:
@@ -178,7 +178,7 @@ def _is_other(name: str, ids: Collection[int]) -> bool:
 
 
 def _some(row: pa.RecordBatch | None, was: pa.RecordBatch) -> pa.RecordBatch:
-    """Return what is left of a part's statistics: its number of rows if there is nothing else."""
+    """Return the remaining statistics of a part: at least its number of rows."""
     return was.select([ROWS]) if row is None else row
 
 
@@ -199,7 +199,7 @@ def _tallies(
 
 
 def _bits(table: pa.Table, name: str) -> int:
-    """Return what a statistics column costs in the parts that have it."""
+    """Return the cost, in bits, of a statistics column in the parts that have it."""
     if name not in table.column_names:
         return 0
     return int(column_bits(table[name].drop_null().combine_chunks()).sum())

@@ -1,1 +1,1 @@
-"""What a state names, as it is stored: manifests and parts, read and written."""
+"""Read and write the blobs that a state names: manifests and parts."""

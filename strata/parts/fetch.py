@@ -1,7 +1,7 @@
-"""Getting at stored parts: ranges of blobs as files, parts of a run as sorted rows.
+"""Fetch stored parts: ranges of blobs as files, the parts of a run as sorted rows.
 
-What is referenced must be there and be readable; what is not is `Corrupt`, naming the shard and
-the part. Rows come in the columns of the wanted relation, whatever version wrote them.
+A referenced blob must exist and be readable; otherwise `Corrupt` is raised, naming the shard and
+the part. Rows come in the columns of the requested relation, even if another version wrote them.
 """
 
 import io
@@ -36,51 +36,52 @@ from strata.updates.slices import (
 )
 from strata.updates.stream import spilled
 
-TAIL_BYTES: Final = 64 * 1024  # read at once from the end: holds a part's footer
-LEAST_ROWS: Final = HEAD_ROWS[0]  # are decoded at a time, however large they may be
-SPILL_BYTES: Final = 16 * 1024 * 1024  # rows sorted anew are kept in memory up to this size
+TAIL_BYTES: Final = 64 * 1024  # read in one request from the end; holds a part's footer
+LEAST_ROWS: Final = HEAD_ROWS[0]  # rows decoded at a time, of any size
+SPILL_BYTES: Final = 16 * 1024 * 1024  # newly sorted rows stay in memory up to this size
 CURE: Final = (
     "stop writing; restore the blob from a backup, or drop the part's batch; "
-    "`strata validate` lists every part that is damaged"
+    "`strata validate` lists every damaged part"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """What reading parts of one shard needs to know; picklable but for `blob`."""
+class PartSource:
+    """What a reader of one shard's parts needs; picklable except for `blob`."""
 
     blob: Blob
     shard: str
     relations: tuple[Relation, ...]
     read_format: str
     coded: bool = False  # whether texts may come as codes (`strata.format.values.coded`)
-    row_group_bytes: int = 0  # that row groups had before they were encoded, at most; 0: unknown
+    row_group_bytes: int = 0  # of a row group before encoding, at most; 0: unknown
 
     @property
     def relation(self) -> Relation:
-        """Return the relation in whose columns rows are wanted: the newest."""
+        """Return the relation whose columns the rows get: the newest."""
         return self.relations[-1]
 
 
-def source_of(blob: Blob, state: State) -> Source:
-    """Return how to read the parts of a shard as it is now."""
+def source_of(blob: Blob, state: State) -> PartSource:
+    """Return what reading the parts of a shard needs, for its current state."""
     spec = state.spec
-    return Source(
+    return PartSource(
         blob, state.name, state.relations, spec.read_format, row_group_bytes=spec.row_group_bytes
     )
 
 
 @dataclass(frozen=True, slots=True)
 class RowBudget:
-    """How many rows of a run are decoded at a time: so many, and no more bytes, about."""
+    """How many rows of a run are decoded at a time, limited by count and roughly by bytes."""
 
     rows: int = BATCH_ROWS
-    size_bytes: int | None = None  # None: however many
+    size_bytes: int | None = None  # None: no limit
 
     def rows_of(self, ref: PartRef, row_group_bytes: int) -> int:
-        """Return how many rows of a part, whose row groups had no more than so many bytes.
+        """Return how many rows of a part fit the budget, given the largest size of its row groups.
 
-        However few bytes they are stored in. Errs: fewer where the part is a small row group.
+        Uses sizes before encoding, not stored bytes. Errs: too few where the part is one small
+        row group.
         """
         if self.size_bytes is None or not row_group_bytes:
             return self.rows
@@ -90,35 +91,35 @@ class RowBudget:
 
 
 class StoredManifest:
-    """The manifest of a batch: read and checked once; columns are decoded when asked for."""
+    """The manifest of a batch: read and checked once, with columns decoded on demand."""
 
     def __init__(self, blob: Blob, shard: str, batch: Batch) -> None:
         """Read the manifest of a batch that has parts.
 
-        Raises: Corrupt when it is missing or its bytes are others than were written.
+        Raises: Corrupt when it is missing or its bytes differ from what was written.
         """
         assert batch.manifest is not None, "an empty batch has no manifest"
         self._shard, self._batch = shard, batch
-        # Arrow files carry no checksums: a flipped bit may be a wrong bound, and skip a part.
+        # Arrow files carry no checksums: a flipped bit may make a bound wrong, and skip a part.
         data = get_named(
             blob, batch.manifest, "a manifest",
             cure=CURE, shard=shard, lower=batch.lower, upper=batch.upper,
         )  # fmt: skip
         try:
-            self._data = unpack(data)  # once, however many columns and pieces are read
+            self._data = unpack(data)  # once for any number of columns and pieces
         except Corrupt as error:
             raise _located(error, shard=shard, manifest=batch.manifest) from error
 
     @property
     def pieces(self) -> int:
-        """Return how many pieces there are; together they are all parts, in order.
+        """Return the number of pieces; together they hold all parts, in order.
 
         Raises: Corrupt.
         """
         return pieces(self._data)
 
     def read(self, columns: Collection[str] | None = None, piece: int | None = None) -> pa.Table:
-        """Return the manifest, only some of its columns, or only those of one piece.
+        """Return the manifest, or only some of its columns, or only one piece.
 
         Raises: Corrupt when it is damaged.
         """
@@ -128,7 +129,7 @@ class StoredManifest:
             raise _located(error, shard=self._shard, manifest=self._batch.manifest) from error
 
     def check_parts(self, count: int) -> None:
-        """Refuse a manifest of more or fewer parts than its batch has.
+        """Refuse a manifest whose number of parts differs from its batch's.
 
         Raises: Corrupt.
         """
@@ -145,7 +146,7 @@ def load_manifest_of(
 ) -> pa.Table:
     """Return the manifest of a batch that has parts, or only some of its columns.
 
-    Raises: Corrupt when it is missing, damaged or not of this batch.
+    Raises: Corrupt when it is missing, damaged or of another batch.
     """
     manifest = StoredManifest(blob, shard, batch)
     table = manifest.read(columns)
@@ -154,7 +155,7 @@ def load_manifest_of(
 
 
 class BlobFile(io.RawIOBase):
-    """A blob as a seekable file, read in ranges; its end is fetched once and kept."""
+    """A blob as a seekable file that is read in ranges; its end is fetched once and kept."""
 
     def __init__(self, blob: Blob, key: str, size_bytes: int) -> None:
         """Open a blob whose size is known; nothing is read yet."""
@@ -164,11 +165,11 @@ class BlobFile(io.RawIOBase):
         self._tail: bytes | None = None
 
     def readable(self) -> bool:
-        """Say that this file can be read."""
+        """Return True: this file can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Say that this file can be read anywhere."""
+        """Return True: this file can be read at any position."""
         return True
 
     def tell(self) -> int:
@@ -222,7 +223,7 @@ class BlobFile(io.RawIOBase):
         return data
 
 
-def part_bytes(source: Source, ref: PartRef) -> bytes:
+def part_bytes(source: PartSource, ref: PartRef) -> bytes:
     """Return a whole part.
 
     Raises: Corrupt when it is missing or has another size.
@@ -239,27 +240,28 @@ def part_bytes(source: Source, ref: PartRef) -> bytes:
 
 
 def part_batches(  # noqa: PLR0913 - all but two are options, by name
-    source: Source,
+    source: PartSource,
     ref: PartRef,
     *,
     data: bytes | None = None,
     columns: Collection[int] | None = None,
-    piece: Slice = WHOLE,
+    within: Slice = WHOLE,
     batch_rows: int = BATCH_ROWS,
     groups: Sequence[int] | None = None,
     together_bytes: int = 0,
     threads: bool = True,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a part: from `data` if it was fetched already, else range by range.
+    """Yield the rows of a part: from `data` if it is fetched already, else range by range.
 
-    `piece` leaves out row groups that hold no row of it; rows beside it may still come. `groups`
-    names the row groups that are wanted, None all; of `together_bytes` in all they are fetched
-    together, else one by one: a reader of a file gathers all it was asked for before it begins.
-    Raises: Corrupt, naming shard, part and cure; the part is damaged, missing, or has fewer or
+    `within` leaves out row groups without a row of the slice; rows outside it may still come.
+    `groups` names the row groups to read, None all. They are fetched together up to
+    `together_bytes` in total, else one by one, because a file reader gathers everything requested
+    before it yields.
+    Raises: Corrupt, naming shard, part and cure, if the part is damaged, missing, or has fewer or
     more rows than its manifest says.
     """
     relation = source.relation
-    chosen = _chosen(source, ref, piece, groups)
+    chosen = _chosen(source, ref, within, groups)
     file = BlobFile(source.blob, ref.key, ref.size_bytes) if data is None else data
     rows = 0
     steps = [chosen] if data is not None else _steps(ref, chosen, together_bytes)
@@ -283,10 +285,10 @@ def part_batches(  # noqa: PLR0913 - all but two are options, by name
 
 
 def _chosen(
-    source: Source, ref: PartRef, piece: Slice, groups: Sequence[int] | None
+    source: PartSource, ref: PartRef, within: Slice, groups: Sequence[int] | None
 ) -> list[int] | None:
     """Return the row groups to read; None if it is all of them."""
-    inside = overlapping_groups(ref, piece, source.relation, source.relations)
+    inside = overlapping_groups(ref, within, source.relation, source.relations)
     if inside is None:
         inside = list(range(len(ref.splits)))
     if groups is not None and ref.splits:
@@ -295,7 +297,7 @@ def _chosen(
 
 
 def _steps(ref: PartRef, chosen: list[int] | None, together_bytes: int) -> list[list[int] | None]:
-    """Return the row groups to fetch together, step by step; None: all that there are."""
+    """Return the row groups to fetch together, step by step; None means all."""
     if not ref.splits or (chosen is None and ref.size_bytes <= together_bytes):
         return [None]
     groups = list(range(len(ref.splits))) if chosen is None else chosen
@@ -304,43 +306,43 @@ def _steps(ref: PartRef, chosen: list[int] | None, together_bytes: int) -> list[
 
 
 def sorted_runs(
-    source: Source,
+    source: PartSource,
     parts: Sequence[PartRef],
     *,
-    piece: Slice = WHOLE,
+    within: Slice = WHOLE,
     batches: RowBudget = RowBudget(),
     groups: Groups = NO_GROUPS,
     together_bytes: int = 0,
 ) -> list[Iterable[pa.RecordBatch | pa.Table]]:
-    """Return the parts of one run as runs sorted by the newest relation: one, if they are.
+    """Return the parts of one run as runs sorted by the newest relation, if possible as one.
 
-    Parts in another order are read whole, sorted in memory and are a run each; their texts are not
-    coded. `groups`: of a part that is in it only these row groups; `together_bytes` is that of
-    `part_batches`.
+    Each part in another order is read whole, sorted in memory, and becomes a run of its own without
+    coded texts. `groups` limits the parts that it names to these row groups; `together_bytes` is
+    that of `part_batches`.
     """
     if all(keeps_order(ref, source.relation, source.relations) for ref in parts):
-        # Runs come side by side in small batches: to have the columns of one decoded by other
-        # threads costs a tenth of a merge.
+        # Runs come side by side in small batches: decoding the columns of one in other threads
+        # would cost a tenth of a merge.
         read = partial(
-            part_batches, source, piece=piece, together_bytes=together_bytes, threads=False
+            part_batches, source, within=within, together_bytes=together_bytes, threads=False
         )
-        return [_run(source, parts, piece, groups, batches, read)]
+        return [_run(source, parts, within, groups, batches, read)]
     plain = replace(source, coded=False)
-    return [_resorted(plain, ref, piece, groups.get(ref.key)) for ref in parts]
+    return [_resorted(plain, ref, within, groups.get(ref.key)) for ref in parts]
 
 
 def _run(
-    source: Source,
+    source: PartSource,
     parts: Sequence[PartRef],
-    piece: Slice,
+    within: Slice,
     groups: Groups,
     batches: RowBudget,
     read: Callable[..., Iterator[pa.RecordBatch]],
 ) -> Iterator[pa.Table]:
     for ref in parts:
-        chosen = _chosen(source, ref, piece, groups.get(ref.key))
-        inside = rows_inside(ref, chosen, piece, source.relation, source.relations)
-        first, rest = 0, piece
+        chosen = _chosen(source, ref, within, groups.get(ref.key))
+        inside = rows_inside(ref, chosen, within, source.relation, source.relations)
+        first, rest = 0, within
         count = batches.rows_of(ref, source.row_group_bytes)
         for batch in read(ref, groups=groups.get(ref.key), batch_rows=count):
             rows, last = pa.Table.from_batches([batch]), first + batch.num_rows
@@ -349,23 +351,23 @@ def _run(
             first, ended = last, not rest.low and rows.num_rows < batch.num_rows
             if rows.num_rows:
                 yield rows
-                rest = Slice(b"", piece.high)  # what follows sorts behind them
+                rest = Slice(b"", within.high)  # all later parts sort behind them
             del batch, rows  # not held while the next is read
             if ended:
                 break
 
 
 def _resorted(
-    source: Source, ref: PartRef, piece: Slice, groups: Sequence[int] | None
+    source: PartSource, ref: PartRef, within: Slice, groups: Sequence[int] | None
 ) -> Iterator[pa.Table | pa.RecordBatch]:
-    """Yield the rows of one part, sorted; put aside on disk unless they are few."""
+    """Yield the rows of one part, sorted; they are spilled to disk unless they are few."""
     schema = updates_schema(source.relation)
     rows = pa.Table.from_batches(
-        part_batches(source, ref, piece=piece, groups=groups), schema=schema
+        part_batches(source, ref, within=within, groups=groups), schema=schema
     )
     if not is_sorted(rows, source.relation):
         rows = sort_updates(rows, source.relation)
-    rows = rows_of(rows, piece, source.relation)
+    rows = rows_of(rows, within, source.relation)
     if rows.nbytes <= SPILL_BYTES:
         yield rows
         return
@@ -377,5 +379,5 @@ def _resorted(
 
 
 def _located(error: Corrupt, **where: object) -> Corrupt:
-    """Return the error with the place that it speaks of, unless it names one already."""
+    """Return the error with its place added, unless it names one already."""
     return Corrupt(error.message, cure=error.cure or CURE, **{**where, **error.details})

@@ -1,9 +1,8 @@
-"""What a manifest will say of a part's rows, collected row group by row group.
+"""Collect what a manifest says about a part's rows, row group by row group.
 
-Everything here is a sum, a least or a greatest over rows, or the key of a row group's first or
-last row. Small row groups are looked at several at once: what a look costs whatever the rows
-is as much as 5,000 rows cost. Twin: everything found of all rows at once
-(`tests/laws/test_observed.py`).
+Each fact is a sum, a minimum or a maximum over rows, or the key of a row group's first or last row.
+Small row groups are examined several at once, because the fixed cost of one call equals that of
+5,000 rows. Twin: all facts from all rows at once (`tests/laws/test_observed.py`).
 """
 
 import time
@@ -24,17 +23,17 @@ from strata.model.sums import wrapped
 from strata.stats import collect, concat, union
 from strata.updates.order import encode_keys, first_and_last, high_key, shared_bytes
 
-KEY_BYTES: Final = 64  # length of key bounds in manifests, and of split points mostly
-MOST_KEY_BYTES: Final = 1024  # length of split points, where keys begin alike
-APART_BYTES: Final = 8  # of a split point's key, behind what it shares with its neighbours
-TOGETHER_BYTES: Final = 4 * 1024 * 1024  # of row groups that are looked at together
-SMALL: Final = 1 / 4  # of these bytes: row groups that may be larger are looked at one by one
-ENDS_BYTES: Final = 1024 * 1024  # of first and last rows that wait to become keys
+KEY_BYTES: Final = 64  # length of key bounds in manifests, and usually of split points
+MOST_KEY_BYTES: Final = 1024  # length of split points where keys begin alike
+APART_BYTES: Final = 8  # of a split point's key, after the prefix shared with its neighbours
+TOGETHER_BYTES: Final = 4 * 1024 * 1024  # of row groups that are examined together
+SMALL: Final = 1 / 4  # of these bytes; larger row groups are examined one by one
+ENDS_BYTES: Final = 1024 * 1024  # of first and last rows that wait to be encoded as keys
 
 
 @dataclass(frozen=True, slots=True)
 class PartFacts:
-    """All about the rows of a part. Units: times as they are stored."""
+    """The facts about the rows of a part. Units: times as stored."""
 
     rows: int
     t_low: int
@@ -45,14 +44,14 @@ class PartFacts:
     key_low: bytes
     key_high: bytes | None  # None: no bytes are high enough
     splits: tuple[Split, ...]
-    stats: pa.RecordBatch | None  # None: none were wanted
+    stats: pa.RecordBatch | None  # None: none were requested
 
 
 class Observed:
-    """The rows of a part, as they come; holds of them what has not been looked at."""
+    """Takes the rows of a part as they come, and holds those not yet examined."""
 
     def __init__(self, relation: Relation, group_bytes: int, *, stats: bool) -> None:
-        """Begin with none. `group_bytes`: how big row groups may be; `stats`: if any are wanted."""
+        """Begin without rows. `group_bytes`: largest row group; `stats`: whether to collect any."""
         self._relation = relation
         self._limit = TOGETHER_BYTES if group_bytes <= SMALL * TOGETHER_BYTES else 0
         self._wants_stats = stats
@@ -61,28 +60,28 @@ class Observed:
         self._starts: list[int] = []
         self._ends: list[pa.Table] = []  # first and last row of each row group
         self._ends_bytes = 0
-        self._keys: list[bytes] = []  # of those that were
+        self._keys: list[bytes] = []  # keys of the first and last rows so far
         self._stats: list[pa.RecordBatch] = []
-        self._counts: list[int] = []  # rows that each of these is about
+        self._counts: list[int] = []  # number of rows behind each of these
         self._times: list[int] = []
         self._rows = self._digest = self._diffs_sum = 0
         self._retractions = False
-        self.seconds = 0.0  # of a processor, for statistics
+        self.seconds = 0.0  # processor time spent on statistics
 
     def add(self, group: pa.Table, size_bytes: int) -> None:
-        """Take in a row group, which has at least one row."""
+        """Add a row group of at least one row."""
         self._waiting.append(group)
         self._waiting_bytes += size_bytes
         self._starts.append(self._rows)
         self._rows += group.num_rows
 
     def look(self) -> None:
-        """Look at the rows that wait, if they are enough."""
+        """Examine the waiting rows if there are enough."""
         if self._waiting_bytes >= self._limit:
             self._look()
 
     def finish(self) -> PartFacts:
-        """Look at what is left and return all; there must have been a row."""
+        """Examine the remaining rows and return all facts; there must have been a row."""
         self._look()
         self._encode_ends()
         began = time.thread_time()
@@ -132,10 +131,10 @@ class Observed:
 
 
 def _told_apart(keys: Sequence[bytes]) -> Iterator[bytes]:
-    """Yield the beginnings of sorted keys: so long that each says where it lies beside the others.
+    """Yield prefixes of sorted keys, long enough to distinguish each from its neighbours.
 
-    Else no slice could end among row groups whose keys begin alike. And what begins with a key
-    counts as rows of the row group before: it must not be that of the next one, too.
+    Otherwise no slice could end among row groups whose keys begin alike. Rows that begin with a
+    prefix count as rows of the row group before, so the next group must not share the prefix.
     """
     shared = [shared_bytes(before, key) for before, key in pairwise(keys)]
     for key, behind, ahead in zip(keys, [0, *shared], [*shared, 0], strict=True):

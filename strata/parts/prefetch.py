@@ -1,7 +1,7 @@
-"""Parts fetched and decoded ahead of their turn, within a budget of bytes.
+"""Fetch and decode parts ahead of their turn, within a budget of bytes.
 
-A store answers slowly and many at once; decoding leaves Python's lock alone. Rows come in the
-order of the parts all the same.
+A store answers slowly, but many requests at once; decoding does not hold Python's lock. The rows
+still come in the order of the parts.
 """
 
 from collections import deque
@@ -15,30 +15,31 @@ import pyarrow as pa
 
 from strata.format.manifest import PartRef
 from strata.model.settings import ReadSettings
-from strata.parts.fetch import Source, part_batches, part_bytes
+from strata.parts.fetch import PartSource, part_batches, part_bytes
 
-SMALL_BYTES: Final = 256 * 1024  # a part so small is fetched in one request, whatever is wanted
-DECODE_BYTES: Final = 16 * 1024 * 1024  # a part so small is decoded ahead, not only fetched
-STEP_BYTES: Final = 32 * 1024 * 1024  # stored bytes of the row groups that are fetched together
+SMALL_BYTES: Final = 256 * 1024  # a part up to this size is always fetched in one request
+DECODE_BYTES: Final = 16 * 1024 * 1024  # a part up to this size is decoded ahead, not only fetched
+STEP_BYTES: Final = 32 * 1024 * 1024  # stored bytes of row groups that are fetched together
 
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What of each part a reader wants."""
+    """The columns and row groups that a reader requests of each part."""
 
     columns: frozenset[int] | None = None  # by id; None: all
-    groups: Mapping[str, Sequence[int]] = field(default_factory=dict)  # part -> row groups; or all
+    # Part -> row groups; missing: all
+    groups: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def whole(self, ref: PartRef) -> bool:
-        """Tell whether all of a part is best fetched in one request."""
+        """Return whether it is best to fetch a whole part in one request."""
         everything = self.columns is None and ref.key not in self.groups
         return everything or ref.size_bytes <= SMALL_BYTES
 
 
 def parts_ahead(
-    source: Source,
+    source: PartSource,
     parts: Sequence[PartRef],
     wanted: Wanted,
     settings: ReadSettings,
@@ -47,12 +48,12 @@ def parts_ahead(
 ) -> Iterator[tuple[PartRef, Iterable[pa.RecordBatch]]]:
     """Yield each part, in order, with its rows, while others are fetched and decoded.
 
-    A part of no more than DECODE_BYTES is decoded ahead; of a larger one whose rows are all
-    wanted the bytes are fetched, of another nothing. With one fetcher nothing is done ahead.
-    `threads` allows the columns of a part that comes alone to be decoded beside one another.
-    Raises: Corrupt, Unavailable: when its part's turn has come.
+    A part of at most DECODE_BYTES is decoded ahead. Of a larger part the bytes are fetched ahead if
+    all of its rows are requested, otherwise nothing. With one fetcher nothing is done ahead.
+    `threads` allows parallel decoding of the columns of a part that comes alone.
+    Raises: Corrupt, Unavailable, when the turn of the part has come.
     """
-    alone = threads and len(parts) == 1  # else it is parts that are decoded beside one another
+    alone = threads and len(parts) == 1  # otherwise parts are decoded in parallel
     jobs = [
         (ref.size_bytes, partial(_ahead, source, ref, wanted, alone, settings.fetchers > 1))
         for ref in parts
@@ -62,7 +63,7 @@ def parts_ahead(
 
 
 def _ahead(
-    source: Source, ref: PartRef, wanted: Wanted, threads: bool, decode: bool
+    source: PartSource, ref: PartRef, wanted: Wanted, threads: bool, decode: bool
 ) -> Iterable[pa.RecordBatch]:
     groups = wanted.groups.get(ref.key)
     if groups is not None and not groups:
@@ -83,10 +84,10 @@ def _ahead(
 def in_turn(
     jobs: Sequence[tuple[int, Callable[[], R]]], workers: int, budget_bytes: int
 ) -> Iterator[R]:
-    """Yield the result of each job in order, `workers` others being under way meanwhile.
+    """Yield the result of each job in order, while `workers` others are under way.
 
-    Each job comes with its bytes: those begun and not yet handed out stay within the budget, but
-    for one that is larger by itself. One worker: each job is run when its turn comes.
+    Each job comes with its bytes. Jobs begun but not yet yielded stay within the budget, except a
+    job that exceeds it by itself. With one worker each job runs when its turn comes.
     """
     if workers <= 1 or len(jobs) == 1:
         yield from (job() for _, job in jobs)

@@ -1,14 +1,14 @@
-"""Rows that cross from one relation version into another, and what that does to digests.
+"""Read rows written in an older relation version, and correct the digest for it.
 
 A part records the digest of its rows in the columns that it was written with. A merge writes the
-newest columns: a dropped column counts no more, a default counts now. So the sum of the recorded
-digests is not the digest of the output. What can be compared is found while the rows pass:
+newest columns: a dropped column no longer counts, a default does. So the sum of the recorded
+digests is not the digest of the output. Both sides of the comparison are found while the rows pass:
 
     recorded digest of a part  =  sum over its rows in the columns it was written with
     digest of the output       =  sum of the recorded ones + (newest - written), over these rows
 
-Both are sums over rows, so that tasks may each see some of them. Parts whose digest cannot have
-changed do not come here: for them the recorded digest is the one to compare.
+Both are sums over rows, so each task may see only some of the rows. Parts whose digest cannot have
+changed do not come here; their recorded digest is the one to compare.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from strata.format.manifest import PartRef
 from strata.format.part import BATCH_ROWS
 from strata.format.values.migrate import check_widens, default_array, widen
 from strata.model.schema import Relation
-from strata.parts.fetch import CURE, SPILL_BYTES, RowBudget, Source, part_batches, sorted_runs
+from strata.parts.fetch import CURE, SPILL_BYTES, PartSource, RowBudget, part_batches, sorted_runs
 from strata.updates.order import is_sorted, one_chunk, sort_updates
 from strata.updates.slices import WHOLE, Slice, keeps_order, rows_of
 from strata.updates.stream import spilled
@@ -47,7 +47,7 @@ class Crossed:
 
 @dataclass
 class DigestTally:
-    """Adds up the digests of rows that cross, part by part."""
+    """Adds up the digests of crossing rows, part by part."""
 
     _found: dict[str, Crossed] = field(default_factory=dict)
 
@@ -66,8 +66,8 @@ class DigestTally:
 def crosses(version: int, relations: Sequence[Relation]) -> bool:
     """Return whether rows of a relation version may have another digest in the newest one.
 
-    A name changes no digest, nor does a column that is null in every row.
-    Raises: Corrupt for a version that is not known.
+    Neither a name nor a column that is null in every row changes a digest.
+    Raises: Corrupt for an unknown version.
     """
     old, new = _version(version, relations), relations[-1]
     dropped_or_widened = any(
@@ -80,27 +80,29 @@ def crosses(version: int, relations: Sequence[Relation]) -> bool:
 
 
 def crossing_runs(
-    source: Source,
+    source: PartSource,
     parts: Sequence[PartRef],
     tally: DigestTally,
     *,
-    piece: Slice = WHOLE,
+    within: Slice = WHOLE,
     batches: RowBudget = RowBudget(),  # noqa: B008 -- a value that never changes
     together_bytes: int = 0,
 ) -> list[Iterable[Rows]]:
-    """Return the parts of one run as `sorted_runs` does, and count those that cross.
+    """Return the parts of one run as `sorted_runs` does, and tally the rows that cross.
 
     Raises: as `sorted_runs`.
     """
     crossing = [crosses(ref.relation_version, source.relations) for ref in parts]
     if not any(crossing):
         return list(
-            sorted_runs(source, parts, piece=piece, batches=batches, together_bytes=together_bytes)
+            sorted_runs(
+                source, parts, within=within, batches=batches, together_bytes=together_bytes
+            )
         )
     source = replace(source, coded=False)
     if all(keeps_order(ref, source.relation, source.relations) for ref in parts):
-        return [_run(source, parts, tally, piece, batches)]
-    return [_resorted(source, ref, tally, piece) for ref in parts]
+        return [_run(source, parts, tally, within, batches)]
+    return [_resorted(source, ref, tally, within) for ref in parts]
 
 
 def expected_shift(
@@ -111,7 +113,7 @@ def expected_shift(
 ) -> int:
     """Return what crossing adds to the digests of `parts`, all inputs of a merge.
 
-    Raises: Corrupt for a part that does not hold what was recorded when it was written.
+    Raises: Corrupt for a part whose rows contradict the recorded digest.
     """
     recorded: dict[str, int] = {}
     for ref in parts:  # a part may be in two runs
@@ -136,7 +138,7 @@ def expected_shift(
 def migrated(rows: Rows, old: Relation, new: Relation) -> pa.Table:
     """Return updates in the columns of a newer relation version.
 
-    Shape: `updates_schema(new)`, then whatever else `rows` has.
+    Shape: `updates_schema(new)`, then the other columns of `rows`.
     Raises: Corrupt when the versions contradict each other.
     """
     arrays: dict[str, pa.Array | pa.ChunkedArray] = {}
@@ -153,16 +155,22 @@ def migrated(rows: Rows, old: Relation, new: Relation) -> pa.Table:
 
 
 def _run(
-    source: Source, parts: Sequence[PartRef], tally: DigestTally, piece: Slice, batches: RowBudget
+    source: PartSource,
+    parts: Sequence[PartRef],
+    tally: DigestTally,
+    within: Slice,
+    batches: RowBudget,
 ) -> Iterator[Rows]:
     for ref in parts:
         count = batches.rows_of(ref, source.row_group_bytes)
         for batch in _weighted(source, ref, count):
-            yield from _taken(source, ref, tally, batch, piece)
+            yield from _taken(source, ref, tally, batch, within)
 
 
-def _resorted(source: Source, ref: PartRef, tally: DigestTally, piece: Slice) -> Iterator[Rows]:
-    """Yield the rows of one part, sorted; put aside on disk unless they are few."""
+def _resorted(
+    source: PartSource, ref: PartRef, tally: DigestTally, within: Slice
+) -> Iterator[Rows]:
+    """Yield the rows of one part, sorted; they are spilled to disk unless they are few."""
     batches = list(_weighted(source, ref, BATCH_ROWS))
     if not batches:
         return
@@ -170,7 +178,7 @@ def _resorted(source: Source, ref: PartRef, tally: DigestTally, piece: Slice) ->
     del batches
     if not is_sorted(rows, source.relation):
         rows = sort_updates(rows, source.relation)
-    (taken,) = [*_taken(source, ref, tally, rows, piece)] or [None]
+    (taken,) = [*_taken(source, ref, tally, rows, within)] or [None]
     del rows
     if taken is None or taken.nbytes <= SPILL_BYTES:
         yield from () if taken is None else (taken,)
@@ -182,10 +190,10 @@ def _resorted(source: Source, ref: PartRef, tally: DigestTally, piece: Slice) ->
     yield from aside
 
 
-def _weighted(source: Source, ref: PartRef, batch_rows: int) -> Iterator[pa.Table]:
+def _weighted(source: PartSource, ref: PartRef, batch_rows: int) -> Iterator[pa.Table]:
     """Yield a part in the newest columns, and d * hash in the columns it was written with.
 
-    All row groups: key bounds of other columns say nothing of a slice.
+    Reads all row groups, since key bounds in other columns say nothing about a slice.
     """
     old = _version(ref.relation_version, source.relations)
     as_written = replace(source, relations=(*source.relations, old))
@@ -196,10 +204,10 @@ def _weighted(source: Source, ref: PartRef, batch_rows: int) -> Iterator[pa.Tabl
 
 
 def _taken(
-    source: Source, ref: PartRef, tally: DigestTally, rows: pa.Table, piece: Slice
+    source: PartSource, ref: PartRef, tally: DigestTally, rows: pa.Table, within: Slice
 ) -> Iterator[pa.Table]:
-    """Count and yield the sorted rows that lie in a slice, if there are any."""
-    inside = rows_of(rows, piece, source.relation)
+    """Tally and yield the sorted rows that lie in a slice, if there are any."""
+    inside = rows_of(rows, within, source.relation)
     if not inside.num_rows:
         return
     kept = inside.select(updates_schema(source.relation).names)

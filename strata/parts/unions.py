@@ -1,8 +1,8 @@
-"""The union of a batch's statistics: one row, in a blob of its own that the state names.
+"""Read the union of a batch's statistics: one row, in a blob of its own that the state names.
 
-It is read when a filter is planned, to leave a batch alone without opening its manifest, and
-kept: its key is its content's. States from before hold unions themselves. What writes the blobs is
-`strata.machine.lean`.
+Planning a filter reads it in order to rule out a batch without opening its manifest. It is cached,
+since its key is the hash of its content. Older states hold unions themselves. `strata.machine.lean`
+writes the blobs.
 """
 
 from collections import OrderedDict
@@ -21,7 +21,7 @@ from strata.store.interface import Blob
 from strata.store.named import get_named
 from strata.store.open import Stores, is_near
 
-AT_ONCE: Final = 16  # requests, where blobs are far away
+AT_ONCE: Final = 16  # requests at once, for a remote store
 
 _KNOWN_MAX: Final = 512  # unions, each some KiB
 _KNOWN: Final[OrderedDict[str, pa.Table]] = OrderedDict()
@@ -29,9 +29,9 @@ _LOCK: Final = Lock()
 
 
 def batch_stats(blob: Blob, shard: str, batch: Batch) -> pa.Table | None:
-    """Return the union of a batch's statistics, one row; None when it is not known.
+    """Return the union of a batch's statistics, one row; None when it is unknown.
 
-    Errs: what a state holds itself and cannot be decoded is unknown.
+    Errs: a union inside the state that cannot be decoded counts as unknown.
     Raises: Corrupt when its blob is missing or damaged.
     """
     if batch.stats_union is not None:
@@ -54,9 +54,9 @@ def batch_stats(blob: Blob, shard: str, batch: Batch) -> pa.Table | None:
 
 
 def stats_of(stores: Stores, shard: str, batches: Sequence[Batch]) -> list[pa.Table | None]:
-    """Return the unions of batches for one who may do without: None also where one is damaged.
+    """Return the unions of batches for a caller that can do without: None also for a damaged one.
 
-    Cost: one request each that is not known, many at once where blobs are far away.
+    Cost: one request for each union that is not cached; in parallel for a remote store.
     """
     load = partial(_if_whole, stores.blob, shard)
     with _LOCK:

@@ -1,14 +1,13 @@
-"""Writing sorted updates: parts cut by encoded bytes, then the manifest and its batch.
+"""Write sorted updates: parts cut by encoded bytes, then the manifest and its batch.
 
-A part is written row group by row group while its rows arrive, so that memory holds a row group
-and what is encoded already, whatever the part would be in memory. What a manifest says of them is
-found out beside that (`strata.parts.part_facts`).
+A part is written row group by row group while its rows arrive, so memory holds only one row group
+and the encoded bytes so far. The manifest's facts are collected at the same time
+(`strata.parts.part_facts`).
 
-A part's key is its prefix and the hash of its bytes, so the same work done twice writes the
-same blobs and nothing else. Runs of one batch may hold the same rows: a footer names its run, so
-that their parts are two all the same. Where a run is cut depends on its rows alone, never on how
-the caller chunked them. The settings of a part are chosen by its first rows; where texts that
-repeated do so no more, a new part begins.
+A part's key is its prefix and the hash of its bytes, so repeating the work writes the same blobs
+and nothing else. Two runs of one batch may hold the same rows; since a footer names its run, their
+parts still differ. The cuts of a run depend only on its rows, never on the caller's chunks. The
+first rows of a part choose its settings; a new part begins where texts cease to repeat.
 """
 
 import time
@@ -42,26 +41,28 @@ from strata.store.draft import draft_of
 from strata.store.interface import Blob
 from strata.store.retry import retry
 
-FULL: Final = 7 / 8  # a part with this much of `part_bytes` takes no more rows
-TAIL: Final = 1 / 4  # but for the rest of the run, if it is no more than this much
-OVERSHOOT: Final = 1.5  # rows that would make a part longer than this many `part_bytes` begin one
-GROUPS: Final = 2  # row groups a part is to have at least, by their bytes before encoding
-RATIOS: Final = (0.01, 4.0)  # least and most bytes that a byte of rows is believed to become
+FULL: Final = 7 / 8  # a part filled to this share of `part_bytes` takes no more rows
+TAIL: Final = 1 / 4  # except the rest of the run, if that is at most this share
+# Rows that would make a part longer than this many `part_bytes` begin a new one
+OVERSHOOT: Final = 1.5
+GROUPS: Final = 2  # least number of row groups of a part, by bytes before encoding
+RATIOS: Final = (0.01, 4.0)  # assumed range of encoded bytes for each byte of rows
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
-    """One part that is stored, and what the manifest will say of it."""
+    """One stored part, and what the manifest will say about it."""
 
     ref: PartRef
-    stats: pa.RecordBatch | None  # None: unknown, the part is always read
-    stats_seconds: float = field(default=0.0, compare=False)  # of a processor, to collect them
-    copy: int = field(default=0, compare=False)  # parts before it in its run, of its only row
+    stats: pa.RecordBatch | None  # None: unknown, so the part is always read
+    stats_seconds: float = field(default=0.0, compare=False)  # processor time to collect them
+    # Earlier parts of its run that hold the same single row
+    copy: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What all parts of one run share."""
+    """What the parts of one run share."""
 
     blob: Blob
     prefix: str
@@ -75,22 +76,23 @@ class _Target:
 
 
 class _Waiting:
-    """Rows of the run that are in no part yet, chunk by chunk, each weighed once."""
+    """Rows of the run that no part holds yet, chunk by chunk; each chunk is measured once."""
 
     def __init__(self, updates: Iterator[pa.Table]) -> None:
         """Begin before the first row; nothing is read yet."""
         self._updates = updates
-        self._chunks: deque[tuple[pa.Table, Weighed, int]] = deque()  # from which row of it on
+        # The first row of it that waits
+        self._chunks: deque[tuple[pa.Table, Weighed, int]] = deque()
         self._bits = 0
         self.ended = False
 
     @property
     def size_bytes(self) -> int:
-        """How big the rows are that wait, as `plain_bytes` counts."""
+        """Return the size of the waiting rows, as `plain_bytes` counts."""
         return self._bits // 8
 
     def fill(self, limit_bytes: int) -> bool:
-        """Read until more than `limit_bytes` wait; return whether any row does."""
+        """Read until more than `limit_bytes` wait; return whether any row waits."""
         while not self.ended and self.size_bytes <= limit_bytes:
             chunk = next(self._updates, None)
             if chunk is None:
@@ -102,9 +104,9 @@ class _Waiting:
         return bool(self._chunks)
 
     def take(self, limit_bytes: int) -> tuple[pa.Table, int]:
-        """Remove as many first rows as are no bigger, at least one.
+        """Remove the longest prefix of rows within the size, but at least one row.
 
-        Shape: the rows, not copied if they are in one chunk; and how many bytes they are.
+        Shape: the rows, not copied if they are in one chunk; and their size in bytes.
         """
         rest = fitting_of(sum(c.num_rows for c, _, _ in self._chunks), self._sizes, limit_bytes)
         pieces, taken_bits = [], 0
@@ -130,10 +132,10 @@ class _Waiting:
 
 
 class _Part:
-    """A part that is being written, and what its reference will say."""
+    """A part being written, and the facts for its reference."""
 
     def __init__(self, target: _Target, first: pa.Table, rows: int) -> None:
-        """Choose the settings from the first row group; about `rows` rows will come."""
+        """Choose the settings from the first row group; expect about `rows` rows."""
         self.target = target
         self.draft = retry(partial(draft_of, target.blob, huge=has_huge_rows(first)))
         try:
@@ -150,7 +152,7 @@ class _Part:
         self.seen = Observed(target.relation, group_bytes, stats=target.layout != "row")
 
     def add(self, group: pa.Table, size: int, beside: Executor) -> float:
-        """Write a row group of a size, and return how many bytes each of its bytes became."""
+        """Write a row group of a given size; return the ratio of encoded bytes to that size."""
         before = self.writer.size_bytes
         self.seen.add(group, size)
         looked = beside.submit(self.seen.look)
@@ -162,7 +164,7 @@ class _Part:
         return min(max(ratio, RATIOS[0]), RATIOS[1])
 
     def store(self, beside: Executor, before: WrittenPart | None) -> WrittenPart:
-        """Store the part, which follows another of its run; return its reference and statistics."""
+        """Store the part after the previous one of its run; return its reference and statistics."""
         target, finished = self.target, beside.submit(self.seen.finish)
         copy = _copy(before, finished)
         with self.draft.guarded():
@@ -215,9 +217,9 @@ def write_parts(  # noqa: PLR0913  what one run is and how it is cut
 
     Shape: `updates` are tables of `updates_schema(relation)`, together sorted by
     `relation.sort_ids` then t and consolidated; empty ones are allowed. Texts may be coded
-    (`strata.format.values.coded`): what is written is the same. `run` is another one for each run
-    of a batch, and the same when the work is done again; parts of two runs never have one key.
-    Cost: one blob a part; holds the encoded part, and of rows a few row groups and one chunk.
+    (`strata.format.values.coded`) without effect on the result. `run` differs for each run of a
+    batch and is the same when the work is repeated; parts of two runs never share a key.
+    Cost: one blob a part. Memory: the encoded part, a few row groups and one chunk of rows.
     """
     target = _Target(
         blob, prefix, relation, layout, description, part_bytes, row_group_bytes, stats_spec, run
@@ -236,9 +238,9 @@ def write_batch(  # noqa: PLR0913, PLR0917  these are the fields of one batch
 ) -> Batch:
     """Write the manifest of `parts` and return the batch that refers to it.
 
-    No parts: an empty batch, and nothing is written. `generation` is that of the shard when the
-    work began, which decides until when the batch is accepted; None takes the lowest of the parts,
-    which is right where all of them are new.
+    Without parts the batch is empty and nothing is written. `generation` is that of the shard when
+    the work began, and decides how long the batch is accepted; None takes the lowest of the parts,
+    which is right if all of them are new.
     """
     if not parts:
         return Batch(lower, upper, since)
@@ -274,7 +276,7 @@ def write_batch(  # noqa: PLR0913, PLR0917  these are the fields of one batch
 
 
 def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart]:
-    """Yield the parts of a run, each ended where its encoded bytes suffice."""
+    """Yield the parts of a run; each ends once it has enough encoded bytes."""
     waiting, ratio = _Waiting(updates), 1.0
     part: _Part | None = None
     written: WrittenPart | None = None
@@ -303,10 +305,11 @@ def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart
 
 
 def _copy(before: WrittenPart | None, finished: Future[PartFacts]) -> int:
-    """Return how many parts come before one that, like it, hold nothing but updates of one row.
+    """Return how many earlier parts of the run hold, like this one, only updates of the same row.
 
-    Where no int64 holds the sum of a row, so many updates may say it that they fill parts: equal
-    to the byte, and parts are named by their bytes. Errs: may count parts whose keys begin alike.
+    If a row's sum exceeds int64, the updates that express it may fill several parts. These are
+    equal to the byte, and parts are named by their bytes, so a number must tell them apart.
+    Errs: may count parts whose keys begin alike.
     """
     if before is None or before.ref.t_low != before.ref.t_high:
         return 0
@@ -319,24 +322,24 @@ def _copy(before: WrittenPart | None, finished: Future[PartFacts]) -> int:
 
 
 def _beside() -> Executor:
-    """Return what looks at rows while they are encoded: a thread, where there is a core for it."""
+    """Return an executor that examines rows during encoding: a thread if there is a core for it."""
     return ThreadPoolExecutor(1, thread_name_prefix="strata-stats") if cores() > 1 else Here()
 
 
 def _full(part: _Part) -> float:
-    """Return how much of `part_bytes` is enough: less where the rest is of another character."""
+    """Return the share of `part_bytes` that is enough: less if the rows change in character."""
     return TAIL if part.writer.outgrown else FULL
 
 
 def _group_bytes(part: _Part | None, ratio: float, target: _Target) -> int:
-    """Return how big the next row group may be: of those that a part has, and has room for."""
+    """Return the size limit of the next row group, by the part's row group size and its room."""
     size = 0 if part is None else part.writer.size_bytes
     room = max(target.part_bytes - size, TAIL * target.part_bytes) / ratio
     return max(1, int(min(target.row_group_bytes, target.part_bytes / GROUPS, room)))
 
 
 def _rows_of_part(group: pa.Table, size: int, ratio: float, target: _Target, more: bool) -> int:
-    """Return how many rows the part that begins with a row group of a size will have, about."""
+    """Return an estimate of the rows in a part that begins with a row group of a given size."""
     count: int = group.num_rows
     if not more:
         return count

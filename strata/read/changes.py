@@ -1,9 +1,8 @@
-"""Changes of a shard: the updates of a stretch of time, as they were written.
+"""Read the changes of a shard: the updates of a stretch of time, as they were written.
 
-Stretches that follow one another hold each update once, also when compaction comes between two of
-them, as long as the shard still tells their times apart: compaction moves times before `since` up
-to it, so a stretch has to begin behind `since`. The first one, from the beginning on, may hold
-times that were moved. Equal updates may have been added up; their sums are right.
+Consecutive stretches hold each update exactly once, even if compaction runs between them, as long
+as each begins after `since`: compaction moves earlier times up to `since`. The first stretch, from
+the beginning on, may hold moved times. Equal updates may have been added up; their sums are right.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +29,7 @@ from strata.store.open import Stores
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The parts that hold the updates of [lower, upper), and others of other times."""
+    """The parts with the updates of [lower, upper); they may also hold other updates."""
 
     lower: int
     upper: int
@@ -51,9 +50,10 @@ class Stretch:
 def plan_changes(
     stores: Stores, state: State, lower: int = MIN_TIME, upper: int | None = None
 ) -> Stretch:
-    """Return where the updates with lower <= t < upper are; None is the shard's upper.
+    """Return the parts with the updates lower <= t < upper; None is the shard's upper.
 
-    Raises: InvalidRequest when such times are not complete yet, or are no longer told apart.
+    Raises: InvalidRequest when these times are not complete yet, or when compaction may have
+    moved them.
     """
     upper = state.upper if upper is None else upper
     _check(state, lower, upper)
@@ -95,7 +95,7 @@ def changes(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the updates of a stretch, part by part.
 
-    Shape: the chosen columns by name, all if None, as readers see them, then t as written and d.
+    Shape: the chosen columns by name (all if None) as readers see them, then t as written and d.
     Raises: InvalidRequest for an unknown column; Corrupt naming shard and part.
     """
     chosen = chosen_columns(state.relation, columns)
@@ -119,11 +119,11 @@ def listen(
     wait: Callable[[], object],
     settings: ReadSettings = DEFAULTS,
 ) -> Iterator[tuple[Stretch, Iterator[pa.RecordBatch]]]:
-    """Yield stretch after stretch with its updates, for ever, from `lower` on.
+    """Yield consecutive stretches with their updates, for ever, from `lower` on.
 
-    Each ends where the shard ended when it was looked at; whoever keeps its upper goes on there
-    later with nothing lost or doubled. `wait` is called while nothing is new; what it raises ends
-    the listening.
+    A stretch ends at the shard's upper of that moment. A listener that keeps this upper can resume
+    there later without losing or doubling an update. `wait` is called while nothing is new; an
+    exception from it ends the listening.
     Raises: as `plan_changes`, when compaction has overtaken the listener.
     """
     while True:

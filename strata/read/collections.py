@@ -1,9 +1,9 @@
-"""Logical shards: collections in one shard, made, listed and read by name.
+"""Logical shards: make, list and read the collections of a shard by name.
 
-A collection is read through the key bounds of the manifests, not through statistics: its rows are
-one slice of the key space, so that of each sorted run only the parts, and in them only the row
-groups, that overlap this slice are fetched. That is so in every rollout mode. Parts in another
-sort order, or in quarantine, are fetched whole; rows of other collections are always left out.
+A collection is read through the key bounds of the manifests, not through statistics. Its rows are
+one slice of the key space, so a read fetches only the parts and row groups that overlap the slice.
+This holds in every rollout mode. Parts in another sort order or in quarantine are fetched whole;
+rows of other collections are always left out.
 
 Source: docs/how-to/collections.md.
 """
@@ -41,7 +41,7 @@ from strata.store.retry import retry
 from strata.updates.order import round_up
 from strata.updates.slices import WHOLE, Slice, end_of, has_keys_of, overlapping_groups
 
-TRIES: Final = 20  # lost races before a caller is told
+TRIES: Final = 20  # lost races before Conflict is raised
 END: Final = bytes([255]) * 256  # sorts after every key that begins with a collection's name
 
 
@@ -51,7 +51,7 @@ class Figures:
 
     name: str
     parts: int
-    size_bytes: int  # of these parts, whole
+    size_bytes: int  # of the whole parts
 
 
 def load_catalog(stores: Stores, state: State) -> Catalog | None:
@@ -68,10 +68,10 @@ def load_catalog(stores: Stores, state: State) -> Catalog | None:
 def create_collections(
     machine: Machine, shard: str, names: Sequence[str], note: str = ""
 ) -> Catalog:
-    """Make collections, in one commit; those that are there already stay as they are.
+    """Make collections in one commit; existing ones stay unchanged.
 
-    Raises: InvalidRequest for a name or a shard that cannot have collections; Conflict after
-    many lost races.
+    Raises: InvalidRequest for an invalid name, or a shard that cannot have collections; Conflict
+    after many lost races.
     """
     stores = machine.stores
     for _ in range(TRIES):
@@ -95,9 +95,9 @@ def create_collections(
 
 
 def column_of(stores: Stores, state: State, name: str) -> str:
-    """Return the name of the column that tells collections apart, if `name` is one of them.
+    """Return the name of the column that distinguishes collections, if collection `name` exists.
 
-    Raises: InvalidRequest, naming a few that there are.
+    Raises: InvalidRequest, naming a few existing ones.
     """
     catalog = load_catalog(stores, state)
     if catalog is None or name not in catalog.by_name:
@@ -111,9 +111,9 @@ def column_of(stores: Stores, state: State, name: str) -> str:
 
 
 def slice_of(relation: Relation, column: str, name: str) -> Slice:
-    """Return the slice of the key space that holds a collection; the whole if it has none.
+    """Return the slice of the key space that holds a collection; WHOLE if there is none.
 
-    Errs: may hold rows of other collections, leaves none of this one out.
+    Errs: may include rows of other collections, never leaves out one of this collection.
     """
     if relation.sort_ids[0] != relation.column(column).id:
         return WHOLE
@@ -122,17 +122,17 @@ def slice_of(relation: Relation, column: str, name: str) -> Slice:
 
 
 def narrowed(stores: Stores, state: State, plan: ReadPlan, column: str, name: str) -> ReadPlan:
-    """Return the plan without the parts and row groups that hold nothing of a collection.
+    """Return the plan without the parts and row groups that hold no row of a collection.
 
     The kill switch leaves the plan as it is.
     """
     if is_killed(stores):
         return plan
-    piece = slice_of(state.relation, column, name)
+    within = slice_of(state.relation, column, name)
     runs: list[PlannedRun] = []
     groups = dict(plan.groups)
     for run in plan.runs:
-        inside = [_groups(state, ref, piece, plan.groups) for ref in run.parts]
+        inside = [_groups(state, ref, within, plan.groups) for ref in run.parts]
         kept = run.parts.chosen([chosen != [] for chosen in inside])
         some = [chosen for chosen in inside if chosen != []]
         groups |= {ref.key: tuple(g) for ref, g in zip(kept, some, strict=True) if g is not None}
@@ -146,7 +146,7 @@ class CollectionRead:
     """The plan of a read of one collection."""
 
     name: str
-    column: str  # which tells collections apart
+    column: str  # the column that distinguishes collections
     plan: ReadPlan
     parts_total: int  # of the shard, at this time
     bytes_total: int
@@ -182,7 +182,7 @@ def scan_collection(
     batches = scan(
         stores, state, wanted.plan, columns=list(dict.fromkeys([*shown, column])),
         consolidate=consolidate,
-        piece=slice_of(state.relation, column, name) if consolidate else WHOLE,
+        within=slice_of(state.relation, column, name) if consolidate else WHOLE,
     )  # fmt: skip
     for batch in batches:
         rows = batch.filter(pc.equal(batch.column(column), name))
@@ -191,9 +191,9 @@ def scan_collection(
 
 
 def figures(stores: Stores, state: State) -> list[Figures]:
-    """Return, for each collection, what a read of it touches, by name.
+    """Return what a read of each collection touches, by name.
 
-    Cost: all manifests; then a little for each part and each collection in it.
+    Cost: all manifests, and a little for each collection in each part.
     """
     catalog = load_catalog(stores, state)
     if catalog is None:
@@ -216,12 +216,12 @@ def figures(stores: Stores, state: State) -> list[Figures]:
 
 
 def _groups(
-    state: State, ref: PartRef, piece: Slice, planned: Mapping[str, tuple[int, ...]]
+    state: State, ref: PartRef, within: Slice, planned: Mapping[str, tuple[int, ...]]
 ) -> list[int] | None:
     """Return the row groups of a part to read; None is all, [] none."""
     if ref.key in state.rollout.quarantine:
         return None
-    inside = overlapping_groups(ref, piece, state.relation, state.relations)
+    inside = overlapping_groups(ref, within, state.relation, state.relations)
     if inside is None or ref.key not in planned:
         return inside
     return [number for number in inside if number in planned[ref.key]]

@@ -1,13 +1,13 @@
-"""Reading a shard: the rows of planned parts, as of one time, as record batches.
+"""Read a shard: yield the rows of planned parts, as of one time, as record batches.
 
 `scan` drops later updates and moves earlier times up to `as_of`. With `consolidate` all runs go
-through the merge kernel and each row is there once with its count; without, rows are
-consolidated within a part at best, and a row may come in several pieces.
+through the merge kernel, and each row comes once with its count. Without it, rows are at most
+consolidated within a part, and a row may come several times with counts that add up.
 
-Columns are shown in the form of `strata.format.values.view`, the same that Spark sees: a uuid as
-text, an unsigned integer as the next wider signed one. `stored=True` gives them as they are held.
+Columns have the form of `strata.format.values.view`, the same that Spark sees: a uuid as text, an
+unsigned integer as the next wider signed one. `stored=True` gives them as they are held.
 
-`strata.decide.plan` decides which parts that are.
+`strata.decide.plan` decides which parts are read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,14 @@ from strata.format.values.view import has_view, to_view, view_type
 from strata.model.schema import Column, Relation
 from strata.model.settings import ReadSettings
 from strata.model.types import ColumnType
-from strata.parts.fetch import RowBudget, Source, part_batches, part_bytes, sorted_runs, source_of
+from strata.parts.fetch import (
+    PartSource,
+    RowBudget,
+    part_batches,
+    part_bytes,
+    sorted_runs,
+    source_of,
+)
 from strata.parts.prefetch import Wanted, parts_ahead
 from strata.state.state import State
 from strata.store.open import Stores
@@ -37,7 +44,7 @@ from strata.updates.merge import COPIES, MEMORY_BYTES, batch_rows, merge
 from strata.updates.slices import NO_GROUPS, WHOLE, Groups, Slice, overlapping_groups
 
 DEFAULTS: Final = ReadSettings()
-OUT_ROWS: Final = 65_536  # rows of a record batch given out
+OUT_ROWS: Final = 65_536  # rows of a yielded record batch
 TOGETHER_BYTES: Final = 64 * 1024 * 1024  # stored bytes that all runs of a merge fetch together
 
 
@@ -48,7 +55,7 @@ def scan(  # noqa: PLR0913 - what to read, and how it is shown
     *,
     columns: Sequence[str] | None = None,
     consolidate: bool = False,
-    piece: Slice = WHOLE,
+    within: Slice = WHOLE,
     stored: bool = False,
     settings: ReadSettings = DEFAULTS,
 ) -> Iterator[pa.RecordBatch]:
@@ -56,17 +63,17 @@ def scan(  # noqa: PLR0913 - what to read, and how it is shown
 
     Shape: the chosen columns by name, all if None, then t (the same in all rows) and d; in the
     order of the relation if consolidated. The schema is `scan_schema`; `stored` leaves values as
-    they are held in memory. A `piece` of the key space
-    can only be had consolidated; those of `slices`, one after the other, are the whole.
+    they are held in memory. Reading only `within` a slice requires `consolidate`. The slices of
+    `slices` cover the key space once.
     Raises: InvalidRequest for an unknown column; Corrupt naming shard and part.
     """
     relation = state.relation
     chosen = chosen_columns(relation, columns)
     source = source_of(stores.blob, state)
     if consolidate:
-        runs = overlapping(state, plan, piece)
-        updates = merged(source, runs, plan.as_of, piece, plan.groups)
-    elif piece != WHOLE:
+        runs = overlapping(state, plan, within)
+        updates = merged(source, runs, plan.as_of, within, plan.groups)
+    elif within != WHOLE:
         raise InvalidRequest("a slice can only be read consolidated", cure="consolidate=True")
     else:
         ids = None if columns is None else [c.id for c in chosen]
@@ -83,7 +90,7 @@ def scan(  # noqa: PLR0913 - what to read, and how it is shown
 def slices(state: State, plan: ReadPlan, slice_bytes: int) -> list[Slice]:
     """Return slices of the key space with about `slice_bytes` of stored parts each.
 
-    For readers that share a consolidated scan among tasks: no row is in two of them.
+    Readers that share a consolidated scan among tasks use them: no row is in two slices.
     """
     return cut(plan.fetched, state.relation, state.relations, slice_bytes, plan.groups)
 
@@ -105,15 +112,15 @@ def _seen(column: pa.ChunkedArray, column_type: ColumnType) -> pa.ChunkedArray:
 
 
 def chosen_columns(relation: Relation, columns: Sequence[str] | None) -> tuple[Column, ...]:
-    """Return the columns that a reader asked for, in that order; all of them for None.
+    """Return the requested columns, in that order; all columns for None.
 
-    Raises: InvalidRequest for a name that there is not.
+    Raises: InvalidRequest for an unknown name.
     """
     return relation.columns if columns is None else tuple(relation.column(n) for n in columns)
 
 
 def read_updates(stores: Stores, state: State, ref: PartRef) -> pa.Table:
-    """Return all updates of one part in the newest columns, times as they are stored.
+    """Return all updates of one part in the newest columns, with times as stored.
 
     Raises: Corrupt, naming shard and part.
     """
@@ -132,32 +139,32 @@ def as_of_view(rows: pa.Table, as_of: int, t_high: int | None = None) -> pa.Tabl
 
 
 def may_add_up(ref: PartRef, as_of: int) -> bool:
-    """Tell whether it is worth looking for equal neighbours in a part, as of one time.
+    """Return whether it pays to look for equal neighbours in a part, as of one time.
 
-    Where times become the same and something is taken back; else equal rows are rare, and to
-    compare all neighbours costs about as much as to decode them.
+    It pays where times become equal and the part holds a retraction. Otherwise equal rows are
+    rare, and comparing all neighbours costs about as much as decoding them.
     """
     return ref.retractions and ref.t_low < min(ref.t_high, as_of)
 
 
 def merged(
-    source: Source,
+    source: PartSource,
     runs: Sequence[Sequence[PartRef]],
     as_of: int,
-    piece: Slice = WHOLE,
+    within: Slice = WHOLE,
     groups: Groups = NO_GROUPS,
 ) -> Iterator[pa.Table]:
     """Yield the rows of `runs` that lie in a slice as of one time, each once, in order.
 
-    `groups`, as a plan has them: row groups left out hold only rows on which the filter is
-    neither true nor fails. Their counts may come wrong, and the filter drops them; for any other
-    row it says the same of each of its updates, so that all of these are read.
+    `groups`, as in a plan: the row groups left out hold only rows on which the filter is neither
+    true nor fails. The counts of such rows may be wrong, but the filter drops them. For every other
+    row the filter gives the same answer on each of its updates, so all of its updates are read.
     Memory: the heads of the runs, and a row group of each; see `strata.updates.merge`.
     Raises: Corrupt when a part is missing, damaged or not sorted.
     """
     count = max(len(runs), 1)
     fetch = partial(
-        sorted_runs, source, piece=piece, groups=groups,
+        sorted_runs, source, within=within, groups=groups,
         batches=RowBudget(batch_rows(count), MEMORY_BYTES // (COPIES * count)),
         together_bytes=TOGETHER_BYTES // count,
     )  # fmt: skip
@@ -167,13 +174,13 @@ def merged(
     return merge(sources, source.relation)
 
 
-def overlapping(state: State, plan: ReadPlan, piece: Slice) -> tuple[tuple[PartRef, ...], ...]:
-    """Return the parts of each run of a plan that may hold wanted rows of a slice."""
+def overlapping(state: State, plan: ReadPlan, within: Slice) -> tuple[tuple[PartRef, ...], ...]:
+    """Return the parts of each run of a plan that may hold rows of a slice."""
     relation, relations = state.relation, state.relations
 
     def wanted(ref: PartRef) -> bool:
         chosen = plan.groups.get(ref.key)
-        inside = overlapping_groups(ref, piece, relation, relations)
+        inside = overlapping_groups(ref, within, relation, relations)
         if chosen is None or inside is None:
             return inside != [] and chosen != ()
         return not set(chosen).isdisjoint(inside)
@@ -183,12 +190,12 @@ def overlapping(state: State, plan: ReadPlan, piece: Slice) -> tuple[tuple[PartR
 
 
 def _by_part(
-    source: Source, plan: ReadPlan, ids: Sequence[int] | None, settings: ReadSettings
+    source: PartSource, plan: ReadPlan, ids: Sequence[int] | None, settings: ReadSettings
 ) -> Iterator[pa.Table]:
-    """Yield the rows of each part; where it may help, equal neighbours are added up.
+    """Yield the rows of each part; equal neighbours are added up where that may help.
 
-    Rows that differ only in columns that were not asked for stay apart: how many rows come does
-    not depend on the columns.
+    Rows that differ only in columns that are not requested stay apart, so the number of rows does
+    not depend on the chosen columns.
     """
     wanted = Wanted(None if ids is None else frozenset(ids), plan.groups)
     for ref, batches in parts_ahead(source, plan.fetched, wanted, settings):

@@ -2,7 +2,8 @@
 
 from strata.config.environment import require_matching_pyspark
 
-require_matching_pyspark()  # before the first import of pyspark, which may be a broken mixture
+# Before the first import of pyspark, whose installation may be a broken mixture
+require_matching_pyspark()
 
 from strata.spark.datasource import where_option  # noqa: E402
 from strata.spark.runner import spark_runner  # noqa: E402

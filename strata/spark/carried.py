@@ -1,10 +1,9 @@
-"""Year-month intervals on their way through Python: whole months as int, where Spark wants that.
+"""Carry year-month intervals through Python as whole months, because PySpark cannot convert them.
 
-PySpark's Arrow conversion knows every type that readers see but `interval year to month`
-(UNSUPPORTED_DATA_TYPE_FOR_ARROW_CONVERSION in 4.3.0, also inside of other types, in both
-directions). Such values travel as int; a cast behind `mapInArrow` makes them intervals, a cast
-before `toArrow` makes them int again. A Python data source has no place for that cast: it shows
-months.
+PySpark's Arrow conversion supports every type that readers see except `interval year to month`
+(UNSUPPORTED_DATA_TYPE_FOR_ARROW_CONVERSION in 4.3.0, also inside other types, in both directions).
+So such values travel as int: a cast after `mapInArrow` makes them intervals, a cast before
+`toArrow` makes them int again. A Python data source has no place for that cast, so it shows months.
 """
 
 import re
@@ -29,7 +28,7 @@ _NAME_OR_INTERVAL: Final = re.compile(r"`(?:[^`]|``)*`|interval year to month")
 
 
 def carried_type(column_type: ColumnType) -> str:
-    """Return the Spark DDL type in which values of a declared type leave Python.
+    """Return the Spark DDL type of a declared type's values when they leave Python.
 
     >>> from strata.model.types import parse_type
     >>> carried_type(parse_type("list<interval year to month>"))
@@ -41,7 +40,7 @@ def carried_type(column_type: ColumnType) -> str:
 
 
 def arrived(name: str, column_type: ColumnType) -> Column:
-    """Return a carried column, called `name` (quoted as in SQL), as readers see it."""
+    """Return the carried column `name` (quoted as in SQL) in the form that readers see."""
     seen = spark_type(column_type)
     column = fn.col(name)
     if carried_type(column_type) == seen:
@@ -50,7 +49,7 @@ def arrived(name: str, column_type: ColumnType) -> Column:
 
 
 def packed_up(rows: DataFrame) -> DataFrame:
-    """Return rows with every year-month interval as int, as `toArrow` and `collect` want it."""
+    """Return rows with every year-month interval as int, as `toArrow` and `collect` need it."""
     columns = []
     for field in rows.schema.fields:
         column = fn.col("`" + field.name.replace("`", "``") + "`")

@@ -1,11 +1,12 @@
-"""Spark's daemon of Python workers, the engine loaded: workers that it forks find kernels ready.
+"""Spark's daemon of Python workers with the engine loaded, so that forked workers start at once.
 
-`spark.python.daemon.module` names this module where executors can import it. A fresh worker
-takes some two seconds to import Arrow, the engine and the compiler and to find the compiled
-kernels; Spark starts one a core, and again after a minute without work. Here that is done once.
+`spark.python.daemon.module` names this module if executors can import it. A fresh worker takes some
+two seconds to import Arrow, the engine and the compiler and to find the compiled kernels. Spark
+starts one worker a core, and again after a minute without work. The daemon loads everything once.
 
-Only what starts no thread may be loaded before a fork; `tests/spark/test_daemon.py` looks. NumPy's
-OpenBLAS would start some, unless `OPENBLAS_NUM_THREADS` is 1: see `strata.spark.session`.
+Modules that start a thread must not be loaded before a fork; `tests/spark/test_daemon.py` checks
+that. NumPy's OpenBLAS starts threads unless `OPENBLAS_NUM_THREADS` is 1: see
+`strata.spark.session`.
 """
 
 import gc
@@ -16,7 +17,7 @@ from pyspark.daemon import manager
 
 
 def preload() -> None:
-    """Load what tasks need. Whatever fails is left to the tasks, which say so themselves."""
+    """Load everything that tasks need. Failures are left to the tasks, which raise them again."""
     try:
         import pyspark.worker  # noqa: F401
 
@@ -28,11 +29,12 @@ def preload() -> None:
         warm_stats()
     except Exception as error:
         print(f"strata is not loaded ahead: {error!r}", file=sys.stderr)  # noqa: T201 -- Spark's log
-    gc.freeze()  # else collecting would copy the pages that workers share
+    gc.freeze()  # otherwise garbage collection would copy the pages that workers share
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["pyspark.worker"]:  # those of tasks; other ones plan, and need no kernel
+    # The daemon of tasks; other daemons plan, and need no kernel
+    if sys.argv[1:] == ["pyspark.worker"]:
         with redirect_stdout(sys.stderr):  # on the true one Spark waits for a port
             preload()
     manager()

@@ -4,24 +4,24 @@
 
 Options: `shard`; `config`, a settings file; `as_of`, milliseconds or ISO 8601; `pushdown`, "off" to
 fetch everything ("on" is what the shard's mode allows); `consolidate`, "true" for each row once;
-`where` and `pushed`, see below; `collection`, one of a shard that holds many. A schema given by the
-user names the columns to decode, `t` and `d` among them or not.
+`where` and `pushed`, see below; `collection`, the name of one in a shard that holds many. A schema
+given by the user names the columns to decode, with or without `t` and `d`.
 
-Spark runs a Python data source in processes without a JVM, so it cannot analyse SQL there. A
-filter is analysed beforehand, by `where_option`, and given as the option `where`: it chooses
-parts, and rows are filtered by the `.where(...)` of the query, which must be there. In a session
-with other settings than those it was analysed with, it chooses nothing; see
+Spark runs a Python data source in processes without a JVM, so it cannot analyse SQL there. The
+caller analyses the filter beforehand with `where_option`, and gives it as the option `where`. The
+option chooses parts; the query must still have the `.where(...)` that filters rows. In a session
+with other settings than those of the analysis, the option chooses nothing; see
 `strata.spark.front.option`. `strata.spark.snapshot` does all of this in one call.
 
-The simple comparisons of a `.where(...)` reach the source as objects when the session says
-`spark.sql.python.filterPushdown.enabled=true`. But Spark 4.3 uses the partitions that were planned
-for one filter for all queries of the same `load()`, whatever they filter: so these comparisons
-choose parts only with the option `pushed`, "true", by which the reader says that the DataFrame is
-filtered in one place only.
+The simple comparisons of a `.where(...)` reach the source as objects if the session has
+`spark.sql.python.filterPushdown.enabled=true`. But Spark 4.3 reuses the partitions planned for one
+filter for all queries of the same `load()`, even with other filters. So these comparisons choose
+parts only with the option `pushed`, "true", which asserts that the DataFrame is filtered in only
+one place.
 
-A column of type `interval year to month` comes as int, in months: PySpark has no way to give
-such an interval to a data source (4.3.0). `cast(c as interval year to month)` makes it one;
-`strata.spark.snapshot` does so by itself.
+A column of type `interval year to month` comes as int, in months: PySpark cannot give such an
+interval to a data source (4.3.0). `cast(c as interval year to month)` converts it;
+`strata.spark.snapshot` does so automatically.
 """
 
 import logging
@@ -74,7 +74,7 @@ OPTIONS: Final = (
     "path",
 )  # fmt: skip
 OF_STREAMS: Final = ("shard", "config", "start", "path")
-TASKS: Final = 16  # partitions of a small read; the reader is not told how many cores there are
+TASKS: Final = 16  # partitions of a small read, since the reader does not know the number of cores
 
 
 def where_option(
@@ -87,8 +87,8 @@ def where_option(
 ) -> str:
     """Return the text for the option `where`: the filter, as this session analyses it.
 
-    The query's `.where` must be the same text, in a session of the same settings. `now` is the
-    earliest that the clock of a query may show; None is this moment.
+    The query's `.where` must be the same text, in a session with the same settings. `now` is the
+    earliest possible clock of a query; None is the current time.
     Raises: InvalidRequest for an unknown shard or a filter that Spark refuses.
     """
     settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
@@ -107,12 +107,12 @@ class ReadOptions:
     question: AnalysedFilter | None
     pushdown: str | None
     consolidate: bool
-    start: int | None  # only of streams
+    start: int | None  # only for streams
     collection: str | None = None
     pushed: bool = False  # whether filters that Spark pushes choose parts
 
     def settings(self) -> Settings:
-        """Return the settings of this process, under the option `config`."""
+        """Return the settings of this process, from the file of option `config`."""
         return load_settings(self.config, os.environ)
 
     def open(self) -> tuple[Stores, State]:
@@ -129,7 +129,7 @@ class ReadOptions:
 
 @dataclass
 class TaskInput(InputPartition):
-    """What one task reads."""
+    """The input of one task."""
 
     reader: PartReader
     parts: tuple[PartRef, ...]
@@ -137,14 +137,14 @@ class TaskInput(InputPartition):
 
 @dataclass
 class Merged(InputPartition):
-    """What one task merges: a slice of the key space."""
+    """The input of one merging task: a slice of the key space."""
 
     reader: SliceReader
 
 
 @dataclass
 class Guarded(InputPartition):
-    """What one of `of` tasks reads if the plan was made for its session; else its share of all."""
+    """The input of one of `of` tasks: as planned for its session, else a share of all parts."""
 
     planned: TaskInput | Merged
     session: Mapping[str, str]
@@ -189,11 +189,11 @@ class StrataSource(DataSource):
 
 
 class _Bonus:
-    """`pushFilters` of a reader that can do without.
+    """`pushFilters` of a reader that works without it.
 
-    While the session has pushdown switched off, which is Spark's default, Spark refuses a reader
-    whose class overrides the method, lest a needed filter be ignored. Ours is never needed: all
-    filters are handed back, and Spark checks them on rows. So it looks not overridden.
+    With pushdown switched off, Spark's default, Spark refuses a reader whose class overrides the
+    method, so that a required filter is not ignored. Ours is never required: it hands all filters
+    back, and Spark applies them to rows. So this class hides the override.
     """
 
     __func__ = staticmethod(DataSourceReader.pushFilters)
@@ -211,7 +211,7 @@ class StrataReader(DataSourceReader):
     """Plans on the state and the manifests, reads parts in tasks."""
 
     def __init__(self, asked: ReadOptions, schema: StructType) -> None:
-        """Keep what was asked; stores are opened where they are used."""
+        """Keep the request; stores are opened where they are used."""
         self.asked = asked
         self.schema = schema
         self.pushed: list[PushedFilter] = []
@@ -220,7 +220,7 @@ class StrataReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return one partition for each task.
 
-        Raises: InvalidRequest for an `as_of` that cannot be read or a column that there is not.
+        Raises: InvalidRequest for an unreadable `as_of` or an unknown column.
         """
         stores, state = self.asked.hold()
         wanted_columns(state.relation, self._names())
@@ -246,7 +246,7 @@ class StrataReader(DataSourceReader):
     def _tasks(
         self, stores: Stores, state: State, plan: ReadPlan, read: ReadSettings
     ) -> list[TaskInput | Merged]:
-        """Return what each task reads of a plan."""
+        """Return the input of each task for a plan."""
         columns, only = wanted_columns(state.relation, self._names()), self._only(stores, state)
         if self.asked.consolidate:
             return [Merged(r) for r in slice_readers(stores, state, plan, columns, TASKS, only)]
@@ -261,7 +261,7 @@ class StrataReader(DataSourceReader):
         return [TaskInput(reader, group) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the partition's rows in exactly the schema that Spark checks them against."""
+        """Yield the partition's rows in exactly the schema that Spark expects."""
         schema = to_arrow_schema(self.schema, timezone="UTC")
         batches = (b for task in self._rightly(partition) for b in _batches(task))
         for batch in self._told(batches):
@@ -269,7 +269,7 @@ class StrataReader(DataSourceReader):
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _rightly(self, partition: InputPartition) -> Sequence[TaskInput | Merged]:
-        """Return what this task reads: without the filter in another session than the filter's."""
+        """Return the input of this task, without the filter if this is not the filter's session."""
         if not isinstance(partition, Guarded):
             assert isinstance(partition, TaskInput | Merged)
             return [partition]
@@ -282,7 +282,7 @@ class StrataReader(DataSourceReader):
         return tasks[partition.number :: partition.of]
 
     def _told(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pass on the rows of a task, and tell monitoring of them if the settings are here, too."""
+        """Yield the rows of a task, and report them to monitoring if the settings exist here."""
         try:
             metrics = Metrics(self.asked.settings().metrics)
         except InvalidRequest:
@@ -290,7 +290,7 @@ class StrataReader(DataSourceReader):
         return usage.emitted(batches, metrics, self.asked.shard)
 
     def _only(self, stores: Stores, state: State) -> tuple[int, str] | None:
-        """Return the column of a collection's name, and the name: only its rows are shown."""
+        """Return the column of collections and the collection's name; only its rows are shown."""
         name = self.asked.collection
         if name is None:
             return None
@@ -300,7 +300,7 @@ class StrataReader(DataSourceReader):
         return [name for name in self.schema.fieldNames() if name not in (T, D)]
 
     def _filter(self, state: State) -> Filter | None:
-        """Return the option's filter and the pushed ones together."""
+        """Return the conjunction of the option's filter and the pushed ones."""
         other = retyped(state.relation, self.schema)
         given = self._given(state, other)
         pushed = None
@@ -312,7 +312,7 @@ class StrataReader(DataSourceReader):
         return replace(given, expr=both)
 
     def _given(self, state: State, other: frozenset[int]) -> Filter | None:
-        """Return the option's filter, if it asks what this read asks."""
+        """Return the option's filter if it was made for this read."""
         asked = self.asked.question
         if asked is None:
             return None
@@ -324,7 +324,7 @@ class StrataReader(DataSourceReader):
 
 
 def warn(why: str) -> None:
-    """Say that the filter of an option chooses no parts."""
+    """Log that the filter of an option chooses no parts."""
     _log.warning("%s: it is ignored, and all parts are read; %s", why, CURE)
 
 

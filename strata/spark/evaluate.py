@@ -1,8 +1,8 @@
-"""The judge of soft evaluation: Spark runs a filter on the rows of parts that would be skipped.
+"""The evaluator of soft evaluation: Spark runs a filter on the rows of would-be-skipped parts.
 
-All parts go through one query that counts rows and accepted rows per part. When the query
-fails, the parts are halved and tried again, down to single parts, so that an error is pinned
-to the parts that raise it and the others still get their verdict.
+All parts go through one query that counts rows and accepted rows per part. If the query fails, the
+parts are halved and tried again, down to single parts. So an error is assigned to the parts that
+raise it, and the others still get their verdict.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from strata.audit.escape import SeenValues
 from strata.audit.receipts import Receipt, Replay, keep_receipt, replay
 from strata.audit.run import Check, Scope, ValidationReport, validate_shard
-from strata.audit.soft import NO_GROUPS, Evaluated, Groups, instants
+from strata.audit.soft import NO_GROUPS, Evaluated, Groups, judged_instants
 from strata.audit.used import LoggedFilter
 from strata.config.filters import RegisteredFilter
 from strata.errors import Corrupt, InvalidRequest, StrataError
@@ -28,20 +28,20 @@ from strata.read.scan import DEFAULTS
 from strata.spark.failures import cause, engine_error
 from strata.spark.front.admit import admitted_again
 from strata.spark.front.catalyst import referenced
-from strata.spark.front.registered import analysed
+from strata.spark.front.registered import analyse_registered
 from strata.spark.front.rowfilter import row_filter
 from strata.spark.front.tree import empty_frame
-from strata.spark.limited import TooLong, within
+from strata.spark.limited import TooLong, run_within
 from strata.spark.rows import part_rows
 from strata.spark.runner import spark_runner
 from strata.spark.witness import witnessed
 from strata.state.state import State
 from strata.store.open import Stores
 
-PART = "__part"  # no column of a shard can be called so: names are checked at declaration
+PART = "__part"  # no column of a shard can have this name: declarations check names
 ERROR_CHARS = 500
 SECONDS = ValidateSettings().filter_seconds
-# Rows are read in Python and judged in the JVM: what fails there is no answer of the filter.
+# Rows are read in Python and judged in the JVM: a failure of Python is not the filter's.
 _PYTHON = ("PYTHON_EXCEPTION", "Python worker exited", "PythonException")
 
 
@@ -57,7 +57,7 @@ def spark_evaluator(
 
 @dataclass(frozen=True)
 class SparkEvaluator:
-    """Runs filters on the rows of parts, and tells what is inside of them."""
+    """Runs filters and their sub-expressions on the rows of parts."""
 
     spark: SparkSession
     store: StoreSettings
@@ -67,14 +67,14 @@ class SparkEvaluator:
     def __call__(
         self, filter: Filter, refs: Sequence[PartRef], groups: Groups = NO_GROUPS, /
     ) -> list[Evaluated]:
-        """Return what each part gave."""
+        """Return the result of each part."""
         judge = _Judge(self.spark, self.store, self.relations, filter, groups, self.seconds)
         return _evaluate(judge, list(refs))
 
     def witness(self, filter: Filter, ref: PartRef, /) -> list[SeenValues]:
-        """Return what the sub-expressions of a filter give on the rows of a part.
+        """Return the values of a filter's sub-expressions on the rows of a part.
 
-        Nothing is seen where that takes longer than the filter itself may.
+        Returns nothing if that takes longer than the filter itself may.
         """
         spark, relation = self.spark, self.relations[-1]
 
@@ -84,14 +84,14 @@ class SparkEvaluator:
             return list(witnessed(spark, rows, relation, filter))
 
         try:
-            return within(spark, self.seconds, looked)
+            return run_within(spark, self.seconds, looked)
         except TooLong:
             return []
 
 
 @dataclass(frozen=True)
 class _Judge:
-    """A filter, and what reading rows for it takes."""
+    """A filter, and everything needed to read rows for it."""
 
     spark: SparkSession
     store: StoreSettings
@@ -104,7 +104,7 @@ class _Judge:
 def _evaluate(judge: _Judge, refs: list[PartRef]) -> list[Evaluated]:
     alone = list({ref.key: ref for ref in refs}.values())
     try:
-        found = within(judge.spark, judge.seconds, lambda: _count(judge, alone))
+        found = run_within(judge.spark, judge.seconds, lambda: _count(judge, alone))
     except TooLong as error:
         said = f"the filter's query was stopped: {error}; see `validate.filter_seconds`"
         return [Evaluated(ref.key, 0, 0, failed=said) for ref in refs]
@@ -123,7 +123,7 @@ def _evaluate(judge: _Judge, refs: list[PartRef]) -> list[Evaluated]:
 
 
 def _count(judge: _Judge, refs: Sequence[PartRef]) -> list[Mapping[str, Any]]:
-    """Return rows and accepted rows of each part that has any; one query."""
+    """Return the numbers of rows and accepted rows of each part with rows, by one query."""
     relation, filter = judge.relations[-1], judge.filter
     names = [relation.by_id[i].name for i in referenced(judge.spark, relation, filter.sql)]
     rows = part_rows(
@@ -131,7 +131,7 @@ def _count(judge: _Judge, refs: Sequence[PartRef]) -> list[Mapping[str, Any]]:
         groups=judge.groups,
     )  # fmt: skip
     counted = rows.groupBy(PART).agg(F.count("*").alias("rows"), F.lit(0).alias("accepted"))
-    for now in instants(filter):
+    for now in judged_instants(filter):
         accepted = row_filter(judge.spark, rows, filter.sql, now).groupBy(PART)
         counted = counted.unionByName(
             accepted.agg(F.lit(0).alias("rows"), F.count("*").alias("accepted"))
@@ -143,7 +143,7 @@ def _count(judge: _Judge, refs: Sequence[PartRef]) -> list[Mapping[str, Any]]:
 
 
 def _failure(judge: _Judge, ref: PartRef, error: Exception) -> Evaluated:
-    """Return what an error of a single part means."""
+    """Return the meaning of an error on a single part."""
     found = error if isinstance(error, StrataError) else engine_error(str(error))
     if found is not None:
         return Evaluated(ref.key, 0, 0, failed=str(found), corrupt=isinstance(found, Corrupt))
@@ -156,12 +156,12 @@ def _failure(judge: _Judge, ref: PartRef, error: Exception) -> Evaluated:
 
 
 def _fails_on_nothing(judge: _Judge) -> bool:
-    """Return whether a filter fails without any row: then it says nothing of a part."""
+    """Return whether a filter fails even without rows: then its error is not about a part."""
     spark, filter = judge.spark, judge.filter
     rows = empty_frame(spark, judge.relations[-1])
     try:
-        for now in instants(filter):
-            within(spark, judge.seconds, row_filter(spark, rows, filter.sql, now).count)
+        for now in judged_instants(filter):
+            run_within(spark, judge.seconds, row_filter(spark, rows, filter.sql, now).count)
     except Exception:
         return True
     return False
@@ -181,16 +181,16 @@ def validate(  # noqa: PLR0913 - options, by name
 ) -> ValidationReport:
     """Validate one shard on Spark: these filters softly, and the format of its parts.
 
-    `used` are filters of readers: one that cannot be run, as a column is gone or as it is more than
-    an expression of certified functions, stands in the report with the reason and is no error.
-    A query of a filter that takes longer than `seconds` is stopped, and its parts have no verdict.
-    What each filter would skip is kept as a receipt, for `strata replay --shard`. The parts that
-    are looked at stay stored meanwhile, as `read.hold_ms` says.
-    Units: `now` in milliseconds: what now() means instead of what the filters say of it.
+    `used` are filters of readers. If one of them cannot run, because a column is gone or because it
+    is more than an expression of certified functions, the report gives the reason; this is no
+    error. A filter's query is stopped after `seconds`, and then its parts have no verdict. The
+    skips of each filter are kept as a receipt, for `strata replay --shard`. The checked parts stay
+    stored meanwhile, by a hold of `read.hold_ms`.
+    Units: `now` in milliseconds: the value of now(), which overrides that of the filters.
     Raises: InvalidRequest for a filter that Spark cannot analyse.
     """
     with reading(stores, name, read, "validate") as state:
-        checks = [Check(f.name, analysed(spark, state.relation, f, now)) for f in filters]
+        checks = [Check(f.name, analyse_registered(spark, state.relation, f, now)) for f in filters]
         unusable = []
         for one in used:
             try:
@@ -199,7 +199,7 @@ def validate(  # noqa: PLR0913 - options, by name
                 unusable.append(f"{one.filter.sql[:ERROR_CHARS]}: {error}")
         evaluator = spark_evaluator(spark, stores.settings, state.relations, seconds)
         report = validate_shard(stores, name, checks, evaluator, spark_runner(spark), scope)
-        if scope.parts is None:  # a replay of single parts decides nothing anew
+        if scope.parts is None:  # a replay of single parts decides nothing new
             _keep_receipts(stores, state, checks, report)
         return replace(report, unusable=tuple(unusable))
 
@@ -210,7 +210,7 @@ def replayed(
     """Make the decision of a receipt again, and look into the skipped parts.
 
     Raises: InvalidRequest as `strata.audit.receipts.replay`, and for a receipt whose filter is more
-    than an expression, or whose text does not mean the tree that was decided.
+    than an expression, or whose text no longer means the tree of the decision.
     """
     relations = state.relations[: int(receipt["relation_version"]) + 1]
     inner = spark_evaluator(spark, stores.settings, relations, seconds)
@@ -226,11 +226,11 @@ def replayed(
 
 
 def _understood(spark: SparkSession, state: State, logged: Filter, seconds: float) -> Filter:
-    """Return a filter of the log as it is run; raises InvalidRequest if it is not."""
+    """Return a filter of the log in executable form; raises InvalidRequest if it must not run."""
     now = (logged.now_low, logged.now_high)
     try:
-        # A constant is evaluated as it is understood, and may take for ever.
-        return within(
+        # Analysis evaluates constants, which may take for ever.
+        return run_within(
             spark, seconds, lambda: admitted_again(spark, state.relation, logged, now=now)
         )
     except TooLong as error:
@@ -240,9 +240,9 @@ def _understood(spark: SparkSession, state: State, logged: Filter, seconds: floa
 def _keep_receipts(
     stores: Stores, state: State, checks: Sequence[Check], report: ValidationReport
 ) -> None:
-    """Keep what each check would skip; where manifests are damaged, that is nothing.
+    """Keep a receipt of each check's skips, except where manifests are damaged.
 
-    What is damaged stands in the report then, which must reach its readers.
+    The report then names the damage, and must still reach its readers.
     """
     try:
         for check in checks:

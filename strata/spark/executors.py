@@ -1,7 +1,7 @@
-"""Whether Spark's executors can run Strata at all, asked once before the first real task.
+"""Check that Spark's executors can run Strata, once before the first real task.
 
-On a cluster the interpreter and the packages of the executors are not those of the driver. What
-is wrong there would otherwise come up as a page of Java about a pickle that cannot be loaded.
+On a cluster the executors have their own interpreter and packages. A fault there would otherwise
+appear as a page of Java about a pickle that cannot be loaded.
 """
 
 import re
@@ -26,10 +26,10 @@ _REASONS: Final = (
 
 
 def require_executors(spark: SparkSession) -> None:
-    """Run one tiny task a core, which imports what the engine needs.
+    """Run one tiny task a core that imports the engine's requirements.
 
-    Raises: InvalidRequest that names the executor, its interpreter, what is missing and the cure.
-    Cost: starts the workers' interpreters, which the job's first tasks find running.
+    Raises: InvalidRequest, naming the executor, its interpreter, the missing module and the cure.
+    Cost: starts the workers' interpreters, which the job's first tasks then reuse.
     """
     context = spark.sparkContext
     tasks = max(1, context.defaultParallelism)
@@ -45,7 +45,7 @@ def require_executors(spark: SparkSession) -> None:
 
 
 def _probe(names: tuple[str, ...]) -> Any:
-    """Return the task: made here, so that it travels as a value and needs no import of ours."""
+    """Return the task. It is a local function, so it is pickled by value."""
 
     def look(_: int) -> dict[str, str]:
         import importlib
@@ -64,7 +64,7 @@ def _probe(names: tuple[str, ...]) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """Return the line of Spark's report that says why no task could run."""
+    """Return the line of Spark's report with the reason why no task could run."""
     text = str(error)
     for pattern in _REASONS:
         if match := pattern.search(text):

@@ -1,7 +1,7 @@
-"""An engine error that ended a Spark job, as the engine error that it was.
+"""Recover the engine error that ended a Spark job.
 
-A DataFrame is lazy: the action that runs it is the caller's, and Spark reports a failed Python
-task as a traceback in text. The kind decides what a caller does next, so it is read back.
+A DataFrame is lazy: the caller runs the action, and Spark reports a failed Python task as the text
+of a traceback. The kind of error decides what a caller does next, so it is parsed from the text.
 """
 
 import re
@@ -17,7 +17,7 @@ from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, StrataError
 _LAST_LINE: Final = re.compile(
     r"^strata\.errors\.(InvalidRequest|Conflict|Unavailable|Corrupt|Fenced): (.*)$", re.MULTILINE
 )
-_DEEPEST: Final = 30  # causes of causes; Java forbids no circle
+_DEEPEST: Final = 30  # depth of causes; Java does not forbid cycles
 _KINDS: Final[dict[str, type[StrataError]]] = {
     kind.__name__: kind for kind in (InvalidRequest, Conflict, Corrupt, Fenced)
 }
@@ -25,9 +25,9 @@ _KINDS: Final[dict[str, type[StrataError]]] = {
 
 @contextmanager
 def engine_errors() -> Iterator[None]:
-    """Raise the engine's error, by its kind, where a Spark task failed with one.
+    """Raise the engine's error, by its kind, if a Spark task failed with one.
 
-    Everything else passes unchanged. Details and cure are part of the message.
+    Other errors pass unchanged. Details and cure are part of the message.
     """
     try:
         yield
@@ -39,7 +39,7 @@ def engine_errors() -> Iterator[None]:
 
 
 def cause(error: Exception) -> str:
-    """Return what went wrong, on one line: of an error of Java's, its innermost cause."""
+    """Return the message of an error on one line; for a Java error, of its innermost cause."""
     if not isinstance(error, Py4JJavaError):
         return _line(str(error))
     found = error.java_exception
@@ -56,7 +56,7 @@ def _line(text: str) -> str:
 
 
 def engine_error(text: str) -> StrataError | None:
-    """Return the engine's error that a traceback ends with; None if it is another one."""
+    """Return the engine's error that ends a traceback; None for any other error."""
     match = _LAST_LINE.search(text)
     if match is None:
         return None

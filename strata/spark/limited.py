@@ -1,8 +1,8 @@
-"""Work on Spark that is given up when it takes too long.
+"""Abandon work on Spark that takes too long.
 
-A filter can take for ever on a few rows: a regular expression that backtracks. Spark cancels its
-jobs; a computation in the driver, or one that does not listen, cannot be stopped, but nobody waits
-for it, and it ends with the process.
+A filter can take for ever on a few rows, for example by a regular expression that backtracks. Spark
+cancels its jobs. A computation in the driver, or one that ignores the cancellation, cannot be
+stopped, but nothing waits for it, and it ends with the process.
 """
 
 import threading
@@ -19,17 +19,17 @@ class TooLong(Exception):
     """The work has not ended in time."""
 
 
-def within(spark: SparkSession, seconds: float, work: Callable[[], T]) -> T:
-    """Return what `work` returns if it does so within these seconds; it runs in another thread.
+def run_within(spark: SparkSession, seconds: float, work: Callable[[], T]) -> T:
+    """Return the result of `work`, run in another thread, within a number of seconds.
 
-    Raises: TooLong; and what `work` raises.
+    Raises: TooLong; and as `work`.
     """
     tag, done, failed = f"strata-{uuid4().hex}", [], []
 
     def run() -> None:
         try:
             jvm: Any = spark._jvm
-            # A new thread has no session unless it is given one: settings are there.
+            # A new thread has no session of its own, and needs one for the settings.
             jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
             spark.sparkContext.addJobTag(tag)
             done.append(work())

@@ -1,8 +1,8 @@
 """Rows of parts as a DataFrame: executors fetch and decode, the driver sends only references.
 
-Parts are laid out by key bounds and cut into a few tasks of about equal bytes, so that updates
-of one key tend to meet in one task. Only the wanted columns are decoded, and shown as
-`strata.format.values.view` says.
+Parts are ordered by key bounds and cut into a few tasks of about equal bytes, so updates of one key
+tend to meet in one task. Only the chosen columns are decoded; they have the form of
+`strata.format.values.view`.
 """
 
 import pickle
@@ -21,7 +21,7 @@ from strata.format.manifest import PartRef
 from strata.format.values.view import to_view
 from strata.model.schema import Column, Relation
 from strata.model.settings import ReadSettings, StoreSettings
-from strata.parts.fetch import Source
+from strata.parts.fetch import PartSource
 from strata.parts.prefetch import Wanted, parts_ahead
 from strata.read.scan import may_add_up
 from strata.spark.carried import arrived, carried_type
@@ -31,31 +31,32 @@ from strata.updates.consolidate import advance, consolidate
 
 Tasks: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]  # mapInArrow's
 TASKS_PER_CORE: Final = 2
-OUT_ROWS: Final = 32_768  # rows of a batch given to Spark, put together of smaller ones
+OUT_ROWS: Final = 32_768  # rows of a batch for Spark, combined from smaller ones
 OUT_BYTES: Final = 8 * 1024 * 1024  # of such a batch, before it is encoded
 ONE_BY_ONE: Final = ReadSettings(fetchers=1)
-TASK_BYTES: Final = 256 * 1024 * 1024  # encoded bytes of a task, when there are many
-LEAST_BYTES: Final = 4 * 1024 * 1024  # of a task: to start one costs as much as to read so many
+TASK_BYTES: Final = 256 * 1024 * 1024  # encoded bytes of a task, if there are many tasks
+# Of a task: starting one costs as much as reading this many bytes
+LEAST_BYTES: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class PartReader:
-    """What a worker needs to turn part keys into record batches."""
+    """Turns part keys into record batches on a worker."""
 
     store: StoreSettings
     relations: tuple[Relation, ...]  # all versions; the last one is read
-    columns: tuple[Column, ...]  # in the order in which they are wanted
-    part_column: str | None = None  # name of an added column that holds the part's key
-    as_of: int | None = None  # rows of later times are left out, times advanced to it
+    columns: tuple[Column, ...]  # in the requested order
+    part_column: str | None = None  # name of an extra column with the part's key
+    as_of: int | None = None  # later rows are left out, earlier times are advanced to it
     read_format: str = "structured"
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # as in a plan
     settings: ReadSettings = ReadSettings()  # noqa: RUF009 - frozen
-    only: tuple[int, str] | None = None  # rows that have this text in the column of this id
+    only: tuple[int, str] | None = None  # only rows with this text in the column of this id
 
     def read(self, parts: Iterable[PartRef]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the parts, columns by name, then t and d.
 
-        As of one time and in all columns, equal neighbours in a part may come as one.
+        With `as_of` and all columns, equal neighbours in a part may come as one row.
         Raises: Corrupt when a part is missing or damaged; Unavailable when the store fails.
         """
         refs = tuple(parts)
@@ -66,12 +67,12 @@ class PartReader:
         if self.only is not None:
             ids |= {self.only[0]}
         whole = len(ids) == len(self.relations[-1].columns)
-        source = Source(blob, parse_key(refs[0].key).shard, self.relations, self.read_format)
+        source = PartSource(blob, parse_key(refs[0].key).shard, self.relations, self.read_format)
         wanted = Wanted(None if whole else ids, self.groups)
-        # The cores are busy with other tasks: only waiting for a store is worth a thread.
+        # The cores are busy with other tasks: a thread only helps to wait for a store.
         settings = ONE_BY_ONE if is_near(self.store) else self.settings
         parts_read = parts_ahead(source, refs, wanted, settings, threads=False)
-        yield from together(
+        yield from fewer_batches(
             self.shape(rows, ref.key)
             for ref, batches in parts_read
             for batch in batches
@@ -81,7 +82,7 @@ class PartReader:
     def _as_of(
         self, ref: PartRef, rows: pa.RecordBatch, *, whole: bool
     ) -> Iterable[pa.RecordBatch]:
-        """Return the rows there are at `as_of`; where nothing changes, without a copy."""
+        """Return the rows at `as_of`; without a copy if nothing changes."""
         if self.as_of is None:
             return [rows]
         if ref.t_high > self.as_of:
@@ -93,7 +94,7 @@ class PartReader:
         return [rows]
 
     def shape(self, batch: pa.RecordBatch, key: str) -> pa.RecordBatch:
-        """Return updates, none later than `as_of`, as readers see them."""
+        """Return updates, all at or before `as_of`, in the form that readers see."""
         if self.only is not None:
             number, text = self.only
             batch = batch.filter(pc.equal(batch.column(child(number)), text))
@@ -110,10 +111,10 @@ class PartReader:
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
-def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in fewer batches: each costs Spark as much as hundreds of rows.
+def fewer_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows in fewer batches, since each costs Spark as much as hundreds of rows.
 
-    Shape: of small batches as many as make `OUT_ROWS` rows or `OUT_BYTES`; empty ones go.
+    Shape: small batches are combined up to `OUT_ROWS` rows or `OUT_BYTES`; empty ones are dropped.
     """
     waiting: list[pa.RecordBatch] = []
     rows, size = 0, 0
@@ -135,10 +136,11 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class _Tasks:
-    """The function of `mapInArrow`: the row numbers that come in are the numbers of tasks."""
+    """The function for `mapInArrow`: its input rows are the numbers of tasks."""
 
     reader: PartReader
-    groups: tuple[bytes, ...]  # parts of each task, pickled: a task makes objects of its own only
+    # Parts of each task, pickled, so that a task makes objects only of its own
+    groups: tuple[bytes, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -163,9 +165,9 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
     """Return the rows of `parts` in the columns of the last relation.
 
     Shape: `columns` by name (None: all, in declared order), then t and d, then `part_column`
-    with the part's key if it is asked for. With `as_of`, updates after it are left out and the
-    times of the others advanced to it; without, times are as stored. `groups` names row groups
-    to read, by part, as a plan does. `told` may wrap what the tasks run.
+    with the part's key if it is requested. With `as_of`, later updates are left out and the times
+    of the others advanced to it; otherwise times are as stored. `groups` names row groups to read,
+    by part, as in a plan. `told` may wrap the function of the tasks.
     Cost: lazy; at an action each part is read once.
     """
     wanted = wanted_columns(relations[-1], columns)
@@ -188,7 +190,7 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
 
 
 def wanted_columns(relation: Relation, names: Sequence[str] | None) -> tuple[Column, ...]:
-    """Return the columns called `names`, in that order; None: all.
+    """Return the columns with these names, in that order; None: all.
 
     Raises: InvalidRequest for unknown names, and for names that clash with t and d.
     """
@@ -202,9 +204,9 @@ def wanted_columns(relation: Relation, names: Sequence[str] | None) -> tuple[Col
 
 
 def rows_ddl(columns: Sequence[Column], part_column: str | None = None) -> str:
-    """Return the schema of rows as they leave Python, as Spark DDL: see `strata.spark.carried`."""
+    """Return the schema of rows that leave Python as Spark DDL; see `strata.spark.carried`."""
     fields = [f"{quoted(c.name)} {carried_type(c.type)}" for c in columns]
-    # Known not to be null: Spark asks it of no row.
+    # Declared not null, so that Spark does not test each row.
     fields += [f"{T} bigint not null", f"{D} bigint not null"]
     if part_column is not None:
         fields.append(f"{quoted(part_column)} string")
@@ -212,7 +214,7 @@ def rows_ddl(columns: Sequence[Column], part_column: str | None = None) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return a name as Spark SQL takes any name.
+    """Return a name quoted for Spark SQL.
 
     >>> quoted("odd`name")
     '`odd``name`'
@@ -221,13 +223,13 @@ def quoted(name: str) -> str:
 
 
 def worthwhile_tasks(parts: Sequence[PartRef], most: int) -> int:
-    """Return into how many tasks it is worth to cut a read of these parts, `most` at most."""
+    """Return the worthwhile number of tasks for a read of these parts, at most `most`."""
     total = sum(part.size_bytes for part in parts)
     return max(1, min(most, -(-total // LEAST_BYTES)))
 
 
 def group_parts(parts: Sequence[PartRef], tasks: int) -> tuple[tuple[PartRef, ...], ...]:
-    """Return the parts of each task: neighbours by key bounds, about equal in bytes.
+    """Return the parts of each task: neighbours by key bounds, of about equal bytes.
 
     Shape: every part once; at least min(tasks, parts) groups, none empty.
     """

@@ -1,10 +1,10 @@
 """Engine functions on Spark's executors, as a `strata.model.runner.Runner`.
 
-Items go out in waves of tasks, one item a task; two waves are under way at a time, so that no
-core idles at the end of one, and results reach the driver in order without all being held. What
-is no more than two waves goes out as one, in which the heaviest of all begin first.
-An error of the engine travels as a value and is raised on the driver as what it is: Spark
-would wrap it in a page of Java.
+Items are sent in waves of tasks, one item a task. Two waves are under way at a time, so no core
+idles at the end of a wave, and results reach the driver in order without all being held. Up to two
+waves are sent as one, which begins with the heaviest items.
+An error of the engine travels as a value and is raised unchanged on the driver, because Spark would
+wrap it in a page of Java.
 """
 
 from collections import deque
@@ -23,12 +23,12 @@ A = TypeVar("A")
 B = TypeVar("B")
 Outcome = tuple[B | None, StrataError | None, dict[str, int]]
 
-WAVES: Final = 2  # under way at once
-TASKS_PER_CORE: Final = 2  # in one wave
+WAVES: Final = 2  # waves under way at once
+TASKS_PER_CORE: Final = 2  # tasks in one wave
 
 
 def spark_runner(spark: SparkSession) -> Runner:
-    """Return the runner that sends each item to a task of its own.
+    """Return the runner that sends each item to its own task.
 
     Functions and items must be picklable; the workers import only `strata`.
     """
@@ -65,11 +65,11 @@ def spark_runner(spark: SparkSession) -> Runner:
 
 
 def attempt(function: Callable[[A], B], item: A) -> Outcome[B]:
-    """Return the result or the engine's error, and the bill; other errors are the task's failure.
+    """Return the result or the engine's error, and the bill; other errors fail the task.
 
-    For a worker that does one thing at a time, as Spark's do.
+    The worker must do one thing at a time, as Spark's workers do.
     """
-    bill.settle()  # of a task before that failed
+    bill.settle()  # the bill of an earlier task that failed
     try:
         return function(item), None, bill.settle()
     except StrataError as error:

@@ -1,8 +1,8 @@
-"""The only place where a Spark session is built: for jobs, the command line and tests.
+"""Build Spark sessions for jobs, the command line and tests. No other module builds one.
 
-Under spark-submit the master and the memory come from there; alone (tests, command line, a
-shell) from the settings. What a filter means depends on the session, so ANSI and the zone are
-pinned here: a plan made by one job must hold in another.
+Master and memory come from spark-submit if there is one, otherwise (tests, command line, a shell)
+from the settings. The meaning of a filter depends on the session, so ANSI mode and zone are pinned
+here: a plan of one job must be valid in another.
 """
 
 import logging
@@ -30,15 +30,15 @@ PINNED: Final[Mapping[str, str]] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     # Spark would derive conditions from a filter and evaluate them before its own first conjunct:
-    # an error that the planner proved hidden behind that conjunct would come up all the same.
+    # then an error could appear that the planner has proven hidden behind that conjunct.
     "spark.sql.constraintPropagation.enabled": "false",
 }
 
-# The environment of Python workers; what it is for must be there before libraries are loaded.
+# The environment of Python workers, which must be set before libraries are loaded.
 WORKERS: Final[Mapping[str, str]] = {
-    "OPENBLAS_NUM_THREADS": "1",  # its threads would not be forked
-    # Arrow's allocator gives back pages that were not in use for a second, and has them cleared
-    # anew: 5 % of a merge. Tasks give back by themselves (`strata.updates.resident`).
+    "OPENBLAS_NUM_THREADS": "1",  # its threads would not survive a fork
+    # Arrow's allocator returns pages that are unused for a second, and the kernel clears them for
+    # the next use: 5 % of a merge. Tasks return memory themselves (`strata.updates.resident`).
     "MIMALLOC_PURGE_DELAY": str(60 * 60 * 1000),
 }
 
@@ -75,18 +75,18 @@ def spark_session(
 
 
 def submitted() -> bool:
-    """Tell whether spark-submit started this process (its JVM runs and has its configuration)."""
+    """Return whether spark-submit started this process (its JVM runs and has its configuration)."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _submitted_master() -> str:
-    """Return the master that spark-submit was given, which only its JVM knows."""
+    """Return the master passed to spark-submit, which only its JVM knows."""
     SparkContext._ensure_initialized()
     return str(SparkConf().get("spark.master", "local"))
 
 
 def _prepare_environment(settings: SparkSettings) -> None:
-    """Set what Spark reads from the environment, where the user has not."""
+    """Set the environment that Spark reads, except where the user has set it."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if not submitted() and settings.master.startswith("local"):
@@ -94,10 +94,10 @@ def _prepare_environment(settings: SparkSettings) -> None:
 
 
 def _configuration(settings: SparkSettings) -> dict[str, str]:
-    """Return the session's configuration; what spark-submit decides is left out."""
+    """Return the session's configuration without the options that spark-submit sets."""
     conf = {**PINNED, "spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
     if (_submitted_master() if submitted() else settings.master).startswith("local"):
-        # Workers import strata from here; a cluster's get it sent along (docs/how-to/deploy.md).
+        # Workers import strata from here; on a cluster it is sent along (docs/how-to/deploy.md).
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         conf["spark.executorEnv.PYTHONPATH"] = path
         conf |= {f"spark.executorEnv.{name}": value for name, value in WORKERS.items()}

@@ -1,8 +1,8 @@
 """Consolidated reads in Spark: the key space in slices, each merged by one task; no shuffle.
 
 A task reads the row groups of all runs that overlap its slice and streams them through the merge
-kernel: the first rows leave before the last ones are read, and memory is bounded by the heads of
-runs. No row is in two slices, and slices follow one another in the order of the relation.
+kernel. The first rows leave before the last ones are read, and memory is bounded by the heads of
+runs. No row is in two slices, and slices are in the order of the relation.
 """
 
 import pickle
@@ -17,7 +17,7 @@ from strata.format.columns import D, T
 from strata.format.encodings import spark_type
 from strata.format.manifest import PartRef
 from strata.model.schema import Column
-from strata.parts.fetch import Source
+from strata.parts.fetch import PartSource
 from strata.read.scan import OUT_ROWS, merged, overlapping, slices
 from strata.spark.carried import arrived, carried_type
 from strata.spark.rows import (
@@ -38,12 +38,12 @@ from strata.updates.slices import Slice
 class SliceReader:
     """One slice of a consolidated read; picklable."""
 
-    shown: PartReader  # how rows are shown, and which row groups of a part are wanted
+    shown: PartReader  # the form of rows, and the row groups to read of a part
     shard: str
     runs: tuple[tuple[PartRef, ...], ...]  # parts that may hold rows of the slice
-    piece: Slice
+    within: Slice
     as_of: int
-    row_group_bytes: int  # as the shard declares them
+    row_group_bytes: int  # as declared by the shard
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Yield the slice's rows, each once, in order: columns by name, then t and d.
@@ -52,20 +52,20 @@ class SliceReader:
         """
         shown = self.shown
         blob = open_stores(shown.store).blob
-        source = Source(
+        source = PartSource(
             blob, self.shard, shown.relations, shown.read_format,
             row_group_bytes=self.row_group_bytes,
         )  # fmt: skip
-        for table in merged(source, self.runs, self.as_of, self.piece, shown.groups):
+        for table in merged(source, self.runs, self.as_of, self.within, shown.groups):
             for batch in table.to_batches(OUT_ROWS):
                 yield shown.shape(batch, "")
 
 
 @dataclass(frozen=True)
 class _Tasks:
-    """The function of `mapInArrow`: the row numbers that come in are the numbers of slices."""
+    """The function for `mapInArrow`: its input rows are the numbers of slices."""
 
-    readers: tuple[bytes, ...]  # pickled: a task makes objects of its own only
+    readers: tuple[bytes, ...]  # pickled, so that a task makes objects only of its own
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -82,9 +82,9 @@ def slice_readers(
     tasks: int,
     only: tuple[int, str] | None = None,
 ) -> tuple[SliceReader, ...]:
-    """Return the slices of a consolidated read, about `tasks` of equal size, more of a large one.
+    """Return the slices of a consolidated read, about `tasks` of equal size, more for a large read.
 
-    `only` is that of `PartReader`.
+    `only` is as in `PartReader`.
     Shape: at least one; in the order of the relation.
     """
     shown = PartReader(
@@ -92,13 +92,13 @@ def slice_readers(
     )
     size = min(max(plan.bytes_read // max(tasks, 1), LEAST_BYTES), TASK_BYTES)
     readers = []
-    for piece in slices(state, plan, size):
-        runs = overlapping(state, plan, piece)
+    for within in slices(state, plan, size):
+        runs = overlapping(state, plan, within)
         groups = {ref.key: found for run in runs for ref in run
                   if (found := plan.groups.get(ref.key)) is not None}  # fmt: skip
         mine = replace(shown, groups=groups)
         limit = state.spec.row_group_bytes
-        readers.append(SliceReader(mine, state.name, runs, piece, plan.as_of, limit))
+        readers.append(SliceReader(mine, state.name, runs, within, plan.as_of, limit))
     return tuple(readers)
 
 
@@ -112,8 +112,8 @@ def consolidated_rows(
 ) -> DataFrame:
     """Return the rows of a plan, each once with its count, in some `columns`, then t and d.
 
-    Rows that differ in other columns only stay apart. `told` may wrap what the tasks run.
-    Cost: lazy; each slice reads all columns, and gives those asked for to Spark. No shuffle.
+    Rows that differ only in other columns stay apart. `told` may wrap the function of the tasks.
+    Cost: lazy; each slice reads all columns, and passes the requested ones to Spark. No shuffle.
     """
     tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
     readers = slice_readers(stores, state, plan, columns, tasks)

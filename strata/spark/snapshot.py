@@ -1,7 +1,7 @@
 """A shard's contents at one time as a DataFrame.
 
-The plan is made on the driver from the state and the manifests; parts are fetched and decoded
-by executors; the filter is executed by Spark on every row, whatever was skipped before.
+The driver makes the plan from the state and the manifests; executors fetch and decode parts; Spark
+executes the filter on every row, no matter what was skipped before.
 """
 
 import os
@@ -46,16 +46,16 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
 ) -> DataFrame:
     """Return the rows of `shard` at `as_of`: the columns by name, then t and d.
 
-    `as_of` None is the newest readable time; t is `as_of` in every row. `where` is a condition
-    in Spark SQL. Without `consolidate` a row may come in several pieces whose diffs add up; with
-    it, once. `collection` chooses one of a shard that holds many. `pushdown` "off"
-    fetches everything; "on" is what the shard's rollout mode allows. `config` is a settings file,
-    None: as the environment says.
+    `as_of` None is the newest readable time; t is `as_of` in every row. `where` is a condition in
+    Spark SQL. Without `consolidate` a row may come several times with diffs that add up; with it,
+    once. `collection` chooses one of a shard that holds many. `pushdown` "off" fetches everything;
+    "on" is what the shard's rollout mode allows. `config` is a settings file; None takes the
+    environment's.
 
-    Units: `as_of` in milliseconds, `now` (what now() means in `where`) in microseconds.
+    Units: `as_of` in milliseconds, `now` (the value of now() in `where`) in microseconds.
     Raises: InvalidRequest for an unknown shard, column or time, or a `where` Spark refuses.
-    Cost: state and manifests are read at once; parts when an action runs: for `[read] hold_ms`
-    after the call nothing removes them, see `strata.machine.reader_hold`.
+    Cost: state and manifests are read at once, parts when an action runs. Nothing removes the parts
+    for `[read] hold_ms` after the call; see `strata.machine.reader_hold`.
     """
     settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
     stores = open_stores(settings.store)
@@ -91,9 +91,10 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
 ) -> DataFrame:
     """Return the rows of a plan that satisfy its filter; see `snapshot`.
 
-    `told` says which monitoring is told of the rows that each task gives out.
+    `told` names the monitoring that counts the rows of each task.
 
-    `where` is needed for a filter that was given as a Column; else the filter's text is used.
+    `where` is required for a filter that was given as a Column; otherwise the filter's text is
+    used.
     """
     relation = state.relation
     condition = filter.sql if where is None and filter is not None else where
@@ -124,7 +125,7 @@ def _needed(
     shown: Sequence[str],
     where: str | Column | None,
 ) -> list[str]:
-    """Return the columns that are shown or that the filter reads."""
+    """Return the columns that are shown or read by the filter."""
     read = () if where is None else referenced(spark, relation, where)
     names = dict.fromkeys([*shown, *(relation.by_id[i].name for i in read)])
     return list(names)

@@ -2,13 +2,13 @@
 
     spark.readStream.format("strata").option("shard", "flights").load().writeStream...
 
-Each update comes once, as it was written: columns, then `t` and `d`. An offset is the time up to
-which all was read, so a query goes on from its checkpoint with nothing lost or doubled, also when
-the shard was compacted meanwhile. Options: `shard`; `config`; `start`, the first time that is
-wanted, milliseconds or ISO 8601; without it from the beginning. After a snapshot at `as_of`, the
+Each update comes once, as it was written: columns, then `t` and `d`. An offset is a time before
+which everything has been read, so a query resumes from its checkpoint without losing or doubling an
+update, even if the shard was compacted meanwhile. Options: `shard`; `config`; `start`, the first
+time to read, milliseconds or ISO 8601, by default the beginning. After a snapshot at `as_of`, the
 stream begins at as_of + 1.
 
-A query that sleeps until compaction has moved the times it has not read fails, and says so.
+A query fails with an explanation if compaction has moved times that it has not read yet.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,10 +34,10 @@ UPPER = "upper"  # of an offset: all updates before this time were read
 
 @dataclass
 class ChangesOf(InputPartition):
-    """What one task reads."""
+    """The input of one task."""
 
     reader: PartReader
-    stretch: Stretch  # with the parts of this task only
+    stretch: Stretch  # with only the parts of this task
 
 
 class StrataStreamReader(DataSourceStreamReader):
@@ -46,12 +46,12 @@ class StrataStreamReader(DataSourceStreamReader):
     def __init__(
         self, shard: str, settings: Settings, start: int | None, tasks: int, schema: StructType
     ) -> None:
-        """Keep what was asked; `tasks` is how many a stretch is cut into."""
+        """Keep the request; each stretch is cut into `tasks` tasks."""
         self.shard, self.settings, self.start = shard, settings, start
         self.tasks, self.schema = tasks, schema
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """Return where a query without a checkpoint begins."""
+        """Return the first offset of a query without a checkpoint."""
         return {UPPER: MIN_TIME if self.start is None else self.start}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802
@@ -78,7 +78,7 @@ class StrataStreamReader(DataSourceStreamReader):
         return [ChangesOf(reader, Stretch(stretch.lower, stretch.upper, g)) for g in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the partition's rows in exactly the schema that Spark checks them against."""
+        """Yield the partition's rows in exactly the schema that Spark expects."""
         assert isinstance(partition, ChangesOf)
         schema = to_arrow_schema(self.schema, timezone="UTC")
         for batch in partition.reader.read(partition.stretch.parts):

@@ -1,4 +1,4 @@
-"""What Spark computes for each sub-expression of a filter on the rows of one part."""
+"""Compute each sub-expression of a filter with Spark on the rows of one part."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -17,7 +17,7 @@ from strata.spark.front.translate import Translator
 from strata.spark.front.tree import Node, analysed_filter, filtered, normalised
 
 AT_ONCE: Final = 40  # sub-expressions of a query
-# Types whose values cross to Arrow as bounds are compared.
+# Types whose Arrow values compare like bounds.
 _COMPARED: Final = frozenset({
     "boolean", "byte", "short", "integer", "long", "float", "double", "string", "binary", "date",
     "timestamp", "timestamp_ntz",
@@ -27,10 +27,10 @@ _COMPARED: Final = frozenset({
 def witnessed(
     spark: SparkSession, rows: DataFrame, relation: Relation, filter: Filter
 ) -> Iterator[SeenValues]:
-    """Yield what sub-expressions give on rows, the innermost first; an error stays with its row.
+    """Yield the values of sub-expressions on rows, innermost first; an error stays with its row.
 
-    The clock stands at the beginning of the filter's span. What is inside of a lambda, and what
-    has no plain value, is left out.
+    The clock is the beginning of the filter's span. Sub-expressions inside a lambda, and those
+    without a plain value, are left out.
     """
     plan = analysed_filter(filtered(rows, filter.sql))
     if plan is None:
@@ -64,7 +64,7 @@ def _evaluated(
 
 
 def _inside_out(node: Node) -> Iterator[Node]:
-    """Yield a node behind all that is below it; lambdas are passed over."""
+    """Yield a node after everything below it; lambdas are skipped."""
     if node.name == "LambdaFunction":
         return
     for child in node.children:
@@ -73,7 +73,7 @@ def _inside_out(node: Node) -> Iterator[Node]:
 
 
 def _spelt(spark: SparkSession, node: JavaObject, aliases: Mapping[str, Node]) -> JavaObject:
-    """Return an expression with common expressions in place of the names invented for them."""
+    """Return an expression with common expressions in place of their generated names."""
     if not aliases:
         return node
     if node.getClass().getSimpleName() == "AttributeReference" and node.name() in aliases:
@@ -84,7 +84,7 @@ def _spelt(spark: SparkSession, node: JavaObject, aliases: Mapping[str, Node]) -
 
 
 def _guarded(spark: SparkSession, node: JavaObject) -> Column:
-    """Return a column that is null where the expression fails, else a struct around its value."""
+    """Return a column that is null where the expression fails, else a struct with its value."""
     jvm = spark._jvm.org.apache.spark.sql  # type: ignore[union-attr]
     boxed = F.struct(Column(jvm.classic.ExpressionUtils.column(node)).alias("v"))
     inner = jvm.classic.ExpressionUtils.expression(boxed._jc)

@@ -2,8 +2,8 @@
 
     write(df, "visits", lower=..., upper=...)
 
-Executors judge, sort, encode and store the rows where they are, as they do with files; the driver
-only commits. Rows that cannot be taken in go to the quarantine of the shard.
+Executors check, sort, encode and store the rows in place, as they do with files; the driver only
+commits. Rejected rows go to the quarantine of the shard.
 """
 
 import os
@@ -39,16 +39,17 @@ def write(  # noqa: PLR0913  the questions of a write; all but the interval have
     """Append the rows of a DataFrame as the batch [lower, upper), exactly once.
 
     The columns are the declared ones by name, in the form that readers see. `token` names the
-    write: a repeat changes nothing and says so; None makes it of the interval. `envelope`:
-    "append", "diff" (with `diff_column`) or "upsert" (with `deleted_column` for tombstones; of
-    several rows of a key the last one in the DataFrame counts last). Times are `lower`, or come
-    from `time_column`, with the late and early policy that the shard declares. `config` is a
-    settings file, None: as the environment says.
+    write, so that a repetition changes nothing and reports that; None derives it from the interval.
+    `envelope`: "append", "diff" (with `diff_column`) or "upsert" (with `deleted_column` for
+    tombstones; several rows of a key count in the order of the DataFrame). Times are `lower`, or
+    come from `time_column`, under the shard's late and early policy. `config` is a settings file;
+    None takes the environment's.
 
     Units: milliseconds since 1970.
-    Raises: InvalidRequest for other columns than the declared, an interval that is written
-    otherwise, too many rejected rows; Conflict when the shard went on meanwhile: write again.
-    Cost: runs the DataFrame once; a run for each `ingest.task_bytes` of a partition.
+    Raises: InvalidRequest for undeclared columns, for an interval that is already written with
+    another token, and for too many rejected rows; Conflict when the shard has moved on: write
+    again.
+    Cost: runs the DataFrame once; makes a run for each `ingest.task_bytes` of a partition.
     """
     settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
     stores = open_stores(settings.store)
@@ -79,7 +80,7 @@ def write(  # noqa: PLR0913  the questions of a write; all but the interval have
 def _attempt(
     task: IngestTask, batches: Iterable[pa.RecordBatch], partition: int, table_bytes: int
 ) -> list[bytes]:
-    """Return the results, or the engine's error: Spark would wrap it in a page of Java."""
+    """Return the results, or the engine's error, which Spark would wrap in a page of Java."""
     try:
         return [pickle.dumps(r) for r in table_task(task, batches, partition, table_bytes)]
     except StrataError as error:

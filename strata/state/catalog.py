@@ -1,8 +1,8 @@
-"""The collections of a shard: many small logical shards in one, told apart by a leading column.
+"""The collections of a shard: many small logical shards in one, distinguished by a leading column.
 
-A collection is a name. Its rows are those that have the name in the catalog's column; that column
-leads the sort order, so that the rows of a collection stand together. The catalog is one small
-immutable blob that the state points to: a thousand names do not make a commit dearer.
+A collection is a name. Its rows have the name in the catalog's column, which leads the sort order,
+so the rows of a collection are adjacent. The catalog is one small immutable blob that the state
+points to: a thousand names do not make a commit more expensive.
 """
 
 from collections.abc import Sequence
@@ -35,17 +35,18 @@ class Catalog:
     """All collections of a shard."""
 
     column: int  # id of the text column that holds the name
-    seqno: int  # of the state that this catalog came with: no two are the same bytes
-    collections: tuple[Collection, ...]  # sorted by name, each once
+    # Of the state that introduced this catalog, so that no two catalogs have equal bytes
+    seqno: int
+    collections: tuple[Collection, ...]  # sorted by name, without duplicates
 
     @cached_property
     def by_name(self) -> dict[str, Collection]:
-        """Return the collections by their name."""
+        """Return the collections by name."""
         return {one.name: one for one in self.collections}
 
 
 def check_column(state: State, column: int) -> None:
-    """Refuse a column that cannot tell collections apart.
+    """Refuse a column that cannot distinguish collections.
 
     Raises: InvalidRequest.
     """
@@ -66,9 +67,9 @@ def check_column(state: State, column: int) -> None:
 def with_collections(
     known: Catalog | None, state: State, now_ms: int, names: Sequence[str], note: str = ""
 ) -> Catalog:
-    """Return the catalog with some more names; a name that is there stays as it is.
+    """Return the catalog with more names; existing names stay unchanged.
 
-    The column is the leading one of the sort order when the first collection is made.
+    The column is the one that leads the sort order when the first collection is made.
     Raises: InvalidRequest for a name or a column that cannot be used.
     """
     catalog = known or Catalog(state.relation.sort_ids[0], 0, ())
@@ -87,8 +88,8 @@ def set_catalog(
 ) -> tuple[State, bool]:
     """Point to another catalog, which was written in `generation`.
 
-    Raises: Conflict when it is not the expected one any more; Fenced for one that was written
-    too long ago.
+    Raises: Conflict when the current catalog is not the expected one; Fenced for a catalog that was
+    written too long ago.
     """
     if state.catalog == key:
         return state, True

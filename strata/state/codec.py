@@ -1,13 +1,12 @@
 """A shard's state as bytes: JSON, `{"digest": "…", "by": "0.1.0", "format": 1, "state": {...}}`.
 
-The digest is of all bytes behind it (`strata.state.seal`). Documents from before there were digests
-are read as long as every field is known: what wrote a field that is unknown here wrote a digest, so
-that an unknown field without one is damage.
+The digest covers all bytes after it (`strata.state.seal`). Older documents have no digest, and are
+read if every field is known. Every program that writes newer fields also writes digests, so an
+unknown field without a digest is damage.
 
-Every field is written, defaults included, so that a default may change without changing what
-old documents mean. A document with a field that is missing here takes the field's default; one
-with its digest, and with a field or a format that is unknown here, was written by a newer program
-and is refused.
+Every field is written, including defaults, so that a default may change without changing the
+meaning of old documents. A missing field takes its default. A document with its digest and with an
+unknown field or format was written by a newer program, and is refused.
 Bytes are base64, a column type is its text, times are integers.
 """
 
@@ -33,9 +32,9 @@ from strata.state.state import Batch, Commit, SpineBatch, State
 T = TypeVar("T")
 
 FORMAT: Final = 1
-_BEFORE_DIGESTS: Final = {"by", "format", "state"}  # fields of a document that has none
+_BEFORE_DIGESTS: Final = {"by", "format", "state"}  # the fields of a document without a digest
 
-# States that follow one another share most values: these are JSON already.
+# Successive states share most values, whose JSON is cached here.
 _FRAGMENTS: Final[dict[int, tuple[object, orjson.Fragment]]] = {}
 _FRAGMENTS_MAX: Final = 64
 _PIECES: Final[dict[int, tuple[object, orjson.Fragment]]] = {}
@@ -48,20 +47,20 @@ class _MismatchError(Exception):
 
 
 class _NewerError(_MismatchError):
-    """A field that is unknown here; becomes the refusal of a state from the future."""
+    """An unknown field; becomes the refusal of a state from a newer version."""
 
 
 def encode_state(state: State) -> bytes:
     """Return the bytes of a state; equal states give equal bytes.
 
     Raises: InvalidRequest for a value that JSON cannot hold; Corrupt for statistics of a batch that
-    are not those it was made with.
+    differ from those it was made with.
     """
-    # orjson knows dataclasses and tuples; only these two hold column types, which it would split.
+    # orjson handles dataclasses and tuples; only these two hold column types, which it would split.
     ready: dict[str, Any] = {
         name: _fragment(getattr(state, name)) for name in ("spec", "relations")
     }
-    # All but the newest of these were in the state before, and are JSON already.
+    # All but the newest of these were in the state before, so their JSON is cached.
     ready["commits"] = _pieces(state.commits)
     slots = _pieces(state.spine.slots, _check_slot)
     ready["spine"] = replace(state.spine, slots=slots)  # type: ignore[arg-type]
@@ -72,17 +71,17 @@ def encode_state(state: State) -> bytes:
 def decode_state(data: bytes) -> State:
     """Return the state that `encode_state` wrote.
 
-    Raises: Corrupt, naming the digest, the format or the field that is wrong; InvalidRequest for a
-    state that a newer version of Strata wrote.
+    Raises: Corrupt, naming the wrong digest, format or field; InvalidRequest for a state that a
+    newer version of Strata wrote.
     """
     state: State = _load(data, "state", State, old=not is_sealed(data, "state"))
     return state
 
 
-def decoded(raw: Any, kind: Any) -> Any:
-    """Return a value of a state's field, of which JSON was read.
+def decode_field(raw: Any, kind: Any) -> Any:
+    """Return the value of a state's field, decoded from parsed JSON.
 
-    Raises: Corrupt, naming the field in it that is wrong; InvalidRequest for a field that a newer
+    Raises: Corrupt, naming the wrong field inside it; InvalidRequest for a field that a newer
     version of Strata wrote.
     """
     try:
@@ -94,7 +93,7 @@ def decoded(raw: Any, kind: Any) -> Any:
 
 
 def encode_sealed(name: str, value: object) -> bytes:
-    """Return a document of the consensus that holds one value under its name, with its digest.
+    """Return a sealed document of the consensus that holds one value under its name.
 
     Raises: InvalidRequest for a value that JSON cannot hold.
     """
@@ -129,10 +128,10 @@ def decode_commits(data: bytes) -> tuple[Commit, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LedgerNode:
-    """A ledger blob that names others, and tells which tokens each of them may have."""
+    """A ledger blob that names others, with marks of the tokens that each may have."""
 
     keys: tuple[str, ...]  # oldest first
-    marks: tuple[bytes | None, ...]  # of each key; None: nobody knows, look inside
+    marks: tuple[bytes | None, ...]  # of each key; None: unknown, look inside
 
 
 def encode_nodes(node: LedgerNode) -> bytes:
@@ -141,7 +140,7 @@ def encode_nodes(node: LedgerNode) -> bytes:
 
 
 def decode_nodes(data: bytes) -> LedgerNode:
-    """Return what a ledger blob names. One from before there were marks has none.
+    """Return the content of a node of the ledger. Older nodes have no marks.
 
     Raises: Corrupt.
     """
@@ -163,7 +162,7 @@ def dump(document: Any) -> bytes:
 
 
 def _load(data: bytes, name: str, kind: Any, *, old: bool = False) -> Any:
-    """Return what a document holds under `name`; `old`: no newer version can have written it."""
+    """Return the value of a document under `name`; `old`: no newer version can have written it."""
     try:
         document = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -192,13 +191,13 @@ def _load(data: bytes, name: str, kind: Any, *, old: bool = False) -> Any:
 
 
 def _fragment(value: object) -> orjson.Fragment:
-    """Return a value as JSON that is ready; states that follow one another share most of them."""
+    """Return a value as an orjson fragment; successive states share most of them."""
     with _LOCK:
         known = _FRAGMENTS.get(id(value))
         if known is None:
             if len(_FRAGMENTS) >= _FRAGMENTS_MAX:
                 _FRAGMENTS.clear()
-            # The value is kept beside it, so that no other one gets its id meanwhile.
+            # The value is kept with it, so that no other value gets its id meanwhile.
             known = _FRAGMENTS[id(value)] = (value, orjson.Fragment(dump(plain(value))))
     return known[1]
 
@@ -206,14 +205,14 @@ def _fragment(value: object) -> orjson.Fragment:
 def _pieces(
     values: tuple[T, ...], check: Callable[[T], None] = lambda _: None
 ) -> list[orjson.Fragment]:
-    """Return values as JSON, made and checked once each while they stay in states."""
+    """Return values as JSON; each is encoded and checked once while it stays in states."""
     with _LOCK:
         if len(_PIECES) > _PIECES_MAX:
             _PIECES.clear()
         for value in values:
             if id(value) not in _PIECES:
                 check(value)
-                # Kept beside it, so that no other value gets its id meanwhile.
+                # The value is kept with it, so that no other value gets its id meanwhile.
                 _PIECES[id(value)] = (value, orjson.Fragment(dump(value)))
         return [_PIECES[id(value)][1] for value in values]
 
@@ -224,7 +223,7 @@ def _check_slot(slot: SpineBatch) -> None:
 
 
 def _check_batch(batch: Batch) -> None:
-    """Refuse statistics that are not those the batch was made with; nobody knows of old ones.
+    """Refuse statistics that differ from those the batch was made with; old ones have no digest.
 
     Raises: Corrupt.
     """
@@ -236,7 +235,7 @@ def _check_batch(batch: Batch) -> None:
 
 
 def _newer(name: str, document: dict[str, Any], **details: object) -> InvalidRequest:
-    """Return the refusal of what a newer program wrote: nothing is wrong with it."""
+    """Return the refusal of a document that a newer program wrote; it is not damaged."""
     return InvalidRequest(
         f"a stored {name} was written by a newer version of Strata",
         written_by=document.get("by", "unknown"), this=__version__, **details,
@@ -247,7 +246,7 @@ def _newer(name: str, document: dict[str, Any], **details: object) -> InvalidReq
 def plain(value: object) -> Any:
     """Return `value` as orjson takes it.
 
-    Raises: InvalidRequest for what JSON cannot hold.
+    Raises: InvalidRequest for a value that JSON cannot hold.
     """
     match value:
         case ColumnType():
@@ -265,7 +264,7 @@ def plain(value: object) -> Any:
 
 @cache
 def _decoder(kind: Any) -> Callable[[Any], Any]:
-    """Return the function that turns JSON into a value of a field's type; made once a type."""
+    """Return the function that turns JSON into a value of a field's type; cached by type."""
     if kind in _LEAVES:
         return _LEAVES[kind]
     origin, args = get_origin(kind), get_args(kind)
@@ -303,7 +302,7 @@ _LEAVES: Final[dict[Any, Callable[[Any], Any]]] = {
     int: _leaf(int),
     str: _check_str,
     bool: _leaf(bool),
-    # JSON does not tell 5 from 5.0, and neither may we
+    # JSON does not distinguish 5 from 5.0, so neither may we
     float: lambda raw: float(raw) if type(raw) is int else _check_float(raw),
     bytes: _decode_bytes,
     object: lambda raw: raw,  # any JSON value

@@ -1,15 +1,15 @@
-"""What one commit changes in a state, as JSON that is as long as the change.
+"""Encode what one commit changes in a state, as JSON of the size of the change.
 
     a dataclass      ["in", {"upper": ["set", 7], "rollout": ["in", {...}]}]   fields that differ
     a tuple          ["by", [[0, 127], {...}, {...}]]      items 0 to 126 of before, then two new
     the spine        ["spine", {"next_id": 9, "slots": [[0, 5, 12, 3], ...], "batches": [...]}]
     anything else    ["set", ...]                                               as a state has it
 
-Slots are rearranged by every append while their batches stay, so batches are told for the spine as
-a whole, and of each slot its ids, its level and how many of them are its own.
+Every append rearranges slots, but batches stay. So the batches are listed for the spine as a whole,
+and each slot has only its ids, its level and its number of batches.
 
-Law: `changed(old, changes(old, new)) == new`, for any two states. The machine compares each time
-before it commits (`strata.state.versions`), as whoever reads the change has nothing else.
+Law: `changed(old, changes(old, new)) == new`, for any two states. The machine compares both each
+time before it commits (`strata.state.versions`), because readers have nothing but the change.
 """
 
 from dataclasses import fields, is_dataclass, replace
@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from strata.errors import Corrupt
-from strata.state.codec import decoded, plain
+from strata.state.codec import decode_field, plain
 from strata.state.state import Batch, Spine, SpineBatch, State
 
 T = TypeVar("T")
@@ -28,20 +28,20 @@ _BY: Final = "by"
 _SPINE: Final = "spine"
 
 
-def changes(old: State, new: State) -> Any:
-    """Return what makes `new` of `old`; short where they share values, as successors do.
+def changes_between(old: State, new: State) -> Any:
+    """Return the change from `old` to `new`; short if they share values, as successors do.
 
     Raises: InvalidRequest for a value that JSON cannot hold; Corrupt for statistics of a batch that
-    are not those it was made with.
+    differ from those it was made with.
     """
     return _changes(old, new)
 
 
-def changed(old: State, told: Any) -> State:
-    """Return the state that `changes(old, ...)` was made of.
+def apply_changes(old: State, told: Any) -> State:
+    """Return the new state that `changes(old, ...)` encodes.
 
-    Raises: Corrupt, naming the field, for what fits no state or not this one; InvalidRequest for a
-    field that a newer version of Strata wrote.
+    Raises: Corrupt, naming the field, for a change that does not fit this state; InvalidRequest for
+    a field that a newer version of Strata wrote.
     """
     try:
         found = _changed(old, told)
@@ -81,10 +81,10 @@ def _batches(spine: Spine) -> tuple[Batch, ...]:
 
 
 def _script(old: tuple[Any, ...], new: tuple[Any, ...]) -> list[Any]:
-    """Return the items of `new`: each a new one, or a range [from, to) of those of `old`."""
+    """Return the items of `new`, each as a new item or as a range [from, to) of those of `old`."""
     places = {id(item): place for place, item in enumerate(old)}
     script: list[Any] = []
-    end = 0  # of the range that was copied last; the next item is most often the one behind it
+    end = 0  # of the last copied range; the next item is usually its successor
     for item in new:
         same = end < len(old) and (old[end] is item or old[end] == item)
         place = end if same else places.get(id(item))
@@ -104,14 +104,15 @@ def _changed(old: Any, told: Any) -> Any:
     hints, values = _hints_of(old), {}
     for name, (how, what) in told.items():
         if name not in hints:
-            decoded({name: None}, type(old))  # refuses what only a newer program can have written
+            # Refuses fields that only a newer program can have written
+            decode_field({name: None}, type(old))
         values[name] = _apply(getattr(old, name), how, what, hints[name])
     return replace(old, **values)
 
 
 def _apply(old: Any, how: str, what: Any, hint: Any) -> Any:
     if how == _SET:
-        return decoded(what, hint)
+        return decode_field(what, hint)
     if how == _IN and is_dataclass(old):
         return _changed(old, what)
     if how == _BY and (item := _item(hint)) is not None:
@@ -125,19 +126,21 @@ def _spine(old: Spine, told: dict[str, Any]) -> Spine:
     batches = _items(_batches(old), told["batches"], Batch)
     slots: list[SpineBatch] = []
     begin = 0
-    for id_lower, id_upper, level, count in decoded(told["slots"], tuple[tuple[int, ...], ...]):
+    for id_lower, id_upper, level, count in decode_field(
+        told["slots"], tuple[tuple[int, ...], ...]
+    ):
         slots.append(SpineBatch(id_lower, id_upper, level, batches[begin : begin + count]))
         begin += count
     if begin != len(batches):
         raise ValueError("the slots do not hold the batches")
-    return Spine(tuple(slots), decoded(told["next_id"], int))
+    return Spine(tuple(slots), decode_field(told["next_id"], int))
 
 
 def _items(old: tuple[Any, ...], script: list[Any], kind: Any) -> tuple[Any, ...]:
     found: list[Any] = []
     for one in script:
         if type(one) is not list:
-            found.append(decoded(one, kind))
+            found.append(decode_field(one, kind))
             continue
         begin, end = one
         if type(begin) is not int or type(end) is not int or not 0 <= begin < end <= len(old):
@@ -158,9 +161,9 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 @cache
 def _item(hint: Any) -> Any:
-    """Return what kind of items a field has that is a tuple of any length; else None.
+    """Return the item type of a field that is a tuple of any length; otherwise None.
 
-    Items that are tuples themselves would look like ranges.
+    Also None for items that are tuples themselves, since they would look like ranges.
     """
     args = get_args(hint)
     if get_origin(hint) is not tuple or len(args) != 2 or args[1] is not Ellipsis:

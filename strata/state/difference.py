@@ -1,7 +1,7 @@
-"""What a declaration says otherwise than a shard is, and the commands that would bring it there.
+"""Compare a declaration with an existing shard, and name the commands that remove differences.
 
-A declaration is written once and kept in files; a shard evolves. When both meet again the user
-is told each difference, and for columns the `strata schema` command that removes it.
+A declaration is written once and kept in files, while a shard evolves. When they meet again, the
+user gets each difference and, for columns, the `strata schema` command that removes it.
 """
 
 import json
@@ -17,9 +17,9 @@ from strata.state.state import State
 
 
 def check_same(found: State, asked: ShardSpec) -> None:
-    """Refuse a declaration of a shard that exists and is otherwise.
+    """Refuse a declaration that differs from the existing shard.
 
-    The order of columns does not count: a column that was added stands behind the others.
+    The order of columns does not count, since an added column comes after the others.
     Raises: InvalidRequest, naming the settings and the commands.
     """
     here = found.spec
@@ -44,13 +44,14 @@ def check_same(found: State, asked: ShardSpec) -> None:
 
 
 def column_commands(relation: Relation, asked: ShardSpec) -> Iterator[str]:
-    """Yield the commands that give the shard the columns that are declared."""
+    """Yield the commands that give the shard the declared columns."""
     command = "strata schema {} " + asked.name
     declared = {column.name for column in asked.columns}
     gone = [column for column in relation.columns if column.name not in declared]
     new = [column for column in asked.columns if column.name not in relation.by_name]
     if len(gone) == len(new) == 1 and gone[0].type == new[0].type:
-        yield f"{command.format('rename')} {gone[0].name} {new[0].name}"  # if it is the same one
+        # Provided it is the same column
+        yield f"{command.format('rename')} {gone[0].name} {new[0].name}"
         gone, new = [], []
     for column in gone:
         yield f"{command.format('drop')} {column.name}"
@@ -69,7 +70,7 @@ def _added(column: ColumnSpec) -> str:
 
 
 def _widened(command: str, there: Column, wanted: ColumnSpec) -> Iterator[str]:
-    """Yield the command that widens a column; none where nothing but a new column helps."""
+    """Yield the command that widens a column; nothing if only a new column helps."""
     if not widens(there.type, wanted.type) or (there.nullable and not wanted.nullable):
         return
     kind = "" if there.type == wanted.type else f" {_quoted(str(wanted.type))}"

@@ -1,16 +1,16 @@
-"""Generations: why garbage can be told from what a slow writer is about to commit.
+"""Generations distinguish garbage from blobs that a slow writer is about to commit.
 
-Blobs are named by their content, so that a writer may meet a blob that is there already, dead
-for long, and count on it. To delete that blob then would lose data, and no look at states or at
-ages can tell. Therefore the key of a part or manifest carries the generation in which its writer
-began, and a state accepts new manifests from its fence on only:
+Blobs are named by their content, so a writer may find that its blob already exists, although it has
+long been dead, and rely on it. Deleting the blob then would lose data, and neither states nor ages
+reveal that. Therefore the key of a part or manifest carries the generation in which its writer
+began, and a state accepts new manifests only from its fence on:
 
     blob of a generation >= fence      somebody may still commit it: never deleted
     blob of a generation <  fence      it is in the newest state now, or will never be again
 
-A sweep of the garbage begins by closing the current generation. The fence follows one sweep
-later, and never passes the generation of a writer whose lease lives. So a writer has, without
-any lease, the time between two sweeps, and with one as long as it likes; one that wakes up later
+A garbage sweep begins by closing the current generation. The fence follows one sweep later, and
+never passes the generation of a writer whose lease lives. So a writer without a lease has the time
+between two sweeps, and a writer with a lease has as long as it likes. A writer that wakes up later
 is fenced and has to begin again.
 """
 
@@ -24,8 +24,8 @@ from strata.state.step import check_alive, step
 def begin_sweep(state: State, now_ms: int, *, grace_ms: int) -> tuple[State, int]:
     """Close the generation and raise the fence behind it; return the fence.
 
-    Nothing changes while the generation is younger than `grace_ms`: that is how long a writer
-    without a lease has at least. Leases that have expired are dropped here.
+    Nothing changes while the generation is younger than `grace_ms`, the least time of a writer
+    without a lease. Expired leases are dropped here.
     """
     check_alive(state)
     if now_ms - state.generation_ms < grace_ms:
@@ -44,8 +44,8 @@ def register(
 ) -> tuple[State, Writer]:
     """Take a writer's lease, in the current generation; the same name again prolongs it.
 
-    Expired ones are dropped here, too, so that runs that are killed again and again leave no pile.
-    A try that has a name of its own (`strata.machine.writer_lease`) is fenced even while its
+    Expired leases are dropped here, too, so that repeatedly killed runs do not pile them up. An
+    attempt with a name of its own (`strata.machine.writer_lease`) is fenced even while its
     successor works.
     """
     if lease_ms <= 0:
@@ -63,7 +63,7 @@ def register(
 def heartbeat(state: State, now_ms: int, *, name: str, lease_ms: int) -> tuple[State, Writer]:
     """Prolong a writer's lease.
 
-    Raises: Fenced when it has expired: what it has written may be collected.
+    Raises: Fenced when it has expired, since its blobs may have been collected.
     """
     found = check_writer(state, now_ms, name)
     new = replace(found, expires_ms=now_ms + lease_ms)
@@ -87,7 +87,7 @@ def live_writers(state: State, now_ms: int) -> tuple[Writer, ...]:
 def check_writer(state: State, now_ms: int, name: str) -> Writer:
     """Return the live writer of this name.
 
-    Raises: Fenced when there is none.
+    Raises: Fenced when there is none with this name.
     """
     found = next((w for w in live_writers(state, now_ms) if w.name == name), None)
     if found is None:

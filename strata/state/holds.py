@@ -1,8 +1,8 @@
 """Holds: readers' claims that since may not pass.
 
-A leased hold expires when it is not renewed; a critical hold never does, and is changed by
-compare-and-set on an opaque token that its owner chooses, so that of two owners one is told to
-give up. Expiry does not move since; the next `advance_since` may.
+A leased hold expires unless it is renewed. A critical hold never expires; it changes by
+compare-and-set on an opaque token that its owner chooses, so that a second owner gets an error.
+Expiry does not move since; the next `advance_since` may.
 """
 
 from strata.errors import Fenced, InvalidRequest
@@ -16,10 +16,10 @@ def hold(
     """Take a leased hold, or take it over once it has expired.
 
     It also keeps the state that it joins, and all later ones, with every blob that they name.
-    `owner`, if given, is a text that nobody else has: then the same request again succeeds, as
-    one whose reply was lost needs, and a former owner of the name is told so.
+    `owner`, if given, is a unique text. It lets a request succeed again, for example after its
+    reply was lost, and gives a former owner of the name an error.
 
-    Raises: InvalidRequest for a since that is gone or not yet there, or a name that is taken.
+    Raises: InvalidRequest for a since that is gone or in the future, or a name that is taken.
     """
     found = find_hold(state, name)
     if found is not None and (found.expires_ms is None or found.expires_ms > now_ms):
@@ -43,9 +43,9 @@ def renew(  # noqa: PLR0913  these are the fields of one request
 ) -> tuple[State, Hold]:
     """Prolong a leased hold, and move its since forward if a greater one is given.
 
-    `seqno`: the reader has gone on to this state, and needs none before it any more.
+    `seqno`: the reader has moved on to this state, and no longer needs earlier ones.
 
-    Raises: Fenced when it has expired, or another owner has the name: what it held may be gone.
+    Raises: Fenced when it has expired, or another owner has the name; its blobs may be gone.
     """
     found = find_hold(state, name)
     if found is None or (found.expires_ms is not None and found.expires_ms <= now_ms):
@@ -65,12 +65,12 @@ def renew(  # noqa: PLR0913  these are the fields of one request
 def carry_on(
     state: State, now_ms: int, *, name: str, seqno: int, lease_ms: int, owner: str
 ) -> tuple[State, Hold]:
-    """Take or prolong a leased hold on an older state, which some live hold still keeps.
+    """Take or prolong a leased hold on an older state that some live hold still keeps.
 
-    For a reader that came under a hold of others and goes on for longer than that will live. It
-    keeps states, not history: its since is the shard's upper.
+    A reader that began under a shared hold uses this when it runs longer than that hold lives. The
+    hold keeps states, not history: its since is the shard's upper.
 
-    Raises: Fenced when no live hold keeps that state: what it names may be gone.
+    Raises: Fenced when no live hold keeps that state, since its blobs may be gone.
     """
     if readable_from(state, now_ms) > seqno:
         raise Fenced("no hold keeps this state any more", shard=state.name, seqno=seqno)
@@ -84,9 +84,9 @@ def carry_on(
 def hold_critical(
     state: State, now_ms: int, *, name: str, since: int, expected: str, opaque: str
 ) -> tuple[State, Hold]:
-    """Take a critical hold (`expected` empty) or change one whose opaque token is `expected`.
+    """Take a critical hold (`expected` empty), or change the one with opaque token `expected`.
 
-    Its since never goes back. Repeating the call that succeeded last succeeds without effect.
+    Its since never goes back. Repeating the last successful call succeeds without effect.
 
     Raises: Fenced when another owner has changed it; InvalidRequest for a since that is gone.
     """
@@ -119,9 +119,9 @@ def release(state: State, now_ms: int, *, name: str, opaque: str = "") -> tuple[
 
 
 def drop_expired(state: State, now_ms: int, *, name: str) -> tuple[State, bool]:
-    """Drop a hold that has expired, whoever took it; False if there is none.
+    """Drop an expired hold of any owner; False if there is none.
 
-    Raises: InvalidRequest for one that lives.
+    Raises: InvalidRequest for a live one.
     """
     found = find_hold(state, name)
     if found is None:
@@ -135,16 +135,16 @@ def drop_expired(state: State, now_ms: int, *, name: str) -> tuple[State, bool]:
 
 
 def readable_from(state: State, now_ms: int) -> int:
-    """Return the first seqno that a live hold still reads from; the state's own if none does.
+    """Return the first seqno that a live hold still reads from; the state's own if there is none.
 
-    Critical holds keep since back, and no state: their owners read from the newest one.
+    Critical holds keep since back, but no state: their owners read the newest one.
     """
     live = (h.seqno for h in state.holds if h.expires_ms is not None and h.expires_ms > now_ms)
     return min([state.seqno, *(seqno for seqno in live if seqno)])
 
 
 def live_holds(state: State, now_ms: int) -> tuple[Hold, ...]:
-    """Return the holds that have not expired; a critical one never does."""
+    """Return the live holds; critical holds never expire."""
     return tuple(h for h in state.holds if h.expires_ms is None or h.expires_ms > now_ms)
 
 

@@ -1,10 +1,10 @@
-"""What a state remembers of merges: those under way, and those that were applied.
+"""The merges that a state remembers: those under way, and those applied.
 
-A long merge keeps what its first tasks have written: `Progress` names a manifest of the parts.
-No reader sees them, and garbage collection spares them. A run that comes after the first was
-killed goes on behind them. As the tasks of a merge are functions of their inputs, it does not
-matter who did which; `work`, a fingerprint of all that the output depends on, says whether the
-tasks are the same. Progress ends with its merge, or as soon as an input is gone.
+A long merge keeps the output of its first tasks: `Progress` names a manifest of the parts. No
+reader sees them, and garbage collection spares them. If the run is killed, the next one continues
+after them. The tasks of a merge are functions of their inputs, so it does not matter which run did
+which; `work`, a fingerprint of everything that the output depends on, shows whether the tasks are
+the same. Progress ends with its merge, or as soon as an input is gone.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from strata.state.state import Batch, Merge, Progress, State
 from strata.state.step import step
 from strata.state.transitions import apply_merge, check_fence
 
-MERGES_MAX: Final = 64  # remembered in the state; older ones are in older states
+MERGES_MAX: Final = 64  # remembered in the state; older states have older ones
 
 
 def finish_merge(
@@ -28,10 +28,10 @@ def finish_merge(
     resumed: str | None = None,
     writer: str | None = None,
 ) -> tuple[State, Applied | NotApplied]:
-    """Put a result in the place of its inputs and write the merge into the history.
+    """Replace the inputs of a merge by its result, and add the merge to the history.
 
-    `resumed` is the manifest of the progress behind which the merge went on: its parts may be
-    older than the fence, and are safe only while the state names them.
+    `resumed` is the manifest of the progress that the merge continued: its parts may be older than
+    the fence, and are safe only while the state names them.
     Raises: as `transitions.apply_merge`.
     """
     if lost := _lost(state, resumed, result.batch):
@@ -52,9 +52,9 @@ def keep_progress(
     resumed: str | None = None,
     writer: str | None = None,
 ) -> tuple[State, Applied | NotApplied]:
-    """Remember what the first tasks of a merge have written.
+    """Remember the output of a merge's first tasks.
 
-    Less than what is known already changes nothing: somebody else is further. `resumed`: as
+    Changes nothing if the state already has more, because another run is further. `resumed`: as in
     `finish_merge`.
     Raises: Fenced, as `transitions.apply_merge`.
     """
@@ -73,7 +73,7 @@ def keep_progress(
 
 
 def _lost(state: State, resumed: str | None, batch: Batch) -> NotApplied | None:
-    """Return why parts that were resumed may be gone; None if they are safe."""
+    """Return why resumed parts may be gone; None if they are safe."""
     named = {p.manifest for p in state.merging} | {b.manifest for b in state.batches}
     if resumed is None or resumed in named or batch.manifest in named:
         return None
@@ -81,14 +81,14 @@ def _lost(state: State, resumed: str | None, batch: Batch) -> NotApplied | None:
 
 
 def live_progress(state: State) -> tuple[Progress, ...]:
-    """Return the progress whose inputs are all there still, side by side."""
+    """Return the progress whose inputs are all still present and adjacent."""
     return tuple(p for p in state.merging if _is_live(state, p))
 
 
 def continued(state: State, requests: Sequence[MergeRequest]) -> list[MergeRequest]:
-    """Return `requests`, but where a merge is under way already, its own request instead.
+    """Return `requests`, replaced by the original request where a merge is already under way.
 
-    Batches that have come since wait for the next time: they would change the work.
+    Batches appended since then wait for the next merge, because they would change the work.
     """
     under_way = [_request(state, progress) for progress in live_progress(state)]
     taken = {key for request in under_way for key in request.manifests}
@@ -105,13 +105,13 @@ def _request(state: State, progress: Progress) -> MergeRequest:
 
 
 def _is_live(state: State, progress: Progress) -> bool:
-    """Return whether the result of a merge could still take the place of its inputs."""
+    """Return whether the result of a merge can still replace its inputs."""
     batches = _inputs(state, progress)
     return bool(batches) and all(b.since <= progress.since for b in batches)
 
 
 def _inputs(state: State, progress: Progress) -> tuple[Batch, ...]:
-    """Return the inputs of a merge with what lies between; () if they are not there."""
+    """Return the inputs of a merge and the batches between them; () if they are gone."""
     filled = [at for at, batch in enumerate(state.batches) if batch.manifest is not None]
     batches = [state.batches[at] for at in filled]
     first = placed(batches, progress.inputs, progress.lower, progress.upper)

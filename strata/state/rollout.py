@@ -1,9 +1,9 @@
 """The rollout switch: whether readers of a shard may skip parts.
 
 off -> soft -> audit -> on      a step up, on request and with approval: `strata.rollout.ladder`
-any -> off                      by itself, when one verdict is a mismatch (`trip`)
+any -> off                      automatically, when one verdict is a mismatch (`trip`)
 
-What a shard's declaration says of it is where it starts, and no more: `begun`.
+A shard's declaration sets only where the rollout starts: `begun`.
 """
 
 from collections.abc import Collection
@@ -15,24 +15,24 @@ from strata.state.state import Evidence, Happened, Mode, Rollout, RolloutEntry, 
 from strata.state.step import step
 
 ACTIVE: Final = ("soft", "audit", "on")
-VERDICTS_MAX: Final = 32  # tables remembered in the state; all of them stay in the blob store
+VERDICTS_MAX: Final = 32  # tables named by the state; all of them stay in the blob store
 ENTRIES_MAX: Final = 32  # lines of history in the state
 
 
 @dataclass(frozen=True, slots=True)
 class Tripped:
-    """What a trip changed."""
+    """The changes of a trip."""
 
     mode_before: Mode
     mode_after: Mode
-    quarantine: tuple[str, ...]  # all of it, sorted
+    quarantine: tuple[str, ...]  # the whole quarantine, sorted
 
 
 def begun(declared: RolloutSpec, now_ms: int) -> Rollout:
     """Return the rollout of a new shard: as declared, but no higher than `soft`.
 
-    Readers skip after evidence and approval only; a declaration is neither. The history tells of a
-    higher mode that was declared.
+    Readers skip only after evidence and approval, and a declaration is neither. The history records
+    a higher declared mode.
     """
     mode, percent = cast(Mode, declared.mode), declared.audit_percent
     if mode in ("off", "soft"):
@@ -49,10 +49,10 @@ def trip(
     quarantine: Collection[str] = (),
     who: str = "validate",
 ) -> tuple[State, Tripped]:
-    """Set the shard back to `off` after a mismatch and distrust what lied, for ever after.
+    """Set the shard back to `off` after a mismatch, and quarantine the cause permanently.
 
-    `quarantine`: column ids ("5"), functions or part keys. A shard that is off stays off, and
-    what lied is quarantined all the same. Evidence begins anew, an open request lapses.
+    `quarantine`: column ids ("5"), functions or part keys. They are quarantined even if the shard
+    is already off. Evidence begins anew, and an open request lapses.
     """
     old = state.rollout
     distrusted = tuple(sorted({*old.quarantine, *quarantine}))
@@ -82,7 +82,7 @@ def noted(  # noqa: PLR0913  these are the fields of one line
     request: str = "",
     pooled: int = 0,
 ) -> Rollout:
-    """Return `old` with one more line of history: what happened, on which evidence."""
+    """Return `old` with one more line of history: the event, and its evidence."""
     seen = old.evidence
     entry = RolloutEntry(
         now_ms, what, old.mode, after, percent, who, reason, asked_by, seen.runs, seen.days,
@@ -104,8 +104,8 @@ def record_verdicts(
 ) -> tuple[State, Tripped]:
     """Remember a verdict table, and trip the shard in the same commit if it holds a mismatch.
 
-    `mismatch` says what was found; empty means nothing was. The same key again changes nothing.
-    `rollout` is what holds with the evidence of a clean table; None: as before.
+    `mismatch` describes the finding; empty means none. Repeating a key changes nothing. `rollout`
+    is the rollout with the evidence of a clean table; None: unchanged.
     """
     mode, distrusted = state.rollout.mode, state.rollout.quarantine
     if key in state.verdicts:

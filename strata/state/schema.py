@@ -1,12 +1,12 @@
 """Changes of a shard's relation: add, drop, rename, widen, sort; each makes a new version.
 
-What is stored is never touched. A part names the version that it was written with, its columns
-are named by id, and readers bring it to the newest version. Hence the rules: whatever could not
-be read so is refused, with the reason.
+Stored data is never changed. A part names the version that it was written with, its columns are
+named by id, and readers convert it to the newest version. Hence the rules: a change after which
+this conversion would fail is refused, with the reason.
 
-    ids       a new column gets `State.next_column_id`, which no column ever had: a name that
-              was dropped and comes back is another column
-    versions  all are kept; version n is the n-th change, whatever became of its columns
+    ids       a new column gets `State.next_column_id`, which no column ever had: if a dropped
+              name comes back, it is another column
+    versions  all are kept; version n is the n-th change, even if its columns are gone
 
 Source: docs/how-to/schema.md.
 """
@@ -26,20 +26,20 @@ from strata.model.types import ColumnType, Kind
 from strata.state.state import State
 from strata.state.step import step
 
-TIME_KINDS: Final = (  # of a column that may give the time of an update
+TIME_KINDS: Final = (  # types of a column that may give the time of an update
     Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DATE, Kind.INT64,
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """A new value column behind the others; rows that are there have `default` in it."""
+    """A new value column after the others; existing rows have `default` in it."""
 
     name: str
     type: ColumnType
     nullable: bool = True
     default: object = None  # a JSON value; None means null
-    key: bool = False  # asked for as a key column: refused, with the reason
+    key: bool = False  # requested as a key column: refused, with the reason
 
     def __str__(self) -> str:
         """Return the change as the command line writes it."""
@@ -50,7 +50,7 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
-    """A value column that readers see no more; its id is never given again."""
+    """A value column that readers no longer see; its id is never reused."""
 
     name: str
 
@@ -76,8 +76,8 @@ class WidenColumn:
     """A type that holds every value of the present one, or null allowed, or both."""
 
     name: str
-    type: ColumnType | None = None  # None: as it is
-    nullable: bool | None = None  # None: as it is; True: null is allowed from now on
+    type: ColumnType | None = None  # None: unchanged
+    nullable: bool | None = None  # None: unchanged; True: null is allowed from now on
 
     def __str__(self) -> str:
         """Return the change as the command line writes it."""
@@ -89,8 +89,7 @@ class WidenColumn:
 class SortBy:
     """Another sort order: these columns first, then the rest of key and value.
 
-    What is stored stays in its order until a merge rewrites it; see
-    `docs/explanation/compaction.md`.
+    Stored parts keep their order until a merge rewrites them; see `docs/explanation/compaction.md`.
     """
 
     order: tuple[str, ...]  # names; () is the order of the key
@@ -105,22 +104,22 @@ Change: TypeAlias = AddColumn | DropColumn | RenameColumn | WidenColumn | SortBy
 
 @dataclass(frozen=True, slots=True)
 class Evolved:
-    """What a change made of the relation."""
+    """The result of a change of the relation."""
 
     relation: Relation
-    already: bool  # it was there before this call
+    already: bool  # it was done before this call
 
 
 def evolve(
     state: State, now_ms: int, *, change: Change, expected_version: int | None = None
 ) -> tuple[State, Evolved]:
-    """Make a new version of the relation, and bring the declaration up to it.
+    """Make a new version of the relation, and update the declaration to it.
 
-    `expected_version` is the version that the caller has seen. Repeating the call that succeeded
-    last, with the version it expected, succeeds without effect.
+    `expected_version` is the version that the caller has seen. Repeating the last successful call,
+    with the version it expected, succeeds without effect.
 
-    Raises: Conflict when the version is another; InvalidRequest for what cannot be done, with
-    the reason.
+    Raises: Conflict when the version differs; InvalidRequest for an impossible change, with the
+    reason.
     """
     current = state.relation
     if expected_version is not None and expected_version != current.version:
@@ -143,9 +142,9 @@ def evolve(
 
 
 def changed(spec: ShardSpec, current: Relation, change: Change, next_id: int) -> Relation:
-    """Return the next version of a relation; `next_id` is what a new column is called by.
+    """Return the next version of a relation; a new column gets the id `next_id`.
 
-    Raises: InvalidRequest for what cannot be done, with the reason.
+    Raises: InvalidRequest for an impossible change, with the reason.
     """
     match change:
         case SortBy():
@@ -163,7 +162,7 @@ def changed(spec: ShardSpec, current: Relation, change: Change, next_id: int) ->
 
 
 def check_defaults(shard: str, columns: Sequence[Column]) -> None:
-    """Refuse defaults that are no values of their columns.
+    """Refuse defaults that are not values of their columns.
 
     Raises: InvalidRequest.
     """
@@ -179,7 +178,7 @@ def check_defaults(shard: str, columns: Sequence[Column]) -> None:
 
 
 def _is_json(value: object) -> bool:
-    """Return whether a state document gives this very value back: not NaN, no huge integers."""
+    """Return whether a state document preserves this value exactly: no NaN, no huge integer."""
     try:
         kept: object = orjson.loads(orjson.dumps(value))
     except TypeError:
@@ -188,11 +187,11 @@ def _is_json(value: object) -> bool:
 
 
 def _is_done(state: State, change: Change, expected: int) -> bool:
-    """Return whether the newest version is what `change` makes of the expected one."""
+    """Return whether the newest version is the result of `change` on the expected one."""
     before = next((r for r in state.relations if r.version == expected), None)
     if before is None or state.relation.version != expected + 1:
         return False
-    try:  # a column that was added last has the highest id
+    try:  # the last added column has the highest id
         return changed(state.spec, before, change, state.relation.highest_id) == state.relation
     except InvalidRequest:
         return False
@@ -224,7 +223,7 @@ def _added(spec: ShardSpec, current: Relation, change: AddColumn, next_id: int) 
 
 
 def _check_source(spec: ShardSpec, name: str, kind: ColumnType) -> None:
-    """Refuse to call a column by a name that means something else in the source."""
+    """Refuse a column name that has another meaning in the source."""
     where: dict[str, Any] = {"shard": spec.name, "column": name}
     if spec.source.envelope == "diff" and name == spec.source.diff_column:
         raise InvalidRequest("the diff column of the source cannot be stored", **where)
@@ -298,10 +297,10 @@ def _widened(spec: ShardSpec, current: Relation, change: WidenColumn) -> list[Co
 
 
 def met_by_value(spec: ShardSpec, relation: Relation) -> frozenset[int]:
-    """Return the ids of the columns by whose values what is ingested meets what is stored.
+    """Return the ids of the columns whose values match ingested rows with stored ones.
 
-    A row of a source with diffs is taken back by all its values, a row of a change stream is found
-    by its key; nothing that is only appended meets a row.
+    A source with diffs retracts a row by all its values; a change stream finds a row by its key; a
+    source that only appends matches no row.
     """
     if spec.source.envelope == "diff":
         return frozenset(relation.by_id)
@@ -326,7 +325,7 @@ def _with(column: Column, chosen: Column, **changes: Any) -> Column:
 
 
 def _declaration(spec: ShardSpec, relation: Relation, change: Change) -> ShardSpec:
-    """Return what would be declared today; settings that name a column follow its new name."""
+    """Return the declaration of today; settings that name a column follow its new name."""
     names = {column.id: column.name for column in relation.columns}
     new = replace(
         spec,

@@ -1,7 +1,7 @@
-"""Whether what a source brings is believed: a value that was about to be stored wrong trips it.
+"""Trip the source of a shard when a value was about to be stored wrong.
 
-While a source is tripped nothing is ingested, from files, from DataFrames or from the quarantine.
-A person who has found out why releases it.
+While a source is tripped nothing is ingested, neither from files nor from DataFrames nor from the
+quarantine. A person who has found the reason releases it.
 """
 
 from strata.errors import Corrupt, InvalidRequest
@@ -17,9 +17,9 @@ def trip(state: State, now_ms: int, found: Trip) -> tuple[State, Trip]:
 
 
 def release(state: State, now_ms: int) -> tuple[State, Trip]:
-    """Let ingest go on and return what had stopped it.
+    """Let ingest continue and return the trip that stopped it.
 
-    Raises: InvalidRequest when nothing had.
+    Raises: InvalidRequest when the source is not tripped.
     """
     if state.tripped is None:
         raise InvalidRequest("the source of this shard is not tripped", shard=state.name)

@@ -1,22 +1,22 @@
 """The spine: batches arranged by size, so that merges stay cheap and reads stay few.
 
-Slots stand in time order and their levels, the logarithms of their sizes, strictly fall. A new
-batch is pushed as a slot of its own; while the slot before it is not of a higher level, the two
-become one. That is bookkeeping: their batches stand side by side in one slot until a merge
-writes them as one batch. With a, b, ... batches and the level below each slot:
+Slots are in time order, and their levels, the logarithms of their sizes, strictly fall. A new batch
+is pushed as a slot of its own; while the slot before it has no higher level, the two become one.
+That is only bookkeeping: their batches are side by side in one slot until a merge writes them as
+one batch. With batches a, b, ... and the level below each slot:
 
     [a b]  [c] [d]      push e of level 2:   [a b]  [c d e]       merge of c, d, e is due
       5     3   1                              5       4
 
-Laws. At most one slot a level, hence O(log n) slots. An update that is written again by a merge
-rises by at least one level, or came with the batch that has just arrived behind smaller ones: once.
-Hence O(log n) times for each; see docs/explanation/spine.md for a simulation. Where
-consolidation shrinks a slot its level falls with it; that is paid for by the updates that
-vanished. The structure is stored in the state and never derived again: how slots came together
-depends on the order of appends and merges, and two processes must never disagree on it.
+Laws. There is at most one slot a level, hence O(log n) slots. An update that a merge writes again
+rises by at least one level, except once, if its batch was larger than the batches before it. Hence
+each update is written O(log n) times; see docs/explanation/spine.md for a simulation. If
+consolidation shrinks a slot, its level falls with it; the vanished updates pay for that. The
+structure is stored in the state and never derived again: it depends on the order of appends and
+merges, and two processes must never disagree about it.
 
 Deviation from the source: no fuel, no merges in progress. A slot with several batches *is* the
-record of a merge that is due; any worker may do it, any number of times.
+record of a due merge; any worker may do it, any number of times.
 Source: notes on persist, section 2.1.
 """
 
@@ -30,13 +30,13 @@ from strata.state.state import Batch, Spine, SpineBatch
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """Batches that shall become one: what a worker needs to know, and why."""
+    """Batches to merge into one: everything a worker needs, and the reason."""
 
     id_lower: int
     id_upper: int
     lower: int
     upper: int
-    since: int  # advance stored times to it
+    since: int  # stored times are advanced to it
     batches: tuple[Batch, ...]  # contiguous, in time order; empty ones included
     reason: str
 
@@ -48,13 +48,13 @@ class MergeRequest:
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """One batch that says the same as those it shall replace."""
+    """One batch that is equivalent to those it replaces."""
 
     id_lower: int  # of the request
     id_upper: int
     replaced: tuple[str, ...]  # manifests of the inputs, in time order, all of them
-    batch: Batch  # covers [lower, upper) of the request, its since is the request's
-    digest_shift: int = 0  # what a change of relation added to the digest, modulo 2**64
+    batch: Batch  # covers [lower, upper) of the request, and has its since
+    digest_shift: int = 0  # added to the digest by a change of relation, modulo 2**64
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,10 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class NotApplied:
-    """The inputs are no longer there: another merge was faster, and nothing is lost.
+    """The inputs are gone because another merge was faster; nothing is lost.
 
-    The output's blobs may be in use all the same (a merge is deterministic, the faster one wrote
-    the same keys): never delete them here, leave them to garbage collection.
+    The output's blobs may still be in use (a merge is deterministic, so the faster one wrote the
+    same keys). Never delete them here; leave them to garbage collection.
     """
 
     reason: str
@@ -85,7 +85,7 @@ def level_of(updates: int) -> int:
 
 
 def insert(spine: Spine, batch: Batch) -> Spine:
-    """Return the spine with `batch`, which begins where the spine ends."""
+    """Return the spine with `batch` appended; it begins where the spine ends."""
     slot = _slot(spine.next_id, spine.next_id + 1, [batch])
     return Spine(_settle((*spine.slots, slot)), spine.next_id + 1)
 
@@ -93,10 +93,10 @@ def insert(spine: Spine, batch: Batch) -> Spine:
 def requests(
     spine: Spine, since: int, outdated: Callable[[Batch], str] | None = None
 ) -> list[MergeRequest]:
-    """Return the merges that are due, the smallest first: they are the cheapest to finish.
+    """Return the due merges, smallest first, since these are the cheapest to finish.
 
-    `outdated` says in what a batch differs from what is written now, "" if in nothing; if it is
-    given, slots with such batches are due as well.
+    `outdated` returns how a batch differs from what is written now, "" if it does not. If given,
+    slots with such batches are due as well.
     """
     due = [(slot, _reason(slot, outdated)) for slot in spine.slots]
     return [_request([slot], since, reason) for slot, reason in reversed(due) if reason]
@@ -105,7 +105,7 @@ def requests(
 def full_request(spine: Spine, since: int, *, force: bool = False) -> MergeRequest | None:
     """Return the merge of everything; None if that would change nothing.
 
-    `force` asks for it even then, as a change of layout or relation needs.
+    `force` returns it even then, which a change of layout or relation needs.
     """
     batches = [b for slot in spine.slots for b in slot.batches if b.manifest is not None]
     if not batches:
@@ -131,13 +131,12 @@ def idle_reason(spine: Spine) -> str:
 def apply(spine: Spine, result: MergeResult, since: int) -> Spine | NotApplied:
     """Return the spine with the result in place of the batches that it replaces.
 
-    The inputs are found by their manifests, wherever appends have moved their slot to. `since`
-    is the shard's, which is never less than it was when the merge was planned. A result that
-    is in place already changes nothing. Empty time at its ends that has meanwhile been given to
-    a neighbour stays with the neighbour.
+    The inputs are found by their manifests, even if appends have moved their slot. `since` is the
+    shard's, which is never less than at the time of planning. A result that is already in place
+    changes nothing. Empty time at its ends that now belongs to a neighbour stays there.
 
-    Raises: InvalidRequest for a result with a since beyond the shard's or more updates than its
-    inputs; Corrupt for one whose diffs or digest are not those of its inputs.
+    Raises: InvalidRequest for a result with a since beyond the shard's or with more updates than
+    its inputs; Corrupt for a result whose diffs or digest differ from its inputs'.
     """
     filled = [b for slot in spine.slots for b in slot.batches if b.manifest is not None]
     found = placed(filled, result.replaced, result.batch.lower, result.batch.upper)
@@ -161,8 +160,8 @@ def apply(spine: Spine, result: MergeResult, since: int) -> Spine | NotApplied:
 def _overtaken(inputs: Sequence[Batch], new: Batch) -> str:
     """Return why `new` comes too late for its inputs; empty if it does not.
 
-    A merge that finds nothing to rewrite keeps the manifest, and moves only since and bounds.
-    Then a slower merge still finds its inputs, and must not take back what they have become.
+    A merge with nothing to rewrite keeps the manifest, and moves only since and bounds. Then a
+    slower merge still finds its inputs, but must not undo that.
     """
     if not inputs:
         return "its inputs are no longer in the spine, in this order and side by side"
@@ -174,11 +173,11 @@ def _overtaken(inputs: Sequence[Batch], new: Batch) -> str:
 
 
 def check_merge(inputs: Sequence[Batch], new: Batch, since: int, digest_shift: int = 0) -> None:
-    """Refuse a batch that does not say the same as `inputs`.
+    """Refuse a batch that is not equivalent to `inputs`.
 
-    `digest_shift` is what rows have in the newer relation more than in the one they were written
-    with: a dropped column counts no more, a default does. The merge has found it on rows that
-    had the recorded digest. Without a change of relation there is none.
+    `digest_shift` is the digest of the rows in the newer relation minus that in the relation they
+    were written with: a dropped column no longer counts, a default does. The merge has computed it
+    from rows with the recorded digest. Without a change of relation it is 0.
 
     Raises: InvalidRequest for a wrong since or more updates; Corrupt for other contents.
     """
@@ -207,7 +206,7 @@ def check_merge(inputs: Sequence[Batch], new: Batch, since: int, digest_shift: i
 
 
 def problems(spine: Spine, lower: int, upper: int) -> list[str]:
-    """Return which invariants are broken in a spine that should fill [lower, upper)."""
+    """Return the broken invariants of a spine that should fill [lower, upper)."""
     found: list[str] = []
     at_time, at_id, below = lower, 0, None
     for slot in spine.slots:
@@ -230,7 +229,7 @@ def problems(spine: Spine, lower: int, upper: int) -> list[str]:
 
 
 def batch_problems(batch: Batch) -> list[str]:
-    """Return where a batch contradicts itself."""
+    """Return the contradictions inside a batch."""
     found = []
     if (batch.manifest is None) != (batch.parts == 0) or (batch.parts == 0) != (batch.updates == 0):
         found.append("a batch has a manifest and parts exactly when it has updates")
@@ -265,7 +264,7 @@ def _request(slots: Sequence[SpineBatch], since: int, reason: str) -> MergeReque
 
 
 def _slot(id_lower: int, id_upper: int, batches: Iterable[Batch]) -> SpineBatch:
-    """Return a slot; empty batches side by side become one, which costs nothing."""
+    """Return a slot; adjacent empty batches become one, which costs nothing."""
     tidy: list[Batch] = []
     for batch in batches:
         if tidy and tidy[-1].manifest is None and batch.manifest is None:
@@ -276,7 +275,7 @@ def _slot(id_lower: int, id_upper: int, batches: Iterable[Batch]) -> SpineBatch:
 
 
 def _settle(slots: Iterable[SpineBatch]) -> tuple[SpineBatch, ...]:
-    """Return the slots with every one that is not above its successor joined with it."""
+    """Return the slots, with each slot joined to its successor unless its level is higher."""
     settled: list[SpineBatch] = []
     for slot in slots:
         joined = slot
@@ -288,10 +287,10 @@ def _settle(slots: Iterable[SpineBatch]) -> tuple[SpineBatch, ...]:
 
 
 def placed(filled: Sequence[Batch], wanted: Sequence[str], lower: int, upper: int) -> int | None:
-    """Return where the batches of some manifests stand side by side; None if they do not.
+    """Return the place where the batches of these manifests are adjacent; None if they are not.
 
-    Shape: `filled` are all batches with updates. `append` lets no manifest in twice, but a shard
-    may have one from before: then those batches are meant that lie in [lower, upper), if any do.
+    Shape: `filled` are all batches with updates. `append` refuses a repeated manifest, but an older
+    shard may have one: then the batches in [lower, upper) count, if there are any.
     """
     there, count = [b.manifest for b in filled], len(wanted)
     found = [i for i in range(len(there)) if wanted and there[i : i + count] == [*wanted]]
@@ -300,9 +299,9 @@ def placed(filled: Sequence[Batch], wanted: Sequence[str], lower: int, upper: in
 
 
 def _substitute(spine: Spine, new: Batch) -> Spine:
-    """Return the spine with `new` instead of whatever lies in its bounds.
+    """Return the spine with `new` in place of all batches in its bounds.
 
-    An empty batch that only partly lies in them is cut. The slots touched become one.
+    An empty batch that lies only partly in the bounds is cut. The affected slots become one.
     """
     before: list[SpineBatch] = []
     touched: list[SpineBatch] = []

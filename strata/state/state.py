@@ -1,7 +1,7 @@
-"""What is known of a shard, whole, in one small immutable value.
+"""The whole state of a shard as one small immutable value.
 
-One document per sequence number. Parts are not in it: each batch points to a manifest, one
-immutable blob. The spine is stored as it is, never derived again.
+There is one document per sequence number. It contains no parts: each batch points to a manifest, an
+immutable blob. The spine is stored explicitly and never derived again.
 
 Invariants: since <= upper; both never regress; the spine's batches are contiguous in time from
 `MIN_TIME` to `upper`; every hold's since >= the shard's since.
@@ -17,13 +17,13 @@ from strata.model.time import MIN_TIME
 Mode = Literal["off", "soft", "audit", "on"]
 Happened = Literal[
     "declared", "requested", "approved", "rejected", "lapsed", "stepped down", "tripped", "reset",
-    "set by hand",  # in histories of before 2026-12: no such step can be taken any more
+    "set by hand",  # in histories from before 2026-12; no such step is possible any more
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One run of a batch, in figures; its parts are in the manifest."""
+    """The figures of one run of a batch; its parts are in the manifest."""
 
     parts: int
     updates: int
@@ -37,7 +37,7 @@ class Batch:
 
     lower: int  # inclusive
     upper: int  # exclusive
-    since: int  # stored times were advanced to it; MIN_TIME if never
+    since: int  # stored times are advanced to it; MIN_TIME if never
     updates: int = 0
     size_bytes: int = 0
     parts: int = 0
@@ -46,22 +46,23 @@ class Batch:
     layouts: tuple[tuple[str, int], ...] = ()  # (layout, parts), sorted
     stats_parts: int = 0  # parts that have statistics
     stats_bytes: int = 0  # their encoded size, all parts together
-    # Union of the parts' statistics, one row, Arrow IPC, as a batch comes to a commit and as states
-    # from before hold it: what is committed has `union` instead. None: unknown.
+    # Union of the parts' statistics, one row, Arrow IPC. New batches and older states have it;
+    # committed states have `union` instead. None: unknown.
     stats_union: bytes | None = None
-    diffs_sum: int = 0  # modulo 2**64; states from before may have it beyond int64
+    diffs_sum: int = 0  # modulo 2**64; older states may have it beyond int64
     digest: int = 0  # sum of d * hash(key, value), modulo 2**64
     retractions: bool = False  # some diff is negative
     versions: tuple[int, ...] = (0,)  # relation versions of the parts, ascending; each once
-    stats_digest: bytes | None = None  # of `stats_union`, as it was made; None: none, or of before
+    # Of the original `stats_union`; None: no union, or an older state
+    stats_digest: bytes | None = None
     union: str | None = None  # blob key of the union; None: unknown, or not worth a blob
 
 
 @dataclass(frozen=True, slots=True)
 class SpineBatch:
-    """One slot of the spine: batches that are, or shall become, one.
+    """One slot of the spine: one batch, or several to be merged into one.
 
-    More than one non-empty batch in it means that a merge is due.
+    More than one non-empty batch means that a merge is due.
     """
 
     id_lower: int  # half-open range of insertion numbers, contiguous through the spine
@@ -80,7 +81,7 @@ class Spine:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One append that is remembered, so that its retry is recognised."""
+    """A remembered append, so that its retry is recognised."""
 
     token: str
     seqno: int
@@ -90,12 +91,12 @@ class Commit:
     parts: int
     size_bytes: int
     rejected: int
-    rejects: str | None = None  # blob key: where the rejected rows of the batch are
+    rejects: str | None = None  # blob key of the rejected rows of the batch
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Some of the source files that were taken in; the blob has a row for each."""
+    """Some of the ingested source files; the blob has a row for each."""
 
     key: str
     files: int
@@ -103,15 +104,15 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Consumed:
-    """Which source files are in the shard: it grows in the very commit that brings their rows.
+    """The source files in the shard; it grows in the same commit that brings their rows.
 
-    The blobs say which (`strata.ingest.ledger`); they are few, as small ones are merged.
+    The blobs list the files (`strata.ingest.ledger`); there are few, since small ones are merged.
     """
 
-    since: int  # files of earlier times may have been taken before anybody kept a ledger
-    first: int  # lower of the first interval under the ledger: late files begin here
-    segments: tuple[Segment, ...] = ()  # oldest first; what a later one says of a file counts
-    began_ms: int = 0  # when the first of them came, by the clock; 0: nobody knows
+    since: int  # earlier files may have been ingested before there was a ledger
+    first: int  # lower of the first interval with a ledger: late files begin here
+    segments: tuple[Segment, ...] = ()  # oldest first; a later segment overrides earlier ones
+    began_ms: int = 0  # time of the first one, by the clock; 0: unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,43 +120,43 @@ class Trip:
     """A value that ingest was about to store as another one; see `strata.state.source`."""
 
     at_ms: int
-    token: str  # of the batch, which was not committed
+    token: str  # of the batch that was not committed
     file: str
     line: int | None
     column: str
-    source: str  # what the source says, read the slow way
-    stored: str  # what would have been stored
+    source: str  # the value of the source, read the slow way
+    stored: str  # the value that would have been stored
 
     def place(self) -> dict[str, object]:
-        """Return where it stands and both values, for messages."""
+        """Return its place in the source and both values, for messages."""
         where = {"file": self.file, "line": self.line, "column": self.column}
         return {**where, "source": self.source, "stored": self.stored}
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A reader's claim: since may not pass it, nor may what it reads be collected."""
+    """A reader's claim: since may not pass it, and the blobs it reads may not be collected."""
 
     name: str
     since: int
     expires_ms: int | None  # None: critical, never expires
-    opaque: str = ""  # critical: compare-and-set token; leased: its owner, if it said who it is
-    seqno: int = 0  # this state and all later ones stay stored; 0, and critical: no such claim
+    opaque: str = ""  # critical: compare-and-set token; leased: its owner, if it gave one
+    seqno: int = 0  # this state and all later ones stay stored; 0, or critical: no such claim
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """One who writes blobs that no state names yet; see `strata.state.generations`."""
+    """A process that writes blobs which no state names yet; see `strata.state.generations`."""
 
     name: str
-    generation: int  # of the shard when it began; its blobs' keys say so
+    generation: int  # of the shard when it began; the keys of its blobs carry it
     expires_ms: int
     purpose: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """That a shard was dropped: it holds nothing, and its name is not free."""
+    """The mark of a dropped shard: it holds nothing, but its name is not free."""
 
     at_ms: int
     by: str
@@ -167,51 +168,51 @@ class Stratum:
     """Audits of one kind: column types × functions × kind of statistics × layout."""
 
     name: str
-    parts: int  # audited, each once for each filter
+    parts: int  # audited parts, each once for each filter
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What soft evaluation has looked at since the last mismatch; see `strata.rollout.evidence`."""
+    """What soft evaluation has audited since the last mismatch; see `strata.rollout.evidence`."""
 
-    basis: str = ""  # fingerprint of the code that decided; other code counts from nothing
+    basis: str = ""  # fingerprint of the deciding code; evidence of other code does not count
     first_ms: int = 0
     last_ms: int = 0
     runs: int = 0
     days: int = 0  # UTC days with a run
-    step_days: int = 0  # of these, since the last step, with a share of audits that counts
-    step_day: int = -1  # the last of those, in days since 1970; -1: there was none
-    parts: int = 0  # would-be-skipped parts that were fetched and judged, each once for a filter
-    rows: int = 0  # and bytes: each time
+    step_days: int = 0  # of these, days since the last step with a sufficient share of audits
+    step_day: int = -1  # the last of those days, since 1970; -1: none
+    parts: int = 0  # would-be-skipped parts fetched and judged, each once for a filter
+    rows: int = 0  # bytes of these, each time
     size_bytes: int = 0
-    failed: int = 0  # checks that could not be made
-    missing: int = 0  # checks of which nothing came back
+    failed: int = 0  # checks that failed
+    missing: int = 0  # checks without a result
     strata: tuple[Stratum, ...] = ()  # sorted by name
-    repeats: int = 0  # parts that were judged again with the same filter: they are not in `parts`
-    distinct_parts: int = 0  # with whichever filter
-    filters: int = 0  # with which some part was judged
+    repeats: int = 0  # parts judged again with the same filter; not in `parts`
+    distinct_parts: int = 0  # parts judged with any filter
+    filters: int = 0  # filters that judged some part
     seen: str | None = None  # blob key: which parts with which filters
-    distinct: bool = False  # False: `parts` has repeats in it, as it had before 2026-12
+    distinct: bool = False  # False: `parts` includes repeats, as before 2026-12
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A step up that somebody asked for and nobody has answered yet."""
+    """A requested step up that nobody has answered yet."""
 
     to: Mode
     audit_percent: int
     by: str
     reason: str
     at_ms: int
-    expires_ms: int  # unanswered by then, it is rejected
+    expires_ms: int  # rejected if unanswered by then
     clear: tuple[str, ...] = ()  # words of the quarantine that are released with the step
-    pooled: bool = False  # with the evidence of the other shards of its class
-    user: str = ""  # of the database, who asked as `by`; empty: the name is claimed
+    pooled: bool = False  # counting the evidence of other shards of its class
+    user: str = ""  # database user who asked as `by`; empty: the name is only claimed
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutEntry:
-    """One line of the history of a shard's rollout, with the evidence there was."""
+    """One line of the history of a shard's rollout, with its evidence."""
 
     at_ms: int
     what: Happened
@@ -220,8 +221,8 @@ class RolloutEntry:
     audit_percent: int
     by: str
     reason: str
-    asked_by: str = ""  # who had requested what was approved, rejected or lapsed
-    runs: int = 0  # these and the following: the evidence at the time
+    asked_by: str = ""  # who requested the step that was approved, rejected or lapsed
+    runs: int = 0  # this and the following: the evidence at the time
     days: int = 0
     parts: int = 0
     rows: int = 0
@@ -231,11 +232,11 @@ class RolloutEntry:
     strata: int = 0
     basis: str = ""
     pooled: int = 0  # audited parts of other shards that counted as well
-    user: str = ""  # of the database, who did it as `by`; empty: the name is claimed
-    asked_user: str = ""  # likewise of `asked_by`
-    request: str = ""  # identity of what was requested, approved, rejected or lapsed
+    user: str = ""  # database user who did it as `by`; empty: the name is only claimed
+    asked_user: str = ""  # likewise for `asked_by`
+    request: str = ""  # identity of the request that was made, approved, rejected or lapsed
     policy: int = 0  # number of the store's policy; 0: it had none
-    gates: tuple[int, ...] = ()  # the thresholds that held: strata.rollout.policy.THRESHOLDS
+    gates: tuple[int, ...] = ()  # the thresholds in force: strata.rollout.policy.THRESHOLDS
     repeats: int = 0  # of the evidence, as are the next two
     distinct_parts: int = 0
     filters: int = 0
@@ -250,25 +251,26 @@ class Rollout:
     changed_ms: int = 0
     changed_by: str = ""
     reason: str = ""
-    quarantine: tuple[str, ...] = ()  # column ids ("5"), functions or part keys that lied
-    basis: str = ""  # the code that this step was approved for; empty: nobody approved any
+    # Column ids ("5"), functions or part keys that are not trusted
+    quarantine: tuple[str, ...] = ()
+    basis: str = ""  # the code that this step was approved for; empty: not approved
     request: Request | None = None
     evidence: Evidence = field(default_factory=Evidence)
     entries: tuple[RolloutEntry, ...] = ()  # the last ones, newest last
-    policy: int = 0  # number of the policy that evidence was last looked at by
-    gates: tuple[int, ...] = ()  # its thresholds, tightened by the settings of then
+    policy: int = 0  # number of the policy that last judged the evidence
+    gates: tuple[int, ...] = ()  # its thresholds, tightened by the settings at the time
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """One merge that was applied, as history tells it; see `strata.state.merging`."""
+    """One applied merge in the history; see `strata.state.merging`."""
 
     seqno: int
     at_ms: int
     lower: int
     upper: int
-    since: int  # stored times were advanced to it
-    reason: str  # why it was asked for
+    since: int  # stored times were advanced to it by the merge
+    reason: str  # why it was requested
     runs_in: int
     updates_in: int
     updates_out: int
@@ -276,15 +278,15 @@ class Merge:
     bytes_out: int
     parts_in: int
     parts_out: int
-    parts_kept: int = 0  # of `parts_out`: not rewritten, kept by reference
+    parts_kept: int = 0  # of `parts_out`: kept by reference, not rewritten
     tasks: int = 0
-    resumed: int = 0  # of `tasks`: done by a run before, which ended early
-    seconds: float = 0.0  # of the run that finished it, from planning to the commit
+    resumed: int = 0  # of `tasks`: done by an earlier run that ended early
+    seconds: float = 0.0  # of the finishing run, from planning to the commit
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A merge under way: its first tasks are done, and what they wrote is kept.
+    """A merge under way: its first tasks are done, and their output is kept.
 
     The parts are in no batch yet, and no reader sees them. See `strata.state.merging`.
     """
@@ -293,10 +295,10 @@ class Progress:
     lower: int
     upper: int
     since: int
-    work: str  # fingerprint of the tasks: inputs, slices, and all that their output depends on
+    work: str  # fingerprint of the tasks: inputs, slices, and everything their output depends on
     tasks: int
-    done: int  # so many of the tasks, from the first on
-    manifest: str | None  # of the parts written by them; None: they wrote none
+    done: int  # number of finished tasks, from the first on
+    manifest: str | None  # manifest of the parts written by them; None: no parts
     bytes_out: int
     at_ms: int
 
@@ -308,26 +310,26 @@ class State:
     seqno: int
     walltime_ms: int  # strictly grows with seqno
     spec: ShardSpec
-    relations: tuple[Relation, ...]  # versions in order; the last is current
+    relations: tuple[Relation, ...]  # all versions in order; the last is current
     since: int = MIN_TIME
     upper: int = MIN_TIME
     spine: Spine = field(default_factory=Spine)
     holds: tuple[Hold, ...] = ()
     rollout: Rollout = field(default_factory=Rollout)
-    commits: tuple[Commit, ...] = ()  # newest last, bounded; older ones in `ledger`
+    commits: tuple[Commit, ...] = ()  # newest last, bounded; older ones are in `ledger`
     ledger: tuple[str, ...] = ()  # blob keys of spilled commits, oldest first
     verdicts: tuple[str, ...] = ()  # blob keys of the last verdict tables, newest last
-    next_column: int = 0  # no column id at or above it was ever given; 0: see `next_column_id`
-    generation: int = 0  # new blobs carry it in their keys; grows with each sweep of the garbage
-    generation_ms: int = 0  # when it began
-    fence: int = 0  # blobs of generations below it join no state any more
+    next_column: int = 0  # no id at or above it was ever used; 0: see `next_column_id`
+    generation: int = 0  # new blobs carry it in their keys; grows with each garbage sweep
+    generation_ms: int = 0  # start of the generation
+    fence: int = 0  # blobs of earlier generations join no state any more
     writers: tuple[Writer, ...] = ()  # sorted by name; expired ones leave with a sweep
     dropped: Tombstone | None = None
-    merges: tuple[Merge, ...] = ()  # the last ones applied, newest last
-    merging: tuple[Progress, ...] = ()  # merges under way that have kept part of their result
-    catalog: str | None = None  # blob key of the collections; None: the shard has none
-    consumed: Consumed | None = None  # source files that are in; None: nobody counts them
-    tripped: Trip | None = None  # why nothing is ingested; None: ingest goes on
+    merges: tuple[Merge, ...] = ()  # the last applied merges, newest last
+    merging: tuple[Progress, ...] = ()  # merges under way with kept partial results
+    catalog: str | None = None  # blob key of the catalog; None: no collections
+    consumed: Consumed | None = None  # ingested source files; None: not tracked
+    tripped: Trip | None = None  # why ingest is stopped; None: it is not
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""How one state follows another: the rules that no change may break."""
+"""Make the successor of a state by the rules that no change may break."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,16 +10,16 @@ from strata.state.state import State
 def step(state: State, now_ms: int, **changes: Any) -> State:
     """Return the successor of `state` with these fields changed.
 
-    Its seqno is the next one and its walltime strictly greater, whatever the clock says.
+    Its seqno is the next one, and its walltime is strictly greater even if the clock is not.
 
-    Raises: InvalidRequest when the shard was dropped: nothing follows but its revival.
+    Raises: InvalidRequest when the shard was dropped: only a revival may follow.
     """
     check_alive(state)
     return successor(state, now_ms, **changes)
 
 
 def successor(state: State, now_ms: int, **changes: Any) -> State:
-    """Return the successor of `state` as `step` does, also of one that was dropped."""
+    """Return the successor of `state` as `step` does, also for a dropped shard."""
     walltime_ms = max(now_ms, state.walltime_ms + 1)
     following = replace(state, seqno=state.seqno + 1, walltime_ms=walltime_ms, **changes)
     assert following.since >= state.since or state.dropped, "since never regresses"

@@ -1,9 +1,9 @@
 """The end of a shard: dropped, and perhaps revived under the same name.
 
-A dropped shard keeps its name, its number of states and its fence, and nothing else: nothing can
-be appended or read, its blobs become garbage, and `create` refuses the name. To revive it is
-another, explicit request. It begins a new generation, behind whose fence are all writers of the
-former life: what they still send is refused.
+A dropped shard keeps only its name, its seqno and its fence: nothing can be appended or read, its
+blobs become garbage, and `create` refuses the name. A revival is a separate, explicit request. It
+begins a new generation, whose fence excludes all writers of the former life: their commits are
+refused.
 """
 
 from strata.errors import InvalidRequest
@@ -19,10 +19,10 @@ from strata.state.transitions import create
 def drop(
     state: State, now_ms: int, *, by: str, reason: str, force: bool = False
 ) -> tuple[State, Tombstone]:
-    """Leave a tombstone in the place of everything that the shard holds.
+    """Replace everything that the shard holds by a tombstone.
 
-    `force` also drops what is held: its readers are fenced when they next renew.
-    Raises: InvalidRequest without a reason, or while somebody holds it.
+    `force` also drops a shard in use: its readers are fenced at their next renewal.
+    Raises: InvalidRequest without a reason, or while the shard is in use.
     """
     if state.dropped is not None:
         return state, state.dropped
@@ -52,7 +52,7 @@ def in_use_by(state: State, now_ms: int) -> tuple[str, ...]:
 def revive(state: State, now_ms: int, *, spec: ShardSpec) -> tuple[State, int]:
     """Begin the shard anew, empty, as `spec` declares it; return its generation.
 
-    Column ids are not given again. Raises: InvalidRequest for a shard that was not dropped.
+    Column ids are not reused. Raises: InvalidRequest for a shard that was not dropped.
     """
     if state.dropped is None:
         raise InvalidRequest("only a dropped shard can be revived", shard=state.name)

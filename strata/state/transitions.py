@@ -1,8 +1,8 @@
 """Every change of a shard's state, each a pure function `(state, now_ms, ...) -> (state, result)`.
 
-The new state has the next seqno and a walltime that strictly grows. A transition that changes
-nothing returns the very state it was given, and nothing is committed. All may be repeated when
-the outcome of a try is unknown: doing one twice is doing it once.
+The new state has the next seqno and a strictly greater walltime. A transition that changes nothing
+returns the same state object, and nothing is committed. Every transition may be repeated when the
+outcome of an attempt is unknown: doing it twice has the effect of doing it once.
 
 Holds are in `holds`, the rollout switch in `rollout`.
 """
@@ -26,35 +26,35 @@ from strata.state.state import Batch, Commit, Consumed, State
 from strata.state.step import check_alive, step
 from strata.store.keys import generation_of
 
-COMMITS_MAX: Final = 128  # remembered in the state; beyond that the oldest are spilled
+COMMITS_MAX: Final = 128  # commits in the state; beyond that the oldest are spilled
 COMMITS_SPILLED: Final = 64
 FIRST_SEQNO: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """An append is in the shard."""
+    """The append is in the shard."""
 
-    commit: Commit  # of the first time, when it was there already
+    commit: Commit  # of the first attempt, if it was already there
     already_committed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What an append was worked out from, where it may not join any other state."""
+    """The state that an append depends on; it may not join any other state."""
 
-    upper: int | None = None  # of the shard; None: whatever it is
-    before: Consumed | None = None  # the source files that were in
-    consumed: Consumed | None = None  # those that are in with this append; None: not asked
+    upper: int | None = None  # of the shard; None: any
+    before: Consumed | None = None  # the ingested source files before the append
+    consumed: Consumed | None = None  # the ingested source files with the append; None: not tracked
 
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """Where since stands after an advance."""
+    """The position of since after an advance."""
 
     since: int
     moved: bool
-    held_by: tuple[str, ...]  # the holds that kept it from going as far as asked
+    held_by: tuple[str, ...]  # the holds that kept it from going as far as requested
 
 
 def create(spec: ShardSpec, now_ms: int) -> State:
@@ -79,15 +79,15 @@ def append(  # noqa: PLR0913  these are the fields of one request
     writer: str | None = None,
     basis: Basis | None = None,
 ) -> tuple[State, Appended]:
-    """Append all updates of [lower, upper); `batch` None says that there are none.
+    """Append all updates of [lower, upper); `batch` None means that there are none.
 
-    A gap between the shard's upper and `lower` becomes part of the batch: nothing happened in
-    it. A token that was committed before gives the commit of then, whatever else is wrong by now.
+    A gap between the shard's upper and `lower` becomes part of the batch: nothing happened in it. A
+    token that was committed before returns that commit, even if the call would fail by now.
 
     Raises: InvalidRequest for bad bounds, for a token that was used for another interval, for an
-    interval that is already written by somebody else, and for a manifest that a batch has; Conflict
-    when the shard is not what `basis` says; Fenced when the lease of `writer` has expired, or the
-    blobs may have been collected.
+    interval that another writer has written, and for a manifest that a batch already has; Conflict
+    when the shard differs from `basis`; Fenced when the lease of `writer` has expired, or the blobs
+    may have been collected.
     """
     check_alive(state)
     _check_append(state, token, lower, upper, batch)
@@ -117,9 +117,9 @@ def append(  # noqa: PLR0913  these are the fields of one request
 
 
 def _check_new(state: State, batch: Batch | None) -> None:
-    """Refuse a batch of which the updates are in already, as another one.
+    """Refuse a batch whose updates are already in the shard as another batch.
 
-    Equal rows of another interval have another manifest: their parts say when they are from.
+    Equal rows of another interval have another manifest, since parts contain their times.
     Raises: InvalidRequest.
     """
     manifest = None if batch is None else batch.manifest
@@ -133,10 +133,10 @@ def _check_new(state: State, batch: Batch | None) -> None:
 
 
 def _from_basis(state: State, basis: Basis) -> dict[str, Any]:
-    """Return what else changes with an append.
+    """Return the other changes of an append.
 
-    Raises: Corrupt while the source is tripped; Conflict when the shard is not what the append was
-    worked out from; Fenced when a blob of the ledger may have been collected.
+    Raises: Corrupt while the source is tripped; Conflict when the shard differs from the basis of
+    the append; Fenced when a blob of the ledger may have been collected.
     """
     check_source(state)
     if basis.upper is not None and basis.upper != state.upper:
@@ -179,7 +179,7 @@ def _check_append(state: State, token: str, lower: int, upper: int, batch: Batch
         raise InvalidRequest(
             "the times of the batch were advanced too far", since=batch.since, **where
         )
-    # A version before the newest is welcome: parts say which it is, and readers bring them on.
+    # An older version is fine: parts name their version, and readers convert them.
     known = {relation.version for relation in state.relations}
     if batch.manifest is not None and not known.issuperset(batch.versions):
         raise InvalidRequest(
@@ -191,7 +191,7 @@ def _check_append(state: State, token: str, lower: int, upper: int, batch: Batch
 
 
 def check_fence(state: State, now_ms: int, batch: Batch | None, writer: str | None = None) -> None:
-    """Refuse a batch that comes from behind the fence; see `strata.state.generations`.
+    """Refuse a batch from behind the fence; see `strata.state.generations`.
 
     Raises: Fenced.
     """
@@ -200,7 +200,7 @@ def check_fence(state: State, now_ms: int, batch: Batch | None, writer: str | No
     manifest = None if batch is None else batch.manifest
     if manifest is None or generation_of(manifest) >= state.fence:
         return
-    if all(manifest != b.manifest for b in state.batches):  # what is in the state is alive
+    if all(manifest != b.manifest for b in state.batches):  # blobs in the state are alive
         raise Fenced(
             "this was written too long ago: its blobs may have been collected",
             shard=state.name, generation=generation_of(manifest), fence=state.fence,
@@ -216,7 +216,7 @@ def find_commit(commits: tuple[Commit, ...], token: str) -> Commit | None:
 def recognise(known: Commit, lower: int, upper: int) -> Appended:
     """Return the success of a repeated append.
 
-    Raises: InvalidRequest when the token stood for another interval.
+    Raises: InvalidRequest when the token was used for another interval.
     """
     if (known.lower, known.upper) != (lower, upper):
         raise InvalidRequest(
@@ -228,12 +228,12 @@ def recognise(known: Commit, lower: int, upper: int) -> Appended:
 
 
 def spill(state: State, key: str) -> State:
-    """Return `state` with its oldest commits left to the ledger blob `key`; the same seqno."""
+    """Return `state` with its oldest commits moved to the ledger blob `key`; the same seqno."""
     return replace(state, commits=state.commits[COMMITS_SPILLED:], ledger=(*state.ledger, key))
 
 
-def fold(state: State, keys: tuple[str, ...], node: str) -> State:
-    """Return `state` with `node` in the place of neighbours in its ledger; the same seqno."""
+def fold_ledger(state: State, keys: tuple[str, ...], node: str) -> State:
+    """Return `state` with neighbours in its ledger replaced by `node`; the same seqno."""
     start = state.ledger.index(keys[0])
     assert state.ledger[start : start + len(keys)] == keys, "only neighbours are folded"
     ledger = (*state.ledger[:start], node, *state.ledger[start + len(keys) :])
@@ -243,10 +243,10 @@ def fold(state: State, keys: tuple[str, ...], node: str) -> State:
 def apply_merge(
     state: State, now_ms: int, result: MergeResult, *, writer: str | None = None
 ) -> tuple[State, Applied | NotApplied]:
-    """Put a merge result in the place of its inputs, or say that they are gone.
+    """Replace the inputs of a merge by its result, or report that they are gone.
 
-    Raises: as `spine.apply`; Fenced when the inputs are there, but the lease of `writer` has
-    expired, or the result's blobs may have been collected.
+    Raises: as `spine.apply`; Fenced when the inputs are present, but the lease of `writer` has
+    expired or the result's blobs may have been collected.
     """
     check_alive(state)
     if wrong := spines.batch_problems(result.batch):
@@ -263,13 +263,13 @@ def apply_merge(
 def replace_manifests(
     state: State, now_ms: int, replacements: Mapping[str, Batch], *, writer: str | None = None
 ) -> tuple[State, int]:
-    """Put batches with new manifests over the same updates in place; return how many are there.
+    """Replace batches by ones with new manifests over the same updates; return their number.
 
-    Those whose old manifest is no longer there are left out: a merge was faster. Those that are
-    in place already are counted, so that a repetition tells the same.
+    A batch whose old manifest is gone is left out, because a merge was faster. A batch that is
+    already in place counts, so that a repetition returns the same.
 
-    Raises: InvalidRequest for a batch that does not describe the same updates; Fenced for one
-    whose manifest may have been collected, or when the lease of `writer` has expired.
+    Raises: InvalidRequest for a batch that describes other updates; Fenced for one whose manifest
+    may have been collected, or when the lease of `writer` has expired.
     """
     check_alive(state)
     placed = {new.manifest for new in replacements.values()}
@@ -289,10 +289,10 @@ def replace_manifests(
 
 
 def _exchange(old: Batch, replacements: Mapping[str, Batch]) -> Batch:
-    """Return what stands for `old` from now on, in the bounds that it has in the state.
+    """Return the replacement of `old`, with the bounds that it has in the state.
 
-    Those may have moved since the manifest was read: a merge that keeps every part as it is writes
-    the very same manifest again, for a later since or for more of time.
+    The bounds may have moved since the manifest was read: a merge that keeps every part unchanged
+    writes the same manifest again, for a later since or for a longer interval.
     """
     new = replacements.get(old.manifest) if old.manifest is not None else None
     if new is None:
@@ -314,8 +314,8 @@ def _exchange(old: Batch, replacements: Mapping[str, Batch]) -> Batch:
 def advance_since(state: State, now_ms: int, since: int) -> tuple[State, Advanced]:
     """Move since up to `since`, as far as live holds and the last readable time allow.
 
-    Earlier reads become impossible. Going back, or not moving, is no error and no commit. Holds
-    that have expired are dropped here and nowhere else: a reader's expiry alone moves nothing.
+    Earlier reads become impossible. Going back, or not moving, is no error and no commit. Expired
+    holds are dropped only here: the expiry of a hold alone moves nothing.
 
     Raises: InvalidRequest for a since beyond upper.
     """
@@ -325,7 +325,7 @@ def advance_since(state: State, now_ms: int, since: int) -> tuple[State, Advance
             "since cannot pass upper", shard=state.name, since=since, upper=state.upper
         )
     live = live_holds(state, now_ms)
-    # since == upper would leave no readable time at all
+    # since == upper would leave no readable time
     target = min([since, max(state.upper - 1, MIN_TIME), *(h.since for h in live)])
     held_by = tuple(h.name for h in live if h.since < since)
     if target <= state.since:

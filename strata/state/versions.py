@@ -1,20 +1,20 @@
-"""The documents of a shard, one a sequence number: whole ones, and changes since the one before.
+"""The documents of a shard, one a sequence number: whole states, and changes since the one before.
 
-A state is small, yet most of it stays as it is when something is committed. So a document says what
-changed, and whose successor it is; now and then one is **whole**, and all that follow it to the
-next whole one build upon it:
+A state is small, yet a commit leaves most of it unchanged. So a document usually holds only the
+change from its predecessor. From time to time one is **whole**, and all documents up to the next
+whole one build upon it:
 
     seqno      1      2        3        4        5      6
              whole  change   change   change   whole  change
     base       1      1        1        1        5      5
 
-A reader of state 4 needs documents 1 to 4: one range of the consensus, as each change names its
-base. A whole one is written when the changes since the last are as long as it, or `RUN_MAX`
-of them: a commit writes what changed, twice at most.
+A reader of state 4 needs documents 1 to 4: one range of the consensus, since each change names its
+base. A whole document is written when the changes since the last one are as long as it, or when
+there are `RUN_MAX` of them. So the total written is at most twice the size of the changes.
 
-A change names the digest of the document before it, so that none is applied to another's state.
-Before one is written it is read back and compared; where it should say anything else, the whole
-state is written. Documents from before there were changes are whole.
+A change names the digest of the document before it, so it is never applied to another state. Before
+it is written it is decoded and compared; if the result differs, the whole state is written. Older
+documents are all whole.
 """
 
 from collections import OrderedDict
@@ -27,15 +27,15 @@ import orjson
 from strata import __version__
 from strata.errors import Corrupt, InvalidRequest
 from strata.state.codec import decode_state, dump, encode_state
-from strata.state.delta import changed, changes
+from strata.state.delta import apply_changes, changes_between
 from strata.state.seal import begins_with, document_digest, is_sealed, sealed
 from strata.state.state import State
 
-FORMAT: Final = 2  # of a change; a whole document has the codec's
-RUN_MAX: Final = 64  # changes behind one whole document
-LEAST_BYTES: Final = 4096  # of changes before a whole document is worth writing again
+FORMAT: Final = 2  # of a change; a whole document has the codec's format
+RUN_MAX: Final = 64  # most changes after one whole document
+LEAST_BYTES: Final = 4096  # least bytes of changes before the next whole document
 
-# Mostly read again: by one who plans, writes and plans again, and by who reads what came since.
+# Versions are usually read again: by a writer that plans again, by a reader of newer changes.
 _KNOWN_MAX: Final = 256
 _KNOWN: Final[OrderedDict[bytes, "Version"]] = OrderedDict()  # by document
 _DIGESTS: Final[dict[str, "Version"]] = {}  # the same, by the digest of the document
@@ -44,11 +44,11 @@ _LOCK: Final = Lock()
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A state, and the document that it was read from or is stored as."""
+    """A state, and the document that stores it."""
 
     state: State
     digest: str  # of the document
-    base: int  # seqno of the whole document it builds upon; its own if it is whole
+    base: int  # seqno of the whole document that it builds upon; its own if it is whole
     base_bytes: int  # of that document
     run: int = 0  # changes behind the base, this one included
     run_bytes: int = 0
@@ -56,14 +56,14 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What a change says of where it belongs."""
+    """The place of a change among the documents, as it states it."""
 
     base: int
     before: str  # digest of the document before it
 
 
 def link_of(data: bytes) -> Link | None:
-    """Return what a document builds upon; None of a whole one.
+    """Return what a document builds upon; None for a whole one.
 
     Raises: Corrupt for damage; InvalidRequest for a format that a newer version of Strata wrote.
     """
@@ -72,22 +72,22 @@ def link_of(data: bytes) -> Link | None:
 
 
 def known(data: bytes) -> Version | None:
-    """Return the version of a document that was read or written here lately."""
+    """Return the cached version of a document that this process read or wrote lately."""
     with _LOCK:
         return _KNOWN.get(bytes(data))
 
 
 def known_by(digest: str) -> Version | None:
-    """Return the version whose document has a digest, if it was read or written here lately."""
+    """Return the cached version of the document with a digest, if there is one."""
     with _LOCK:
         return _DIGESTS.get(digest)
 
 
 def remember(data: bytes, version: Version) -> None:
-    """Keep what reading a document gives for the next who asks: mostly who has committed it.
+    """Cache the version of a document, usually of one that was just committed.
 
-    The state must be equal to what the bytes say; where it holds values that a caller made up, and
-    that JSON may give back otherwise, only reading tells.
+    The state must equal what the bytes decode to. If it holds a caller's values that JSON may
+    change, only decoding can show that.
     """
     with _LOCK:
         _KNOWN[bytes(data)] = _DIGESTS[version.digest] = version
@@ -97,17 +97,17 @@ def remember(data: bytes, version: Version) -> None:
 
 
 def forget_known() -> None:
-    """Forget all that is kept, as a new process would have it."""
+    """Empty the cache, as in a new process."""
     with _LOCK:
         _KNOWN.clear()
         _DIGESTS.clear()
 
 
-def read(data: bytes, before: Version | None) -> Version:
-    """Return the version of a document; `before` is the one that a change builds upon.
+def read_version(data: bytes, before: Version | None) -> Version:
+    """Return the version of a document; `before` is the version that a change builds upon.
 
-    Raises: Corrupt for damage, and where a change is another state's; InvalidRequest for what a
-    newer version of Strata wrote.
+    Raises: Corrupt for damage, and for a change of another state; InvalidRequest for a document
+    that a newer version of Strata wrote.
     """
     data = bytes(data)
     if (found := known(data)) is not None:
@@ -122,30 +122,30 @@ def read(data: bytes, before: Version | None) -> Version:
     return found
 
 
-def whole(state: State) -> tuple[bytes, Version]:
-    """Return the document of a state as a whole. Raises: as `encode_state`."""
+def whole_document(state: State) -> tuple[bytes, Version]:
+    """Return a whole document of a state. Raises: as `encode_state`."""
     data = encode_state(state)
     return data, Version(state, document_digest(data), state.seqno, len(data))
 
 
 def successor(before: Version, state: State, *, as_whole: bool = False) -> tuple[bytes, Version]:
-    """Return the document of the state that follows a version: what changed, or the whole.
+    """Return the document of the state after a version: a change, or a whole one.
 
     Raises: as `encode_state`.
     """
     if as_whole or before.run >= RUN_MAX or _is_long(before):
-        return whole(state)
+        return whole_document(state)
     head = {"base": before.base, "before": before.digest, "by": __version__, "format": FORMAT}
-    data = sealed(dump({**head, "state": changes(before.state, state)}))
+    data = sealed(dump({**head, "state": changes_between(before.state, state)}))
     document = orjson.loads(data)
     found = _after(data, document, before)
     if found.state != state:
-        return whole(state)
+        return whole_document(state)
     return data, found
 
 
 def walltime_ms(data: bytes) -> int | None:
-    """Return the walltime that a change sets; None of a whole document. Raises: as `link_of`."""
+    """Return the walltime that a change sets; None for a whole document. Raises: as `link_of`."""
     document = _change(data)
     try:
         return None if document is None else int(document["state"]["walltime_ms"][1])
@@ -165,13 +165,13 @@ def _after(data: bytes, document: dict[str, Any], before: Version | None) -> Ver
             found=None if before is None else before.digest,
         )  # fmt: skip
     return Version(
-        changed(before.state, document["state"]), document_digest(data), before.base,
+        apply_changes(before.state, document["state"]), document_digest(data), before.base,
         before.base_bytes, before.run + 1, before.run_bytes + len(data),
     )  # fmt: skip
 
 
 def _change(data: bytes) -> dict[str, Any] | None:
-    """Return a document that is a change, checked but for what it changes; None of a whole one."""
+    """Return a change with its frame checked, but not its content; None for a whole document."""
     if not begins_with(data, b'"base":') or not is_sealed(data, "state"):
         return None
     try:

@@ -1,9 +1,8 @@
 """Statistics of columns that a part predates: the default in every row, or null.
 
-A part that was written before a column was added has no statistics for it, and needs none: its
-rows are read with the default, so that what is known is exact: the statistics of one such row,
-with its counts taken times the rows. Parts that have the column and no statistics for it stay
-unknown.
+A part written before a column was added has no statistics for it, and needs none. Its rows are read
+with the default, so its statistics are known exactly: those of one such row, with counts multiplied
+by the number of rows. A part that has the column but no statistics for it stays unknown.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,7 +18,7 @@ from strata.model.schema import Column, Relation
 from strata.stats.collect import collect
 from strata.stats.wire import PREFIX, ROWS, column_name, parse_name
 
-# Fields that say how often something occurs: all whole numbers but lengths and integral bounds.
+# Fields that are counts: all whole numbers except lengths and integral bounds.
 COUNTS: Final = frozenset({
     "count", "nulls", "nans", "present", "json_nulls", "bools", "trues", "numbers", "integers",
     "strings", "lists", "maps",
@@ -32,10 +31,10 @@ def fill_absent(
     relations: Sequence[Relation],
     wanted: Collection[str] | None = None,
 ) -> pa.Table:
-    """Return statistics with those of columns that are younger than the part filled in.
+    """Return statistics with columns younger than the part filled in.
 
-    `versions` are the relation versions that the rows of `stats` speak of. `wanted` are the names
-    of statistics to fill, None all.
+    `versions` are the relation versions of the parts, one for each row of `stats`. `wanted` are the
+    names of statistics to fill, None all.
     """
     if ROWS not in stats.column_names:
         return stats
@@ -76,7 +75,7 @@ def _constants(column: Column) -> dict[str, pa.StructArray]:
 
 
 def _times(constant: pa.StructArray, rows: pa.Array) -> pa.StructArray:
-    """Return the statistics of parts with so many rows, each with the one value."""
+    """Return the statistics of parts with these numbers of rows, all rows with the same value."""
     if constant.null_count:
         return pa.nulls(len(rows), constant.type)
     children = [_times_field(constant.field(f.name)[0], f.name, rows) for f in constant.type]

@@ -1,12 +1,12 @@
-"""Stand-ins of bounded length for the long strings and bytes that statistics would hold.
+"""Cut long strings and bytes to bounds of limited length for statistics.
 
 A cut bound is looser, never wrong. For every value `v` and every limit
 
     cut_low(v, limit)  <=  v  <=  cut_high(v, limit)
 
-in the order of unsigned bytes, which for strings is the order of code points and the one that
-Parquet, Arrow and Spark use. Units: limits are (UTF-8) bytes. A high bound of None means that
-nothing that short sorts at or after the value: the column has no bound on that side.
+in the order of unsigned bytes. For strings this is the order of code points, which Parquet, Arrow
+and Spark use. Units: limits are (UTF-8) bytes. A high bound of None means that no value within the
+limit sorts at or after the value: the column has no bound on that side.
 """
 
 import sys
@@ -67,7 +67,7 @@ def _successor(prefix: str, limit_bytes: int) -> str | None:
         stem, code = prefix[:-1], ord(prefix[-1]) + 1
         if code in SURROGATES:
             code = SURROGATES.stop
-        # U+007F is followed by a character of two bytes: what follows may not fit any more.
+        # The successor of U+007F has two bytes, so it may no longer fit.
         if code <= sys.maxunicode and len((stem + chr(code)).encode()) <= limit_bytes:
             return stem + chr(code)
         prefix = stem

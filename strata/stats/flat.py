@@ -1,9 +1,8 @@
 """Statistics of one sequence of values that are not JSON: nulls, NaNs, low and high, lengths.
 
-Vectorised: one pass or two a column. Strings and bytes are cut as they are
-collected, so that no statistic is ever large. Bounds are those of the values that are neither
-null nor NaN; a column without such values has null bounds and counts that say so. Of lists and
-maps it says how long they are; `nested` looks inside.
+Vectorised: one or two passes a column. Strings and bytes are cut at collection, so no statistic is
+ever large. Bounds cover the values that are neither null nor NaN; a column without such values has
+null bounds and counts that say so. Lists and maps get lengths here; `nested` looks inside.
 """
 
 from typing import Any, Final, TypeAlias
@@ -41,8 +40,8 @@ def collect_flat(
     return struct_row(shape, fields)
 
 
-def as_list(values: Values) -> Values:
-    """Return maps as lists of entries, which Arrow can measure and flatten; lists as they are."""
+def as_entry_list(values: Values) -> Values:
+    """Return maps as lists of entries, which Arrow can flatten; lists stay unchanged."""
     if not pa.types.is_map(values.type):
         return values
     entry = pa.struct([("key", values.type.key_type), ("value", values.type.item_type)])
@@ -50,10 +49,10 @@ def as_list(values: Values) -> Values:
 
 
 def struct_row(shape: pa.StructType, fields: dict[str, Any]) -> pa.StructArray:
-    """Return one row of `shape`; fields that are not given are null.
+    """Return one row of `shape`; missing fields are null.
 
-    A field is a plain value or an Arrow scalar of exactly the field's type: dates and times that
-    Python cannot express (years beyond 9999) stay as they are.
+    A field is a plain value, or an Arrow scalar of exactly the field's type. Scalars carry dates
+    and times that Python cannot express (years beyond 9999).
     """
     children = [_one(fields.get(field.name), field.type) for field in shape]
     return pa.StructArray.from_arrays(children, fields=list(shape))
@@ -75,7 +74,7 @@ def _without_nans(values: Values) -> tuple[Values, int]:
 def min_max(values: Values, *, cut: bool = False) -> tuple[pa.Scalar | None, pa.Scalar | None]:
     """Return the least and the greatest value; None where there is none.
 
-    `cut`: of long texts only as much as tells how they are cut at collection; no bound yet.
+    `cut`: shorten long texts to as much as collection needs to cut them; this is no bound yet.
     """
     if is_coded(values.type):
         values = texts_of(values)
@@ -87,10 +86,10 @@ def min_max(values: Values, *, cut: bool = False) -> tuple[pa.Scalar | None, pa.
             return _text_min_max(values.chunk(0), cut)
     if (plain := _plain(values)) is not None:
         both = np.array([plain.min(), plain.max()])
-        if both[0] == both[0]:  # a NaN is neither
+        if both[0] == both[0]:  # a NaN is neither least nor greatest
             low, high = pa.Array.from_buffers(kind, 2, [None, pa.py_buffer(both)])
             return low, high
-    if pa.types.is_duration(kind):  # Arrow orders them only as the numbers that they are
+    if pa.types.is_duration(kind):  # Arrow orders these only as the numbers that store them
         values = values.cast(pa.int64())
     both = pc.min_max(values)
     low, high = both["min"], both["max"]
@@ -100,9 +99,9 @@ def min_max(values: Values, *, cut: bool = False) -> tuple[pa.Scalar | None, pa.
 
 
 def _plain(values: Values) -> np.ndarray[Any, Any] | None:
-    """Return numbers, dates or times without nulls as NumPy has them; None for anything else.
+    """Return numbers, dates or times without nulls as a NumPy array; None for anything else.
 
-    NumPy finds the least and the greatest six times as fast as Arrow.
+    NumPy finds minimum and maximum six times as fast as Arrow.
     """
     if isinstance(values, pa.ChunkedArray):
         if values.num_chunks != 1:
@@ -115,7 +114,7 @@ def _plain(values: Values) -> np.ndarray[Any, Any] | None:
 
 
 def _text_min_max(values: pa.Array, cut: bool) -> tuple[pa.Scalar | None, pa.Scalar | None]:
-    """Return the least and the greatest text, by UTF-8 byte; Arrow's own takes three times as long.
+    """Return the least and the greatest text, by UTF-8 byte, in a third of Arrow's time.
 
     Twin: `pc.min_max`.
     """
@@ -132,7 +131,7 @@ def _text_min_max(values: pa.Array, cut: bool) -> tuple[pa.Scalar | None, pa.Sca
 
 
 def _text_at(values: pa.Array, row: int) -> pa.Scalar:
-    """Return a text, or of a long one enough to tell how it is cut: huge ones are not copied."""
+    """Return a text, or the beginning of a long one, enough to cut it; huge ones are not copied."""
     start, end = (int(at) for at in offsets(values.slice(row, 1)))
     if end - start <= 2 * COLLECT_BYTES:
         return values[row]
@@ -142,12 +141,12 @@ def _text_at(values: pa.Array, row: int) -> pa.Scalar:
 
 
 def warm() -> None:
-    """Use the kernel once, so that it is compiled and kept."""
+    """Call the kernel once, so that it is compiled and cached."""
     min_max(pa.array(["a long text", None, "a long test"]))
 
 
 def _lengths(values: Values) -> tuple[pa.Scalar, pa.Scalar]:
-    both = pc.min_max(pc.list_value_length(as_list(values)))
+    both = pc.min_max(pc.list_value_length(as_entry_list(values)))
     return both["min"].cast(pa.int64()), both["max"].cast(pa.int64())
 
 
@@ -162,7 +161,7 @@ def _bounds(low: pa.Scalar | None, high: pa.Scalar | None) -> dict[str, Any]:
 
 
 def _beginning(end: pa.Scalar) -> Any:
-    """Return a text, or of a long one enough to tell how it is cut: huge ones are not copied."""
+    """Return a text, or the beginning of a long one, enough to cut it; huge ones are not copied."""
     raw = end.as_buffer()
     if raw.size <= 2 * COLLECT_BYTES:
         return end.as_py()

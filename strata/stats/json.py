@@ -1,10 +1,9 @@
 """Statistics of JSON columns: recursive, per path and per kind.
 
-Text that is no JSON, or that parsers read in more than one way (a key twice in a map, nesting or
-numbers beyond what Spark's parser takes), makes the whole column unknown: what a filter would see
-in such a row is not for us to guess. Two limits keep an odd document from exploding: 8 keys in a
-path, 256 paths. Where they cut, the map above is not `complete`, which says that nothing is known
-of its other keys.
+Some text is not JSON, or parsers disagree about it (a key twice in a map, nesting or numbers beyond
+the limits of Spark's parser). One such row makes the whole column unknown, since nobody can know
+what a filter would see in it. Two limits bound the size: 8 keys in a path, 256 paths. Where a limit
+cuts, the map above is not `complete`, so nothing is known about its other keys.
 """
 
 import pyarrow as pa
@@ -19,8 +18,8 @@ from strata.stats.wire import COUNTED, JSON_PATH, ROWS, Path, column_name, path_
 def collect_json(values: Values, column_id: int) -> dict[str, pa.Array]:
     """Return the statistics columns of one JSON column of any number of rows.
 
-    Shape: `s.{id}` and `s.{id}$...`, one row each; only `s.{id}`, null, when some row cannot be
-    read. The root is first, then the paths in order of depth and key.
+    Shape: `s.{id}` and `s.{id}$...`, one row each; only `s.{id}`, null, if some row cannot be read.
+    The root comes first, then the paths by depth and key.
     """
     from strata.stats.json_scan import Scanner  # loads the compiler
 

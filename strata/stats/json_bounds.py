@@ -1,4 +1,4 @@
-"""What the values of one JSON path become as statistics: bounds, and which paths are kept."""
+"""Turn the values of JSON paths into bounds, and choose the paths to keep."""
 
 import math
 from operator import itemgetter
@@ -14,17 +14,17 @@ N = TypeVar("N", int, float)
 
 
 def widest(counts: dict[str, int], room: int) -> list[str]:
-    """Return the keys that get statistics, sorted: those in most rows if not all fit."""
+    """Return the sorted keys that get statistics: those in the most rows if not all fit."""
     if len(counts) > room:
         return sorted(sorted(counts, key=lambda key: (-counts[key], key))[:room])
     return sorted(counts)
 
 
 def number_bounds(ints: tuple[int, int] | None, floats: tuple[float, float] | None) -> Fields:
-    """Return float64 bounds around the extremes of the whole and the other numbers of a path.
+    """Return float64 bounds around the extremes of a path's whole numbers and of its other numbers.
 
-    A number written with a fraction or an exponent was rounded when it was read, to the nearest
-    float64: it lies within one step of it, and is never an exact bound.
+    A number written with a fraction or an exponent was rounded to the nearest float64 on reading.
+    The written number lies within one step of it, so the float64 is never an exact bound.
     """
     lows, highs = [], []
     if ints is not None:

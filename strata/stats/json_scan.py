@@ -1,7 +1,7 @@
 """The statistics of JSON texts by the compiled scanner (`strata.kernels.json_scan`).
 
-Exact for every text: the kernel leaves nothing out but the numbers that it lists, a few in odd
-data, which are read here one by one.
+Exact for every text: the kernel leaves out only a few odd numbers, which it lists and which are
+read here one by one.
 """
 
 from collections import defaultdict, deque
@@ -17,17 +17,17 @@ from strata.kernels.json_scan import MAX_DEPTH, scan
 from strata.stats.json_bounds import MAX_PATHS, Fields, N, number_bounds, string_bounds, widest
 from strata.stats.wire import Path
 
-# A text could hold a key in every fourth byte, and there has to be room for all of them.
+# A text can hold a key in every fourth byte, and all of them need room.
 MAX_ROW_BYTES: Final = 16 * 1024 * 1024  # Spark's parser stops at strings of 20,000,000 characters
 FIRST: Final = node.FIRST // node.ROW  # nodes without a key
-MAX_NODES: Final = 1 << 17  # then what there is becomes statistics, and a new tree begins
+MAX_NODES: Final = 1 << 17  # at this size the tree becomes statistics, and a new one begins
 
 
 class Scanner:
     """Reads array after array of one column."""
 
     def __init__(self, max_nodes: int = MAX_NODES) -> None:
-        """`max_nodes` bounds the memory: a node takes half a kilobyte."""
+        """Begin with an empty tree. `max_nodes` bounds the memory: a node takes half a kilobyte."""
         self._max_nodes = max_nodes
         self._done: list[dict[Path, Fields]] = []
         self._begin()
@@ -39,8 +39,8 @@ class Scanner:
     def add(self, texts: pa.Array) -> None:
         """Add JSON texts that are not null.
 
-        Raises: ValueError when some text is no JSON, holds a key twice in one map, or is beyond
-        the limits of Spark's parser.
+        Raises: ValueError when a text is not JSON, has a key twice in one map, or exceeds the
+        limits of Spark's parser.
         """
         for text, offsets in _with_slack(*_plain(texts)):
             self._add(text, offsets)
@@ -59,11 +59,11 @@ class Scanner:
             self._make_room(int(offsets[row + 1] - offsets[row]))
 
     def finish(self) -> list[dict[Path, Fields]]:
-        """Return the statistics of every path, in one piece but for columns of countless keys."""
+        """Return the statistics of every path; several tables only for countless keys."""
         return [*self._done, self._statistics()]
 
     def _drain(self, text: Bytes) -> None:
-        """Read the numbers that the kernel was not sure of. Raises: ValueError beyond float64."""
+        """Read the numbers that the kernel left out. Raises: ValueError beyond float64."""
         used = self._state.used
         for place, start, end in self._state.slow[: used[node.SLOW]].tolist():
             numbers = self._odd[place]
@@ -86,7 +86,7 @@ class Scanner:
         self._state = node.grown(self._state, *room)
 
     def _statistics(self) -> dict[Path, Fields]:
-        """Return the statistics of the tree: breadth first, within the limits on paths."""
+        """Return the statistics of the tree, breadth first, within the limits on paths."""
         nodes = self._nodes()
         present = nodes[:, node.NULL : node.MAP + 1].sum(axis=1).tolist()
         children = self._children(nodes)
@@ -105,7 +105,7 @@ class Scanner:
         return result
 
     def _nodes(self) -> Ints:
-        """Return the nodes. Shape: (n, ROW); their order is that of their places."""
+        """Return the nodes in the order of their places. Shape: (n, ROW)."""
         return self._state.cells[: self._state.used[node.NODES]].reshape(-1, node.ROW)
 
     def _children(self, nodes: Ints) -> defaultdict[int, dict[str, int]]:
@@ -135,7 +135,7 @@ class Scanner:
         return fields | self._numbers(place, row, reals) | self._strings(place, row)
 
     def _numbers(self, place: int, row: list[int], reals: list[float]) -> Fields:
-        """Return the bounds of the numbers, those that were odd among them."""
+        """Return the bounds of the numbers, the odd ones included."""
         odd = self._odd.get(place * node.ROW, [])
         ints = [v for v in odd if isinstance(v, int)]
         floats = [v for v in odd if isinstance(v, float)]
@@ -151,14 +151,14 @@ class Scanner:
         return string_bounds((self._string(place, row, 0), self._string(place, row, 1)))
 
     def _string(self, place: int, row: list[int], side: int) -> str:
-        """Return the least or greatest string; of a long one, some more bytes than count."""
+        """Return the least or greatest string; a long one is cut after the bytes that count."""
         length = min(row[node.LOW_LENGTH + side], node.KEPT)
         first = 8 * (place * node.ROW + node.KEPT_AT) + side * node.KEPT
         return self._state.kept[first : first + length].tobytes().decode(errors="ignore")
 
 
 def warm() -> None:
-    """Use every kernel of the scanner once, so that it is compiled."""
+    """Call every kernel of the scanner once, so that it is compiled."""
     scanner = Scanner()
     scanner.add(pa.array(['{"a":[1.5,"x",null]}', f'["{"x" * 9000}"]']))
     scanner.finish()
@@ -169,7 +169,7 @@ def _ends(values: list[N]) -> tuple[N, N] | None:
 
 
 def _few(values: list[int | float]) -> list[int | float]:
-    """Return numbers of which the extremes, of each kind, are those of many."""
+    """Return a few numbers that have the same extremes, for each kind, as the given ones."""
     kinds = ([v for v in values if isinstance(v, kind)] for kind in (int, float))
     return [end for kind in kinds for end in (_ends(kind) or ())]
 
@@ -177,7 +177,7 @@ def _few(values: list[int | float]) -> list[int | float]:
 def _plain(texts: pa.Array) -> tuple[Bytes, Ints]:
     """Return the bytes of texts and the borders between them.
 
-    Raises: ValueError for borders that leave the bytes or turn back.
+    Raises: ValueError for borders outside the bytes or in descending order.
     """
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
         texts = texts.cast(pa.string())
@@ -189,14 +189,15 @@ def _plain(texts: pa.Array) -> tuple[Bytes, Ints]:
     offsets: Ints = np.frombuffer(borders, wide)[span].astype(np.int64)
     text = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
     if offsets[0] < 0 or offsets[-1] > len(text) or (offsets[1:] < offsets[:-1]).any():
-        raise ValueError("the texts' offsets make no sense")
+        raise ValueError("the texts' offsets are invalid")
     return text, offsets
 
 
 def _with_slack(text: Bytes, offsets: Ints) -> list[tuple[Bytes, Ints]]:
-    """Return the same texts in one or two pieces, each with SLACK bytes behind its last one.
+    """Return the same texts in one or two arrays, each with SLACK bytes after its last text.
 
-    The kernel reads words; only the last texts of an array lie too near its end, and are copied.
+    The kernel reads whole words; only the last texts of an array lie too near its end, so only they
+    are copied.
     """
     rows = int(np.searchsorted(offsets, len(text) - node.SLACK, "right")) - 1
     if rows >= len(offsets) - 1:

@@ -1,12 +1,12 @@
 """Statistics of nested columns: one column of statistics for each place inside.
 
-A place is reached by steps: into a field of a record (of a range, an array, a numeric without
-precision), into the elements of a list, into the keys or the values of a map. Every place has its
-nulls, lists and maps the lengths of the shortest and the longest, and what has an order its
-bounds. Places are those of the declared type, so that they are the same for every part.
+Steps lead to a place: into a field of a record (of a range, an array, a numeric without precision),
+into the elements of a list, into the keys or the values of a map. Every place has a count of nulls,
+lists and maps have the least and the greatest length, and ordered values have bounds. The declared
+type fixes the places, so they are the same for every part.
 
-Below a null there are nulls: a field of a record that is null reads as null. Elements are those
-of all rows of the part together; a null list, like an empty one, has none.
+Below a null there are only nulls: a field of a null record reads as null. The elements of all rows
+of a part count together; a null list, like an empty one, has none.
 """
 
 from collections import deque
@@ -19,21 +19,21 @@ import pyarrow.compute as pc
 
 from strata.format.encodings import encoding
 from strata.model.types import ColumnType, Field, Kind
-from strata.stats.flat import Values, as_list, collect_flat
+from strata.stats.flat import Values, as_entry_list, collect_flat
 from strata.stats.wire import ELEMENT, KEYS, VALUES, Steps, field_step, inside_name
 
-MAX_DEPTH: Final = 8  # steps; what is deeper is unknown
+MAX_DEPTH: Final = 8  # steps; deeper places are unknown
 MAX_PLACES: Final = 256  # of one column, outer ones first; the rest is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place inside a column: what is there, and how it is reached."""
+    """A place inside a column: its type, and the steps to it."""
 
     steps: Steps
     type: ColumnType
-    counted: bool = False  # some step leads into the elements of lists or maps
-    names: tuple[str, ...] = ()  # of the fields on the way that a user has named
+    counted: bool = False  # whether a step leads into the elements of lists or maps
+    names: tuple[str, ...] = ()  # of those fields on the way that a user has named
 
 
 @lru_cache(maxsize=1024)
@@ -81,17 +81,17 @@ def _below(place: Place) -> list[Place]:
             place.counted,
             (*place.names, field.name) if named else place.names,
         )
-        for field in fields(declared)
+        for field in stored_fields(declared)
     ]
 
 
-def fields(declared: ColumnType) -> tuple[Field, ...]:
-    """Return the fields of the struct that a type is stored as, where they have statistics."""
+def stored_fields(declared: ColumnType) -> tuple[Field, ...]:
+    """Return those fields of a type's stored struct that have statistics."""
     return encoding(declared).parts(declared)
 
 
 def _enter(values: Values, step: str) -> Values:
-    """Return the values behind a step; what is below a null is null, or not there."""
+    """Return the values behind a step; values below a null are null or absent."""
     if not isinstance(values, pa.ChunkedArray):
         return _enter_array(values, step)
     chunks = [_enter_array(chunk, step) for chunk in values.chunks]
@@ -106,7 +106,7 @@ def _enter_array(values: pa.Array, step: str) -> pa.Array:
     if step == ELEMENT:
         return values.flatten()
     if step in (KEYS, VALUES):
-        entries = as_list(values).flatten()
+        entries = as_entry_list(values).flatten()
         return pc.struct_field(entries, [0 if step == KEYS else 1])
     steps = [field_step(field.name) for field in values.type]
     return pc.struct_field(values, [steps.index(step)])

@@ -1,17 +1,17 @@
-"""What the statistics of one part cost where they are stored.
+"""Estimate the stored size of one part's statistics.
 
-A manifest is an Arrow file whose buffers are compressed with zstd, one buffer for each field of
-each column, all parts together. What a part adds to it is, to a good approximation that is cheap,
-needs no compressor and is the same everywhere:
+A manifest is an Arrow file with zstd-compressed buffers, one for each field of each column, for all
+parts together. The following approximates well what a part adds to it; it is cheap, needs no
+compressor and gives the same result everywhere:
 
 * a number, date or time: its significant bytes, 0 for zero and null (runs of zero bytes vanish),
 * a floating point number: its width, 0 for zero and null,
-* a uuid, a time, anything of a fixed number of bytes: these bytes; nothing for null,
+* a uuid, a time, any value of fixed width: its width; 0 for null,
 * a text: its bytes and 2 for its length; 0 for empty and null,
-* a flag that is known, and whether a column is: one bit each.
+* a known flag, and the validity of a column: one bit each.
 
-`tests/unit/stats/test_size.py` holds the measure against real manifests. The `rows` column and
-the names of columns are not counted: a manifest has them once, or anyway.
+`tests/unit/stats/test_size.py` compares the estimate with real manifests. The `rows` column and the
+names of columns are not counted, because every manifest has them anyway.
 """
 
 from typing import Any, Final
@@ -24,20 +24,21 @@ import pyarrow.compute as pc
 from strata.stats.wire import PREFIX
 
 LENGTH_BITS: Final = 16
-_SIGNED_LIMITS: Final = np.int64(1) << np.arange(7, 63, 8)  # what 1, 2, ... 7 bytes no longer hold
+# The least numbers that need more than 1, 2, ... 7 bytes
+_SIGNED_LIMITS: Final = np.int64(1) << np.arange(7, 63, 8)
 _UNSIGNED_LIMITS: Final = np.uint64(1) << np.arange(8, 63, 8, dtype=np.uint64)
 
 Bits = npt.NDArray[np.int64]
 
 
 def encoded_size(row: pa.RecordBatch) -> int:
-    """Return what the statistics of one part cost. Units: bytes."""
+    """Return the size of one part's statistics. Units: bytes."""
     assert row.num_rows == 1
     return int(encoded_sizes(row)[0])
 
 
 def encoded_sizes(table: pa.Table | pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """Return what the statistics of each part cost. Units: bytes, one int64 a row."""
+    """Return the size of each part's statistics. Units: bytes, one int64 a row."""
     bits = np.zeros(table.num_rows, np.int64)
     for name in table.schema.names:
         if name.startswith(PREFIX):
@@ -46,7 +47,7 @@ def encoded_sizes(table: pa.Table | pa.RecordBatch) -> npt.NDArray[np.int64]:
 
 
 def column_bits(column: pa.Array | pa.ChunkedArray) -> Bits:
-    """Return what one statistics column costs. Units: bits, one int64 a row."""
+    """Return the size of one statistics column. Units: bits, one int64 a row."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     bits = np.ones(len(column), np.int64)
@@ -88,7 +89,7 @@ def _sized(magnitudes: npt.NDArray[Any], limits: npt.NDArray[Any], zero: Any = N
 
 
 def _byte_bits(values: pa.Array, width: int) -> Bits:
-    """Return the bits of decimals: little-endian, without bytes that only repeat the sign."""
+    """Return the bits of little-endian decimals, without bytes that only repeat the sign."""
     if not len(values):
         return np.zeros(0, np.int64)
     data = values.buffers()[1]

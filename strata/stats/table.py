@@ -1,7 +1,7 @@
 """Statistics of many parts as one table, and the union that encloses them all.
 
-`concat` aligns rows whose columns differ; `union` folds a table into one row. Both keep apart
-what is unknown from what is known to be absent (a JSON path under a `complete` parent).
+`concat` aligns rows with different columns; `union` folds a table into one row. Both distinguish
+unknown from known to be absent (a JSON path under a `complete` parent).
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ def concat(rows: Sequence[pa.RecordBatch | None], row_counts: Sequence[int]) -> 
 
     Shape: rows int64 from `row_counts`; every `s.*` column that some row has, null where a row
     lacks it. A part without statistics (None) has nulls throughout.
-    Errs: a column whose type differs and cannot be widened without loss becomes unknown.
+    Errs: a column of a differing type that cannot be widened without loss becomes unknown.
     """
     assert len(rows) == len(row_counts)
     found = [_columns(row) for row in rows]
@@ -35,8 +35,8 @@ def concat(rows: Sequence[pa.RecordBatch | None], row_counts: Sequence[int]) -> 
 def union(table: pa.Table) -> pa.RecordBatch | None:
     """Return one row that encloses every row of `table`; None if some part has no statistics.
 
-    Shape: as `collect` gives it; a column that some row does not know is left out. A bound is
-    exact only if a row that has it says so.
+    Shape: as of `collect`; a column that is unknown in some row is left out. A bound is exact only
+    if a row that has it says so.
     """
     if not all(_has_stats(table)):
         return None
@@ -67,7 +67,7 @@ def _as(column: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
 
 
 def _widen(column: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
-    """Return statistics of an older type as `kind`, or null where a bound might change."""
+    """Return statistics of an older type as type `kind`, null where a bound might change."""
     if column.null_count or not _widens(column.type, kind):
         return pa.nulls(1, kind)
     fields = {field.name: column.field(field.name) for field in column.type}
@@ -83,11 +83,11 @@ def _widens(old: pa.StructType, new: pa.StructType) -> bool:
         return {f.name: f.type for f in old}.items() <= {f.name: f.type for f in JSON_PATH}.items()
     if min(old.get_field_index("low"), new.get_field_index("low")) < 0:
         return False
-    return widens(old.field("low").type, new.field("low").type)
+    return keeps_bounds(old.field("low").type, new.field("low").type)
 
 
-def widens(old: pa.DataType, new: pa.DataType) -> bool:
-    """Return whether bounds of a stored type are bounds of another one, too, if they fit it."""
+def keeps_bounds(old: pa.DataType, new: pa.DataType) -> bool:
+    """Return whether bounds of a stored type also bound values of another type, if they fit it."""
     integers = pa.types.is_integer(old) and pa.types.is_integer(new)
     floats = pa.types.is_float32(old) and pa.types.is_float64(new)
     decimals = pa.types.is_decimal(old) and pa.types.is_decimal(new) and old.scale == new.scale

@@ -3,14 +3,14 @@
 In this order, stopping as soon as the budget is met:
 
 1. drop JSON paths that hold values of several kinds: nearly every cast fails on some of them;
-2. shorten the bounds of strings and bytes, to fewer and fewer bytes behind what both share;
-3. drop columns, JSON paths and places inside nested columns: the least useful, then the most
-   expensive, first; nothing goes before what is below it.
+2. shorten the bounds of strings and bytes, step by step, beyond the prefix that both share;
+3. drop columns, JSON paths and places inside nested columns: first the least useful, among these
+   the most expensive; children go before their parents.
 
-Names on the keep list survive every budget, whole, and so do their ancestors.
+Names on the keep list survive every budget unshortened, and so do their ancestors.
 Laws: trimmed statistics still enclose the data, at every budget from 0 up, and never cost more
-than before. So that a dropped path is not taken for an absent one, its parent is marked as not
-`complete`.
+than before. The parent of a dropped path is marked as not `complete`, so that the path does not
+count as absent.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,10 +33,10 @@ from strata.stats.wire import PREFIX, parse_inside, parse_name
 class TrimReport:
     """What trimming did to one part."""
 
-    dropped: tuple[str, ...]  # statistics columns, in the order in which they went
+    dropped: tuple[str, ...]  # dropped statistics columns, in order
     shortened: tuple[str, ...]  # statistics columns whose bounds became looser
     bytes_before: int
-    bytes_after: int  # above the budget only through what the keep list holds
+    bytes_after: int  # above the budget, only because of the keep list
 
 
 def trim(
@@ -46,12 +46,12 @@ def trim(
     keep: Sequence[str],
     usefulness: Mapping[str, float] | None = None,
 ) -> tuple[pa.RecordBatch, TrimReport]:
-    """Return the statistics of one part within the budget, and what was lost.
+    """Return the statistics of one part within the budget, and a report of the losses.
 
-    `keep` holds patterns as in file names, whatever the case, matched with the name of a column,
-    the last key of a JSON path or field of a record, or the whole way as in `payload.sched.at`;
-    steps that no user has named (elements, ends of a range) count as what they belong to.
-    `usefulness` weighs statistics columns by name (default 0); higher goes later, the leading
+    `keep` holds case-insensitive glob patterns. They match the name of a column, the last key of a
+    JSON path, the last field of a record, or the whole way as in `payload.sched.at`. Steps that no
+    user has named (elements, ends of a range) match like their parent.
+    `usefulness` weighs statistics columns by name (default 0); higher ones go later, the leading
     sort column last among equals.
     Errs: bounds become looser, never tighter.
     """
@@ -77,11 +77,11 @@ def trim_table(
     keep: Sequence[str],
     usefulness: Mapping[str, float] | None = None,
 ) -> tuple[pa.Table, list[TrimReport]]:
-    """Return the statistics of many parts, each within the budget, and what each has lost.
+    """Return the statistics of many parts, each within the budget, and a report for each.
 
-    Shape: one row a part, as `concat` gives it; statistics that are null are not there. Columns
-    that no part has any more are left out. Otherwise as `trim` of every row, but some fifty times
-    as fast. `budget_bytes` is one for all parts, or one for each.
+    Shape: one row a part, as of `concat`; null statistics count as absent. Columns that no part has
+    any more are left out. Otherwise equal to `trim` of every row, but about fifty times as fast.
+    `budget_bytes` is one budget for all parts, or one for each.
     """
     budgets = np.broadcast_to(np.asarray(budget_bytes, np.int64), table.num_rows).tolist()
     columns = {name: _whole(table[name]) for name in table.column_names}
@@ -102,7 +102,7 @@ def trim_table(
 def kept_names(names: Sequence[str], relation: Relation, keep: Sequence[str]) -> frozenset[str]:
     """Return the statistics columns that no budget may drop, ancestors included.
 
-    A JSON column that matches keeps its root, a record itself; what is below has to match, too.
+    A matching JSON column keeps its root, a matching record itself; places below must match, too.
     """
     kept: set[str] = set()
     for name in names:
@@ -124,7 +124,7 @@ def _sources(
 
 
 def _applied(source: StatsColumn, place: int, plans: Sequence[PartPlan]) -> pa.StructArray:
-    """Return a column as the parts' plans leave it."""
+    """Return a column after the plans of all parts."""
     gone = np.array([place not in plan.bits for plan in plans], bool)
     incomplete = np.array([place in plan.incomplete for plan in plans], bool)
     cut = {part: p.shortened[place] for part, p in enumerate(plans) if place in p.shortened}
@@ -146,11 +146,11 @@ def _applied(source: StatsColumn, place: int, plans: Sequence[PartPlan]) -> pa.S
 def _shortened(
     source: StatsColumn, children: Mapping[str, pa.Array], cut: Mapping[int, tuple[object, object]]
 ) -> dict[str, pa.Array]:
-    """Return the children that change: bounds, and whether they are exact."""
+    """Return the changed fields: bounds, and the flags of exactness."""
     changed = {}
     for side, name in enumerate(source.bounds or ()):
         flag, texts = f"{name}_exact", list(source.texts[side])
-        # A bound that was loose before stays so, even where this cut left it alone.
+        # A loose bound stays loose, even where this cut does not change it.
         exact: Bools = np.ones(len(texts), bool)
         for part, ends in cut.items():
             exact[part] = ends[side] == texts[part]
@@ -172,7 +172,7 @@ def _report(sources: Sequence[StatsColumn], plan: PartPlan) -> TrimReport:
 
 
 def _names(name: str, relation: Relation) -> tuple[str, ...]:
-    """Return what users call the way to a statistics column; nothing for what is no column."""
+    """Return the users' names of the way to a statistics column; empty if it is not a column."""
     parsed, inside = parse_name(name), parse_inside(name)
     column = relation.by_id.get(parsed[0]) if parsed is not None else None
     if parsed is None or column is None:
@@ -184,7 +184,7 @@ def _names(name: str, relation: Relation) -> tuple[str, ...]:
 
 
 def _rank(relation: Relation, usefulness: Mapping[str, float]) -> Callable[[str], float]:
-    """Return how much a statistics column helps; the leading sort column by nature does."""
+    """Return the usefulness of a statistics column; the leading sort column has some by nature."""
 
     def rank(name: str) -> float:
         inside = parse_inside(name)

@@ -1,7 +1,7 @@
-"""What to drop and what to shorten, decided for one part after the other on plain numbers.
+"""Plan what to drop and what to shorten, part by part, on plain numbers.
 
-The table's costs and flags are computed once for all parts, by column; what is left to do for a
-part is arithmetic on small lists. `strata.stats.trim` says the rules and applies the plans.
+Costs and flags are computed once for all parts, by column; for each part only arithmetic on small
+lists remains. `strata.stats.trim` has the rules and applies the plans.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,8 +19,8 @@ from strata.stats.bounds import common_prefix_bytes, cut_high, cut_low
 from strata.stats.size import LENGTH_BITS, column_bits
 from strata.stats.wire import JSON_PATH, parent_name
 
-# Bytes kept behind the common prefix of a low and a high, tried in turn. What all of a part's
-# values share says most; the first byte in which they differ says most of the rest.
+# Bytes kept after the common prefix of low and high, tried in turn. The prefix that all values of
+# a part share says most; the first byte in which they differ says most of the rest.
 BEHIND_PREFIX: Final = (32, 16, 8, 4, 1)
 
 _SCALAR_KINDS: Final = ("bools", "numbers", "strings", "lists", "maps")
@@ -32,17 +32,17 @@ S = TypeVar("S", str, bytes)
 
 @dataclass(frozen=True)
 class StatsColumn:
-    """One statistics column of all parts, as planning needs it."""
+    """One statistics column of all parts, in the form that planning needs."""
 
     name: str
     array: pa.StructArray
-    above: tuple[int, ...]  # the places of its ancestors among the columns, the nearest first
+    above: tuple[int, ...]  # the indexes of its ancestors among the columns, nearest first
     kept: bool
-    rank: float  # how much it helps
+    rank: float  # its usefulness
 
     @cached_property
     def bits(self) -> list[int]:
-        """Return what the column costs in each part."""
+        """Return the cost of the column in each part, in bits."""
         return list(column_bits(self.array).tolist())
 
     @cached_property
@@ -83,24 +83,24 @@ class StatsColumn:
 
 @dataclass
 class PartPlan:
-    """What happens to one part, by the places of its statistics columns."""
+    """What happens to one part, by the indexes of its statistics columns."""
 
-    bits: dict[int, int]  # what the columns that are there cost
-    below: list[int]  # how many of them are below each
+    bits: dict[int, int]  # cost of each present column
+    below: list[int]  # number of present columns below each
     dropped: list[int] = field(default_factory=list)
     shortened: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     incomplete: set[int] = field(default_factory=set)
 
     @cached_property
     def before(self) -> int:
-        """Return what the part cost, in bits."""
+        """Return the cost of the part before trimming, in bits."""
         return sum(self.bits.values())
 
 
 def make_plan(
     sources: Sequence[StatsColumn], part: int, present: Bools, limit_bytes: int
 ) -> PartPlan:
-    """Return what to do with a part: `present` says which of the columns it has."""
+    """Return the plan for a part; `present` says which of the columns it has."""
     there = np.flatnonzero(present).tolist()
     plan = PartPlan({place: sources[place].bits[part] for place in there}, [0] * len(sources))
     total = plan.before
@@ -117,7 +117,7 @@ def make_plan(
 
 
 class _Budget:
-    """One part while it is trimmed."""
+    """The state of one part during trimming."""
 
     def __init__(
         self, sources: Sequence[StatsColumn], part: int, plan: PartPlan, limit: int, total: int
@@ -126,7 +126,7 @@ class _Budget:
         self._limit, self._total = limit, total
 
     def drop_mixed(self) -> None:
-        """Drop paths of several kinds, children before their parents."""
+        """Drop paths with values of several kinds, children before their parents."""
         for place in reversed(list(self._plan.bits)):
             if self._total <= self._limit:
                 return
@@ -134,7 +134,7 @@ class _Budget:
                 self._drop(place)
 
     def shorten(self) -> None:
-        """Shorten texts, all of them a little before any a lot."""
+        """Shorten texts, all of them a little before any of them a lot."""
         plan = self._plan
         texts = [p for p in plan.bits if self._sources[p].bounds and not self._sources[p].kept]
         for behind in BEHIND_PREFIX:
@@ -151,7 +151,7 @@ class _Budget:
                     self._spend(place, -gain)
 
     def drop(self) -> None:
-        """Drop columns: the least useful, then the most expensive, no ancestor before its last."""
+        """Drop columns: least useful, then most expensive first; children before parents."""
         leaves = [self._order(place) for place in self._plan.bits if self._is_free(place)]
         heapify(leaves)
         while leaves and self._total > self._limit:
@@ -178,7 +178,7 @@ class _Budget:
         plan.dropped.append(place)
         for above in self._sources[place].above:
             plan.below[above] -= 1
-        # What is dropped must not be taken for absent.
+        # A dropped path must not count as absent.
         for above in self._sources[place].above[:1]:
             if above in plan.bits and self._sources[above].is_path:
                 if above not in plan.incomplete:
@@ -191,7 +191,7 @@ class _Budget:
 
 
 def ancestors(name: str) -> Iterator[str]:
-    """Yield the names of what a statistics column lies in, the nearest first."""
+    """Yield the names of a statistics column's ancestors, nearest first."""
     parent = parent_name(name)
     while parent is not None:
         yield parent
@@ -201,7 +201,7 @@ def ancestors(name: str) -> Iterator[str]:
 def sources_of(
     columns: Mapping[str, pa.StructArray], kept: frozenset[str], rank: Callable[[str], float]
 ) -> list[StatsColumn]:
-    """Return statistics columns as planning needs them, in their order."""
+    """Return statistics columns in the form that planning needs, in their order."""
     places = {name: place for place, name in enumerate(columns)}
     return [
         StatsColumn(

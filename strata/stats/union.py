@@ -1,8 +1,8 @@
 """Fold the rows of statistics columns into one row that encloses them all.
 
-For each column, and each place inside one: counts add; the low is the lowest of the lows. A side
-of which some row knows no bound has none in the union, and rows that contradict themselves (low
-above high) count as such: a lie must not be laundered into a plausible range.
+For each column, and each place inside one, counts add up and the low is the lowest of the lows. If
+some row has no bound on a side, the union has none on that side. A row that contradicts itself (low
+above high) counts as having none: a lie must not become a plausible range.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _JSON_COUNTS = (
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """What is known of one JSON path, row by row; neither means unknown."""
+    """What is known of one JSON path, row by row; if neither flag is set, it is unknown."""
 
     known: Bools  # has statistics
     absent: Bools  # exists in no row of the part
@@ -52,13 +52,13 @@ def union_columns(table: pa.Table) -> dict[str, pa.Array]:
 
 
 def presence(table: pa.Table, tree: dict[Path, str]) -> dict[Path, Presence]:
-    """Return, for each path of one JSON column, in which parts it is known and known absent.
+    """Return, for each path of one JSON column, the parts where it is known and where known absent.
 
-    `tree` maps the paths to the names of their columns. Ancestors without a column of their own
-    are unknown unless an ancestor of theirs is complete. Shape: parents come before children.
+    `tree` maps the paths to the names of their columns. Ancestors without a column of their own are
+    unknown unless one of their own ancestors is complete. Shape: parents come before children.
     """
     states: dict[Path, Presence] = {}
-    opens: dict[Path, Bools] = {}  # parts in which what is missing below is known to be absent
+    opens: dict[Path, Bools] = {}  # parts in which a missing path below is known to be absent
     wanted = {path[:length] for path in tree for length in range(len(path) + 1)}
     for path in sorted(wanted, key=lambda p: (len(p), p)):
         above = opens[path[:-1]] if path else np.zeros(table.num_rows, bool)
@@ -154,7 +154,7 @@ def _union_path(column: pa.StructArray) -> pa.StructArray:
 
 
 def _both_exact(column: pa.StructArray, numbers: Bools, bounds: dict[str, Any]) -> bool:
-    """Return whether the union's two number bounds are both values that occur."""
+    """Return where both number bounds of the union are values that occur."""
     kept = column.filter(pa.array(numbers))
     sides = [("num_low", bounds["num_low"]), ("num_high", bounds["num_high"])]
     return all(

@@ -3,7 +3,7 @@
     rows                 int64    updates in the part
     s.{id}               struct   one column of the relation, by id: a rename keeps it
     s.{id}$  s.{id}$.a   struct   one path of a JSON column: the root, then a key, and so on
-    s.{id}/a  s.{id}/[]  struct   what is inside a nested column: a field of a record, the elements
+    s.{id}/a  s.{id}/[]  struct   a place inside a nested column: a field of a record, the elements
                                   of a list, `{k}` and `{v}` the keys and values of a map
 
 A whole struct that is null, or a column that is missing, means *unknown*. One exception: a path
@@ -11,8 +11,8 @@ without statistics whose nearest known ancestor is `complete` is known to be abs
 A path is the tuple of its keys; lists are not descended. A low or high that is null means that
 no bound is known on that side, unless the counts show that there are no values at all.
 
-Inside a nested column the values counted are as many as the rows, until a step into a list or a
-map: from there on they are the elements of all rows, and every struct has their `count`.
+Inside a nested column there is one value a row, until a step into a list or a map. From there on
+the values are the elements of all rows, and every struct has their `count`.
 """
 
 import re
@@ -24,19 +24,19 @@ import pyarrow as pa
 from strata.format.encodings import arrow_type, encoding
 from strata.model.types import ColumnType, Kind
 
-STATS_VERSION: Final = 1  # grows when statistics mean something else; older ones are backfilled
+STATS_VERSION: Final = 1  # grows when the meaning of statistics changes; older ones are backfilled
 
 ROWS: Final = "rows"
 PREFIX: Final = "s."
 ROOT: Final = "$"
 
-# Steps into nested values. Fields are plain or quoted, so that these are nobody's name.
+# Steps into nested values. Fields are plain or quoted, so no field can have these names.
 ELEMENT: Final = "[]"
 KEYS: Final = "{k}"
 VALUES: Final = "{v}"
 
 Path = tuple[str, ...]  # the keys that lead to a place in JSON
-Steps = tuple[str, ...]  # what leads into nested values: see `field_step` and the three above
+Steps = tuple[str, ...]  # the steps into nested values: see `field_step` and the three above
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME: Final = re.compile(r"s\.([0-9]+)(?:(\$.*)|((?:/.*)?))", re.DOTALL)
@@ -46,8 +46,8 @@ _INSIDE: Final = re.compile(
 _STEP: Final = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\['((?:[^'\\]|\\.)*)'\]", re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\(u[0-9a-f]{4}|.)", re.DOTALL)
 _TO_ESCAPE: Final = re.compile(r"[\\'\x00-\x1f\x7f]")
-# What Spark's get_json_object reads as one key. Narrower than Spark: white space in front of a
-# key, wildcards and indexes are left out, and what is left out has no statistics.
+# The texts that Spark's get_json_object reads as one key. Narrower than Spark: white space in front
+# of a key, wildcards and indexes are excluded, and excluded paths have no statistics.
 _SPARK_STEP: Final = re.compile(r"\.([^.\[*\s][^.\[]*)|\['([^'?*\s][^'?]*)'\]")
 
 _JSON_FIELDS: Final = (
@@ -56,7 +56,7 @@ _JSON_FIELDS: Final = (
     ("bools", pa.int64()),
     ("trues", pa.int64()),
     ("numbers", pa.int64()),
-    ("integers", pa.int64()),  # of the numbers, those written without fraction and exponent
+    ("integers", pa.int64()),  # numbers written without fraction and exponent
     ("num_low", pa.float64()),  # rounded outward
     ("num_high", pa.float64()),
     ("num_exact", pa.bool_()),  # both number bounds are values that occur
@@ -67,7 +67,7 @@ _JSON_FIELDS: Final = (
     ("str_high_exact", pa.bool_()),
     ("lists", pa.int64()),
     ("maps", pa.int64()),
-    ("complete", pa.bool_()),  # every key of the maps here has a path column of its own
+    ("complete", pa.bool_()),  # every key of these maps has a path column of its own
 )
 
 JSON_PATH: Final = pa.struct(list(_JSON_FIELDS))
@@ -92,8 +92,8 @@ def path_name(column_id: int, path: Path) -> str:
 def parse_name(name: str) -> tuple[int, Path | None] | None:
     """Return the column id and the JSON path that a statistics name stands for.
 
-    The path is None for the column itself and for what is inside a nested one (`parse_inside`);
-    the result is None for what is no such name.
+    The path is None for the column itself and for places inside a nested one (`parse_inside`);
+    the result is None for any other name.
 
     >>> parse_name("s.5"), parse_name("s.5$"), parse_name("s.5$.a['b c']"), parse_name("rows")
     ((5, None), (5, ()), (5, ('a', 'b c')), None)
@@ -117,14 +117,14 @@ def inside_name(column_id: int, steps: Steps) -> str:
 
 
 def field_step(name: str) -> str:
-    """Return the step into a field of a record, quoted if the name is an odd one."""
+    """Return the step into a field of a record, quoted if the name is unusual."""
     return name if _PLAIN.fullmatch(name) else f"['{_TO_ESCAPE.sub(_escape, name)}']"
 
 
 def parse_inside(name: str) -> tuple[int, Steps] | None:
-    """Return the column id and the steps of the statistics of a column, or of a place inside it.
+    """Return the column id and the steps that a statistics name stands for.
 
-    Errs: None for JSON paths and for what is no such name.
+    Errs: None for JSON paths and for any other name.
 
     >>> parse_inside("s.5"), parse_inside("s.5/[]/['a/b']"), parse_inside("s.5$")
     ((5, ()), (5, ('[]', "['a/b']")), None)
@@ -135,7 +135,7 @@ def parse_inside(name: str) -> tuple[int, Steps] | None:
 
 
 def parent_name(name: str) -> str | None:
-    """Return the name of the statistics right above: of a path, or of a place inside a column.
+    """Return the name of the parent's statistics, for a path or a place inside a column.
 
     >>> parent_name("s.5$.a.b"), parent_name("s.5/[]/lat"), parent_name("s.5"), parent_name("s.5$")
     ('s.5$.a', 's.5/[]', None, None)
@@ -147,7 +147,7 @@ def parent_name(name: str) -> str | None:
 
 
 def spark_path(text: str) -> Path | None:
-    """Return the keys that a path as written for Spark's `get_json_object` names.
+    """Return the keys named by a path for Spark's `get_json_object`.
 
     Errs: None, which means "no statistics", for indexes, wildcards and anything unusual.
 
@@ -158,7 +158,7 @@ def spark_path(text: str) -> Path | None:
 
 
 def has_bounds(column_type: ColumnType) -> bool:
-    """Return whether statistics of this type have a low and a high: its values are one number."""
+    """Return whether statistics of this type have a low and a high."""
     kind = encoding(column_type)
     return kind.stats == "range" and not pa.types.is_struct(kind.arrow(column_type))
 
@@ -166,7 +166,7 @@ def has_bounds(column_type: ColumnType) -> bool:
 def scalar_type(column_type: ColumnType, *, counted: bool = False) -> pa.StructType:
     """Return the Arrow type of the statistics of a column that is not JSON.
 
-    `counted`: of a place inside lists or maps, which says how many values there are.
+    `counted`: the place is inside lists or maps, so the number of values is included.
     """
     fields = [("count", pa.int64())] if counted else []
     fields.append(("nulls", pa.int64()))

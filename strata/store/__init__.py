@@ -1,1 +1,1 @@
-"""The edge of the world: blobs and consensus, and nothing else does I/O on stored data."""
+"""The edge of the engine: blobs and consensus. Nothing else does I/O on stored data."""

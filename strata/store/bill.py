@@ -1,9 +1,9 @@
-"""The bill: what this process has asked of an object store, by kind, since it was last settled.
+"""The bill: requests of this process to object stores, by kind, since it was last settled.
 
-A task on another machine sends what it spent with its result (`strata.spark.runner`), and the
-history of operations settles the account with each row (`strata.history.operations`).
+A task on another machine returns its bill with its result (`strata.spark.runner`), and the history
+of operations settles the bill with each row (`strata.history.operations`).
 
-Errs: low, by tasks that failed, and by rows that Spark reads by itself.
+Errs: too low, because failed tasks and rows that Spark reads on its own are missing.
 """
 
 import threading
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-# How S3 charges: writing and listing some twelve times as much as reading, deleting nothing.
+# Prices of S3: writing and listing cost some twelve times as much as reading, deleting nothing.
 PUTS: Final = frozenset({
     "put_object", "copy_object", "list_objects_v2", "list_multipart_uploads",
     "create_multipart_upload", "upload_part", "complete_multipart_upload",
@@ -28,17 +28,17 @@ def charge(spent: Mapping[str, int]) -> None:
 
 
 def settle() -> dict[str, int]:
-    """Return what was spent, and begin anew."""
+    """Return the bill, and begin a new one."""
     with _LOCK:
         found = dict(_ACCOUNT)
         _ACCOUNT.clear()
     return found
 
 
-def told(spent: Mapping[str, int]) -> dict[str, int]:
-    """Return the counts of a bill as the history has them; nothing, if nothing was spent.
+def bill_counts(spent: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts of a bill for the history; empty if nothing was spent.
 
-    >>> told({"put_object": 2, "copy_object": 1, "delete_object": 1, "bytes_out": 70})
+    >>> bill_counts({"put_object": 2, "copy_object": 1, "delete_object": 1, "bytes_out": 70})
     {'s3_puts': 3, 's3_gets': 0, 's3_bytes_in': 0, 's3_bytes_out': 70}
     """
     if not spent:

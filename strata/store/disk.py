@@ -4,12 +4,12 @@
     root/.tmp/...                               being written; a crash leaves them there
     root/.deleted/shards/...                    deleted, can be restored until purged
 
-A write goes to a temporary file, is synced, and is then *linked* to its key: a link never
-overwrites, so that write-once holds between processes too, and a reader sees all bytes or
-none. The folders on the way are synced, so that what was acknowledged survives a power cut.
+A write goes to a temporary file, is synced, and is then *linked* to its key. A link never
+overwrites, so write-once holds between processes too, and a reader sees all bytes or none. The
+folders on the way are synced, so acknowledged writes survive a power cut.
 
-What is written is its owner's alone, unless the root was made beforehand with other rights: folders
-and files below it take these over, whatever the umask of who writes.
+Files and folders belong to their owner alone, unless the root was created beforehand with other
+rights: then everything below it takes over these rights, for any umask of the writer.
 """
 
 import errno
@@ -29,10 +29,10 @@ from strata.errors import InvalidRequest, Unavailable
 from strata.store.interface import BlobInfo
 from strata.store.keys import check_key, check_prefix, check_range, content_hash_of
 
-ABANDONED_MS: Final = 24 * 60 * 60 * 1000  # a temporary file that old: its writer is gone
-FOLDER: Final = 0o2777  # what folders take over of the rights of the root
-FILE: Final = 0o666  # and files
-STEP_BYTES: Final = 1024 * 1024  # of files that are compared or hashed
+ABANDONED_MS: Final = 24 * 60 * 60 * 1000  # the writer of a temporary file of this age is gone
+FOLDER: Final = 0o2777  # rights that folders take over from the root
+FILE: Final = 0o666  # rights that files take over from the root
+STEP_BYTES: Final = 1024 * 1024  # read at a time from files to compare or hash
 
 _CURES: Final = {
     errno.ENOSPC: "make room on this disk",
@@ -87,7 +87,7 @@ class DiskBlob:
             yield from _walk(self.root / folder, f"{folder}/" if folder else "", prefix)
 
     def delete(self, key: str) -> int | None:
-        """See `Blob.delete`. The bytes move aside until `purge`."""
+        """See `Blob.delete`. The bytes are set aside until `purge`."""
         path, aside = self._live(key), self._aside(key)
         with _outside(path):
             try:
@@ -120,9 +120,9 @@ class DiskBlob:
             aside.unlink(missing_ok=True)
 
     def purge(self, before_ms: int) -> int:
-        """Remove for good what was deleted before `before_ms`; return the bytes set free.
+        """Remove blobs deleted before `before_ms` permanently; return the freed bytes.
 
-        Temporary files that nobody has written to since then, or for a day, go as well.
+        Also removes temporary files without a write since then, or for a day.
         """
         freed = 0
         left_ms = max(before_ms, now_ms() - ABANDONED_MS)
@@ -161,7 +161,7 @@ class DiskBlob:
         return path
 
     def _link(self, temporary: Path, path: Path) -> None:
-        """Give a file that is durable its key."""
+        """Link a durable file to its key."""
         self._make_folder(path.parent)
         try:
             os.link(temporary, path)
@@ -169,7 +169,7 @@ class DiskBlob:
             _same(path, temporary)  # lost a race: fine if the winner wrote the same
 
     def _make_folder(self, folder: Path) -> None:
-        """Make a folder and those above it, each durable before anything is put in it."""
+        """Make a folder and its parents, each durable before it gets an entry."""
         rights = self._rights()
         missing: list[Path] = []
         at = folder
@@ -183,7 +183,7 @@ class DiskBlob:
             _sync(made.parent)
 
     def _rights(self) -> int:
-        """Return who may use what is written: as the root says, and by default its owner alone."""
+        """Return the rights for new files: those of the root, by default for the owner alone."""
         try:
             return stat.S_IMODE(self.root.stat().st_mode)
         except FileNotFoundError:
@@ -211,7 +211,7 @@ class _Draft:
         return _outside(self._path)
 
     def finish(self) -> tuple[str, int]:
-        """See `Draft.finish`. What is hashed is what the file holds."""
+        """See `Draft.finish`. Hashes the content of the file."""
         with self.guarded():
             self.file.close()
             return content_hash_of(_pieces(self._path)), self._path.stat().st_size
@@ -242,8 +242,8 @@ def list_files(folder: Path) -> list[BlobInfo]:
 def _walk(folder: Path, at: str, prefix: str) -> Iterator[BlobInfo]:
     """Yield the files below `folder`, whose key starts with `at`, that match `prefix`.
 
-    Folders are sorted as their name with "/", which is how the keys below them sort. What
-    vanishes meanwhile is left out.
+    Folders are sorted by their name with "/", which is the order of the keys below them. Entries
+    that vanish meanwhile are left out.
     """
     try:
         with os.scandir(folder) as entries:  # names alone: there may be a million of them
@@ -263,9 +263,9 @@ def _walk(folder: Path, at: str, prefix: str) -> Iterator[BlobInfo]:
 
 
 def _same(path: Path, content: bytes | Path) -> bool:
-    """Return whether a file holds what bytes or another file are; False if there is no file.
+    """Return whether a file has the content of bytes or of another file; False if it is missing.
 
-    Raises: InvalidRequest when it holds anything else.
+    Raises: InvalidRequest when it has other content.
     """
     size = content.stat().st_size if isinstance(content, Path) else len(content)
     try:
@@ -280,7 +280,7 @@ def _same(path: Path, content: bytes | Path) -> bool:
 
 
 def _pieces(content: bytes | Path) -> Iterator[bytes]:
-    """Yield what bytes or a file are, a step at a time."""
+    """Yield the content of bytes or of a file, a step at a time."""
     if isinstance(content, Path):
         with content.open("rb") as file:
             while piece := file.read(STEP_BYTES):
@@ -291,7 +291,7 @@ def _pieces(content: bytes | Path) -> Iterator[bytes]:
 
 
 def _sync(path: Path) -> None:
-    """Make a file's bytes, or a folder's names, survive a power cut."""
+    """Sync a file's bytes, or a folder's names, so that they survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -309,7 +309,7 @@ def _outside(path: Path, *, certain: bool = True) -> Iterator[None]:
             raise InvalidRequest(
                 "this key clashes with another key or is too long", path=str(path)
             ) from error
-        reason = os.strerror(error.errno) if error.errno else str(error)  # Arrow's say more
+        reason = os.strerror(error.errno) if error.errno else str(error)  # Arrow's errors say more
         raise Unavailable(
             f"the blob folder cannot be used: {reason}",
             certain=certain,
@@ -319,5 +319,5 @@ def _outside(path: Path, *, certain: bool = True) -> Iterator[None]:
 
 
 def now_ms() -> int:
-    """Return the time as the file system's clock tells it, for `DiskBlob.purge`."""
+    """Return the time of the file system's clock, for `DiskBlob.purge`."""
     return time.time_ns() // 1_000_000

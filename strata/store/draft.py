@@ -1,7 +1,7 @@
-"""Blobs whose keys depend on their bytes, while they are written.
+"""Write blobs whose keys depend on their bytes.
 
-Where the store has a file for them (`Drafting`), bytes go there as they come: they are in memory
-at no time. Elsewhere they are collected, in memory, or of huge rows in a temporary file.
+If the store provides a file (`Drafting`), bytes go there as they come and are never collected in
+memory. Otherwise they are collected in memory, or in a temporary file for huge rows.
 """
 
 import io
@@ -16,7 +16,7 @@ from strata.store.keys import content_hash
 
 
 def draft_of(blob: Blob, *, huge: bool = False) -> Draft:
-    """Begin a blob. `huge`: it will be written in pieces of which two should not be in memory."""
+    """Begin a blob. `huge`: the pieces are so large that memory should never hold two of them."""
     if isinstance(blob, Drafting):
         return blob.draft()
     return _Aside(blob) if huge else _Collected(blob)
@@ -29,7 +29,7 @@ class _Collected:
         """Begin with nothing."""
         self._blob = blob
         self._data = b""
-        # It grows, and gives its bytes away, with fewer copies than Arrow's.
+        # It grows, and hands its bytes over, with fewer copies than Arrow's buffer.
         self.file: Any = io.BytesIO()
 
     def guarded(self) -> AbstractContextManager[None]:
@@ -57,7 +57,7 @@ class _Collected:
 class _Aside(_Collected):
     """See `Draft`: a temporary file, which Arrow writes without a copy of a page.
 
-    The bytes are in memory when they are whole, and the encoders have given back what they took.
+    The bytes are read into memory only at the end, when the encoders have freed theirs.
     """
 
     def __init__(self, blob: Blob) -> None:

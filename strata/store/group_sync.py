@@ -1,18 +1,18 @@
-"""One sync of SQLite's log for the commits of many processes, before any of them is acknowledged.
+"""Sync SQLite's log once for the commits of many processes, before any of them is acknowledged.
 
 SQLite syncs within its write lock: one sync a commit, one after another, some hundreds a second.
-Here it does not sync at all (`synchronous = NORMAL`); who has committed gets the log synced
-*afterwards*, outside of the lock, by one process for all that wait (group commit). The log is
-written in the order of the commits and valid up to its first torn frame, so that one sync makes
-durable whatever was committed before it began.
+Here it does not sync at all (`synchronous = NORMAL`). Instead, one process syncs the log after the
+commits, outside the lock, for all processes that wait (group commit). The log is in the order of
+the commits and valid up to its first torn frame, so one sync makes durable every commit before it.
 
-Nothing is told to anybody before it is durable: a writer waits for a sync that began after its
-commit, a reader for one that began after its read, unless what it read is known to be durable.
+Nobody learns of a commit before it is durable. A writer waits for a sync that began after its
+commit; a reader waits for one that began after its read, unless the read version is known to be
+durable.
 
-Beside the database lies a small file `-sync`, mapped by all: how many syncs have begun and ended,
-written only by who holds the file's lock; and for each key the greatest number that is durable.
-The file may be deleted while nobody runs. It is begun anew when the machine was started anew,
-since what it says holds only as long as the page cache.
+All processes map a small file `-sync` beside the database. It counts the syncs begun and ended,
+written only by the holder of the file's lock, and has the greatest durable number of each key. The
+file may be deleted while no process runs. It starts anew after each boot of the machine, since its
+content is valid only as long as the page cache.
 """
 
 import fcntl
@@ -30,7 +30,7 @@ from weakref import WeakSet
 WORDS: Final = 2 + 2 * 4096  # of 8 bytes: two counters, then tags of keys, then their numbers
 _SLOTS: Final = 4096
 _BEGUN, _ENDED, _TAGS, _NUMBERS = 0, 1, 2, 2 + _SLOTS
-_HEADER: Final = 16  # bytes: of which start of the machine, and of which database, this tells
+_HEADER: Final = 16  # bytes that identify the boot of the machine, and the database
 _POLL_S: Final = 0.0003
 PATIENCE_S: Final = 2.0
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -38,7 +38,7 @@ _ALL: "Final[WeakSet[GroupSync]]" = WeakSet()
 
 
 def possible() -> bool:
-    """Tell whether this machine can say when it was started; else SQLite itself must sync."""
+    """Return whether this machine identifies its boots; otherwise SQLite itself must sync."""
     return _BOOT.exists()
 
 
@@ -56,7 +56,8 @@ class GroupSync:
             fcntl.flock(self._file, fcntl.LOCK_EX)
             header = _header(database)
             if os.pread(self._file, _HEADER, 0) != header or os.fstat(self._file).st_size != size:
-                os.posix_fallocate(self._file, 0, size)  # a hole on a full disk would kill us
+                # A hole in the file on a full disk would kill the process
+                os.posix_fallocate(self._file, 0, size)
                 os.pwrite(self._file, bytes(size), 0)
                 os.pwrite(self._file, header, 0)
             fcntl.flock(self._file, fcntl.LOCK_UN)
@@ -68,18 +69,18 @@ class GroupSync:
         _ALL.add(self)
 
     def durable(self, key: str, seqno: int) -> bool:
-        """Tell whether this number of this key is known to be durable; False: nobody knows."""
+        """Return whether this number of this key is known to be durable; False: unknown."""
         tag, slot = _tag(key)
         return self._words[_TAGS + slot] == tag and self._words[_NUMBERS + slot] > seqno
 
     def wait(self, key: str, seqno: int) -> None:
-        """Return when what was in the log at the call is durable; so is this number of this key.
+        """Wait until the log, as it is at the call, is durable; then so is this number of this key.
 
-        Raises: OSError when the log cannot be synced: then it is not known.
+        Raises: OSError when the log cannot be synced; then durability is unknown.
         """
         begun, patience = self._words[_BEGUN], time.monotonic() + PATIENCE_S
         while self._words[_ENDED] <= begun and not self._lead(key):
-            if time.monotonic() > patience:  # who holds the lock was stopped: need it not
+            if time.monotonic() > patience:  # the holder of the lock was stopped: go on without it
                 _sync_alone(self._log)
                 return
             time.sleep(_POLL_S)
@@ -88,21 +89,21 @@ class GroupSync:
             self._words[_NUMBERS + slot] = max(self._words[_NUMBERS + slot], seqno + 1)
 
     def close(self) -> None:
-        """Give the files back."""
+        """Close the files."""
         with self._thread:
             self._words.release()
             self._map.close()
             self.abandon()
 
     def abandon(self) -> None:
-        """Close the files in a child of the process that opened them: a lock goes with the last."""
+        """Close the files in a forked child: the lock is released with the last descriptor."""
         for file in (self._file, self._log_file):
             if file >= 0:
                 os.close(file)
         self._file = self._log_file = -1
 
     def _lead(self, key: str) -> bool:
-        """Sync for all who wait; False when another is at it."""
+        """Sync for all waiting processes; False when another one is syncing."""
         if not self._thread.acquire(blocking=False):
             return False
         try:
@@ -113,7 +114,7 @@ class GroupSync:
             try:
                 self._sync()
                 tag, slot = _tag(key)
-                if not self._words[_TAGS + slot]:  # once given, a slot is that key's for ever
+                if not self._words[_TAGS + slot]:  # an assigned slot belongs to its key for ever
                     self._words[_TAGS + slot] = tag
             finally:
                 fcntl.flock(self._file, fcntl.LOCK_UN)
@@ -128,7 +129,7 @@ class GroupSync:
         self._words[_ENDED] = number
 
     def _opened(self) -> int:
-        """Return the log as it is now: when nobody has the database open, SQLite removes it."""
+        """Return the current log file; SQLite removes it when nobody has the database open."""
         there = os.stat(self._log)
         if self._log_file >= 0 and os.fstat(self._log_file).st_ino != there.st_ino:
             os.close(self._log_file)
@@ -144,10 +145,10 @@ def _header(database: Path) -> bytes:
 
 
 def open_beside(file: Path, database: Path) -> int:
-    """Open a file that is made if it is not there, for those who may use the database."""
+    """Open a file, creating it with the rights of the database if it is missing."""
     mode = database.stat().st_mode & 0o666
     opened = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
-    with suppress(PermissionError):  # somebody else made it, with these rights
+    with suppress(PermissionError):  # another process has created it, with these rights
         os.fchmod(opened, mode)
     return opened
 
@@ -162,7 +163,7 @@ def _sync_alone(log: Path) -> None:
 
 @lru_cache(4096)
 def _tag(key: str) -> tuple[int, int]:
-    """Return 64 bits that stand for a key, never 0, and its slot."""
+    """Return a 64-bit tag of a key, never 0, and its slot."""
     tag = int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "little") | 1
     return tag, (tag >> 1) % _SLOTS
 

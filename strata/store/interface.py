@@ -1,8 +1,8 @@
 """The two seams: `Blob` holds immutable bytes by key, `Consensus` a versioned head by key.
 
-Every implementation passes the same suite, `tests/conformance/`. Errors: `Unavailable` with
-`certain` saying whether the call surely did not happen; nothing else unless a method says so.
-Keys are relative, `/`-separated, made by `strata.store.keys` only.
+Every implementation passes the same suite, `tests/conformance/`. Errors: `Unavailable`, whose
+`certain` tells if the call surely did not happen; others only if a method lists them. Keys are
+relative, `/`-separated, and made only by `strata.store.keys`.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 @dataclass(frozen=True, slots=True)
 class BlobInfo:
-    """What a listing tells of one blob."""
+    """The entry of one blob in a listing."""
 
     key: str
     size_bytes: int
@@ -33,7 +33,7 @@ class Blob(Protocol):
     """Write-once bytes by key."""
 
     def get(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
-        """Return the bytes [start, start+length) of a blob; None if there is no such blob.
+        """Return the bytes [start, start+length) of a blob; None if the blob is missing.
 
         A range past the end is cut; `length` None reads to the end.
         """
@@ -42,8 +42,8 @@ class Blob(Protocol):
     def set(self, key: str, data: bytes) -> None:
         """Store `data` under a new key, all or nothing, durable on return.
 
-        The same bytes again succeed without effect.
-        Raises: InvalidRequest when the key holds other bytes (they stay).
+        Storing the same bytes again succeeds without effect.
+        Raises: InvalidRequest when the key holds other bytes, which stay.
         """
         ...
 
@@ -56,7 +56,7 @@ class Blob(Protocol):
         ...
 
     def restore(self, key: str) -> None:
-        """Bring back a deleted blob; no effect if it is there.
+        """Bring back a deleted blob; no effect if it exists.
 
         Raises: InvalidRequest when nothing is left to restore.
         """
@@ -64,33 +64,33 @@ class Blob(Protocol):
 
 
 class Draft(Protocol):
-    """A blob that is being written, whose key depends on its bytes."""
+    """A blob being written, whose key depends on its bytes."""
 
     @property
     def file(self) -> Any:
-        """Where the bytes are written: a file object, or one of Arrow's."""
+        """The file for the bytes: a Python file object, or one of Arrow's."""
         ...
 
     def guarded(self) -> AbstractContextManager[None]:
-        """Around what writes to `file`: errors of the system are raised as `Unavailable`."""
+        """Wrap writes to `file`: errors of the system are raised as `Unavailable`."""
         ...
 
     def finish(self) -> tuple[str, int]:
-        """Return the content hash of all bytes, and how many they are; none may follow."""
+        """Return the content hash and the number of all bytes; no more may follow."""
         ...
 
     def keep(self, key: str) -> None:
-        """Store the finished bytes: `Blob.set`, and like it may be tried again."""
+        """Store the finished bytes as `Blob.set` does; it may be retried like that."""
         ...
 
     def drop(self) -> None:
-        """Forget the bytes, unless they are stored; no effect the second time."""
+        """Discard the bytes unless they are stored; no effect the second time."""
         ...
 
 
 @runtime_checkable
 class Drafting(Protocol):
-    """A `Blob` to which bytes can go before all of them are there: `strata.store.draft`."""
+    """A `Blob` that accepts bytes before all of them exist: `strata.store.draft`."""
 
     def draft(self) -> Draft:
         """Begin a blob."""
@@ -108,8 +108,8 @@ class Consensus(Protocol):
     def compare_and_set(self, key: str, expected: int | None, new: Versioned) -> bool:
         """Make `new` the head if the head's seqno is `expected` (None: no value yet).
 
-        Returns False when it is not. `new.seqno` must be greater than `expected`.
-        Raises: InvalidRequest when it is not; Unavailable(certain=False) when the reply is lost.
+        Returns False if the head has another seqno. `new.seqno` must be greater than `expected`.
+        Raises: InvalidRequest if it is not; Unavailable(certain=False) when the reply is lost.
         """
         ...
 
@@ -125,10 +125,10 @@ class Consensus(Protocol):
         ...
 
     def turn(self, key: str) -> AbstractContextManager[bool]:
-        """Wait for one's turn to change a contended key; the next one's comes as the block ends.
+        """Wait for a turn to change a contended key; the next turn begins when the block ends.
 
-        Gives whether others were there before. Only for fairness: a turn may be given to two at
-        once, and nobody has to take one.
+        Yields whether others were queued before. Turns exist only for fairness: two writers may
+        have one at once, and nobody has to take one.
         """
         ...
 

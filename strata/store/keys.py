@@ -1,20 +1,20 @@
-"""The names of blobs and of consensus keys: every one is made here, and parsed here.
+"""The names of blobs and of consensus keys, all of which are made and parsed here.
 
     shards/{shard}/parts/g{n}/{hash}.parquet   one part, named by its generation and content
     shards/{shard}/manifests/g{n}/{hash}.arrow one manifest, likewise; no folder: generation 0
     shards/{shard}/unions/g{n}/{hash}.arrow.zst    the union of a batch's statistics, likewise
     shards/{shard}/catalogs/g{n}/{hash}.json   the names of its collections, likewise
     shards/{shard}/quarantine/{token}.jsonl    source rows that could not be read
-    shards/{shard}/verdicts/{run}.parquet      what soft evaluation found
-    shards/{shard}/verdicts/{run}/{hash}.json  what a validation has found that is not done yet
-    shards/{shard}/verdicts/receipts/{hash}.json.gz  what a filter would skip when it was validated
-    shards/{shard}/verdicts/seen/{hash}.parquet  which parts were audited with which filters
+    shards/{shard}/verdicts/{run}.parquet      findings of soft evaluation
+    shards/{shard}/verdicts/{run}/{hash}.json  findings of an unfinished validation
+    shards/{shard}/verdicts/receipts/{hash}.json.gz  what a filter would skip at its validation
+    shards/{shard}/verdicts/seen/{hash}.parquet  pairs of audited part and filter
     shards/{shard}/ledger/{low}_{high}_{hash}.json   commits spilled from the state
     shards/{shard}/ledger/n{level}_{low}_{high}_{hash}.json   names of such blobs, or of such names
     shards/{shard}/usage/{day}/{slot}.json     the filter of a read; summary.json: those of a day
-    shards/{shard}/backfills/{time}_{hash}.json      how fast a backfill was
-    shards/{shard}/staged/g{n}/{hash}.arrow    changes of an ingest that is under way
-    shards/{shard}/consumed/g{n}/{hash}.parquet      source files that are in
+    shards/{shard}/backfills/{time}_{hash}.json      speed of a backfill
+    shards/{shard}/staged/g{n}/{hash}.arrow    changes of an ingest under way
+    shards/{shard}/consumed/g{n}/{hash}.parquet      ingested source files
 
 The consensus key of a shard is `shards/{shard}`. Content names make a repeated write harmless:
 the same bytes get the same key, and a blob is write-once.
@@ -33,8 +33,9 @@ from strata.errors import InvalidRequest
 from strata.model.spec import check_name
 
 MAX_KEY_BYTES: Final = 1024  # S3's limit
-MAX_SEGMENT_BYTES: Final = 200  # a file name has at most 255 bytes; temporary names need some
-SEEN: Final = "seen/"  # folder of the lists of what was audited, below the verdicts
+# A file name has at most 255 bytes, and temporary names need some of them
+MAX_SEGMENT_BYTES: Final = 200
+SEEN: Final = "seen/"  # folder of the lists of audited pairs, below the verdicts
 _HASH_BYTES: Final = 20
 _ROOT: Final = "shards"
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=@+-]*")
@@ -45,7 +46,7 @@ _LEDGER: Final = re.compile(r"(?:n(\d+)_)?(-?\d+)_(-?\d+)_([0-9a-f]+)\.json")
 
 
 class BlobKind(StrEnum):
-    """What a blob of a shard is; the value is its folder."""
+    """The kind of a shard's blob; the value is its folder."""
 
     PART = "parts"
     MANIFEST = "manifests"
@@ -72,12 +73,12 @@ class BlobKey:
     name: str  # the rest of the key; may contain "/"
 
     def __str__(self) -> str:
-        """Return the key as the blob store knows it."""
+        """Return the key in the blob store."""
         return f"{_ROOT}/{self.shard}/{self.kind}/{self.name}"
 
 
 def check_key(key: str) -> str:
-    """Return `key` if every store can hold it and none can be led out of its root by it.
+    """Return `key` if every store can hold it and it cannot lead out of a store's root.
 
     Raises: InvalidRequest.
 
@@ -116,7 +117,7 @@ def check_range(start: int, length: int | None) -> None:
 
 
 def content_hash(data: bytes) -> str:
-    """Return the name that bytes give themselves: 160 bits of BLAKE3 as 40 hex digits."""
+    """Return the content hash of bytes: 160 bits of BLAKE3 as 40 hex digits."""
     return content_hash_of([data])
 
 
@@ -131,15 +132,15 @@ def content_hash_of(pieces: Iterable[bytes]) -> str:
 def names_content(key: str, data: bytes) -> bool:
     """Return whether `data` are the bytes that a content-named key was made for.
 
-    Older names are by BLAKE2b, and as good.
+    Older names are BLAKE2b hashes, which are equally valid.
     """
-    # In front of the hash there may be `index-`, or the range of a ledger.
+    # The hash may have a prefix: `index-`, or the range of a ledger.
     name = re.split("[/_-]", key)[-1].partition(".")[0]
     return name == content_hash(data) or name == blake2b(data, digest_size=_HASH_BYTES).hexdigest()
 
 
 def shard_prefix(shard: str) -> str:
-    """Return what all blob keys of a shard start with."""
+    """Return the prefix of all blob keys of a shard."""
     return f"{_ROOT}/{check_name(shard)}/"
 
 
@@ -194,7 +195,7 @@ def consumed_key(shard: str, digest: str, generation: int = 0) -> str:
 
 
 def staged_key(shard: str, digest: str, generation: int = 0) -> str:
-    """Return the key of changes that are not in any batch yet."""
+    """Return the key of changes that are in no batch yet."""
     return check_key(
         str(BlobKey(check_name(shard), BlobKind.STAGED, f"{_folder(generation)}{digest}.arrow"))
     )
@@ -211,17 +212,17 @@ def verdict_key(shard: str, name: str) -> str:
 
 
 def seen_key(shard: str, digest: str) -> str:
-    """Return the key of the list of what was audited with this content hash."""
+    """Return the key of the list of audited pairs with this content hash."""
     return check_key(str(BlobKey(check_name(shard), BlobKind.VERDICT, f"{SEEN}{digest}.parquet")))
 
 
 def check_notes_prefix(shard: str, run: str) -> str:
-    """Return what the keys of the notes of one unfinished validation start with."""
+    """Return the prefix of the notes of one unfinished validation."""
     return check_prefix(f"{shard_prefix(shard)}{BlobKind.VERDICT}/{run}/")
 
 
 def receipt_prefix(shard: str) -> str:
-    """Return what the keys of the receipts of a shard's validations start with."""
+    """Return the prefix of the receipts of a shard's validations."""
     return f"{shard_prefix(shard)}{BlobKind.VERDICT}/receipts/"
 
 
@@ -231,7 +232,7 @@ def receipt_key(shard: str, digest: str) -> str:
 
 
 def usage_prefix(shard: str) -> str:
-    """Return what the keys of a shard's log of filters start with; days follow, in order."""
+    """Return the prefix of a shard's log of filters; days follow, in order."""
     return f"{shard_prefix(shard)}{BlobKind.USAGE}/"
 
 
@@ -241,7 +242,7 @@ def usage_key(shard: str, day: str, name: str) -> str:
 
 
 def backfill_prefix(shard: str) -> str:
-    """Return what the keys of the records of a shard's backfills start with; oldest first."""
+    """Return the prefix of the records of a shard's backfills, which sort oldest first."""
     return f"{shard_prefix(shard)}{BlobKind.BACKFILL}/"
 
 
@@ -253,9 +254,9 @@ def backfill_key(shard: str, at_ms: int, digest: str) -> str:
 
 
 def ledger_key(shard: str, low: int, high: int, digest: str, level: int = 0) -> str:
-    """Return the key of spilled commits whose intervals' ends lie in [low, high].
+    """Return the key of spilled commits whose intervals end in [low, high].
 
-    `level` 0 holds the commits, every other one the keys of the level below it.
+    Level 0 holds commits, every other level the keys of the level below it.
     """
     name = f"{f'n{level}_' if level else ''}{_t(low)}_{_t(high)}_{digest}.json"
     return check_key(str(BlobKey(check_name(shard), BlobKind.LEDGER, name)))
@@ -264,14 +265,14 @@ def ledger_key(shard: str, low: int, high: int, digest: str, level: int = 0) -> 
 def ledger_range(key: str) -> tuple[int, int]:
     """Return the [low, high] of interval ends that a ledger key promises.
 
-    Raises: InvalidRequest for a key that is no ledger key.
+    Raises: InvalidRequest for any other key.
     """
     match = _ledger(key)
     return int(match[2]), int(match[3])
 
 
 def ledger_level(key: str) -> int:
-    """Return the level of a ledger key: 0 for one that holds commits. Raises: as `ledger_range`."""
+    """Return the level of a ledger key: 0 if it holds commits. Raises: as `ledger_range`."""
     return int(_ledger(key)[1] or 0)
 
 

@@ -1,4 +1,4 @@
-"""Blob and Consensus in memory: for tests, and for trying things out in one process.
+"""Blob and Consensus in memory, for tests and for experiments in one process.
 
 `memory://name` means the same store everywhere in the process. Safe for threads.
 """
@@ -109,7 +109,7 @@ class MemoryConsensus:
             return dropped
 
     def turn(self, key: str) -> AbstractContextManager[bool]:
-        """See `Consensus.turn`. Threads of one process are not made to wait."""
+        """See `Consensus.turn`. Threads of one process do not wait."""
         return nullcontext(False)
 
     # Last in the class: inside it, `list` would name this method instead of the type.
@@ -143,10 +143,10 @@ _CONSENSUS: Final[dict[str, MemoryConsensus]] = {}
 
 
 def memory_blob(name: str) -> MemoryBlob:
-    """Return the blob store of this name in this process, made at the first call."""
+    """Return this process's blob store of this name, created at the first call."""
     return _BLOBS.setdefault(name, MemoryBlob())
 
 
 def memory_consensus(name: str) -> MemoryConsensus:
-    """Return the consensus store of this name in this process, made at the first call."""
+    """Return this process's consensus store of this name, created at the first call."""
     return _CONSENSUS.setdefault(name, MemoryConsensus())

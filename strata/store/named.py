@@ -1,7 +1,7 @@
-"""Blobs that are named by their content: what is read is what was written, or it is damage.
+"""Read blobs that are named by their content, and detect damage.
 
-Disks, networks and memory flip bits. A part of Parquet has checksums of its own; the smaller blobs
-have the hash in their name, which is compared each time that one is read whole.
+Disks, networks and memory flip bits. A Parquet part has checksums of its own. The smaller blobs
+have their hash in the name, which is compared each time that one is read whole.
 """
 
 import time
@@ -27,7 +27,7 @@ def get_named(
 ) -> bytes:
     """Return the bytes of a blob that is named by its content; `what` names it in errors.
 
-    Raises: Corrupt when it is missing or its bytes are others than were written; Unavailable.
+    Raises: Corrupt when it is missing or its bytes differ from what was written; Unavailable.
     """
     data = retry(partial(blob.get, key), sleep=sleep)
     if data is None:

@@ -1,4 +1,4 @@
-"""Open the stores that the settings name: the only module that knows which stores exist.
+"""Open the stores named in the settings. Only this module knows which stores exist.
 
     blob        file:///abs/folder | file://relative/folder | s3://bucket/prefix | memory://name
     consensus   sqlite:////abs/file.db | sqlite:///relative/file.db | postgresql://... | memory://name
@@ -28,16 +28,16 @@ def wall_clock() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The edge of the world, opened: what every operation of the engine is given."""
+    """The open stores, which every operation of the engine gets as an argument."""
 
     blob: Blob
     consensus: Consensus
     clock: Clock
-    settings: StoreSettings  # what a worker needs to open the same stores
+    settings: StoreSettings  # from which a worker opens the same stores
 
 
 def open_stores(settings: StoreSettings, clock: Clock | None = None) -> Stores:
-    """Return the stores that `settings` names; nothing is read or written yet.
+    """Return the stores named in `settings`; nothing is read or written yet.
 
     Raises: InvalidRequest for an address that names no known store.
     """
@@ -50,12 +50,12 @@ def open_stores(settings: StoreSettings, clock: Clock | None = None) -> Stores:
 
 
 def is_near(settings: StoreSettings) -> bool:
-    """Tell whether blobs are in this machine: no time passes between a request and its answer."""
+    """Return whether blobs are on this machine, so that requests have no latency."""
     return settings.blob.partition("://")[0] in ("file", "memory")
 
 
 def describe_consensus(stores: Stores) -> tuple[str, str]:
-    """Return which database holds the states, and why it cannot be trusted; empty if it can.
+    """Return which database holds the states, and why it is not trusted; empty if it is.
 
     Raises: Unavailable.
     """
@@ -70,7 +70,7 @@ def describe_consensus(stores: Stores) -> tuple[str, str]:
 
 
 def store_user(stores: Stores) -> str:
-    """Return who the database of states says we are; empty where it authenticates nobody.
+    """Return our user in the database of states; empty where it authenticates nobody.
 
     Raises: Unavailable.
     """
@@ -80,7 +80,7 @@ def store_user(stores: Stores) -> str:
 
 
 def open_blob(settings: StoreSettings) -> Blob:
-    """Return the blobs alone: all that a task needs, which loads no database's library.
+    """Return only the blobs: a task needs no more, and so loads no database library.
 
     Raises: InvalidRequest for an address that names no known store.
     """

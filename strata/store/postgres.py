@@ -1,11 +1,12 @@
 """PostgreSQL as a consensus store: several machines, one server.
 
 A compare-and-set is one call of the function `strata_compare_and_set`: it takes a lock of the key
-that ends with the transaction, looks for the newest number, and adds a row. One round trip, one
-transaction; two keys never get in each other's way. Rows are never changed, so that a role that
-may SELECT, INSERT and DELETE is enough. The server's own group commit shares syncs.
+until the end of the transaction, finds the newest number, and adds a row. This is one round trip
+and one transaction; two keys never block each other. Rows never change, so a role with SELECT,
+INSERT and DELETE suffices. The server's own group commit shares syncs.
 
-The tables have a version. Who may changes them to the newest one at first use; others are told.
+The tables have a version. A role with the right to do so upgrades them at first use; other roles
+get an error.
 """
 
 import select
@@ -21,7 +22,7 @@ from strata.errors import InvalidRequest
 
 _LIBPQ: Final = {"connect_timeout": 10, "tcp_user_timeout": 30_000, "application_name": "strata"}
 _BUSY: Final = ("40001", "40P01")  # serialization failure, deadlock
-# Of these classes nothing has happened: bad data, bad state, no rights, no room, bad request.
+# Errors of these classes had no effect: bad data, bad state, no rights, no room, bad request.
 _REFUSED: Final = ("22", "23", "25", "28", "3D", "42", "53", "54")
 _RIGHT_LACKS, _NO_TABLE = "42501", "42P01"
 TURN_MS: Final = 5_000
@@ -56,7 +57,7 @@ _FREE: Final = (
 
 
 class Postgres:
-    """What differs between databases, for PostgreSQL."""
+    """The parts that differ between databases, for PostgreSQL."""
 
     HEAD: Final = (
         "SELECT seqno, data FROM strata_consensus WHERE key = %s ORDER BY seqno DESC LIMIT 1"
@@ -71,9 +72,9 @@ class Postgres:
     _SET: Final = "SELECT strata_compare_and_set(%s::text, %s::bigint, %s::bigint, %s::bytea)"
 
     def __init__(self, url: sa.URL) -> None:
-        """Nothing is opened yet."""
+        """Keep the address; nothing is opened yet."""
         self.url = url
-        # Of a server that is gone libpq would be sure only after minutes.
+        # Without these, libpq would notice a dead server only after minutes.
         quick = {k: v for k, v in _LIBPQ.items() if k not in url.query}
         self._engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", connect_args=quick)
         sa.event.listen(self._engine, "connect", _prepare)
@@ -84,7 +85,7 @@ class Postgres:
         return self._engine
 
     def migrate(self, connection: Any) -> None:
-        """Bring the tables to the newest version, if they are older.
+        """Upgrade the tables to the newest version if they are older.
 
         Raises: InvalidRequest when they are newer, or this role may not change them.
         """
@@ -117,20 +118,20 @@ class Postgres:
         return bool(cursor.fetchone()[0])
 
     def settle(self, key: str, seqno: int) -> None:
-        """Do nothing: the server shows nothing that is not durable."""
+        """Do nothing: the server shows only durable versions."""
 
     @contextmanager
     def turn(self, key: str) -> Iterator[bool]:
-        """Wait for one's turn at a key, in the order of the server's own queue."""
+        """Wait for a turn at a key, in the order of the server's own queue."""
         waits = False
         try:
             held = self._engine.connect().execution_options(isolation_level="READ COMMITTED")
         except SQLAlchemyError:
-            yield waits  # who cannot queue may still try
+            yield waits  # a writer that cannot queue may still try
             return
         try:
             with suppress(SQLAlchemyError):
-                # Nobody who waits is overtaken by that: a lock that others wait for is not free.
+                # This overtakes no waiting writer: a lock that others wait for is not free.
                 waits = not held.exec_driver_sql(_FREE, (key,)).one()[2]
                 if waits:
                     held.exec_driver_sql(_TURN, (key,))
@@ -142,10 +143,10 @@ class Postgres:
                 held.close()
 
     def close(self) -> None:
-        """Nothing is kept beside the connections."""
+        """Do nothing: there is nothing to close beside the connections."""
 
     def describe(self, cursor: Any) -> tuple[str, str]:
-        """Return which database this is and how it is reached, and why it cannot be trusted."""
+        """Return which database this is, how it is reached, and why it is not trusted."""
         names = ("server_version", "fsync", "synchronous_commit", "is_superuser")
         show = {name: str(cursor.execute(f"SHOW {name}").fetchone()[0]) for name in names}
         found = f"PostgreSQL {show['server_version']}"
@@ -167,26 +168,26 @@ class Postgres:
         return found, ""
 
     def absent(self) -> bool:
-        """Tell that nothing is made by reading: a server is there, or it is not."""
+        """Return False: reading creates nothing, since a server exists or does not."""
         return False
 
     def user(self, cursor: Any) -> str:
-        """Return the user that the server has authenticated, whichever role is set since."""
+        """Return the user that the server has authenticated, even if another role was set later."""
         cursor.execute("SELECT session_user")
         return str(cursor.fetchone()[0])
 
     def busy(self, error: BaseException) -> bool:
-        """Tell whether another writer was in the way, so that surely nothing happened."""
+        """Return whether another writer interfered, so that surely nothing happened."""
         return _state(error) in _BUSY
 
     def broken(self, error: BaseException) -> bool:
-        """Tell whether the connection must not be used again."""
+        """Return whether the connection must not be used again."""
         return not _state(error).startswith(_REFUSED) and not self.busy(error)
 
     def stale(self, connection: Any) -> bool:
-        """Tell whether the connection died while nobody used it: then there is something to read.
+        """Return whether the connection died while idle: then its socket has something to read.
 
-        Costs no round trip. What dies a moment later is found out by the request itself.
+        Costs no round trip. If a connection dies a moment later, the request itself fails.
         """
         if connection.closed:
             return True
@@ -195,17 +196,17 @@ class Postgres:
         return bool(poll.poll(0))
 
     def damaged(self, error: BaseException) -> bool:
-        """Tell whether the database is not what was written."""
+        """Return whether the database is damaged."""
         return _state(error) in ("XX001", "XX002")
 
     def refused(self, error: BaseException) -> bool:
-        """Tell whether a write that failed so surely did not happen."""
+        """Return whether a write with this error surely did not happen."""
         return _state(error).startswith(_REFUSED)
 
 
 def _prepare(connection: Any, _record: object) -> None:
     cursor = connection.cursor()
-    # Whatever the server's default is: the function looks again under its lock.
+    # Needed for any default of the server: the function reads again under its lock.
     cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED")
     cursor.close()
 
@@ -221,7 +222,7 @@ def _version(cursor: Any, errors: tuple[type[Exception], ...]) -> int:
 
 
 def _steps(found: int) -> Iterator[str]:
-    # Two who come at once do it one after the other, and each step may be repeated.
+    # Two processes at once upgrade one after the other, and each step may be repeated.
     yield "SELECT pg_advisory_xact_lock(7363)"
     yield _VERSIONS
     for number, step in enumerate(MIGRATIONS[found:], found + 1):
@@ -237,7 +238,7 @@ def _lacking(cursor: Any) -> list[str]:
 
 
 def _way(cursor: Any) -> tuple[bool, bool]:
-    """Return whether the server is on this machine, and whether the way there is encrypted."""
+    """Return whether the server is on this machine, and whether the connection is encrypted."""
     query = (
         "SELECT host(inet_server_addr()), host(inet_client_addr()),"
         " coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false)"

@@ -1,7 +1,7 @@
 """Try again while the outside is unavailable, with growing, jittered pauses.
 
-Only for calls that may be repeated whatever became of the first try: reads, and writes of
-write-once blobs. A compare-and-set may not; `strata.machine.machine` reads back instead.
+This is only for calls that may be repeated after any outcome of the first attempt: reads, and
+writes of write-once blobs. A compare-and-set may not; `strata.machine.machine` reads back instead.
 """
 
 import random
@@ -18,7 +18,7 @@ Sleep = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often and how patiently to try."""
+    """The number of attempts, and the pauses between them."""
 
     attempts: int = 6
     first_ms: int = 20  # upper end of the first pause; doubles with every attempt
@@ -27,7 +27,7 @@ class Patience:
     def pause_s(self, attempt: int) -> float:
         """Return the pause after the failed `attempt` (from 0), in seconds.
 
-        Drawn evenly from zero to the ceiling of that attempt, so that competitors spread.
+        Drawn uniformly from zero to the ceiling of that attempt, so that competitors spread.
         """
         return random.uniform(0, min(self.ceiling_ms, self.first_ms * 2**attempt)) / 1000
 

@@ -5,12 +5,12 @@
     prefix/shards/flights/parts/00ff.parquet     live blobs, at their key
     prefix/.deleted/shards/...                   deleted, can be restored until purged
 
-Write-once is the server's promise, by the header `If-None-Match: *` on PUT and on the completion
-of a multipart upload: a writer that is told "it is there" (412) compares, so that a repetition
+The server guarantees write-once by the header `If-None-Match: *` on PUT and on the completion of a
+multipart upload. A writer that gets 412 (the object exists) compares the bytes, so a repetition
 after a lost reply succeeds and other bytes are refused. Bodies carry checksums both ways.
 
-An object cannot be moved: `delete` copies it aside and then removes it, so that at each moment
-one of the two is there.
+An object cannot be moved: `delete` copies it aside and then removes it, so that at every moment one
+of the two exists.
 """
 
 import threading
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 ASIDE: Final = ".deleted/"
 PIECE: Final = 16 * 1024 * 1024  # bytes of a ranged read or of a part of an upload
-SINGLE: Final = 64 * 1024 * 1024  # bytes that are written in one request at most
+SINGLE: Final = 64 * 1024 * 1024  # most bytes written in one request
 PAGE: Final = 1_000  # keys in one listing, and in one DeleteObjects
 _CONFLICTS: Final = Patience(attempts=8, first_ms=50, ceiling_ms=3_000)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -54,9 +54,10 @@ class S3Blob:
     """Write-once bytes as objects below a prefix of a bucket. Safe to share between threads."""
 
     def __init__(self, address: S3Address) -> None:
-        """Nothing is asked of the server yet."""
+        """Keep the address; nothing is requested yet."""
         self.address = address
-        self.requests: Counter[str] = Counter()  # by operation, and bytes_in, bytes_out: the bill
+        # The bill: requests by operation, bytes_in, bytes_out
+        self.requests: Counter[str] = Counter()
         self.client = S3Client(address)
         self._lock = threading.Lock()
 
@@ -74,7 +75,7 @@ class S3Blob:
             except client_error() as error:
                 if code_of(error) in MISSING:
                     return None
-                if code_of(error) in BEYOND:  # the blob is there and ends before `start`
+                if code_of(error) in BEYOND:  # the blob exists and ends before `start`
                     return b""
                 raise
             whole = _total(reply, start, len(data))
@@ -110,7 +111,7 @@ class S3Blob:
             try:
                 self._copy(name, self._aside(key))
             except client_error() as error:
-                if code_of(error) in MISSING:  # another was faster
+                if code_of(error) in MISSING:  # another process was faster
                     return None
                 raise
             self._call("delete_object", Key=name)
@@ -127,13 +128,13 @@ class S3Blob:
                 if self._size(name) is not None:
                     return
                 raise InvalidRequest("nothing is left to restore", key=key)
-            self._settled(lambda: self._write(name, data))  # if there again meanwhile, it stays
+            self._settled(lambda: self._write(name, data))  # if it exists again meanwhile, it stays
             self._call("delete_object", Key=self._aside(key))
 
     def purge(self, before_ms: int) -> int:
-        """Remove for good what was deleted before `before_ms`; return the bytes set free.
+        """Remove blobs deleted before `before_ms` permanently; return the freed bytes.
 
-        Uploads that were begun before and never completed go as well.
+        Also removes uploads that were begun before then and never completed.
         """
         freed, names = 0, []
         with outside(self.address, ASIDE, certain=False):
@@ -169,7 +170,7 @@ class S3Blob:
         return data
 
     def _rest(self, name: str, etag: str, start: int, end: int) -> Sequence[bytes]:
-        """Return [start, end) of the object with this tag, in pieces."""
+        """Return bytes [start, end) of the object with this tag, read in pieces."""
 
         def piece(at: int) -> bytes:
             span = _span(at, min(PIECE, end - at))
@@ -178,7 +179,7 @@ class S3Blob:
         return self._together(piece, range(start, end, PIECE))
 
     def _together(self, work: Callable[[int], T], numbers: Sequence[int]) -> Sequence[T]:
-        """Return `work` of each number, `parallel` at a time; the first error ends it."""
+        """Return `work` of each number, `parallel` at a time; the first error ends the work."""
         with ThreadPoolExecutor(min(self.address.parallel, len(numbers))) as pool:
             futures = [pool.submit(work, number) for number in numbers]
             try:
@@ -188,7 +189,7 @@ class S3Blob:
                     future.cancel()
 
     def _write(self, name: str, data: bytes) -> bool:
-        """Store data under a name that is free; False if it is not."""
+        """Store data under a free name; False if the name is taken."""
         try:
             if len(data) <= SINGLE:
                 self._call("put_object", Key=name, Body=data, IfNoneMatch="*")
@@ -202,7 +203,7 @@ class S3Blob:
         return True
 
     def _upload(self, name: str, data: bytes) -> None:
-        """Store data in parts. Nothing is seen before all of them are there."""
+        """Store data in parts, which become visible together at the end."""
         upload = self._call("create_multipart_upload", Key=name, ChecksumAlgorithm="CRC32")
         which = {"Key": name, "UploadId": upload["UploadId"]}
         view = memoryview(data)
@@ -228,12 +229,12 @@ class S3Blob:
             raise
 
     def _abort(self, which: dict[str, str]) -> None:
-        """Give an upload up; what cannot be given up now goes with `purge`."""
+        """Abort an upload; if that fails now, `purge` removes it later."""
         with suppress(client_error(), *boto_errors()):
             self._call("abort_multipart_upload", **which)
 
     def _settled(self, write: Callable[[], bool]) -> bool:
-        """Return `write()`, tried again after a conflict (409): writers met, and none was told."""
+        """Return `write()`, retried after a conflict (409): writers met, with unknown outcome."""
         for attempt in range(_CONFLICTS.attempts - 1):
             try:
                 return write()
@@ -303,10 +304,10 @@ class S3Blob:
             }
 
     def _list(self, name: str) -> Iterator[BlobInfo]:
-        """Yield the objects whose name starts so, in key order.
+        """Yield the objects whose names have a prefix, in key order.
 
-        AWS promises that order. Others go folder by folder ("a/b" before "a-b/c"), so that each
-        folder is sorted here; ours are few and flat, which makes that no more requests.
+        AWS guarantees that order. Other servers list folder by folder ("a/b" before "a-b/c"), so
+        each folder is sorted here. Our folders are few and flat, so this takes no more requests.
         """
         if self.address.endpoint is None:
             for page in self._pages(name):
@@ -342,6 +343,6 @@ def _span(start: int, length: int) -> str:
 
 
 def _total(reply: Any, start: int, read: int) -> int:
-    """Return the size of the whole object, which a ranged reply tells."""
+    """Return the size of the whole object from a ranged reply."""
     _, _, total = str(reply.get("ContentRange", "")).rpartition("/")
     return int(total) if total.isdigit() else start + read

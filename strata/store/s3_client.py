@@ -1,6 +1,6 @@
-"""The client of S3: where it is, how it is asked, and what its refusals mean.
+"""The client of S3: its address, its configuration, and the meaning of its errors.
 
-Credentials come by the ordinary chain of AWS; nothing here reads, keeps or shows them.
+Credentials come from the ordinary chain of AWS; nothing here reads, keeps or shows them.
 """
 
 import os
@@ -34,14 +34,14 @@ _CURES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class S3Address:
-    """Where blobs are, as the address in the settings says it."""
+    """The place of blobs, parsed from the address in the settings."""
 
     bucket: str
     prefix: str  # "" or ends with "/"
     endpoint: str | None = None
     region: str | None = None
     parallel: int = 8  # requests of one call at the same time
-    attempts: int = 6  # tries of one request, throttling included
+    attempts: int = 6  # attempts of one request, throttling included
 
     @classmethod
     def parse(cls, url: str) -> "S3Address":
@@ -69,7 +69,7 @@ class S3Address:
 
 
 def new_client(address: S3Address) -> Any:
-    """Return a client of this process. Retries with jitter are boto3's own."""
+    """Return a client for this process. boto3 itself retries with jitter."""
     import boto3
     from botocore.config import Config
 
@@ -81,7 +81,7 @@ def new_client(address: S3Address) -> Any:
         tcp_keepalive=True,
         s3={"addressing_style": "path"} if address.endpoint else None,
     )
-    session = boto3.session.Session()  # of its own: the default one is not safe between threads
+    session = boto3.session.Session()  # a session of its own: the default one is not thread-safe
     return session.client(
         "s3", endpoint_url=address.endpoint, region_name=address.region, config=config
     )
@@ -127,14 +127,14 @@ def client_of(address: S3Address) -> S3Client:
 
 
 def client_error() -> Any:
-    """Return the class of what the server refused."""
+    """Return the class of errors for refusals by the server."""
     from botocore.exceptions import ClientError
 
     return ClientError
 
 
 def boto_errors() -> tuple[type[Exception], ...]:
-    """Return the classes of what did not reach the server, or not whole."""
+    """Return the classes of errors for requests that did not reach the server, or not entirely."""
     from botocore.exceptions import BotoCoreError, HTTPClientError
     from urllib3.exceptions import HTTPError
 
@@ -142,7 +142,7 @@ def boto_errors() -> tuple[type[Exception], ...]:
 
 
 def code_of(error: Any) -> str:
-    """Return what the server called its refusal; for a HEAD, the status."""
+    """Return the code of a server's refusal; for a HEAD, the status."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
@@ -152,7 +152,7 @@ def _status(error: Any) -> int:
 
 @contextmanager
 def outside(address: S3Address, key: str, *, certain: bool = True) -> Iterator[None]:
-    """Turn what boto3 raises into the kind of error that a caller can act on.
+    """Turn exceptions of boto3 into the kind of error that a caller can act on.
 
     Raises: Unavailable.
     """

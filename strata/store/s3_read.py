@@ -1,7 +1,7 @@
-"""Objects of a bucket that others write: listed, and read as files that can seek.
+"""List the objects of a foreign bucket, and read them as seekable files.
 
-Nothing is written here. An object is read as it was when it was found (`If-Match` with its ETag):
-one that is replaced meanwhile is an error, never a mixture.
+Nothing is written here. An object is read as it was listed (`If-Match` with its ETag): if it is
+replaced meanwhile, that is an error, never a mixture.
 """
 
 import io
@@ -21,34 +21,34 @@ from strata.store.s3_client import (
     outside,
 )
 
-AHEAD_BYTES: Final = 8 << 20  # of one request, unless more is asked for at once
+AHEAD_BYTES: Final = 8 << 20  # of one request, unless more is requested at once
 SECOND: Final = 1_000_000_000
 CHANGED: Final = frozenset({"PreconditionFailed", "412"})
 
 
 @dataclass(frozen=True, slots=True)
 class ListedObject:
-    """One object as the server tells of it."""
+    """One object as the server lists it."""
 
     key: str  # below the prefix of the address
     size_bytes: int
-    changed_ns: int  # to the second; the rest is made from the version
+    changed_ns: int  # to the second; the milliseconds are made from the version
     version: str  # its ETag
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A prefix of a bucket that is read."""
+    """A prefix of a bucket, for reading."""
 
     address: S3Address
 
     @classmethod
     def parse(cls, url: str) -> "Bucket":
-        """Return what `s3://bucket/prefix?endpoint=…&region=…` names. Raises: InvalidRequest."""
+        """Return the bucket at `s3://bucket/prefix?endpoint=…&region=…`. Raises: InvalidRequest."""
         return cls(S3Address.parse(url))
 
     def other(self, bucket: str) -> "Bucket":
-        """Return another bucket of the same server, all of it."""
+        """Return another whole bucket of the same server."""
         return Bucket(replace(self.address, bucket=bucket, prefix=""))
 
     def below(self, prefix: str) -> Iterator[ListedObject]:
@@ -62,7 +62,7 @@ class Bucket:
                 yield _found(key, item["Size"], item["LastModified"], item["ETag"])
 
     def at(self, key: str) -> ListedObject | None:
-        """Return what the server tells of one object; None: it is not there.
+        """Return one object as the server describes it; None if it is missing.
 
         Raises: Unavailable.
         """
@@ -76,7 +76,7 @@ class Bucket:
             return _found(key, reply["ContentLength"], reply["LastModified"], reply["ETag"])
 
     def url(self, key: str) -> str:
-        """Return the address of one object, of which `by_url` finds it again anywhere."""
+        """Return the address of one object, from which `by_url` finds it again anywhere."""
         options = {"endpoint": self.address.endpoint, "region": self.address.region}
         asked = urlencode({name: value for name, value in options.items() if value})
         path = quote(self.address.prefix + key)
@@ -93,14 +93,14 @@ def by_url(url: str) -> tuple[Bucket, str]:
 
 
 def _found(key: str, size_bytes: int, modified: Any, version: str) -> ListedObject:
-    # Servers keep seconds: an object that is replaced within one shows by its version.
+    # Servers keep seconds: the version reveals an object that is replaced within one.
     digest = int.from_bytes(blake2b(version.encode(), digest_size=8).digest(), "big")
     seconds = int(modified.timestamp())
     return ListedObject(key, size_bytes, seconds * SECOND + digest % SECOND, version)
 
 
 class ObjectStream(io.RawIOBase):
-    """An object as a file that is read; what was asked for is read ahead by AHEAD_BYTES."""
+    """An object as a readable file that fetches AHEAD_BYTES ahead of each request."""
 
     def __init__(self, url: str, size_bytes: int, version: str) -> None:
         """Nothing is asked of the server yet."""
@@ -120,19 +120,19 @@ class ObjectStream(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Return where the next byte is read."""
+        """Return the position of the next byte."""
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to a byte, from the beginning, from here or from the end."""
+        """Move to a position relative to the beginning, the current position or the end."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         self._position = max(0, base + offset)
         return self._position
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return the next bytes, as many as were asked for or there are.
+        """Return the requested number of next bytes, or as many as remain.
 
-        Raises: Unavailable, also when the object is not the one that was found.
+        Raises: Unavailable, also when the object has been replaced since it was listed.
         """
         left = max(0, self._size - self._position)
         wanted = left if size < 0 else min(size, left)
@@ -144,7 +144,7 @@ class ObjectStream(io.RawIOBase):
         return self._held[start : start + wanted]
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fill a buffer as far as there are bytes."""
+        """Fill a buffer as far as bytes remain."""
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)

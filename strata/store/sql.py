@@ -1,9 +1,9 @@
 """Consensus in a SQL database: SQLite embedded, PostgreSQL for several machines.
 
-One table, one row a version. A compare-and-set is one statement that adds a row only while the
-newest number is the expected one. What differs between the two databases is in
-`strata.store.sqlite` and `strata.store.postgres`; connections and their pool are SQLAlchemy's,
-statements go to the driver as they are: to build one takes longer than to run it.
+There is one table with one row a version. A compare-and-set is one statement that adds a row only
+while the newest number is the expected one. The differences between the two databases are in
+`strata.store.sqlite` and `strata.store.postgres`. Connections and their pool are SQLAlchemy's, but
+statements go to the driver as text, because building one would take longer than running it.
 """
 
 import os
@@ -35,8 +35,8 @@ class SqlConsensus:
     def __init__(self, url: str) -> None:
         """Use the database at a SQLAlchemy address; opened at first use.
 
-        Its table is made, where it is not there, by the first who may; nothing is by who only reads
-        a file that is not there.
+        The first process with the right to do so creates a missing table. A process that only
+        reads does not create a missing file.
 
         Raises: InvalidRequest for an address that cannot be used.
         """
@@ -70,7 +70,7 @@ class SqlConsensus:
         """See `Consensus.truncate`."""
 
         def drop(cursor: Any) -> int:
-            # The head only ever grows, so what holds here holds at the delete as well.
+            # The head only grows, so what holds here also holds at the delete.
             cursor.execute(self._database.NEWEST, (key,))
             check_truncation(key, cursor.fetchone()[0], seqno)
             cursor.execute(self._database.DROP, (key, seqno))
@@ -82,21 +82,21 @@ class SqlConsensus:
     def turn(self, key: str) -> Iterator[bool]:
         """See `Consensus.turn`."""
         if self._engine is None or self._pid != os.getpid():
-            self.head(key)  # opens
+            self.head(key)  # opens the database
         with self._database.turn(key) as waited:
             yield waited
 
     def describe(self) -> tuple[str, str]:
-        """Return which database this is, and why it cannot be trusted; empty if it can.
+        """Return which database this is, and why it is not trusted; empty if it is.
 
         Raises: Unavailable.
         """
         return self._run(self._database.describe)
 
     def user(self) -> str:
-        """Return who the database says we are; empty where it asks nobody. Raises: Unavailable."""
+        """Return our user in the database; empty if it has none. Raises: Unavailable."""
         if isinstance(self._database, Sqlite):
-            return ""  # who may open the file is all that is known
+            return ""  # only the rights on the file are known
         return self._run(self._database.user)
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class SqlConsensus:
         return [] if self._database.absent() else self._run(read)
 
     def _settle(self, key: str, seqno: int, *, written: bool) -> None:
-        """Let nobody hear of a version before it is durable; the connection is still open."""
+        """Make a version durable before anybody learns of it; the connection is still open."""
         try:
             self._database.settle(key, seqno)
         except OSError as error:
@@ -152,7 +152,7 @@ class SqlConsensus:
             attempt += 1
 
     def _connection(self, deadline: float) -> Any:
-        """Return a connection that lives, waiting while the database is locked as it is opened."""
+        """Return a live connection, waiting while the database is locked on opening."""
         attempt = 0
         failures: tuple[type[Exception], ...] = (SQLAlchemyError, *self._database.ERRORS)
         while True:
@@ -166,7 +166,7 @@ class SqlConsensus:
             attempt += 1
 
     def _connect(self) -> Any:
-        """Return a connection of this process; one made before a fork is never used after it."""
+        """Return a connection of this process; connections from before a fork are never used."""
         if self._engine is None or self._pid != os.getpid():
             if self._engine is not None:
                 self._engine.dispose(close=False)

@@ -1,13 +1,13 @@
 """SQLite as a consensus store: one file, any number of processes of one machine.
 
-Write-ahead log. A commit is one statement, which takes SQLite's write lock, adds a row and gives
-the lock back; the sync that makes it durable comes after, one for all who wait
-(`strata.store.group_sync`). Where that is not possible (no Linux, a file system without shared
-memory) SQLite syncs itself, in its lock, as it does with `synchronous = FULL`.
+The journal is a write-ahead log. A commit is one statement, which takes SQLite's write lock, adds a
+row and releases the lock. The sync that makes it durable comes afterwards, once for all waiting
+processes (`strata.store.group_sync`). Where that is not possible (no Linux, a file system without
+shared memory), SQLite itself syncs within its lock, with `synchronous = FULL`.
 
-Who may not write the file, or its folder, reads it: nothing is made beside it, nothing is synced.
-While a writer has it open its log is read as well; else the file is all there is, and is read as
-one that does not change, by a connection that is used once.
+A user without write access to the file or its folder only reads: nothing is created beside the
+file, and nothing is synced. While a writer has the database open, its log is read as well.
+Otherwise the file is complete, and a connection that is used only once reads it as immutable.
 """
 
 import os
@@ -27,8 +27,8 @@ from strata.store.turns import Turns
 
 _EFFECTIVE: Final = os.access in os.supports_effective_ids
 VERSION: Final = 1  # of the tables, in `PRAGMA user_version`
-BUSY_S: Final = 10.0  # how long SQLite itself waits for a lock
-CHECKPOINT_PAGES: Final = 4000  # of the log, 16 MiB: states are written whole
+BUSY_S: Final = 10.0  # SQLite itself waits this long for a lock
+CHECKPOINT_PAGES: Final = 4000  # of the log, 16 MiB, because states are written whole
 _BUSY: Final = ("database is locked", "database table is locked", "database schema is locked")
 _DAMAGED: Final = ("malformed", "not a database", "file is encrypted")
 _REFUSED: Final = ("readonly database", "database or disk is full", "unable to open database")
@@ -39,18 +39,18 @@ _TABLE: Final = (
 
 
 class _Unchanging(sqlite3.Connection):
-    """A connection to a file that it takes for one that does not change: for one question."""
+    """A connection that reads a file as immutable; it serves one query."""
 
     _used = False
 
     def used(self) -> bool:
-        """Return whether this was asked before."""
+        """Return whether this connection was used before."""
         before, self._used = self._used, True
         return before
 
 
 class Sqlite:
-    """What differs between databases, for SQLite."""
+    """The parts that differ between databases, for SQLite."""
 
     HEAD: Final = (
         "SELECT seqno, data FROM strata_consensus WHERE key = ? ORDER BY seqno DESC LIMIT 1"
@@ -69,19 +69,20 @@ class Sqlite:
     ERRORS: Final = (sqlite3.Error,)
 
     def __init__(self, url: sa.URL) -> None:
-        """Nothing is opened yet."""
+        """Keep the address; nothing is opened yet."""
         self.url = url
         self._file = Path(url.database or "").absolute()
         self._sync: GroupSync | None = None
         self._turns: Turns | None = None
 
     def engine(self) -> sa.Engine:
-        """Return a pool of connections; the folder is made. Raises: Unavailable."""
+        """Return a pool of connections, and create the folder. Raises: Unavailable."""
         folder = self._file.parent
         try:
             folder.mkdir(stat.S_IRWXU, parents=True, exist_ok=True)
-            with suppress(OSError):  # what cannot be made is told when it is opened
-                # Its owner's alone. One that is there keeps its rights; the log takes them over.
+            with suppress(OSError):  # if it cannot be created, opening it raises
+                # A new file is its owner's alone. An existing one keeps its rights; the log takes
+                # them over.
                 self._file.touch(stat.S_IRUSR | stat.S_IWUSR)
         except OSError as error:
             raise Unavailable(
@@ -98,13 +99,13 @@ class Sqlite:
         return engine
 
     def _readable_only(self) -> bool:
-        """Tell whether the file is there and this user may not write it, or beside it."""
+        """Return whether the file exists and this user may not write it, or beside it."""
         places = (self._file, self._file.parent)
         writable = all(os.access(place, os.W_OK, effective_ids=_EFFECTIVE) for place in places)
         return self._file.exists() and not writable
 
     def _read_only(self) -> sqlite3.Connection:
-        """Return a connection that writes nothing, not even beside the file."""
+        """Return a connection that writes nothing, neither into the file nor beside it."""
         file = self._file.as_uri()
         options: Any = {"timeout": BUSY_S, "isolation_level": None, "check_same_thread": False}
         found: sqlite3.Connection
@@ -116,7 +117,7 @@ class Sqlite:
         return found
 
     def migrate(self, connection: Any) -> None:
-        """Make the table if it is not there. Raises: InvalidRequest for one from the future."""
+        """Create the table if it is missing. Raises: InvalidRequest for a newer version."""
         found = connection.execute("PRAGMA user_version").fetchone()[0]
         if found == VERSION:
             return
@@ -135,19 +136,19 @@ class Sqlite:
         try:
             return bool(cursor.execute(self._SET, (key, seqno, data, key, expected)).rowcount == 1)
         except sqlite3.IntegrityError:
-            return False  # this number is taken: somebody was faster
+            return False  # this number is taken: another writer was faster
 
     def settle(self, key: str, seqno: int) -> None:
-        """Return when this version, which was written or read here, is durable.
+        """Wait until this version, which was written or read here, is durable.
 
-        Raises: OSError when that cannot be found out.
+        Raises: OSError when that cannot be determined.
         """
         if self._sync is not None and not self._sync.durable(key, seqno):
             self._sync.wait(key, seqno)
 
     @contextmanager
     def turn(self, key: str) -> Iterator[bool]:
-        """Wait for one's turn at a key; see `strata.store.turns`."""
+        """Wait for a turn at a key; see `strata.store.turns`."""
         if self._turns is None:
             with suppress(OSError):
                 self._turns = Turns(Path(f"{self._file}-turn"), self._file)
@@ -155,7 +156,7 @@ class Sqlite:
             yield waited
 
     def close(self) -> None:
-        """Give files back; the connections are closed."""
+        """Close the other files; the connections are closed already."""
         if self._sync is not None:
             self._sync.close()
         if self._turns is not None:
@@ -163,7 +164,7 @@ class Sqlite:
         self._sync = self._turns = None
 
     def describe(self, cursor: Any) -> tuple[str, str]:
-        """Return which database this is, and why it cannot be trusted."""
+        """Return which database this is, and why it is not trusted."""
         found = f"SQLite {cursor.execute('SELECT sqlite_version()').fetchone()[0]}"
         mode = cursor.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "wal":
@@ -171,27 +172,27 @@ class Sqlite:
         return found, ""
 
     def absent(self) -> bool:
-        """Tell whether there is no file: then nothing is stored, and reading makes none."""
+        """Return whether the file is missing: then nothing is stored, and reading creates none."""
         return not self._file.exists()
 
     def busy(self, error: BaseException) -> bool:
-        """Tell whether another writer was in the way, so that surely nothing happened."""
+        """Return whether another writer interfered, so that surely nothing happened."""
         return any(text in str(error) for text in _BUSY)
 
     def broken(self, error: BaseException) -> bool:
-        """Tell whether the connection must not be used again."""
+        """Return whether the connection must not be used again."""
         return not self.busy(error)
 
     def stale(self, connection: Any) -> bool:
-        """Tell whether the connection died while nobody used it, or read a file as it was then."""
+        """Return whether the connection died while idle, or has read an immutable file before."""
         return isinstance(connection, _Unchanging) and connection.used()
 
     def damaged(self, error: BaseException) -> bool:
-        """Tell whether the database is not what was written."""
+        """Return whether the database is damaged."""
         return any(text in str(error) for text in _DAMAGED)
 
     def refused(self, error: BaseException) -> bool:
-        """Tell whether a write that failed so surely did not happen."""
+        """Return whether a write with this error surely did not happen."""
         return any(text in str(error).lower() for text in _REFUSED)
 
     def _prepare(self, connection: Any, _record: object) -> None:
@@ -201,7 +202,7 @@ class Sqlite:
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
 
     def _grouped(self) -> bool:
-        """Tell whether commits are synced in groups; the file for it is opened."""
+        """Return whether commits are synced in groups, and open the file for it."""
         if self._sync is None and group_sync.possible() and os.path.exists(self._file):
             with suppress(OSError):
                 self._sync = GroupSync(self._file)

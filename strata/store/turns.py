@@ -1,10 +1,10 @@
-"""Turns: who wants to change a contended key waits in a queue, so that nobody starves.
+"""Turns: writers of a contended key wait in a queue, so that none of them starves.
 
-Never needed for correctness, which is the compare-and-set's: a turn that is not given within
-`PATIENCE_S` is taken, and what a dead process drew is passed over.
+Turns are never needed for correctness, which the compare-and-set ensures. A writer whose turn does
+not come within `PATIENCE_S` goes ahead, and the number of a dead process is passed over.
 
-Between the processes of one machine: numbers are drawn from a mapped file under its lock, as at
-a counter, and served in order.
+This queue is for the processes of one machine: they draw numbers from a mapped file under its lock,
+as at a counter, and are served in order.
 """
 
 import fcntl
@@ -18,9 +18,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-PATIENCE_S: Final = 2.0  # for the one before; the living take some milliseconds
-_SLOTS: Final = 1024  # keys that share one only wait for each other
-_POLL_S: Final = 0.0005  # for each who is before one: a commit takes longer
+PATIENCE_S: Final = 2.0  # to wait for the one before; a live process takes some milliseconds
+_SLOTS: Final = 1024  # keys that share a slot merely wait for each other
+_POLL_S: Final = 0.0005  # pause for each process ahead in the queue: a commit takes longer
 _FAR: Final = 32
 
 
@@ -28,31 +28,32 @@ class Turns:
     """The queues of one database on one machine. Safe for threads, not over a fork."""
 
     def __init__(self, file: Path, rights_of: Path | None = None) -> None:
-        """Map the file, which is made if it is not there, with the rights of `rights_of`.
+        """Map the file; create it with the rights of `rights_of` if it is missing.
 
         Raises: OSError.
         """
         mode = 0o600 if rights_of is None else rights_of.stat().st_mode & 0o666
         self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
-        with suppress(PermissionError):  # somebody else made it, with these rights
+        with suppress(PermissionError):  # another process has created it, with these rights
             os.fchmod(self._file, mode)
         size = 16 * _SLOTS
         try:
             os.posix_fallocate(
                 self._file, 0, size
-            )  # a hole, on a full disk, kills who writes there
+            )  # writing into a hole of the file on a full disk would kill the process
             self._map = mmap.mmap(self._file, size)
         except OSError:
             os.close(self._file)
             raise
-        self._words = memoryview(self._map).cast("Q")  # of each slot: drawn last, served last
+        # Of each slot: last number drawn, last number served
+        self._words = memoryview(self._map).cast("Q")
         self._thread = threading.Lock()
 
     @contextmanager
     def turn(self, key: str) -> Iterator[bool]:
-        """Wait until those who came before are done; the next may go when the block ends.
+        """Wait until all earlier processes are done; the next may go when the block ends.
 
-        Gives whether there was anybody.
+        Yields whether there were any.
         """
         at = 2 * (int.from_bytes(blake2b(key.encode(), digest_size=4).digest()) % _SLOTS)
         with self._thread:
@@ -66,11 +67,11 @@ class Turns:
         try:
             yield waits
         finally:
-            # Two at once may lose the greater number: somebody waits a little longer.
+            # Two processes at once may lose the greater number: then one waits a little longer.
             self._words[at + 1] = max(self._words[at + 1], number)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._words.release()
         self._map.close()
         os.close(self._file)
@@ -80,7 +81,8 @@ class Turns:
         while served < number:
             if time.monotonic() > patience:
                 return
-            # Who is far behind looks seldom: sixteen that look all the time keep the first waiting.
+            # A process far behind polls rarely: sixteen that poll all the time would delay the
+            # first.
             time.sleep(_POLL_S * min(number - served, _FAR))
             now = self._words[at]
             if now != served:

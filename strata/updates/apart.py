@@ -1,7 +1,7 @@
-"""Which parts of a merge stand apart: no other part has rows among theirs, so none meets them.
+"""Find the parts of a merge that stand apart: no other part has rows between their first and last.
 
-A part that stands apart and is already what would be written is kept by reference: not read, not
-written again. The rest of the key space lies between those, and is merged as ever:
+A part that stands apart and already is what a merge would write is kept by reference: it is neither
+read nor written again. The key space between these parts is merged as usual:
 
     run 1   [--- a ---]                 [- c -]
     run 2               [----- b -----]    [- d -]
@@ -20,8 +20,8 @@ def standing_apart(
 ) -> list[PartRef]:
     """Return the parts that a merge keeps by reference, in the order of their keys.
 
-    None but large ones, half of what a part should be or more: small ones are to be joined.
-    Errs: leaves parts out, all of them where one part's keys cannot be compared.
+    Only parts of at least half the intended size count, since small ones should be joined.
+    Errs: may leave parts out; leaves out all where one part's keys cannot be compared.
     """
     if any(ref.order != relation.sort_ids for ref in parts) or any(
         ref.relation_version != relation.version for ref in parts
@@ -29,7 +29,7 @@ def standing_apart(
         return []
     ordered = sorted(parts, key=lambda ref: ref.key_low)
     kept = []
-    reached: bytes | None = b""  # the highest key so far; None: there is no telling
+    reached: bytes | None = b""  # the highest key so far; None: unknown
     for number, ref in enumerate(ordered):
         last = number == len(ordered) - 1
         before = not number or (reached is not None and reached < ref.key_low)
@@ -42,7 +42,7 @@ def standing_apart(
 
 
 def _is_done(ref: PartRef, spec: ShardSpec, since: int) -> bool:
-    """Return whether a part, alone, would be written as it is."""
+    """Return whether a merge of this part alone would write the same part."""
     return (
         ref.t_low >= since
         and ref.layout == spec.write_format

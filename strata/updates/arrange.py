@@ -1,13 +1,12 @@
-"""Sort rows and find those that are equal, one 64-bit word of their keys at a time.
+"""Sort rows and find equal ones, one 64-bit word of their keys at a time.
 
-A word is packed from as many sort columns as fit: of each, how far a value lies above the least
-one, in as few bits as the greatest needs; of texts the bytes behind what all have in common.
-Mostly the first word tells nearly all rows apart. Only rows that it does not are looked at again,
-with the next word or text, until they differ or no column is left: then they are equal. Nested
-columns are made into bytes for those rows alone. Kernels: `strata.kernels.merge_words`,
-`strata.kernels.merge_texts`.
+A word packs as many sort columns as fit: of a number its distance from the least value, in as few
+bits as the greatest needs; of a text the bytes after the common prefix. The first word usually
+distinguishes nearly all rows. Rows that tie go on with the next word or text, until they differ or
+no column is left; then they are equal. Nested columns become bytes only for tied rows. Kernels:
+`strata.kernels.merge_words`, `strata.kernels.merge_texts`.
 
-Same order as `sort_updates`: nulls last, NaN behind all numbers, -0.0 equal to 0.0.
+The order is that of `sort_updates`: nulls last, NaN after all numbers, -0.0 equal to 0.0.
 """
 
 from collections import deque
@@ -31,18 +30,18 @@ from strata.updates.order import (
 )
 
 WORD_BITS: Final = 64
-LEAST_BITS: Final = 16  # fewer bits of a column are not worth the look: it comes again whole
+LEAST_BITS: Final = 16  # fewer bits of a column are not worth packing: it is compared again whole
 WORD_BYTES: Final = 8
-TEXT_BITS: Final = 48  # a text goes into a word, the first one, if that has so much room
-TEXT_SAMPLE: Final = 64  # texts that are looked at first
-TELLING: Final = 1 / 8  # as many of these must differ in a word, or it is not worth the look
+TEXT_BITS: Final = 48  # a text goes into the first word if that has this much room
+TEXT_SAMPLE: Final = 64  # texts that are sampled first
+TELLING: Final = 1 / 8  # this many of these must differ in a word to make it worthwhile
 SIGN: Final = np.uint64(1 << 63)
 
 
 def arrange(columns: Sequence[pa.Array | pa.ChunkedArray]) -> tuple[Ints, Bools]:
-    """Return the order of rows by `columns`, and for each row in it if it equals the one before.
+    """Return the order of rows by `columns`, and whether each row in it equals the one before.
 
-    Shape: row numbers and as many booleans, the first False. Stable.
+    Shape: row numbers and equally many booleans, the first False. Stable.
     Cost: for rows in k ascending runs, n log k comparisons; more only for rows that tie.
     """
     rows = len(columns[0])
@@ -50,7 +49,7 @@ def arrange(columns: Sequence[pa.Array | pa.ChunkedArray]) -> tuple[Ints, Bools]
     equal = np.ones(rows, np.bool_)
     equal[:1] = False
     waiting = deque(_Column(column) for column in columns)
-    tied: Ints | None = None  # places in the order of rows that are not told apart; None: all
+    tied: Ints | None = None  # places in the order of rows that still tie; None: all
     while waiting and (tied is None or len(tied)):
         mine = order if tied is None else order[tied]
         same = equal if tied is None else equal[tied]
@@ -64,7 +63,7 @@ def arrange(columns: Sequence[pa.Array | pa.ChunkedArray]) -> tuple[Ints, Bools]
 
 
 class _Word:
-    """The word that is being packed, from its top bit down."""
+    """The word being packed, from its top bit down."""
 
     def __init__(self, rows: int) -> None:
         """Begin with nothing."""
@@ -72,9 +71,9 @@ class _Word:
         self.room = WORD_BITS
 
     def push(self, values: Words, valid: Bools | None = None) -> bool:
-        """Append values, nothing for invalid ones; return whether all their bits found room.
+        """Append values, nothing for invalid ones; return whether all their bits fit.
 
-        Where too few bits would, nothing is changed.
+        Changes nothing where too few bits would fit.
         """
         known = values if valid is None else values[valid]
         if not len(known):
@@ -92,15 +91,15 @@ class _Word:
 
 
 class _Column:
-    """A sort column, of which some words have been compared."""
+    """A sort column, some of whose words have been compared."""
 
     def __init__(self, column: pa.Array | pa.ChunkedArray, numbers: Ints | None = None) -> None:
-        """Begin at the first word. `numbers`: of each row its place here; None: the row itself."""
+        """Begin at the first word. `numbers`: each row's place in `array`; None: the row itself."""
         self.chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         self.type = column.type
         self.numbers = numbers
         self.is_text = _is_text(column.type)
-        self.done = 0  # words that are compared whole; a column with nulls has one that says so
+        self.done = 0  # words that are compared whole; a column with nulls has one for them
         self.skip: Int = 0  # bytes that the texts of each group share
 
     @cached_property
@@ -115,7 +114,7 @@ class _Column:
 
     @cached_property
     def valid(self) -> Bools | None:
-        """Which values are not null; None if all are valid."""
+        """A mask of the values that are not null; None if all are valid."""
         return valid_of(self.chunks)
 
     def some(self, places: Ints) -> pa.Array:
@@ -123,9 +122,9 @@ class _Column:
         return WantedRows([len(chunk) for chunk in self.chunks], places).of(self.chunks)
 
     def push(self, word: _Word, rows: Ints, *, first: bool) -> bool:
-        """Append what fits to a word; return whether nothing of the column is left to compare.
+        """Append what fits to a word; return whether the column is then fully compared.
 
-        `first`: `rows` are all that there are, as they come.
+        `first`: `rows` are all rows, in their original order.
         """
         places = rows if self.numbers is None else self.numbers[rows]
         valid = self.valid
@@ -145,7 +144,7 @@ class _Column:
         return True
 
     def _push_text(self, word: _Word, places: Ints, valid: Bools | None) -> bool:
-        """Append the first bytes of the texts; what they do not decide, `sort` does."""
+        """Append the first bytes of the texts; `sort` decides remaining ties."""
         if word.room < TEXT_BITS or not self._tells(places):
             return False
         texts, known = self.texts, places if valid is None else places[valid]
@@ -162,7 +161,7 @@ class _Column:
         return bool(fits and whole)
 
     def _tells(self, places: Ints) -> bool:
-        """Return whether some of the texts, taken from everywhere, differ in their first bytes."""
+        """Return whether texts of a spread sample differ in their first bytes."""
         some = places[:: len(places) // TEXT_SAMPLE + 1]
         texts, words = self.texts, np.empty(len(some), np.uint64)
         skip = common_prefix(texts.at, texts.sizes, some)
@@ -170,7 +169,7 @@ class _Column:
         return bool(longest <= WORD_BYTES or len(np.unique(words)) >= TELLING * len(words))
 
     def sort(self, rows: Ints, equal: Bools) -> None:
-        """Sort `rows` within their groups by what is left of their texts."""
+        """Sort `rows` within their groups by the remaining bytes of their texts."""
         places = rows.copy() if self.numbers is None else self.numbers[rows]
         texts = self.texts
         room = np.empty_like(rows), np.empty_like(rows), np.empty_like(rows), np.empty_like(rows)
@@ -178,7 +177,7 @@ class _Column:
         sort_texts(texts.at, texts.sizes, self.skip, places, equal, rows, *room, starts)
 
     def flattened(self, rows: Ints) -> list["_Column"]:
-        """Return the columns that stand for a nested one, made for `rows` alone."""
+        """Return the flat columns for a nested one, made only for `rows`."""
         places = rows if self.numbers is None else self.numbers[rows]
         numbers = np.zeros(int(rows.max()) + 1, np.int64)
         numbers[rows] = np.arange(len(rows))
@@ -194,9 +193,9 @@ def _in_groups(equal: Bools) -> Bools:
 
 
 def _step(waiting: deque[_Column], rows: Ints, equal: Bools, *, first: bool) -> None:
-    """Sort `rows` within their groups by the next word or text, and drop what is compared.
+    """Sort `rows` within their groups by the next word or text, and drop compared columns.
 
-    `first`: `rows` are all that there are, as they come.
+    `first`: `rows` are all rows, in their original order.
     """
     word = _Word(len(rows))
     while waiting and word.room:
@@ -227,9 +226,9 @@ def _is_word(kind: pa.DataType) -> bool:
 
 
 def _words(array: pa.Array, places: Ints | None) -> list[Words]:
-    """Return numbers as words that, one after the other, sort like them; of nulls anything.
+    """Return numbers as words that sort like them in sequence; words of nulls are arbitrary.
 
-    `places` says of which values, None of all.
+    `places` selects values, None all.
     """
     kind = array.type
     if is_coded(kind):
@@ -252,7 +251,7 @@ def _words(array: pa.Array, places: Ints | None) -> list[Words]:
 
 
 def _float_words(floats: npt.NDArray[Any]) -> Words:
-    """Return floats as words: -0.0 as 0.0, every NaN the same and behind all others."""
+    """Return floats as words: -0.0 as 0.0, all NaNs equal and after all other values."""
     wide = floats.astype(np.float64) + 0.0
     wide[np.isnan(wide)] = np.nan
     words = wide.view(np.uint64)
@@ -263,11 +262,11 @@ def _float_words(floats: npt.NDArray[Any]) -> Words:
 
 
 class _Texts:
-    """Texts of several arrays, where they lie: nothing is joined or copied. A null is empty."""
+    """Texts of several arrays in place: nothing is joined or copied. A null is empty."""
 
     def __init__(self, chunks: Sequence[pa.Array]) -> None:
-        """Find the address and the length in bytes of each text. Shape: as many as rows."""
-        self._held = [_as_bytes(chunk) for chunk in chunks]  # kernels have the addresses only
+        """Find the address and the length in bytes of each text. Shape: one a row."""
+        self._held = [_as_bytes(chunk) for chunk in chunks]  # kernels get only the addresses
         self.at = np.empty(sum(map(len, chunks)), np.int64)
         self.sizes = np.empty_like(self.at)
         start = 0
@@ -286,7 +285,7 @@ class _Texts:
 
 
 def _as_bytes(array: pa.Array) -> pa.Array:
-    """Return texts, or what of another type has their order."""
+    """Return texts, or bytes that sort like values of another type."""
     kind = array.type
     if pa.types.is_fixed_size_binary(kind):
         return array.cast(pa.binary())

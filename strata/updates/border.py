@@ -1,7 +1,7 @@
-"""The row at which a round of a merge ends: more updates of it may come in the next one.
+"""The last row of a merge round, since more updates of it may come in the next round.
 
-It is carried as one row with its sum so far. A sum that leaves int64 is carried as Python's
-integer, however many updates it will take to say it: these are made when no more can follow.
+It is carried over as one row with its sum so far. A sum beyond int64 is carried as a Python
+integer, and becomes updates only when no more can follow.
 """
 
 from bisect import bisect_left
@@ -17,27 +17,27 @@ from strata.format.values.coded import decoded_bytes
 from strata.model.sums import LEAST, MOST, fewest
 from strata.updates.row import Row, row_at, rows_until
 
-CHUNK_ROWS: Final = 65_536  # updates of one row that are made at a time
-CHUNK_BYTES: Final = 1024 * 1024  # they are no bigger, unless one is
+CHUNK_ROWS: Final = 65_536  # updates of one row made at a time
+CHUNK_BYTES: Final = 1024 * 1024  # their total size, unless one alone is larger
 
 
 @dataclass(slots=True)
 class Beyond:
-    """A row whose diffs add up to more than an int64 holds, or did."""
+    """A row whose diffs add up to more than an int64 holds, now or in between."""
 
-    table: pa.Table  # the row; its d means nothing
+    table: pa.Table  # the row; its d is meaningless
     row: Row
     total: int
-    names: Sequence[str]  # of the columns that order updates
+    names: Sequence[str]  # of the columns that updates are sorted by
 
     def taken_from(self, chunk: pa.Table) -> pa.Table:
-        """Add the updates of the row, which come first, and return what follows them."""
+        """Add the row's updates, which come first, and return the rows after them."""
         count = rows_until(chunk, self.row, self.names, chunk.num_rows)
         self.total += sum(chunk.column(D).slice(0, count).to_pylist())
         return chunk.slice(count)
 
     def updates(self) -> Iterator[pa.Table]:
-        """Yield the fewest updates that say the sum, in chunks."""
+        """Yield the fewest updates that express the sum, in chunks."""
         diffs = fewest(self.total)
         size = int(self.table.nbytes) + decoded_bytes(self.table)
         rows = min(CHUNK_ROWS, max(1, CHUNK_BYTES // max(size, 1)))
@@ -54,16 +54,17 @@ class Beyond:
 def hold_back(
     chunk: pa.Table, names: Sequence[str], cut: Row | None
 ) -> tuple[pa.Table, pa.Table | None, Beyond | None]:
-    """Split off the last row if more updates equal to it may follow: as a row, or as its sum.
+    """Split off the last row, as a row or as its sum, if more updates equal to it may follow.
 
-    Shape: `chunk` is sorted and consolidated, and no row sorts behind `cut`; None: all has come.
+    Shape: `chunk` is sorted and consolidated, no row sorts after `cut`; None: no more rows come.
     """
     last = chunk.num_rows - 1
     if cut is None or last < 0 or row_at(chunk, last, names) < cut:
         return chunk, None, None
     table = chunk.slice(last).combine_chunks()
     if not last or chunk.column(D)[last - 1].as_py() not in (LEAST, MOST):
-        return chunk.slice(0, last), table, None  # one update says it: the others would be full
+        # One update expresses the sum: several would each be full
+        return chunk.slice(0, last), table, None
     row = row_at(table, 0, names)
     first = bisect_left(range(last), row, key=lambda i: row_at(chunk, i, names))
     if first == last:

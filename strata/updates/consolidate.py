@@ -1,4 +1,4 @@
-"""Advance and consolidate: fewer updates that say the same from `since` on.
+"""Advance and consolidate: fewer updates with the same meaning from `since` on.
 
 Laws: consolidation is idempotent and does not depend on the order or the split of its input;
 a snapshot at or after `since` does not see whether times were advanced.
@@ -16,7 +16,7 @@ from strata.model.schema import Relation
 from strata.model.sums import MOST, fewest
 from strata.updates.order import equal_adjacent, one_chunk, sort_names
 
-FAR: Final = 2.0**62  # sums of fewer do not reach the ends of int64, however floats were rounded
+FAR: Final = 2.0**62  # smaller float sums stay within int64 for any rounding
 
 
 def advance(table: pa.Table, since: int) -> pa.Table:
@@ -32,11 +32,11 @@ def advance(table: pa.Table, since: int) -> pa.Table:
 def consolidate(table: pa.Table, relation: Relation, equal: Bools | None = None) -> pa.Table:
     """Return sorted updates with the diffs of equal (key, value, t) added and zeros dropped.
 
-    On rows in another order only neighbours are added up: less consolidated, never wrong.
-    `equal`: for each row but the last, whether it equals the next one, where that is known.
+    In rows of another order only neighbours are added up: less consolidated, never wrong.
+    `equal`: for each row but the last, whether it equals the next one, if that is known.
 
-    Shape: as the input, sorted, no d of 0, no two rows equal but for d; only where no int64 holds
-    the sum of a row are there more of it: the fewest that say it (`strata.model.sums.fewest`).
+    Shape: as the input, sorted, no d of 0, no two rows equal but for d. Only a sum beyond int64
+    takes several updates, the fewest that express it (`strata.model.sums.fewest`).
     """
     if not table.num_rows:
         return table
@@ -53,10 +53,10 @@ def consolidate(table: pa.Table, relation: Relation, equal: Bools | None = None)
 
 
 def consolidate_arranged(table: pa.Table, order: Ints, equal: Bools) -> pa.Table:
-    """Return the rows of `table` in `order`, the diffs of equal ones added and zeros dropped.
+    """Return the rows of `table` in `order`, with equal ones added up and zeros dropped.
 
     `equal`: for each row in order, whether it equals the one before it.
-    Shape: as that of `consolidate`.
+    Shape: as of `consolidate`.
     """
     from strata.kernels.merge_words import add_up  # loads the compiler
     from strata.updates.gather import take
@@ -64,7 +64,7 @@ def consolidate_arranged(table: pa.Table, order: Ints, equal: Bools) -> pa.Table
     diffs = one_chunk(table.column(D)).to_numpy()
     rows, sums = np.empty_like(order), np.empty_like(order)
     made = add_up(diffs, order, equal, rows, sums)
-    if made < 0:  # some sum left int64, perhaps only on its way
+    if made < 0:  # some sum left int64, perhaps only in between
         starts = np.flatnonzero(~equal)
         groups, sums = sums_of(diffs[order], starts)
         rows, made = order[starts[groups]], len(groups)
@@ -76,10 +76,10 @@ def consolidate_arranged(table: pa.Table, order: Ints, equal: Bools) -> pa.Table
 
 
 def sums_of(diffs: Ints, starts: Ints) -> tuple[Ints, Ints]:
-    """Return the sums of the groups that begin at `starts`, as numbers of groups and diffs.
+    """Return the sums of the groups that begin at `starts`, as group numbers and diffs.
 
-    Shape: both of one length, the numbers ascending. A group whose sum is 0 is left out; one whose
-    sum leaves int64 is there as often as it takes.
+    Shape: both of one length, the numbers ascending. A group with sum 0 is left out; a group whose
+    sum exceeds int64 is repeated as often as needed.
     """
     sums = np.add.reduceat(diffs, starts)  # modulo 2^64
     longest = int(np.diff(starts, append=len(diffs)).max())
@@ -89,7 +89,7 @@ def sums_of(diffs: Ints, starts: Ints) -> tuple[Ints, Ints]:
     sizes = np.add.reduceat(np.abs(diffs.astype(np.float64)), starts)
     counts = (sums != 0).astype(np.int64)
     ends = np.append(starts[1:], len(diffs))
-    exact = {  # by Python's integers: slow, and rare
+    exact = {  # by Python's integers: slow, but rare
         group: fewest(sum(diffs[starts[group] : ends[group]].tolist()))
         for group in np.flatnonzero(sizes >= FAR).tolist()
     }

@@ -1,8 +1,9 @@
-"""Cut the key space into slices that hold about equally many stored bytes.
+"""Cut the key space into slices of about equal stored bytes.
 
-Of a row group its bytes and bounds are known, no more; its bytes are taken to be spread evenly
-between the bounds. A slice ends where that comes out even. That is mostly inside of row groups,
-which both slices read; but so do they where one begins, as the group before may end with its key.
+Only the size and the bounds of a row group are known, so its bytes are assumed to be spread evenly
+between the bounds. Slices end where these estimates are equal, usually inside row groups, which
+both slices then read. Cutting at the start of a group would not avoid that, because the group
+before may end with the same key.
 """
 
 from collections.abc import Generator, Sequence
@@ -16,11 +17,11 @@ from strata.model.schema import Relation
 from strata.updates.order import shared_bytes
 from strata.updates.slices import NO_GROUPS, Groups, Slice, has_keys_of
 
-SPARE: Final = 1 / 20  # of a slice: for so little there is no further one
-KEY_DIGITS: Final = 64  # bytes of a key that say where it lies
-DIGITS: Final = 8  # of a key between two others, behind what these share
+SPARE: Final = 1 / 20  # of a slice: a smaller rest gets no slice of its own
+KEY_DIGITS: Final = 64  # bytes of a key that determine its place
+DIGITS: Final = 8  # of a key between two others, after their common prefix
 
-Group = tuple[bytes, bytes, float]  # bytes at or before its rows, bytes about its end, its weight
+Group = tuple[bytes, bytes, float]  # bytes at or before its rows, bytes near its end, its weight
 
 
 def cut(
@@ -30,12 +31,12 @@ def cut(
     slice_bytes: int,
     groups: Groups = NO_GROUPS,
 ) -> list[Slice]:
-    """Return slices that hold about equally many of the parts' stored bytes.
+    """Return slices with about equal shares of the parts' stored bytes.
 
-    As few as hold no more than `slice_bytes` each, or hardly more. `groups`: of a part that is in
-    it only these row groups count.
-    Errs: a slice may hold more, where many rows share a key or parts have no usable bounds.
-    Cost: n log n, and at each row group the sum of those that are open there.
+    Returns the fewest that hold at most about `slice_bytes` each. For a part in `groups` only these
+    row groups count.
+    Errs: a slice may hold more where many rows share a key or parts have no usable bounds.
+    Cost: n log n, plus at each row group the sum over the groups open there.
     """
     found = _groups(parts, relation, relations, groups)
     total = sum(weight for _, _, weight in found)
@@ -71,16 +72,17 @@ def _groups(
 def _edges(
     groups: Sequence[Group], step: float, shared: bytes = b"", before: float = 0.0, edge: int = 1
 ) -> Generator[bytes, None, int]:
-    """Yield keys before which one, two, ... times `step` of the weight lies; from `edge` times on.
+    """Yield the keys with `edge`, `edge` + 1, ... times `step` of the weight before them.
 
-    `before` of it lies before all groups, and `shared` stands before all their keys. Returns how
-    many times the next would have been.
-    What the open groups weigh to a unit of the key space is added up anew at each key: a sum that
-    is kept would lose what is small beside a narrow group that has gone.
+    The weight `before` lies before all groups, and all their keys begin with `shared`. Returns the
+    next multiple of `step`.
+    The density of the open groups is summed anew at each key, because a running sum would lose the
+    small terms once a narrow group has been added and removed.
     """
-    opened: dict[int, float] = {}  # group -> its weight to a unit
+    opened: dict[int, float] = {}  # group -> its weight per unit of the key space
     ends: list[tuple[bytes, int]] = []  # of the open groups, as a heap
-    alike: list[Group] = []  # at the present place: begin and end with the same KEY_DIGITS
+    # At the current place: groups that begin and end with the same KEY_DIGITS
+    alike: list[Group] = []
     place, at, number = b"", 0, 0
     while number < len(groups) or ends:
         begins = number < len(groups) and (not ends or groups[number][0] <= ends[0][0])
@@ -112,12 +114,12 @@ def _among(
 ) -> Generator[bytes, None, int]:
     """Yield the keys of `_edges` that lie among groups whose keys begin with the same KEY_DIGITS.
 
-    They are told apart by what follows. Where nothing does they stay together: a slice begins with
-    them, if one were to end among them.
+    Later bytes distinguish such keys. Keys without later bytes stay together: a slice that would
+    end among them begins with them instead.
     """
     rest = [(low[KEY_DIGITS:], end[KEY_DIGITS:], weight) for low, end, weight in alike]
     if any(low < end for low, end, _ in rest):
-        shared += alike[-1][0][:KEY_DIGITS]  # the greatest: it is no shorter
+        shared += alike[-1][0][:KEY_DIGITS]  # the greatest key: it is no shorter
         return (yield from _edges(sorted(rest), step, shared, before, edge))
     if edge * step <= before + _weight(alike):
         yield shared + alike[0][0]
@@ -130,7 +132,7 @@ def _weight(groups: Sequence[Group]) -> float:
 
 
 def between(low: bytes, high: bytes, part: float) -> bytes:
-    """Return the key that lies a part of the way from `low` to `high`; one of these at worst.
+    """Return the key at a fraction of the way from `low` to `high`, or one of these.
 
     >>> between(b"aa", b"ae", 0.5)
     b'ac'

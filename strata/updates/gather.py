@@ -1,7 +1,7 @@
-"""Rows taken out of several arrays, in any order, without joining the arrays first.
+"""Take rows out of several arrays, in any order, without joining the arrays first.
 
-A text, or a list of numbers, is copied once, from where it was read to where it is written. Other
-values are joined first; of numbers that costs next to nothing.
+A text or a list of numbers is copied only once, from where it was read to where it is written.
+Other values are joined first, which costs next to nothing for numbers.
 
 Twin: `pa.concat_arrays(sources).take(rows)`.
 """
@@ -20,13 +20,13 @@ from strata.kernels.arrays import Bools, Ints
 from strata.kernels.gather import copy_texts, measure
 from strata.updates.order import one_chunk
 
-MOST_BYTES: Final = 2**31 - 1  # Arrow's offsets of 32 bits end there
+MOST_BYTES: Final = 2**31 - 1  # limit of Arrow's 32-bit offsets
 OFFSET_BYTES: Final = 4
 
 
 def take(table: pa.Table, rows: Ints) -> pa.Table:
     """Return some rows of a table, in one chunk; texts in several chunks are not joined."""
-    wanted: dict[tuple[int, ...], WantedRows] = {}  # by the lengths of chunks
+    wanted: dict[tuple[int, ...], WantedRows] = {}  # grouped by the lengths of chunks
     arrays = []
     for column in table.columns:
         counts = tuple(map(len, column.chunks))
@@ -37,14 +37,14 @@ def take(table: pa.Table, rows: Ints) -> pa.Table:
 
 
 def behind(tables: Sequence[pa.Table]) -> pa.Table:
-    """Return tables behind one another; in several chunks only what can be gathered from them."""
+    """Return the concatenated tables, in several chunks only for columns that `take` can gather."""
     joined = pa.concat_tables(alike(tables))
     columns = [c if _width(c.type) else one_chunk(c) for c in joined.columns]
     return pa.Table.from_arrays(columns, schema=joined.schema)
 
 
 def valid_of(sources: Sequence[pa.Array]) -> Bools | None:
-    """Return which values of all sources are not null; None if all are valid."""
+    """Return a mask of the non-null values of all sources; None if all are valid."""
     masks = [valid_mask(source) for source in sources]
     if all(mask is None for mask in masks):
         return None
@@ -56,22 +56,22 @@ def valid_of(sources: Sequence[pa.Array]) -> Bools | None:
 
 
 class WantedRows:
-    """Rows that are wanted, by their numbers in all sources behind one another."""
+    """The rows to take, by their numbers in the concatenated sources."""
 
     def __init__(self, counts: Sequence[int], rows: Ints) -> None:
-        """`counts`: how many rows each source has."""
+        """Select `rows` of sources with `counts` rows each."""
         self.rows = rows
         self._counts = counts
 
     @cached_property
     def _sources(self) -> Ints:
-        """Of all rows of all sources, the source that each is in."""
+        """The source of each row of the concatenated sources."""
         found: Ints = np.repeat(np.arange(len(self._counts)), self._counts)
         return found
 
     @cached_property
     def _firsts(self) -> Ints:
-        """Of all sources, the number of the first row."""
+        """The number of each source's first row."""
         found: Ints = np.r_[0, np.cumsum(self._counts)]
         return found
 
@@ -87,7 +87,7 @@ class WantedRows:
         return pc.take(joined, pa.array(self.rows), boundscheck=False)
 
     def _copied(self, sources: Sequence[pa.Array]) -> pa.Array | None:
-        """Return texts or lists of numbers; None for other types, or where they are too many."""
+        """Return texts or lists of numbers; None for other types, or where they are too large."""
         kind, count = sources[0].type, len(self.rows)
         width = _width(kind)
         if not width or (pa.types.is_list(kind) and any(s.values.null_count for s in sources)):
@@ -110,7 +110,7 @@ class WantedRows:
 
 
 def _width(kind: pa.DataType) -> int:
-    """Return how many bytes an item of a text or of a list of numbers has; 0 for other types."""
+    """Return the bytes of one item of a text or list of numbers; 0 for other types."""
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return 1
     if not pa.types.is_list(kind):
@@ -121,12 +121,12 @@ def _width(kind: pa.DataType) -> int:
 
 
 def _offsets_at(source: pa.Array) -> int:
-    """Return the address of the first row's offset; of an empty array nothing is looked at."""
+    """Return the address of the first row's offset; nothing of an empty array is accessed."""
     return source.buffers()[1].address + source.offset * OFFSET_BYTES if len(source) else 0
 
 
 def _data_at(source: pa.Array, width: int) -> tuple[int, int]:
-    """Return the address that the offsets count from, `width` bytes an item, and where all end."""
+    """Return the address that offsets of `width` bytes an item count from, and the end of all."""
     array = source.values if pa.types.is_list(source.type) else source
     data = array.buffers()[-1] if len(source) else None
     start = array.offset * width if array is not source else 0

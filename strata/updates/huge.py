@@ -1,8 +1,8 @@
-"""Rows so large that a few of them are all of the memory: merged row by row, and none is copied.
+"""Merge huge rows one by one without copying: a few of them fill the memory.
 
-Arrow arranges rows by making new arrays of them: all rows of a round once joined and once in order.
-Of rows of 50 MiB that is most of what a merge may take. Here a row stays where it was read; what
-comes out are slices behind one another.
+Arrow arranges rows by copying them into new arrays, once to join and once to order all rows of a
+round. For rows of 50 MiB this takes most of a merge's memory. Here a row stays where it was read,
+and the output is a sequence of slices.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from strata.updates.row import Row, row_at
 
 
 def are_huge(tables: Sequence[pa.Table]) -> bool:
-    """Return whether rows are better merged one by one."""
+    """Return whether the rows should be merged one by one."""
     rows = sum(int(table.num_rows) for table in tables)
     size = sum(int(table.nbytes) for table in tables)
     return size >= HUGE_ROW_BYTES * max(rows, 1)

@@ -1,19 +1,18 @@
 """Read many sorted runs as one: the kernel of compaction and of consolidated reads.
 
-From every run a *head* of a few ten thousand rows is held. The *cut* is the smallest of the last
-rows of those heads behind which more rows wait: no row still to come sorts before it. So
+Of every run a *head* of some ten thousand rows is in memory. Consider the heads that have more rows
+of their run to come: the *cut* is the smallest of their last rows. No later row sorts before it, so
 everything up to the cut is taken out of the heads by binary search, sorted together by Arrow,
-consolidated and given out; rows that equal the cut may have company still to come and are
-carried into the next round as one row (`strata.updates.border`).
+consolidated and yielded. Rows equal to the cut may have equals still to come, and are carried into
+the next round as one row (`strata.updates.border`).
 
     run 1  a a b|c f        the heads end at f, d, e: the cut is d
     run 2  a c d|           taken: a a b c | a c d | b; the rest waits
     run 3  b    |e e
 
-Memory is bounded by bytes, whatever the number of runs and the size of rows; each round takes at
-least one whole head, so that the work stays n log n. Runs that do not overlap are not sorted,
-only joined. Rows that come out of order are found by comparing each round with the cuts before
-and after it.
+Memory is bounded in bytes for any number of runs and any size of rows. Each round takes at least
+one whole head, so the work stays n log n. Runs that do not overlap are only joined, not sorted.
+Comparing each round with the cuts before and after it finds rows that are out of order.
 
 Twin: join everything, sort, consolidate (`tests/laws/test_consolidate.py`).
 """
@@ -38,10 +37,10 @@ from strata.updates.order import (
 from strata.updates.row import Row, row_at, rows_until
 
 MEMORY_BYTES: Final = 256 * 1024 * 1024
-ROUND_ROWS: Final = 2 * 65536  # rows sorted together at most, however many runs there are
+ROUND_ROWS: Final = 2 * 65536  # rows sorted together at most, for any number of runs
 HEAD_ROWS: Final = (1024, 65536)  # least and most rows of a head
-COPIES: Final = 6  # heads and the batches they end in, these joined, in order, two chunks on hand
-ROW_BYTES: Final = 64  # words, numbers and flags of a row while it is being arranged
+COPIES: Final = 6  # heads and the batches they end in; these joined; in order; two chunks on hand
+ROW_BYTES: Final = 64  # words, numbers and flags of a row during arrangement
 
 Run: TypeAlias = Iterable[pa.RecordBatch | pa.Table]
 
@@ -55,32 +54,31 @@ def merge(
 ) -> Iterator[pa.Table]:
     """Yield the updates of all `runs`, sorted and consolidated, as chunks in order.
 
-    Times before `since` are moved up to it first. Batches should be small against
+    Times before `since` are first moved up to it. Batches should be small compared with
     `memory_bytes` divided by the number of runs: a batch is held until its last row is taken.
 
-    Shape: chunks of the updates schema; no chunk is empty; a row is in one chunk only, unless no
-    int64 holds the sum of its diffs. Texts that all runs have coded (`strata.format.values.coded`)
-    may come so.
+    Shape: non-empty chunks of the updates schema. A row is in one chunk only, unless the sum of its
+    diffs exceeds int64. Texts that all runs have coded (`strata.format.values.coded`) may stay so.
     Raises: Corrupt when a run is not sorted.
     """
     share = max(memory_bytes // (COPIES * max(len(runs), 1)), 1)
     rows = batch_rows(len(runs))
     heads = [_Head(run, relation, since, rows, share) for run in runs]
-    carried: pa.Table | None = None  # equals the floor, as what is beyond does: never both
+    carried: pa.Table | None = None  # equals the floor, as a sum beyond int64 would: never both
     beyond: Beyond | None = None
     floor: Row | None = None
     while heads := [head for head in heads if head.fill()]:
         ends = [head.last() for head in heads if head.unfinished]
         cut = min(ends) if ends else None
         taken = [table for table in [head.take(cut) for head in heads] if table.num_rows]
-        if not taken:  # the head that set the cut ends with it, and must give all its rows
+        if not taken:  # the head that set the cut ends with it, and must yield all its rows
             raise _disorder(relation)
         if carried is not None:
             taken.append(carried)
         chunk = consolidate_sorted(taken, relation, floor, cut)
         if beyond is not None:
             chunk = beyond.taken_from(chunk)
-            if cut is None or beyond.row < cut:  # none can follow
+            if cut is None or beyond.row < cut:  # no equal row can follow
                 yield from beyond.updates()
                 beyond = None
         if beyond is None:
@@ -89,7 +87,7 @@ def merge(
         del taken
         if chunk.num_rows:
             yield chunk
-        del chunk  # whoever took it may be done with it: not held while heads are filled
+        del chunk  # the consumer may be done with it, so it is not held while heads are filled
     if beyond is not None:
         yield from beyond.updates()
     if carried is not None:
@@ -97,12 +95,12 @@ def merge(
 
 
 def batch_rows(runs: int) -> int:
-    """Return how many rows of each of so many runs are best had at a time."""
+    """Return how many rows of each run to read at a time, for this number of runs."""
     return min(max(ROUND_ROWS // max(runs, 1), HEAD_ROWS[0]), HEAD_ROWS[1])
 
 
 class _Head:
-    """The rows of one run that are in memory; the first `visible` of them take part."""
+    """The rows of one run in memory; the first `visible` of them take part."""
 
     def __init__(
         self, run: Run, relation: Relation, since: int | None, rows: int, limit_bytes: int
@@ -120,11 +118,11 @@ class _Head:
         self._last: Row | None = None
 
     def fill(self) -> bool:
-        """Read until the head is full or the run ends; return whether there is any row."""
+        """Read until the head is full or the run ends; return whether it has any row."""
         pieces = [self.table] if self.table.num_rows else []
         count = self.table.num_rows
         grown = False
-        size = _room(self.table) if count < self.rows else self.limit_bytes + 1  # not looked at
+        size = _room(self.table) if count < self.rows else self.limit_bytes + 1  # not measured
         while not self.ended and (not count or (count < self.rows and size < self.limit_bytes)):
             batch = next(self.source, None)
             if batch is None:
@@ -144,7 +142,7 @@ class _Head:
         return self.visible > 0
 
     def _fitting(self) -> int:
-        """Return how many rows fit the limits: all, or fewer where rows are huge; at least one."""
+        """Return how many rows fit the limits: all, or fewer huge ones, but at least one."""
         visible: int = min(self.table.num_rows, self.rows)
         while visible > 1 and _room(self.table.slice(0, visible)) > self.limit_bytes:
             visible //= 2
@@ -152,17 +150,17 @@ class _Head:
 
     @property
     def unfinished(self) -> bool:
-        """Whether rows may follow those that are visible."""
+        """Whether rows may follow the visible ones."""
         return not self.ended or self.table.num_rows > self.visible
 
     def last(self) -> Row:
         """Return the last visible row."""
-        if self._last is None:  # huge rows are not looked at twice
+        if self._last is None:  # huge rows are not compared twice
             self._last = row_at(self.table, self.visible - 1, self.names)
         return self._last
 
     def take(self, cut: Row | None) -> pa.Table:
-        """Remove and return the visible rows up to and with `cut`; None takes all visible."""
+        """Remove and return the visible rows up to and including `cut`; None takes all visible."""
         count = (
             self.visible if cut is None else rows_until(self.table, cut, self.names, self.visible)
         )
@@ -175,7 +173,7 @@ class _Head:
 
 
 def _as_updates(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return rows in the columns of updates; texts that are coded stay so."""
+    """Return rows in the columns of updates; coded texts stay coded."""
     rows = rows.select(schema.names)
     for i, (field, kind) in enumerate(zip(schema, rows.schema.types, strict=True)):
         if is_coded(kind):
@@ -184,7 +182,7 @@ def _as_updates(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _room(rows: pa.Table) -> int:
-    """Return how many bytes rows take, decoded, and what is needed to arrange them."""
+    """Return the bytes that rows take, decoded, and while they are arranged."""
     return int(rows.nbytes) + ROW_BYTES * int(rows.num_rows) + decoded_bytes(rows)
 
 
@@ -213,7 +211,7 @@ def consolidate_sorted(
     order, equal = arrange([joined.column(name) for name in names])
     if disjoint and not _ascends(order):
         raise _disorder(relation)
-    # Only the whole round tells whether a head hid a row that belongs behind the cut.
+    # Only the whole round shows whether a head hid a row that belongs after the cut.
     if (floor is not None and row_at(joined, order[0], names) < floor) or (
         cut is not None and cut < row_at(joined, order[-1], names)
     ):

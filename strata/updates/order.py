@@ -1,19 +1,19 @@
-"""The one order of updates, and its stand-in as bytes.
+"""The one order of updates, and keys in bytes that sort alike.
 
 Updates sort by `relation.sort_ids` ascending, then by t. In each column nulls are last and NaN
-stands after every number; strings and bytes sort by (UTF-8) byte, false before true. That is
-what Arrow's `sort_indices` gives by default; the rest of this file only agrees with it.
+comes after every number; strings and bytes sort by (UTF-8) byte, false before true. This is the
+default of Arrow's `sort_indices`; the rest of this file only agrees with it.
 
-Arrow cannot sort lists, maps and structs: these are turned into columns that it can, structs into
-their children, lists into bytes (`strata.format.values.sortable`).
+Arrow cannot sort lists, maps and structs. They are turned into sortable columns: structs into their
+children, lists into bytes (`strata.format.values.sortable`).
 
-`encode_keys` turns the sort columns of a row (without t) into such bytes, so that manifests can
-hold and compare key bounds without knowing types:
+`encode_keys` turns the sort columns of a row (without t) into bytes, so manifests can hold and
+compare key bounds without knowing types:
 
     row a <= row b   exactly when   bytes(a) <= bytes(b)
 
-A prefix of a key sorts at or before it (a low bound); `round_up` of a prefix sorts after all that
-begin with it (a high bound).
+A prefix of a key sorts at or before it (a low bound); `round_up` of a prefix sorts after all keys
+that begin with it (a high bound).
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def sort_names(relation: Relation) -> list[str]:
 
 
 def sort_updates(table: pa.Table, relation: Relation) -> pa.Table:
-    """Return the rows of `table` in the order of the relation, in one chunk; ties stay as they are.
+    """Return the rows of `table` in the order of the relation, in one chunk. Stable.
 
     Cost: n log n.
     """
@@ -58,14 +58,14 @@ def sort_updates(table: pa.Table, relation: Relation) -> pa.Table:
 
 
 def _flat(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return columns without nested values that sort like these."""
+    """Return columns without nested values that sort like the given ones."""
     columns = [flat for column in rows.columns for flat in flat_columns(column)]
     useful = [column for column in columns if not _all_false(column)]
     return pa.record_batch(useful, [str(i) for i in range(len(useful))])
 
 
 def _all_false(column: pa.Array) -> bool:
-    """Return whether a column says "not null" everywhere, which sorts nothing."""
+    """Return whether a column says "not null" in all rows, so sorting by it has no effect."""
     return bool(
         pa.types.is_boolean(column.type) and not column.null_count and not column.true_count
     )
@@ -79,7 +79,7 @@ def is_sorted(table: Rows, relation: Relation) -> bool:
 def compare_adjacent(table: Rows, names: Sequence[str]) -> Signs:
     """Return for each row but the last how it compares with the next one: -1, 0 or 1.
 
-    Shape: n-1 signs. Only rows that are equal in all columns before look at the next column.
+    Shape: n-1 signs. Only rows that tie in all earlier columns compare the next column.
     """
     count = max(table.num_rows - 1, 0)
     signs = np.zeros(count, np.int8)
@@ -123,7 +123,7 @@ def equal_adjacent(table: Rows, names: Sequence[str]) -> Bools:
 
 
 def _neighbours(column: pa.Array, open_rows: Ints | None) -> list[tuple[pa.Array, pa.Array]]:
-    """Return rows and those that follow them as flat columns; None: all rows but the last."""
+    """Return rows and their successors as flat columns; None: all rows but the last."""
     if open_rows is None:
         count = max(len(column) - 1, 0)
         return [(flat.slice(0, count), flat.slice(1)) for flat in flat_columns(column)]
@@ -161,7 +161,7 @@ def _equal(a: pa.Array, b: pa.Array) -> Bools:
     a, b = plain(a), plain(b)
     equal = _true(pc.equal(a, b))
     rank_a, rank_b = _rank(a), _rank(b)
-    if rank_a is None or rank_b is None:  # a null or NaN on one side only equals nothing
+    if rank_a is None or rank_b is None:  # a null or NaN on only one side equals nothing
         return equal
     both: Bools = (rank_a == rank_b) & (rank_a > 0)
     return equal | both
@@ -181,7 +181,7 @@ def _rank(a: pa.Array) -> Signs | None:
 
 
 def _true(mask: pa.BooleanArray) -> Bools:
-    """Return where `mask` is true; null is not."""
+    """Return where `mask` is true; null counts as false."""
     if mask.null_count:
         mask = mask.fill_null(False)
     trues: Bools = mask.to_numpy(zero_copy_only=False)
@@ -193,8 +193,8 @@ def encode_keys(
 ) -> pa.BinaryArray:
     """Return the sort columns of each row, without t, as bytes that sort like the rows.
 
-    `limit_bytes` cuts each key to a prefix, a low bound. For a high bound: `high_key`. Of only
-    so many `first` columns the bytes are a prefix as well.
+    `limit_bytes` cuts each key to a prefix, a low bound. For a high bound see `high_key`. With
+    `first`, only that number of leading columns is encoded, which gives a prefix as well.
     Raises: InvalidRequest for a type that has no order.
     """
     ids = relation.sort_ids[:first]
@@ -206,7 +206,7 @@ def encode_keys(
 
 
 def _first_keys(arrays: Sequence[pa.Array], limit_bytes: int) -> pa.BinaryArray:
-    """Return the first bytes of keys; columns that lie behind them are not looked at."""
+    """Return the first bytes of keys without encoding columns beyond them."""
     keys = sortable_bytes(_first_bytes(arrays[0], limit_bytes))
     for array in arrays[1:]:
         if not len(keys) or pc.min(pc.binary_length(keys)).as_py() >= limit_bytes:
@@ -218,9 +218,10 @@ def _first_keys(arrays: Sequence[pa.Array], limit_bytes: int) -> pa.BinaryArray:
 
 
 def _first_bytes(array: pa.Array, limit_bytes: int) -> pa.Array:
-    """Return texts cut to what may show in so many bytes of a key: a byte of each is one or more.
+    """Return texts cut to the bytes that can appear in `limit_bytes` of a key.
 
-    So that of a huge text only its beginning is copied.
+    Each byte of a text takes at least one byte of the key. Only the beginning of a huge text is
+    copied.
     """
     if not (pa.types.is_string(array.type) or pa.types.is_binary(array.type)):
         return array
@@ -228,7 +229,7 @@ def _first_bytes(array: pa.Array, limit_bytes: int) -> pa.Array:
 
 
 def first_and_last(rows: pa.Table, relation: Relation, limit_bytes: int) -> pa.Table:
-    """Return what `encode_keys` asks for of the first row and the last: copies, texts cut."""
+    """Return copies of the first and the last row for `encode_keys`, with texts cut."""
     arrays = {}
     for name in (child(i) for i in relation.sort_ids):
         ends = [decoded(rows.column(name).slice(at, 1)) for at in (0, rows.num_rows - 1)]
@@ -242,7 +243,7 @@ def high_key(key: bytes, limit_bytes: int) -> bytes | None:
 
 
 def shared_bytes(a: bytes, b: bytes) -> int:
-    """Return with how many equal bytes two keys begin.
+    """Return the length of the common prefix of two keys.
 
     >>> shared_bytes(b"abc", b"abd"), shared_bytes(b"ab", b"abd")
     (2, 2)
@@ -254,7 +255,7 @@ def shared_bytes(a: bytes, b: bytes) -> int:
 def round_up(prefix: bytes) -> bytes | None:
     r"""Return the least bytes that sort after everything that begins with `prefix`.
 
-    None means that nothing does: no high bound.
+    None means that there are no such bytes, hence no high bound.
 
     >>> round_up(b"ab"), round_up(b"a\xff"), round_up(b"\xff")
     (b'ac', b'b', None)

@@ -1,9 +1,9 @@
-"""Which parts of sorted runs may have rows in a slice, for many slices: looked up, not tried.
+"""Look up the parts of sorted runs that may have rows in a slice, for many slices.
 
 `overlapping_groups` answers for one part and one slice. A merge of a million parts is cut into
-thousands of slices, and to ask it for each pair takes hours.
+thousands of slices, and calling it for each pair would take hours.
 
-Errs: as `overlapping_groups`, or less: a part that ends before the slice is left out.
+Errs: as `overlapping_groups`, or less, since a part that ends before the slice is left out.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,7 +19,7 @@ class Overlaps:
     """The parts of one run, in order."""
 
     def __init__(self, run: Sequence[PartRef], relations: Sequence[Relation]) -> None:
-        """Note the bounds of the parts; those of a run overlap nowhere, or all are tried.
+        """Index the bounds of the parts. If parts of the run overlap, each one is tried.
 
         `relations` are all versions, the newest last.
         """
@@ -33,15 +33,15 @@ class Overlaps:
             and all(a is not None and (b is None or a <= b) for a, b in pairwise(self._ends))
         )
 
-    def of(self, piece: Slice) -> tuple[PartRef, ...]:
+    def of(self, within: Slice) -> tuple[PartRef, ...]:
         """Return the parts that may have rows in the slice, in their order."""
         first, last = 0, len(self._run)
         if self._sorted and last:
-            # The end of the last part may be unknown: it is never left out here.
-            first = bisect_right(self._ends, piece.low, 0, last - 1)  # type: ignore[type-var]
-            last = last if piece.high is None else bisect_left(self._lows, piece.high)
+            # The end of the last part may be unknown, so it is never left out here.
+            first = bisect_right(self._ends, within.low, 0, last - 1)  # type: ignore[type-var]
+            last = last if within.high is None else bisect_left(self._lows, within.high)
         newest = self._relations[-1]
         return tuple(
             ref for ref in self._run[first:last]
-            if overlapping_groups(ref, piece, newest, self._relations) != []
+            if overlapping_groups(ref, within, newest, self._relations) != []
         )  # fmt: skip

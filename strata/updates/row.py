@@ -1,4 +1,4 @@
-"""Single rows compared with one another: where runs end, where they are cut."""
+"""Compare single rows: where runs end, where they are cut."""
 
 from collections.abc import Sequence
 from functools import total_ordering
@@ -14,18 +14,19 @@ from strata.updates.order import one_chunk
 # (0, value, or bytes of a nested one, [rest of a text]) | (1, NaN) | (2, null)
 Cell: TypeAlias = tuple[Any, ...]
 
-BEGINNING: Final = 64 * 1024  # bytes of a text that are copied: they decide, or the rest does
-STEP: Final = 1024 * 1024  # bytes of the rest that are compared at once
+# Bytes of a text that are copied; if they do not decide, the rest does
+BEGINNING: Final = 64 * 1024
+STEP: Final = 1024 * 1024  # bytes of the rest compared at once
 
 
 class Row:
-    """The sort columns of one row, compared like the row; each is looked at only when it decides.
+    """The sort columns of one row, which compare like the row; each is read only when it decides.
 
-    So that of huge rows no value is copied, nor looked at where the keys differ.
+    So no value of a huge row is copied, nor read if keys differ earlier.
     """
 
     def __init__(self, columns: Sequence[pa.ChunkedArray], row: int) -> None:
-        """Keep the columns; nothing is looked at yet."""
+        """Keep the columns; nothing is read yet."""
         self._columns, self._row = columns, row
         self._cells: list[Cell] = []
 
@@ -44,11 +45,11 @@ class Row:
         return 0
 
     def __lt__(self, other: "Row") -> bool:
-        """Tell whether this row sorts before another."""
+        """Return whether this row sorts before another."""
         return self.compare(other) < 0
 
     def __le__(self, other: "Row") -> bool:
-        """Tell whether this row sorts before another, or equals it."""
+        """Return whether this row sorts before another, or equals it."""
         return self.compare(other) <= 0
 
 
@@ -60,8 +61,8 @@ def row_at(table: pa.Table, row: int, names: Sequence[str]) -> Row:
 def rows_until(table: pa.Table, cut: Row, names: Sequence[str], count: int) -> int:
     """Return how many of the first `count` sorted rows sort at or before `cut`.
 
-    Whole numbers in the first column are searched by NumPy, a tenth of the time; rows with the
-    number of `cut`, one by one. Twin: all of them one by one (`tests/laws/test_order.py`).
+    NumPy searches whole numbers in the first column, in a tenth of the time; only rows with the
+    number of `cut` are compared one by one. Twin: all rows one by one (`tests/laws/test_order.py`).
     """
     columns = [table.column(name) for name in names]
     low, high = _tied(columns[0].slice(0, count), cut.cell(0))
@@ -75,9 +76,9 @@ def rows_until(table: pa.Table, cut: Row, names: Sequence[str], count: int) -> i
 
 
 def _tied(column: pa.ChunkedArray, cell: Cell) -> tuple[int, int]:
-    """Return the first row, and the one behind the last, that may have a value, of a sorted column.
+    """Return the half-open range of rows of a sorted column that may have a value.
 
-    All rows, where its values are no whole numbers.
+    The range is all rows if the values are not whole numbers.
     """
     dtype = number_dtype(column.type)
     if dtype is None or dtype.kind == "f":
@@ -95,18 +96,18 @@ def _tied(column: pa.ChunkedArray, cell: Cell) -> tuple[int, int]:
 
 @total_ordering
 class _Rest:
-    """What follows the beginning of a text: compared where it lies, a step at a time."""
+    """The rest of a text after its beginning, compared in place, a step at a time."""
 
     def __init__(self, data: memoryview) -> None:
-        """Keep a view; nothing is looked at yet."""
+        """Keep a view; nothing is read yet."""
         self._data = data
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether two texts end alike."""
+        """Return whether two texts end alike."""
         return isinstance(other, _Rest) and self._compare(other) == 0
 
     def __lt__(self, other: "_Rest") -> bool:
-        """Tell whether this text sorts before another that begins alike."""
+        """Return whether this text sorts before another that begins alike."""
         return self._compare(other) < 0
 
     __hash__ = None  # type: ignore[assignment]  # compared, never looked up
@@ -136,7 +137,7 @@ def _cell(column: pa.ChunkedArray, row: int) -> Cell:
 
 
 def _text(one: pa.Array) -> Cell:
-    """Return the cell of a text, of which no more than the beginning is copied."""
+    """Return the cell of a text, copying only its beginning."""
     if one.null_count:
         return (2, None)
     start, end = offsets(one)

@@ -1,12 +1,12 @@
-"""Slices of the key space: what one task merges, and which rows and row groups lie in it.
+"""Slices of the key space that tasks merge, and the rows and row groups in a slice.
 
-A slice is a half-open range of key bytes (see `order`). Slices that follow one another cover
-everything and share no row; all updates of one (key, value) lie in one slice, so that slices
-are merged apart and their outputs, in order, are one run.
+A slice is a half-open range of key bytes (see `order`). Consecutive slices cover everything and
+share no row. All updates of one (key, value) lie in one slice, so slices are merged separately, and
+their outputs, in order, are one run.
 
-Manifests know, for each part, bytes at or before the first row of each row group and bytes at or
-after its last row. What they say of a part in another sort order means nothing here: such a
-part overlaps every slice.
+Manifests have, for each part, bytes at or before the first row of each row group, and bytes at or
+after its last row. For a part in another sort order these mean nothing here: such a part overlaps
+every slice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,9 +22,9 @@ from strata.format.manifest import PartRef
 from strata.model.schema import Relation
 from strata.updates.order import encode_keys, round_up
 
-Groups: TypeAlias = Mapping[str, Sequence[int]]  # part -> row groups; all of any other part
-PROBES: Final = 32  # rows that are looked at together when a place among sorted rows is sought
-PROBE_BYTES: Final = 1024 * 1024  # they are no bigger
+Groups: TypeAlias = Mapping[str, Sequence[int]]  # part -> row groups; a missing part has all
+PROBES: Final = 32  # rows compared together when searching among sorted rows
+PROBE_BYTES: Final = 1024 * 1024  # their size at most
 NO_GROUPS: Final[Groups] = MappingProxyType({})
 
 
@@ -42,7 +42,7 @@ WHOLE: Final = Slice()
 def keeps_order(ref: PartRef, relation: Relation, relations: Sequence[Relation]) -> bool:
     """Return whether a part's rows, migrated to `relation`, are sorted by it.
 
-    Columns that were added since are the same in all rows and do not count. Errs: may say no.
+    Columns added later are the same in all rows and do not count. Errs: may say no wrongly.
     """
     written = next((r for r in relations if r.version == ref.relation_version), None)
     if written is None:
@@ -52,9 +52,9 @@ def keeps_order(ref: PartRef, relation: Relation, relations: Sequence[Relation])
 
 
 def columns_alike(order: Sequence[int], written: Relation | None, relation: Relation) -> int:
-    """Return of how many first sort columns of `relation` a part's keys begin with the bytes.
+    """Return how many leading sort columns of `relation` a part's keys begin with.
 
-    `order` is the part's, and `written` the relation that it was written in.
+    `order` is the part's order, and `written` the relation that it was written in.
     """
     if written is None:
         return 0
@@ -70,41 +70,41 @@ def columns_alike(order: Sequence[int], written: Relation | None, relation: Rela
 def has_keys_of(ref: PartRef, relation: Relation, relations: Sequence[Relation]) -> bool:
     """Return whether a part's key bytes can be compared with those of `relation`'s rows.
 
-    They are those of its rows, or the bytes with which they begin: where columns were added since
-    that sort last. So its greatest key is no high bound of its rows: see `end_of`.
+    The part's keys are those of its rows, or prefixes of them if columns that sort last were added
+    later. So its greatest key is no high bound of its rows; see `end_of`.
     """
     written = next((r for r in relations if r.version == ref.relation_version), None)
     return 0 < columns_alike(ref.order, written, relation) == len(ref.order)
 
 
 def end_of(key: bytes | None) -> bytes | None:
-    """Return what lies behind all rows up to those whose bytes begin with `key`; None: nothing."""
+    """Return bytes after all rows up to those that begin with `key`; None if there are none."""
     return None if key is None else round_up(key)
 
 
 def overlapping_groups(
-    ref: PartRef, piece: Slice, relation: Relation, relations: Sequence[Relation]
+    ref: PartRef, within: Slice, relation: Relation, relations: Sequence[Relation]
 ) -> list[int] | None:
     """Return the row groups of a part that may hold rows of a slice; None means all of them.
 
     Errs: may name a group without such rows, never leaves one out.
     """
-    if piece == WHOLE or not has_keys_of(ref, relation, relations):
+    if within == WHOLE or not has_keys_of(ref, relation, relations):
         return None
     return [
         number
         for number, (low, end) in enumerate(group_bounds(ref))
-        if (end is None or end > piece.low) and (piece.high is None or low < piece.high)
+        if (end is None or end > within.low) and (within.high is None or low < within.high)
     ]
 
 
 def group_bounds(ref: PartRef) -> list[tuple[bytes, bytes | None]]:
-    """Return of each row group bytes at or before its rows, and bytes behind them; None: none.
+    """Return for each row group bytes at or before its rows, and bytes after them; None: unbounded.
 
-    A part without split points is one row group. Means something where `has_keys_of` says so.
+    A part without split points is one row group. The result is meaningful only if `has_keys_of`.
     """
     lows = [split.key for split in ref.splits] or [ref.key_low]
-    # The last row of a group is at most the first of the next, of which a prefix is known.
+    # The last row of a group is at most the first of the next, and a prefix of that is known.
     ends = [*map(round_up, lows[1:]), end_of(ref.key_high)]
     return list(zip(lows, ends, strict=True))
 
@@ -112,16 +112,16 @@ def group_bounds(ref: PartRef) -> list[tuple[bytes, bytes | None]]:
 def rows_inside(
     ref: PartRef,
     groups: Sequence[int] | None,
-    piece: Slice,
+    within: Slice,
     relation: Relation,
     relations: Sequence[Relation],
 ) -> range:
-    """Return which rows of a part surely lie in a slice: they need not be looked at.
+    """Return the rows of a part that surely lie in a slice and need no comparison.
 
-    Counted among the rows of `groups`, the row groups that are read; None: all.
-    Errs: may be fewer, and is where bounds say nothing.
+    Rows are counted within `groups`, the row groups that are read; None: all.
+    Errs: may return too few, and does where bounds are missing.
     """
-    if piece == WHOLE:
+    if within == WHOLE:
         return range(ref.rows)
     if not has_keys_of(ref, relation, relations):
         return range(0)
@@ -131,7 +131,7 @@ def rows_inside(
     for number in range(len(bounds)) if groups is None else groups:
         low, end = bounds[number]
         last = first + starts[number + 1] - starts[number]
-        if low >= piece.low and (piece.high is None or (end is not None and end <= piece.high)):
+        if low >= within.low and (within.high is None or (end is not None and end <= within.high)):
             inside = range(inside.start if inside else first, last)
         elif inside:
             break
@@ -139,21 +139,21 @@ def rows_inside(
     return inside
 
 
-def rows_of(table: pa.Table | pa.RecordBatch, piece: Slice, relation: Relation) -> pa.Table:
+def rows_of(table: pa.Table | pa.RecordBatch, within: Slice, relation: Relation) -> pa.Table:
     """Return the rows of a sorted table that lie in a slice."""
-    first = 0 if not piece.low else _rows_before(table, piece.low, relation)
+    first = 0 if not within.low else _rows_before(table, within.low, relation)
     if first == table.num_rows:
         return table.slice(0, 0)
-    last = table.num_rows if piece.high is None else _rows_before(table, piece.high, relation)
+    last = table.num_rows if within.high is None else _rows_before(table, within.high, relation)
     return table.slice(first, last - first)
 
 
 def _rows_before(table: pa.Table | pa.RecordBatch, key: bytes, relation: Relation) -> int:
     """Return how many rows of a sorted table have keys before `key`.
 
-    At first the first row and the last, which mostly decide; then some rows all over what is left
-    together: keys of a few rows are hardly dearer than of one. Of huge rows it is one, which is not
-    copied.
+    Compares the first and the last row first, which usually decide; then several rows spread over
+    the remaining range, since the keys of a few rows cost hardly more than one. Of huge rows it
+    compares one, without copying it.
     """
     columns = table.select([child(i) for i in relation.sort_ids])
     size = columns.nbytes // max(columns.num_rows, 1)
@@ -180,8 +180,8 @@ def _rows_before(table: pa.Table | pa.RecordBatch, key: bytes, relation: Relatio
 
 
 def _count_before(rows: pa.Table, key: bytes, relation: Relation) -> int:
-    """Return how many of some rows have keys before `key`; mostly the first column tells."""
+    """Return how many of some rows have keys before `key`; usually the first column decides."""
     keys: list[bytes] = encode_keys(rows, relation, len(key), 1).to_pylist()
     if any(map(key.startswith, keys)):
-        keys = encode_keys(rows, relation, len(key)).to_pylist()  # what lies behind tells nothing
+        keys = encode_keys(rows, relation, len(key)).to_pylist()  # later columns do not matter
     return sum(found < key for found in keys)

@@ -1,7 +1,7 @@
 """Streams of updates: computed ahead in a thread, or parked on disk and read back.
 
-Both keep order and contents. `spilled` is what bounds the memory of a merge of very many runs:
-groups of them are merged into a file each, and the files are merged.
+Both keep order and contents. `spilled` bounds the memory of a merge of very many runs: each group
+of runs is merged into a file, and then the files are merged.
 """
 
 import queue
@@ -16,14 +16,14 @@ import pyarrow as pa
 A = TypeVar("A")
 
 SPILL_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
-PLAIN_OPTIONS: Final = pa.ipc.IpcWriteOptions()  # of huge rows: compressed, each is there twice
+PLAIN_OPTIONS: Final = pa.ipc.IpcWriteOptions()  # of huge rows: compression would hold each twice
 SPILL_ROWS: Final = 32_768  # rows of a batch in a spill file at most
-SPILL_BATCH_BYTES: Final = 1024 * 1024  # a batch is no bigger, so that many files are read at once
+SPILL_BATCH_BYTES: Final = 1024 * 1024  # largest batch, so that many files can be read at once
 
 
 @dataclass(frozen=True, slots=True)
 class _Item(Generic[A]):
-    """What the thread hands over: one value, or the error that ended the source."""
+    """One result of the thread: a value, or the error that ended the source."""
 
     values: list[A]
     error: BaseException | None = None

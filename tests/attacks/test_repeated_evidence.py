@@ -7,7 +7,7 @@ import pytest
 
 from strata.audit import seen as module
 from strata.audit.run import Check, Scope, validate_shard
-from strata.audit.seen import continued, pairs_of
+from strata.audit.seen import pairs_of, with_pairs
 from strata.errors import Conflict
 from strata.gc.reach import pointers
 from strata.model.runner import serial
@@ -83,7 +83,7 @@ def test_two_validations_at_once_count_a_part_once(world: World) -> None:
     state = world.state
     pairs = pairs_of([(WHERE.expr, "p"), (WHERE.expr, "q")])
     blob = world.stores.blob
-    both = [continued(blob, NAME, None, pairs[:n], anew=False)[0] for n in (1, 2)]
+    both = [with_pairs(blob, NAME, None, pairs[:n], anew=False)[0] for n in (1, 2)]
     counts = [Counts(n, 1, 1, 0, 0, 100, {"x": n}, seen=s) for n, s in enumerate(both, 1)]
     after, _ = ladder.record(state, DAY_MS, key="v1", counts=counts[0], policy=NO_GATES)
     with pytest.raises(Conflict, match="meanwhile"):
@@ -91,7 +91,7 @@ def test_two_validations_at_once_count_a_part_once(world: World) -> None:
 
 
 def test_a_race_is_counted_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    real: Callable[..., tuple[Seen, np.ndarray]] = continued
+    real: Callable[..., tuple[Seen, np.ndarray]] = with_pairs
     others = [7]
 
     def interrupted(*words: object, **options: object) -> tuple[Seen, np.ndarray]:
@@ -102,7 +102,7 @@ def test_a_race_is_counted_again(world: World, monkeypatch: pytest.MonkeyPatch) 
 
     from strata.audit import run
 
-    monkeypatch.setattr(run, "continued", interrupted)
+    monkeypatch.setattr(run, "with_pairs", interrupted)
     last = night(world, 0)
     assert (last.parts, last.repeats, last.runs) == (last.distinct_parts, last.parts, 2)
 
@@ -111,14 +111,14 @@ def test_a_list_that_is_full_counts_nothing_more(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(module, "SEEN_MAX", 2)
     blob = MemoryBlob()
     pairs = pairs_of([(WHERE.expr, name) for name in "abc"])
-    seen, fresh = continued(blob, "s", None, pairs[:2], anew=False)
+    seen, fresh = with_pairs(blob, "s", None, pairs[:2], anew=False)
     assert (seen.parts, fresh.tolist()) == (2, [True, True])
-    full, fresh = continued(blob, "s", seen.key, pairs, anew=False)
+    full, fresh = with_pairs(blob, "s", seen.key, pairs, anew=False)
     assert (full.parts, fresh.tolist()) == (2, [False, False, False])
 
 
 def test_a_pair_twice_in_one_run_is_new_once() -> None:
     pairs = pairs_of([(WHERE.expr, "a"), (WHERE.expr, "a"), (another(1).expr, "a")])
-    seen, fresh = continued(MemoryBlob(), "s", None, pairs, anew=False)
+    seen, fresh = with_pairs(MemoryBlob(), "s", None, pairs, anew=False)
     assert fresh.tolist() == [True, False, True]
     assert (seen.parts, seen.filters) == (1, 2)

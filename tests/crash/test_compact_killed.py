@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from strata.compact import compact_shard, history
+from strata.compact import compact_shard, merge_history
 from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.settings import CompactSettings, Settings, StoreSettings
@@ -66,7 +66,7 @@ def start(root: Path) -> subprocess.Popen[str]:
 
 
 def done_of(stores: Stores) -> int:
-    return sum(p["done"] for p in history(Machine(stores).load("shard"))["under_way"])
+    return sum(p["done"] for p in merge_history(Machine(stores).load("shard"))["under_way"])
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from strata.compact import compact_shard
 from strata.compact.run import manifests_of
-from strata.compact.tasks import tasks
+from strata.compact.tasks import merge_tasks
 from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
@@ -133,7 +133,9 @@ def test_kept_parts_come_between_slices_that_are_cut_by_memory() -> None:
     request = full_request(state.spine, state.since)
     assert request is not None
 
-    made = tasks(state, request, manifests_of(stores, state, request), stores.settings, 20_000)
+    made = merge_tasks(
+        state, request, manifests_of(stores, state, request), stores.settings, 20_000
+    )
     report = compact_shard(stores, "shard", settings(memory_bytes=20_000), full=True)
 
     assert sum(len(task.kept) for task in made) == report.requests[0].parts_kept > 0

@@ -68,7 +68,7 @@ def test_slices_of_a_read_are_the_read(history: History, slice_bytes: int) -> No
     plan = plan_read(stores, state)
 
     pieces = slices(state, plan, slice_bytes)
-    read = [list(scan(stores, state, plan, consolidate=True, piece=piece)) for piece in pieces]
+    read = [list(scan(stores, state, plan, consolidate=True, within=piece)) for piece in pieces]
 
     columns = [*(str(c.id) for c in state.relation.columns), "t", "d"]
     rows = [

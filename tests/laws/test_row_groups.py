@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strata.decide.plan import plan_read
-from strata.decide.row_groups import decoded
+from strata.decide.row_groups import decoded_keys
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
@@ -155,7 +155,7 @@ def test_row_groups_change_no_consolidated_result(data: st.DataObject) -> None:
         batches = [
             batch
             for piece in pieces
-            for batch in scan(stores, state, plan, consolidate=True, piece=piece)
+            for batch in scan(stores, state, plan, consolidate=True, within=piece)
         ]
         return [row for batch in batches for row in batch.to_pylist()]
 
@@ -204,7 +204,7 @@ def test_row_groups_of_an_older_relation_change_no_result(data: st.DataObject) -
         return [
             row
             for piece in pieces
-            for batch in scan(stores, state, plan, consolidate=consolidate, piece=piece)
+            for batch in scan(stores, state, plan, consolidate=consolidate, within=piece)
             for row in batch.to_pylist()
         ]
 
@@ -269,7 +269,7 @@ def test_slices_of_an_older_part_are_cut_at_its_row_groups() -> None:
     found = [
         b.num_rows
         for piece in before
-        for b in scan(stores, state, plan, consolidate=True, piece=piece)
+        for b in scan(stores, state, plan, consolidate=True, within=piece)
     ]
     assert sum(found) == len(rows)
     assert len(found) == len(before)
@@ -332,7 +332,7 @@ def test_values_come_back_from_their_key_bytes(kind: str) -> None:
     following = pa.array([b"rest"] * len(values), pa.binary())
     keys = pc.binary_join_element_wise(sortable_bytes(values), following, b"")
 
-    found = decoded(keys, arrow)
+    found = decoded_keys(keys, arrow)
 
     assert found is not None
     assert found.values.equals(values)
@@ -340,11 +340,11 @@ def test_values_come_back_from_their_key_bytes(kind: str) -> None:
 
 
 def test_a_cut_key_and_a_type_without_order_say_nothing() -> None:
-    cut = decoded(pa.array([b"\x01abc", b"\x01\x00\x00", b"\x01"], pa.binary()), pa.string())
-    short = decoded(pa.array([b"\x01\x80\x00\x00", b"", b"\x02"], pa.binary()), pa.int64())
+    cut = decoded_keys(pa.array([b"\x01abc", b"\x01\x00\x00", b"\x01"], pa.binary()), pa.string())
+    short = decoded_keys(pa.array([b"\x01\x80\x00\x00", b"", b"\x02"], pa.binary()), pa.int64())
 
     assert cut is not None
     assert cut.values.null_count == 3
     assert short is not None
     assert short.values.null_count == 3
-    assert decoded(pa.array([b"\x01" * 9], pa.binary()), pa.float64()) is None
+    assert decoded_keys(pa.array([b"\x01" * 9], pa.binary()), pa.float64()) is None

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.decide.decision import split
-from strata.decide.reasons import judge
+from strata.decide.decision import split_conjuncts
+from strata.decide.reasons import judge_part
 from strata.decide.static import outlook
 from strata.expr.entry import Context, bools
 from strata.expr.filter import Filter
@@ -47,7 +47,7 @@ def test_a_static_no_is_never(expr: Expr, data: st.DataObject) -> None:
 @given(expr=conjunctions(), data=st.data())
 def test_what_is_told_is_what_the_whole_expression_says(expr: Expr, data: st.DataObject) -> None:
     environment = Enclosed(data.draw(parts(expr)))
-    judged = judge(split(expr), Interpreter(Context(0, 0)), environment)
+    judged = judge_part(split_conjuncts(expr), Interpreter(Context(0, 0)), environment)
 
     assert judged.keep == _keeps(expr, environment)
     if judged.never is not None:

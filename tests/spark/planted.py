@@ -28,7 +28,7 @@ from strata.expr.entry import Context
 from strata.expr.nodes import Expr
 from strata.format.columns import D
 from strata.model.schema import Column, Relation
-from strata.spark.front.forms import _tests_for_null, flat, joined
+from strata.spark.front.forms import _tests_for_null, flat, join_conditions
 from strata.spark.session import spark_session
 from strata.stats.bounds import cut_low
 from strata.stats.wire import ROWS
@@ -64,7 +64,7 @@ def _unordered(spark: SparkSession, plan: Any, condition: Any) -> DataFrame:
 
 
 def _all_last(expr: Expr) -> Expr:
-    return joined("and", tuple(sorted(flat("and", expr), key=_tests_for_null)))
+    return join_conditions("and", tuple(sorted(flat("and", expr), key=_tests_for_null)))
 
 
 # What was wrong once: the session and the shape of filters that show it; what stood where.

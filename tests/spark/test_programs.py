@@ -26,7 +26,7 @@ from strata.model.settings import UsageSettings
 from strata.spark.evaluate import replayed, spark_evaluator, validate
 from strata.spark.front.admit import admitted, admitted_again, check_parsed
 from strata.spark.front.catalyst import analyse
-from strata.spark.limited import TooLong, within
+from strata.spark.limited import TooLong, run_within
 from tests.support.shards import NAME, Events, build
 
 pytestmark = pytest.mark.spark
@@ -212,7 +212,7 @@ def test_the_jobs_of_what_takes_too_long_are_cancelled(spark: SparkSession) -> N
         spark.range(10**13).selectExpr("sum(id * 3 % 7)").collect()
 
     with pytest.raises(TooLong):
-        within(spark, 2, endless)
+        run_within(spark, 2, endless)
 
     tracker, end = spark.sparkContext.statusTracker(), time.monotonic() + 60
     while tracker.getActiveJobsIds() and time.monotonic() < end:
@@ -221,8 +221,10 @@ def test_the_jobs_of_what_takes_too_long_are_cancelled(spark: SparkSession) -> N
 
 
 def test_work_within_its_time_is_done_in_the_session(spark: SparkSession) -> None:
-    assert within(spark, 60, lambda: spark.sql("select current_timezone() z").first().z) == "UTC"
+    assert (
+        run_within(spark, 60, lambda: spark.sql("select current_timezone() z").first().z) == "UTC"
+    )
     with pytest.raises(ZeroDivisionError):
-        within(spark, 60, lambda: 1 / 0)
+        run_within(spark, 60, lambda: 1 / 0)
     with pytest.raises(TooLong):
-        within(spark, 0.2, lambda: time.sleep(2))
+        run_within(spark, 0.2, lambda: time.sleep(2))

@@ -25,9 +25,9 @@ from strata.spark.rows import (
     LEAST_BYTES,
     OUT_ROWS,
     TASK_BYTES,
+    fewer_batches,
     group_parts,
     part_rows,
-    together,
     wanted_columns,
     worthwhile_tasks,
 )
@@ -202,7 +202,7 @@ def test_small_batches_come_together_with_the_same_rows(sizes: list[int]) -> Non
         for low, size in zip(starts, sizes, strict=False)
     ]
 
-    found = list(together(batches))
+    found = list(fewer_batches(batches))
 
     assert [n for b in found for n in b.column("n").to_pylist()] == list(range(sum(sizes)))
     assert all(b.num_rows for b in found)

@@ -1,8 +1,8 @@
 """Arithmetic on integers, decimals, doubles and intervals.
 
-Sums and products are monotone in each argument where they do not overflow, so the corners of
-the ranges enclose the result and tell whether overflow is possible at all: exactly there ANSI
-mode fails, `try` yields null, and legacy mode wraps to anywhere.
+Sums and products are monotone in each argument unless they overflow, so the corners of the ranges
+enclose the result and show whether overflow is possible. Exactly in that case ANSI mode fails,
+`try` yields null, and legacy mode wraps to anywhere.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ def whole(call: Call, args: Sequence[Spec], values: Numbers, over: Flags = NO) -
 
 
 def filled(values: Numbers, kind: SparkType, where: Flags) -> Numbers:
-    """Return the values, but every value of the type where the flag is set."""
+    """Return the values, replaced by all values of the type where the flag is set."""
     low, high = integers(kind.low, kind), integers(kind.high, kind)
     return Numbers(
         np.where(where, low, values.low),
@@ -63,7 +63,7 @@ def floats(call: Call, corners: Sequence[Bounds], empty: Flags, nan: Flags) -> N
 
 
 def _ends(low: Bounds, high: Bounds) -> tuple[Bounds, ...]:
-    """Return both bounds, or one of them if they are the same single value: a constant's."""
+    """Return both bounds, or only one if both are the same single value of a constant."""
     same = len(low) == 1 == len(high) and low[0] == high[0]  # not so for NaN
     return (low,) if same else (low, high)
 
@@ -142,7 +142,7 @@ def _spans_zero(values: Numbers) -> Flags:
 
 
 def _division(call: Call, args: Sequence[Spec], values: Numbers, zero: Flags) -> Spec:
-    """Return the Spec of a quotient; division by zero fails, or is null but in ANSI mode."""
+    """Return the Spec of a quotient; division by zero fails in ANSI mode, else it is null."""
     return strict(args, Outcome(values, *settle(call, zero)))
 
 
@@ -233,7 +233,7 @@ def _unary_minus(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _negated(call: Call, args: Sequence[Spec], values: Numbers, over: Flags) -> Spec:
-    """Return the Spec of numbers with changed sign; a wide decimal that overflows fails always."""
+    """Return the Spec of negated numbers; an overflow of a wide decimal fails in every mode."""
     kind = spark_type(call.type)
     if not kind.wide:
         return whole(call, args, values, over)
@@ -243,9 +243,9 @@ def _negated(call: Call, args: Sequence[Spec], values: Numbers, over: Flags) -> 
 
 
 def _cut_to_34_digits(low: Bounds, high: Bounds) -> Pair:
-    """Return wide decimals moved outward by what Spark rounds away.
+    """Return wide decimals moved outward by Spark's rounding error.
 
-    It negates in Scala's BigDecimal, whose default context has 34 digits of the 38 there may be.
+    Spark negates in Scala's BigDecimal, whose default context has 34 of up to 38 digits.
     """
     return low - np.abs(low) // 10**33, high + np.abs(high) // 10**33
 

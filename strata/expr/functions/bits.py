@@ -18,7 +18,7 @@ def _whole_numbers(call: Call) -> bool:
 
 
 def _and(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return what has at most the bits of either side."""
+    """Return the range of numbers with only bits that both sides have."""
     if not _whole_numbers(call):
         return opened(call, args)
     a, b = sides(call, args)
@@ -30,7 +30,7 @@ def _and(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _or(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return what has at least the bits of either side."""
+    """Return the range of numbers with all bits of both sides."""
     if not _whole_numbers(call):
         return opened(call, args)
     a, b = sides(call, args)
@@ -65,7 +65,7 @@ def _not(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _places(call: Call) -> int | None:
-    """Return by how many bits a constant shifts, as Java counts them."""
+    """Return the number of bits that a constant shifts by, as Java counts them."""
     constant = literal(call, 1)
     if constant is None or not isinstance(constant.value, int):
         return None
@@ -75,7 +75,7 @@ def _places(call: Call) -> int | None:
 
 
 def _shift_left(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return x times a power of two; what leaves the type wraps to anywhere."""
+    """Return x times a power of two; values that leave the type wrap to anywhere."""
     places = _places(call)
     if places is None or places == 63:
         return opened(call, args, null=False, fail=False)
@@ -94,7 +94,7 @@ def _shift_right(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _shift_right_unsigned(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return x shifted with zeros from the left: falls once, where x changes its sign."""
+    """Return x shifted with zeros from the left; the result falls once, where x changes sign."""
     places = _places(call)
     if places is None:
         return opened(call, args, null=False, fail=False)

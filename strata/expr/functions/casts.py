@@ -1,7 +1,7 @@
-"""Casts: monotone between numbers, dates and timestamps; from text where the text is known.
+"""Casts: monotone between numbers, dates and timestamps; from text only where the text is known.
 
-Text is known as a constant, or as the JSON numbers and booleans of a path. The range of a text
-column says nothing about the numbers or dates written in it ("10" < "9").
+Known texts are constants, and the JSON numbers and booleans of a path. The range of a text column
+says nothing about the numbers or dates written in it ("10" < "9").
 """
 
 from collections.abc import Sequence
@@ -189,7 +189,7 @@ def _temporal(call: Call, args: Sequence[Spec], source: SparkType, target: Spark
 
 
 def _to_string(call: Call, args: Sequence[Spec]) -> Spec:
-    """Return the text of a constant, or texts of dates and times; of anything else, every text."""
+    """Return the text of a constant or of dates and times; all texts for anything else."""
     constant = literal(call, 0)
     kind = call.args[0].type
     if constant is not None and kind in (*_INTEGERS, "boolean") and constant.value is not None:

@@ -28,7 +28,7 @@ from strata.expr.spec import (
     text_compare,
 )
 
-# Beyond so many constants, `in` looks them up by bisection instead of one after the other.
+# With more constants than this, `in` bisects them instead of comparing one after the other.
 _MANY_ITEMS: Final = 8
 
 
@@ -110,7 +110,7 @@ def _same_width(a: Numbers, b: Numbers) -> bool:
 
 
 def _comparable(call: Call) -> bool:
-    """Return whether both sides have one type, or types whose values compare as they are held."""
+    """Return whether both sides have one type, or types whose stored values compare correctly."""
     left, right = (arg.type for arg in call.args)
     return left == right or (family(left) == family(right) and family(left) not in ("decimal",))
 
@@ -175,7 +175,7 @@ def _in(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _constant_numbers(call: Call) -> np.ndarray | None:
-    """Return the items, sorted, if they are many constants of the value's own integer type."""
+    """Return the sorted items if they are many constants of the value's own integer type."""
     items = call.args[1:]
     kind = call.args[0].type
     if len(items) < _MANY_ITEMS or family(kind) != "int":

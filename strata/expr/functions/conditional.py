@@ -27,7 +27,7 @@ from strata.expr.spec import (
 
 
 class _Choice:
-    """Collects the branches that may be taken, each where it may be taken."""
+    """Collects the branches that may be taken, and the parts where each may be."""
 
     def __init__(self, type_name: str) -> None:
         self.values: Values = none_of(everything(type_name))
@@ -45,7 +45,7 @@ class _Choice:
 
 
 def _case_when(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return the branches that may be reached; a condition that is null is not taken."""
+    """Return the branches that may be reached; the branch of a null condition is not taken."""
     choice, reached = _Choice(call.type), YES
     for condition, value in zip(args[0:-1:2], args[1::2], strict=False):
         test = bools(condition)
@@ -71,7 +71,7 @@ Both = Callable[[Values, Values], Values]
 
 
 def _greater(a: Values, b: Values) -> Values:
-    """Return the greater of two values that are both there; NaN is the greatest number."""
+    """Return the greater of two non-null values; NaN is the greatest number."""
     match a, b:
         case Numbers(), Numbers():
             low, high = np.maximum(a.low, b.low), np.maximum(a.high, b.high)
@@ -90,7 +90,7 @@ def _lesser(a: Values, b: Values) -> Values:
         case Numbers(), Numbers():
             low, high = np.minimum(a.low, b.low), np.minimum(a.high, b.high)
             both: Values = Numbers(low, high, a.empty | b.empty, a.nan & b.nan)
-            # Against NaN the other number is the lesser one, whatever it is.
+            # Compared with NaN, any other number is the lesser one.
             if a.nan.any():
                 both = hull(both, Numbers(b.low, b.high, b.empty | ~a.nan))
             return hull(both, Numbers(a.low, a.high, a.empty | ~b.nan)) if b.nan.any() else both

@@ -28,7 +28,7 @@ _FURTHEST_DAY: Final = 2**63 // calendar.DAY_US  # its microseconds fit 64 bits
 
 
 def checked(args: Sequence[Spec], low: Bounds, high: Bounds, empty: Flags) -> Spec:
-    """Return days that wrap or fail, in every mode, where they leave 32 bits."""
+    """Return days, which wrap or fail in every mode where they leave 32 bits."""
     fitting, outside = exact.fit(Numbers(low, high, empty), _DATE)
     if outside.any():
         fitting = filled(fitting, _DATE, outside)
@@ -94,7 +94,7 @@ def _year_of_week(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _within(field: Field, frame: Field, least: int, most: int) -> Callable[..., Spec]:
-    """Return the transfer of a field that rises inside a frame and starts anew in the next."""
+    """Return the transfer of a field that rises within a frame and restarts in the next."""
 
     def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         a = numbers(args[0], call.args[0].type)
@@ -191,7 +191,7 @@ _MONTHS: Final = (
 
 
 def _named(field: Field, frame: Field, names: Sequence[str]) -> Callable[..., Spec]:
-    """Return the transfer of a field's name: known where all days of one frame have the same."""
+    """Return the transfer of a field's name: known where all days lie in one frame."""
     array = pa.array([name.encode() for name in names], pa.binary())
     least, most = (pa.scalar(pick(names).encode(), pa.binary()) for pick in (min, max))
 
@@ -220,7 +220,7 @@ _WEEKDAYS: Final = {
 
 
 def _next_day(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return the first day of a constant name behind each date."""
+    """Return the first day with a constant name after each date."""
     name = literal(call, 1)
     day = _WEEKDAYS.get(str(name.value).upper()) if name is not None else None
     if day is None:

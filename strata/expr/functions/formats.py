@@ -1,7 +1,7 @@
-"""Dates and times as text, and text as dates and times, by a constant pattern.
+"""Format dates and times as text, and parse them from text, by a constant pattern.
 
-Texts sort as the times they show where the pattern puts the longest units first, as in
-`yyyy-MM-dd`. Another zone than UTC widens the times first.
+Texts sort like the times that they show if the pattern puts the longest units first, as in
+`yyyy-MM-dd`. In another zone than UTC the times are widened first.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ _DATE: Final = parse_pattern("yyyy-MM-dd")
 _SECONDS: Final = parse_pattern("yyyy-MM-dd HH:mm:ss")
 _MICROS: Final = parse_pattern("yyyy-MM-dd HH:mm:ss.SSSSSS")
 _LAST_DAY: Final = 10**8  # beyond it microseconds leave 64 bits
-# An era, a sign or a longer year may be written beyond these; a zone moves them by hours.
+# Beyond these, texts may have an era, a sign or a longer year; a zone moves them by hours.
 _PLAIN_US: Final = (FIRST_US + 2 * DAY_US, LAST_US - 2 * DAY_US)
 
 
@@ -96,14 +96,14 @@ def _from_unixtime(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def date_text(args: Sequence[Spec], days: Numbers) -> Spec:
-    """Return what dates cast to as text."""
+    """Return the texts that dates cast to."""
     assert _DATE is not None
     low, high = (np.clip(x, -_LAST_DAY, _LAST_DAY) * DAY_US for x in (days.low, days.high))
     return strict(args, Outcome(_written(low, high, _DATE, _DATE, days.empty)))
 
 
 def timestamp_text(args: Sequence[Spec], micros: Numbers, *, zoned: bool) -> Spec:
-    """Return what timestamps cast to as text: the fraction without zeros at its end."""
+    """Return the texts that timestamps cast to, with fractions without trailing zeros."""
     assert _SECONDS is not None
     assert _MICROS is not None
     low, high = micros.low, micros.high
@@ -137,9 +137,9 @@ def parsed_text(call: Call, args: Sequence[Spec]) -> Outcome | None:
 
 
 def _read(values: Texts, pattern: Pattern) -> tuple[Numbers, Flags] | None:
-    """Return the moments of texts, and where some may be of longer years.
+    """Return the moments of texts, and where some may have longer years.
 
-    Those have a sign, which sorts before the digits.
+    Texts of longer years have a sign, which sorts before the digits.
     """
     if values.low is None:
         return None
@@ -153,7 +153,7 @@ def _read(values: Texts, pattern: Pattern) -> tuple[Numbers, Flags] | None:
 
 
 def behind_digits(bound: Any, count: int) -> Any:
-    """Return upper bounds of texts, bytes behind all digits where one is open."""
+    """Return upper bounds of texts, with bytes after all digits for an open one."""
     behind = pa.scalar(b"\xff", pa.binary())
     if bound is None:
         return pa.array([b"\xff"] * count, pa.binary())
@@ -165,8 +165,8 @@ def behind_digits(bound: Any, count: int) -> Any:
 def cast_text(values: Texts) -> Numbers | None:
     """Return the microseconds of texts that a cast reads; None if nothing is known.
 
-    Texts between two that both begin with `2024-`, `2024-01-` or `2024-01-05T` begin so, too, and
-    lie in that year, month or day, up to a zone written behind it.
+    Texts between two that both begin with `2024-`, `2024-01-` or `2024-01-05T` begin likewise, and
+    lie in that year, month or day, apart from a zone after it.
     """
     if values.low is None or values.high is None:
         return None
@@ -176,7 +176,7 @@ def cast_text(values: Texts) -> Numbers | None:
     template = np.frombuffer(b"0000-00-00", np.uint8)
     fits = np.where(template == ord("0"), digits[:, :10], low[:, :10] == template)
     fits = np.logical_and.accumulate(fits, axis=1) & shared[:, :10]
-    # A month or day counts when all of it is shared, and what ends it.
+    # A month or day counts if all of it is shared, and also the sign after it.
     ends = shared[:, 10] & ((low[:, 10] == ord("T")) | (low[:, 10] == ord(" ")))
     depth = [fits[:, 4], fits[:, 7], fits[:, 9] & ends]
     chars = low[:, :10]

@@ -1,4 +1,4 @@
-"""Intervals: made of numbers, multiplied, and taken apart. Sums are exact; overflow fails."""
+"""Intervals: built from numbers, multiplied, and split. Sums are exact; overflow fails."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -40,7 +40,7 @@ def _sum(units: Sequence[int]) -> Transfer:
 
 
 def _is_count(type_name: str) -> bool:
-    """Return whether a type is that of a number of units: seconds have six digits."""
+    """Return whether a type can count units; seconds have six decimal digits."""
     kind = spark_type(type_name)
     return kind.family == "int" or (kind.family == "decimal" and kind.scale == 6 and not kind.wide)
 
@@ -54,7 +54,7 @@ def _bounded(args: Sequence[Spec], kind: SparkType, values: Numbers, over: Flags
 
 
 def _multiplied(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return an interval times a whole number: the corners enclose."""
+    """Return an interval times a whole number; the corners enclose it."""
     if spark_type(call.args[1].type).family != "int":
         return opened(call, args)
     a, b = (numbers(spec, arg.type) for spec, arg in zip(args, call.args, strict=True))
@@ -69,7 +69,7 @@ def _multiplied(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _part(frame: int, unit: int) -> Transfer:
-    """Return the transfer of one part of an interval: what is left of whole frames, in units."""
+    """Return the transfer of one part of an interval: the remainder of whole frames, in units."""
 
     def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         a = numbers(args[0], call.args[0].type)

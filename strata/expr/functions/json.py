@@ -1,6 +1,6 @@
 """JSON paths: the statistics of the path are the range of the result.
 
-A missing key, JSON null and text that is no JSON give null; nothing fails.
+A missing key, JSON null and text that is not JSON give null; nothing fails.
 """
 
 import re

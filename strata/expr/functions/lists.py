@@ -1,7 +1,7 @@
-"""Lists and maps: an element, key or value lies in the range of all those of the part.
+"""Lists and maps: an element, key or value lies in the range of all of the part's.
 
-An element that is not there is null or an error; a key that is not there gives null. What the
-statistics say of lengths tells whether an index can miss, and whether a list can be empty.
+A missing element is null or an error; a missing key gives null. The bounds on lengths show whether
+an index can miss, and whether a list can be empty.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ from strata.expr.spec import (
 
 
 def _inner(elements: Elements, type_name: str) -> Spec:
-    """Return what an element may be, where there is one; anything where nothing is known."""
+    """Return what an element may be if there is one; anything where nothing is known."""
     known = elements.element()
     spec = Spec(everything(type_name), YES) if known is None else known
     return only_where(Spec(spec.values, spec.null), uniform(elements.some))
@@ -72,7 +72,7 @@ def _picked(
 
 
 def _element_at(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return an element counted from 1, or from -1 backward; of a map the value of a key."""
+    """Return the element at an index from 1, or from -1 backward; for a map the value of a key."""
     if call.args[0].type.startswith("map<"):
         return _value(call, args, context)
     elements, index = as_list(args[0].values), numbers(args[1], call.args[1].type)
@@ -89,7 +89,7 @@ def _element_at(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _value(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return the value of a key of a map; null where there is none."""
+    """Return the value of a key of a map; null where the key is missing."""
     entries, kind = as_map(args[0].values), key_type(call.args[0].type)
     same, differ = _compared(call, kind, _inner(entries.keys, kind), args[1])
     found = only_where(_inner(entries.values, call.type), same)
@@ -98,12 +98,12 @@ def _value(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _alike(one: str, other: str) -> bool:
-    """Return whether two types are one, however they are spelt."""
+    """Return whether two types are equal in any spelling."""
     return one == other or (spark_type(one) == spark_type(other) and "<" not in one)
 
 
 def _contains(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return whether a value is in a list: null if it is not, but a null element is."""
+    """Return whether a value is in a list: null if it is not, but the list has a null."""
     elements, kind = as_list(args[0].values), element_type(call.args[0].type)
     element = _inner(elements, kind)
     _, differ = _compared(call, kind, element, args[1])
@@ -121,7 +121,7 @@ def _compared(call: Call, kind: str, element: Spec, other: Spec) -> tuple[Flags,
 
 
 def _position(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return the place of a value in a list, counted from 1; 0 where it is not."""
+    """Return the position of a value in a list, counted from 1; 0 where it is missing."""
     elements, kind = as_list(args[0].values), element_type(call.args[0].type)
     same, _ = _compared(call, kind, _inner(elements, kind), args[1])
     high = np.where(same, elements.longest, 0)
@@ -140,7 +140,7 @@ def _overlap(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _size(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return the length of a list or map; of null it is null, or -1 as the option says."""
+    """Return the length of a list or map; for null it is null, or -1 by an option."""
     (arg,) = args
     counted = arg.values.keys if isinstance(arg.values, Entries) else as_list(arg.values)
     found = strict(args, Outcome(Numbers(counted.shortest, counted.longest)))
@@ -215,18 +215,18 @@ def _sorted(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     return strict(args, Outcome(found))
 
 
-# Functions with a lambda: its body arrives as an argument, in which `element(list)` stands for
-# the variable. So it is evaluated on all elements of the part at once.
+# Functions with a lambda: its body is an argument, in which `element(list)` stands for the
+# variable. So the body is evaluated on all elements of the part at once.
 
 
 def _element(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return what the variable of a lambda may be; errors and nulls of the list are not its."""
+    """Return what the variable of a lambda may be, without errors and nulls of the list."""
     elements = as_list(args[0].values)
     return only_where(_inner(elements, call.type), uniform(occupied(args[0].values)))
 
 
 def _index(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return the places of elements, counted from 0: the second variable of a lambda."""
+    """Return the positions of elements, counted from 0: the second variable of a lambda."""
     elements = as_list(args[0].values)
     last = np.maximum(elements.longest - 1, 0)
     some = both(elements.some, occupied(args[0].values))
@@ -243,7 +243,7 @@ def _tested(args: Sequence[Spec]) -> tuple[Elements, Bools, Flags]:
 
 
 def _exists(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return whether a test is true of an element: null if not, but null of one."""
+    """Return whether a test is true for an element: null if not, but null for one."""
     lists, body = args
     elements, test, unknown = _tested(args)
     three = call.option("logic") != "two"
@@ -254,7 +254,7 @@ def _exists(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _forall(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return whether a test is true of every element: null if it is false of none, null of one."""
+    """Return whether a test is true for every element: null if false for none, but null for one."""
     lists, body = args
     elements, test, unknown = _tested(args)
     values = Bools(either(test.true, uniform(elements.bare)), test.false)
@@ -262,7 +262,7 @@ def _forall(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _filter(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return the lists of the elements of which a test is true."""
+    """Return the lists of the elements that pass a test."""
     lists, body = args
     elements, test, unknown = _tested(args)
     longest = np.where(test.true, elements.longest, 0)
@@ -272,7 +272,7 @@ def _filter(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _transform(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return the lists of what a lambda makes of the elements."""
+    """Return the lists of a lambda's results on the elements."""
     lists, body = args
     elements = as_list(lists.values)
     made = Spec(body.values, body.null)

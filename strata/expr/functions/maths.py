@@ -1,4 +1,4 @@
-"""Functions of doubles: monotone, with room for the last digits of another implementation."""
+"""Functions of doubles: monotone, with a margin for the last digits of other implementations."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -12,7 +12,7 @@ from strata.expr.nodes import Call
 from strata.expr.sparktype import spark_type
 from strata.expr.spec import NO, Bounds, Flags, Numbers, Spec, everything, gate, hull, occupied
 
-_ROOM: Final = 1e-14  # relative: far more than Java's libraries and NumPy's are apart
+_ROOM: Final = 1e-14  # relative: far more than the difference between Java's libraries and NumPy's
 
 
 def _outward(low: Bounds, high: Bounds) -> tuple[Bounds, Bounds]:
@@ -43,7 +43,7 @@ def _rising(function: Callable[[Any], Any]) -> Transfer:
 
 
 def _logarithm(function: Callable[[Any], Any], edge: float) -> Transfer:
-    """Return the transfer of a logarithm: null up to the edge, rising behind it."""
+    """Return the transfer of a logarithm: null up to the edge, rising beyond it."""
 
     def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         a = _doubles(call, args)
@@ -64,7 +64,7 @@ def _log(a: Numbers, function: Callable[[Any], Any], edge: float) -> Outcome:
 
 
 def _log_to_base(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return the logarithm to a constant base above one; of another, any number or null."""
+    """Return the logarithm to a constant base above one; for other bases any number or null."""
     base = literal(call, 0)
     value = None if base is None else base.value
     if not isinstance(value, float) or not 1.0 < value < np.inf or len(args) != 2:
@@ -76,7 +76,7 @@ def _log_to_base(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _sqrt(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return square roots; NaN of what is negative."""
+    """Return square roots; NaN for negative numbers."""
     a = _doubles(call, args)
     if a is None:
         return opened(call, args)
@@ -86,7 +86,7 @@ def _sqrt(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _pow(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return powers: rising where the base is not negative and the exponent a positive constant."""
+    """Return powers, which rise for a non-negative base and a positive constant exponent."""
     a, power = _doubles(call, args), literal(call, 1)
     if a is None:
         return opened(call, args)
@@ -100,7 +100,7 @@ def _pow(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _nanvl(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return x, and the second argument where x is NaN: only there is it evaluated."""
+    """Return x, or the second argument where x is NaN; only there it is evaluated."""
     x, other = args
     if not isinstance(x.values, Numbers) or x.values.low.dtype != np.float64:
         return opened(call, args)
@@ -112,7 +112,7 @@ def _nanvl(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _half_even(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return x rounded to a constant scale, ties to the even side, with a unit to spare."""
+    """Return x rounded to a constant scale, ties to even, with a margin of one unit."""
     constant, kind = literal(call, 1), spark_type(call.type)
     if constant is None or not isinstance(constant.value, int):
         return opened(call, args)
@@ -138,7 +138,7 @@ def _any_double(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _width_bucket(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return the bucket of x among equal ones between two edges; null for NaN."""
+    """Return the bucket of x among equal buckets between two edges; null for NaN."""
     edges = [constant.value if (constant := literal(call, n)) else None for n in (1, 2, 3)]
     first, last, count = edges
     known = isinstance(first, float) and isinstance(last, float) and isinstance(count, int)

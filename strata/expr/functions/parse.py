@@ -1,7 +1,7 @@
-"""Casts from text: constants in the plain formats, and what JSON prints.
+"""Casts from text: constants in the plain formats, and printed JSON values.
 
-A constant in a format not listed here is not wrong, only not known: the cast may then yield
-anything or fail.
+A constant in a format that is not listed here is merely unknown: the cast may then yield anything
+or fail.
 """
 
 import re
@@ -35,7 +35,7 @@ _INTEGERS: Final = frozenset({"byte", "short", "integer", "long"})
 
 
 def from_text(call: Call, args: Sequence[Spec]) -> Spec:
-    """Return what text casts to: known for plain constants and for the kinds of JSON."""
+    """Return the values that text casts to: known for plain constants and for the kinds of JSON."""
     constant, values = literal(call, 0), args[0].values
     text = None if constant is None else constant.value
     if isinstance(text, str) and (parsed := parse_constant(text, call)) is not None:
@@ -65,7 +65,7 @@ def _times(call: Call, args: Sequence[Spec]) -> Spec:
 
 
 def parse_constant(text: str, call: Call) -> Spec | None:
-    """Return the value that a constant casts to, or None for a format that is not known here."""
+    """Return the value that a constant casts to, or None for an unknown format."""
     kind = spark_type(call.type)
     value: object = None
     if kind.name in _INTEGERS and _INTEGER.fullmatch(text):
@@ -109,7 +109,7 @@ def _moment(found: re.Match[str], call: Call) -> Spec | None:
 
 
 def _from_json(call: Call, args: Sequence[Spec], values: Json) -> Spec:
-    """Return what JSON casts to, kind by kind; a string may hold any text."""
+    """Return the values that JSON casts to, kind by kind; a string may hold any text."""
     target, full = spark_type(call.type), everything(call.type)
     strings, some = ~values.strings.empty, occupied(values.numbers)
     neither = values.lists | values.maps | strings
@@ -152,7 +152,7 @@ def _from_numbers(values: Json, target: SparkType) -> tuple[Numbers, Flags]:
 
 
 def decimals_around(source: Numbers, target: SparkType) -> tuple[Numbers, Flags]:
-    """Return narrow decimals that enclose doubles, with units to spare, and where some overflow."""
+    """Return narrow decimals that enclose doubles with a margin, and where some overflow."""
     low, high = (np.clip(x, -1e18, 1e18) * 10.0**target.scale for x in (source.low, source.high))
     low, high = low - np.abs(low) * 1e-14 - 2, high + np.abs(high) * 1e-14 + 2
     outside = ((low < target.low) | (high > target.high)) & ~source.empty

@@ -1,9 +1,8 @@
 """Patterns of dates and times, as `date_format` writes them and `to_timestamp` reads them.
 
-Only patterns of whole numbers of fixed width are known (`yyyy MM dd HH mm ss`, `S` to
-`SSSSSS`) with signs or quoted words between them. Where the fields come in falling order with
-none left out, texts sort as the times that they stand for, within one value of the field above
-the first.
+Only patterns of whole numbers of fixed width are known (`yyyy MM dd HH mm ss`, `S` to `SSSSSS`),
+with signs or quoted words between them. If the fields are in descending order without a gap, texts
+sort like their times, within one value of the field above the first.
 """
 
 import re
@@ -41,7 +40,7 @@ class Pattern:
     template: bytes  # a digit stands for a digit, anything else for itself
     columns: tuple[int, ...]  # the column of NumPy's text for each byte; -1 for a sign
     fields: tuple[tuple[str, int, int], ...]  # field, start, end in the text
-    ordered: bool  # the fields fall without a gap, so that texts sort as times
+    ordered: bool  # the fields descend without a gap, so texts sort like times
 
     @property
     def first(self) -> str:
@@ -51,7 +50,7 @@ class Pattern:
 
 @lru_cache(maxsize=256)
 def parse_pattern(text: str) -> Pattern | None:
-    """Return what a pattern means; None for one that is not known here.
+    """Return the meaning of a pattern; None for an unknown one.
 
     >>> parse_pattern("yyyy-MM").ordered, parse_pattern("dd.MM").ordered, parse_pattern("EEE")
     (True, False, None)
@@ -83,7 +82,7 @@ def parse_pattern(text: str) -> Pattern | None:
 
 
 def same_frame(pattern: Pattern, low: Bounds, high: Bounds) -> Flags:
-    """Return where two moments differ only in fields that the pattern shows: texts sort there."""
+    """Return where two moments differ only in fields of the pattern, so that texts sort."""
     if pattern.first == "yyyy":
         return np.array([True])
     if pattern.first in ("MM", "dd"):
@@ -135,11 +134,11 @@ def as_chars(bound: Any, width: int) -> np.ndarray[Any, Any]:
 
 
 def read(pattern: Pattern, chars: np.ndarray[Any, Any], *, upward: bool) -> Bounds:
-    """Return the earliest, or `upward` the latest, moment that a bound of texts leaves room for.
+    """Return the earliest, or `upward` the latest, moment that a bound of texts permits.
 
-    Every text that the pattern reads and that does not lie beyond the bound stands for a moment
-    not beyond the result. What follows the longest start of the bound that fits the pattern is
-    taken as lowest or highest. A letter is read in either case, so a start ends there.
+    Every text that the pattern reads and that is not beyond the bound stands for a moment not
+    beyond the result. After the longest prefix of the bound that fits the pattern, the lowest or
+    highest continuation is assumed. A letter is read in either case, so a prefix ends before it.
     """
     template = np.frombuffer(pattern.template, np.uint8)
     digit = template == ord("0")
@@ -157,7 +156,7 @@ def read(pattern: Pattern, chars: np.ndarray[Any, Any], *, upward: bool) -> Boun
 
 
 def _whole(digits: np.ndarray[Any, Any], places: int) -> Bounds:
-    """Return numbers of their digits, filled up with zeros to `places`."""
+    """Return the numbers of some digits, filled up with zeros to `places`."""
     width = digits.shape[1]
     tens = 10 ** np.arange(width - 1, -1, -1, dtype=np.int64)
     number: Bounds = (digits.astype(np.int64) - 48) @ tens
@@ -165,7 +164,7 @@ def _whole(digits: np.ndarray[Any, Any], places: int) -> Bounds:
 
 
 def _moment(values: dict[str, Bounds], *, upward: bool) -> Bounds:
-    """Return microseconds; fields beyond their limits are taken as the nearest that exists."""
+    """Return microseconds; fields beyond their limits become the nearest valid value."""
     year = values["yyyy"]  # four digits: 0 to 9999
     month = values.get("MM", np.ones_like(year))
     late, early = month > 12, month < 1
@@ -174,14 +173,14 @@ def _moment(values: dict[str, Bounds], *, upward: bool) -> Bounds:
     last = calendar.month_start((year - 1970) * 12 + month) - start
     day = np.clip(values.get("dd", np.ones_like(year)), 1, last)
     over, clock = late & upward, np.zeros_like(year)
-    beyond = np.zeros_like(late)  # then what follows may be anything
+    beyond = np.zeros_like(late)  # then later fields may be anything
     for name, length, most in (("HH", 3600, 23), ("mm", 60, 59), ("ss", 1, 59)):
         if name in values:
             beyond = beyond | (values[name] > most)
             clock = clock + np.where(beyond & upward, most, np.minimum(values[name], most)) * length
     micros = clock * SECOND_US + values.get("S", np.zeros_like(year))
     micros = np.where(beyond & upward, clock * SECOND_US + SECOND_US - 1, micros)
-    if upward:  # a day that there is not ends before the next month
+    if upward:  # a day that does not exist ends before the next month
         beyond = values.get("dd", day) > last
         day, micros = np.where(over, last, day), np.where(over | beyond, DAY_US - 1, micros)
     else:

@@ -1,7 +1,7 @@
-"""Pieces of texts: what starts as the text does is bounded by it; letters in another case.
+"""Pieces of texts, bounded by the text if they begin like it; and letters in another case.
 
-The start that all texts of a range share is known, and so is its other case. Regular expressions
-are those that Java can compile, as the front end found out.
+The prefix that all texts of a range share is known, and so is its other case. The front end has
+checked that Java can compile the regular expressions.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,20 +29,20 @@ from strata.expr.spec import (
     text_where,
 )
 
-_SHOWN: Final = 24  # bytes of a shared start that are looked at
+_SHOWN: Final = 24  # bytes of a shared prefix that are used
 _LONGEST: Final = 100_000  # characters: a constant length below it fits into memory
 
 
 def _cased(upper: bool) -> Transfer:
-    """Return the transfer of upper or lower: of a shared start of ASCII it is known.
+    """Return the transfer of upper or lower, which is known for a shared ASCII prefix.
 
-    Languages disagree about the case of an i, and Java may follow one of them: with a dot or
-    without. What follows of ASCII does not change what stands before.
+    Languages disagree about the case of an i (with a dot or without), and Java may follow any of
+    them. Text after an ASCII prefix does not change the case of the prefix.
     """
     first, last = (b"a", b"z") if upper else (b"A", b"Z")
     mapped = np.arange(256).astype(np.uint8)
     mapped[first[0] : last[0] + 1] ^= 32
-    behind_i = ("\u0131" if upper else "\u0132").encode()  # sorts right behind its odd form
+    behind_i = ("\u0131" if upper else "\u0132").encode()  # sorts right after its odd form
 
     def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         values = texts(args[0])
@@ -57,7 +57,7 @@ _KNOWN: Final = np.array([0 < byte < 128 and chr(byte) not in "iI" for byte in r
 
 
 def _started(values: Texts, mapped: np.ndarray[Any, Any], behind_i: bytes) -> Texts:
-    """Return the texts that start as the mapped start which a range's texts share."""
+    """Return the texts with the mapped prefix that a range's texts share."""
     sizes = pc.binary_length(values.low)
     width = min(_SHOWN, (sizes if isinstance(sizes, pa.Scalar) else pc.max(sizes)).as_py() or 0)
     low, high = np.broadcast_arrays(*(as_chars(x, width + 2) for x in (values.low, values.high)))
@@ -82,7 +82,7 @@ def _started(values: Texts, mapped: np.ndarray[Any, Any], behind_i: bytes) -> Te
 
 
 def _single(values: Texts, low: np.ndarray[Any, Any], sizes: Any) -> np.ndarray[Any, Any]:
-    """Return where all texts are one of ASCII, whose case no language disputes."""
+    """Return where all texts are the same ASCII text, with the same case in all languages."""
     same = text_compare("equal", values.low, values.high, unknown=False)
     length = np.asarray(sizes.as_py() if isinstance(sizes, pa.Scalar) else sizes.fill_null(-1))
     plain = low.max(axis=1) < 128
@@ -90,15 +90,15 @@ def _single(values: Texts, low: np.ndarray[Any, Any], sizes: Any) -> np.ndarray[
 
 
 def _unpadded(chars: np.ndarray[Any, Any]) -> pa.Array:
-    """Return texts without the zeros that fill their rows."""
+    """Return texts without the zeros that pad their rows."""
     return pc.utf8_rtrim(as_binary(chars).cast(pa.string()), characters="\0").cast(pa.binary())
 
 
 def _first_piece(args: Sequence[Spec], delimiter: str) -> Texts:
-    """Return what stands in front of the first delimiter: a start of the text.
+    """Return the text before the first delimiter, which is a prefix of the text.
 
-    It does not sort behind the text. It sorts before the least text only where a delimiter may
-    follow instead of a letter that sorts no higher: there the bound ends.
+    It does not sort after the text. It sorts before the least text only if a delimiter may come in
+    place of a letter that sorts no higher than the delimiter; the bound ends there.
     """
     values = texts(args[0])
     low: TextBound = pa.scalar(b"", pa.binary())
@@ -111,7 +111,7 @@ def _first_piece(args: Sequence[Spec], delimiter: str) -> Texts:
 
 
 def _substring_index(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return what is in front of a delimiter; of the first one, bounded by the text."""
+    """Return the text before a delimiter; before the first one it is bounded by the text."""
     delimiter, count = literal(call, 1), literal(call, 2)
     text = delimiter.value if delimiter is not None else None
     if not isinstance(text, str) or not text or count is None or count.value != 1:
@@ -120,7 +120,7 @@ def _substring_index(call: Call, args: Sequence[Spec], context: Context) -> Spec
 
 
 def _split_part(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return a piece of a text, empty where there is none; the piece 0 fails."""
+    """Return a piece of a text, empty if there is none; piece 0 fails."""
     delimiter, number = literal(call, 1), literal(call, 2)
     place = number.value if number is not None else None
     text = delimiter.value if delimiter is not None else None
@@ -130,7 +130,7 @@ def _split_part(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _split(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return a list of texts, which has one at least."""
+    """Return a list of at least one text."""
     fail = _may_overflow(call)
     limit = literal(call, 2)
     least = 1 if limit is not None and isinstance(limit.value, int) else 0
@@ -139,7 +139,7 @@ def _split(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _may_overflow(call: Call) -> bool:
-    """Return whether matching may fail: the expression is not known, or repeats a group."""
+    """Return whether matching may fail: the expression is unknown, or repeats a group."""
     pattern = literal(call, 1)
     text = pattern.value if pattern is not None else ""
     if text is None:
@@ -148,7 +148,7 @@ def _may_overflow(call: Call) -> bool:
 
 
 def _matched(result: Callable[[Call, Sequence[Spec]], Spec]) -> Transfer:
-    """Return the transfer of a function of matches, which fails for other expressions only."""
+    """Return the transfer of a function of matches, which fails only for other expressions."""
 
     def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         if _may_overflow(call):
@@ -171,14 +171,14 @@ def _place(call: Call, args: Sequence[Spec]) -> Spec:
 
 
 def _locate(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return a place, or 0; 0 where the start is null, whatever the texts are."""
+    """Return a position, or 0; also 0 where the start is null, for any texts."""
     found = strict(args[:2], Outcome(_LENGTH))
     nothing = gate(exactly(0, "integer").values, args[2].null)
     return Spec(hull(found.values, nothing), found.null, found.fail | args[2].fail)
 
 
 def _repeated(position: int) -> Transfer:
-    """Return the transfer of a text that is repeated: a count that varies may be too long."""
+    """Return the transfer of a repeated text: with a varying count it may be too long."""
 
     def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         count = literal(call, position)

@@ -1,4 +1,4 @@
-"""Rounding: monotone, so the ends of the range are enough; a double may saturate to a long."""
+"""Rounding: monotone, so the ends of the range suffice; a double may saturate to a long."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -48,7 +48,7 @@ def _ceil(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _round(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return x rounded half up to a constant scale; doubles with a unit to spare."""
+    """Return x rounded half up to a constant scale; doubles get a margin of one unit."""
     constant = literal(call, 1)
     if constant is None or not isinstance(constant.value, int):
         return opened(call, args)

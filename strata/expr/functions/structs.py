@@ -1,4 +1,4 @@
-"""Fields of structs: never fail; what statistics know of the field, null where the struct is."""
+"""Fields of structs: never fail, have the field's statistics, and are null where the struct is."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Functions of text: what keeps or tests a prefix is bounded; the rest may be any text."""
+"""Functions of text: bounded if they keep or test a prefix; others may give any text."""
 
 import re
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from strata.expr.spec import (
 
 
 def after_prefix(prefix: bytes) -> bytes | None:
-    r"""Return the least bytes behind everything that starts with `prefix`; None: nothing is.
+    r"""Return the least bytes after everything that starts with `prefix`; None if there are none.
 
     >>> after_prefix(b"ab"), after_prefix(b"a\xff"), after_prefix(b"\xff")
     (b'ac', b'b', None)
@@ -43,7 +43,7 @@ def may_start(values: Texts, prefix: bytes) -> Bools:
     """Return where some text starts with `prefix`, and where some does not."""
     start, end = pa.scalar(prefix, pa.binary()), after_prefix(prefix)
     behind = None if end is None else pa.scalar(end, pa.binary())
-    # An open bound reaches beyond the prefix on its side.
+    # An open bound extends beyond the prefix on its side.
     true = text_compare("less_equal", start, values.high)
     inside = text_compare("less_equal", start, values.low, unknown=not prefix)
     if behind is None:
@@ -62,9 +62,9 @@ def _starts_with(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _parse_pattern(pattern: str, escape: str) -> tuple[str, str] | None:
-    """Return the fixed start of a LIKE pattern, and the pattern that follows.
+    """Return the fixed prefix of a LIKE pattern, and the pattern after it.
 
-    None: the pattern is malformed and fails when it is used.
+    None: the pattern is malformed and fails on use.
     """
     prefix, position = "", 0
     while position < len(pattern):
@@ -118,7 +118,7 @@ def _any_answer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _substring(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return a prefix of the text; cutting keeps the order. Other substrings are any text."""
+    """Return a prefix of the text; cutting preserves order. Other substrings are any text."""
     start, length = literal(call, 1), literal(call, 2)
     if start is None or length is None or call.type != "string":
         return opened(call, args, null=False, fail=False)
@@ -137,7 +137,7 @@ def _cut(bound: TextBound, count: int) -> TextBound:
 
 
 def _concat(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return texts behind a constant start; what follows only raises them."""
+    """Return texts after a constant prefix; later arguments only raise them."""
     if call.type not in ("string", "binary"):
         return opened(call, args, null=False, fail=False)
     prefix, position = b"", 0
@@ -186,7 +186,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9 _/:@#%&=~,;<>!\"'-]|[^\x00-\x7f]")
 
 
 def _fixed_start(pattern: str) -> str:
-    """Return the text that everything found by a regular expression starts with.
+    """Return the text that every match of a regular expression starts with.
 
     >>> _fixed_start("^ab+c"), _fixed_start("^a|b"), _fixed_start("ab")
     ('a', '', '')

@@ -1,8 +1,8 @@
 """Functions of timestamps: microseconds since 1970.
 
-Exact in UTC. In another zone the wall clock differs by at most 18 hours and may jump, so the
-argument and the result are widened outward by `_ABROAD_US` and no monotonicity is assumed
-inside it. A `timestamp_ntz` has no zone, whatever the call says.
+The results are exact in UTC. In another zone the wall clock differs by at most 18 hours and may
+jump, so the argument and the result are widened by `_ABROAD_US`, and no monotonicity is assumed
+within it. A `timestamp_ntz` has no zone, even if the call names one.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ _UNITS_MONTHS: Final = {"month": 1, "quarter": 3, "year": 12}
 
 
 def foreign(call: Call) -> bool:
-    """Return whether a zone other than UTC has a say in the result."""
+    """Return whether a zone other than UTC affects the result."""
     zoned = any(arg.type == "timestamp" for arg in call.args) or call.type == "timestamp"
     return zoned and abroad(call)
 
@@ -106,8 +106,8 @@ def _months_later(
 ) -> Spec:
     """Return instants some months later: the day moves, the time of day stays.
 
-    Not monotone: two days may meet on the last of a short month, in either order of their
-    times. So only the day is bounded, but where all instants lie on one day.
+    Not monotone: two days may fall on the last of a short month, with their times in either order.
+    So only the day is bounded, unless all instants lie on one day.
     """
     low, high = widened(a.low, a.high) if foreign(call) else (a.low, a.high)
     first, last = low // DAY_US, high // DAY_US
@@ -173,9 +173,9 @@ def _months_apart(
 ) -> Spec:
     """Return whole months, or units of several: at most two less than the calendar's numbers.
 
-    One less where the day of the month is not reached. Where the time of day is not reached, the
-    end counts as the day before, and the last of a short month is before a 31st: from January 30,
-    a minute to midnight, to the midnight of March 1 there is no whole month.
+    One less if the day of the month is not reached. If the time of day is not reached, the end
+    counts as the day before, and the last of a short month is before a 31st: from a minute before
+    midnight on January 30 to midnight on March 1 there is no whole month.
     """
     ends = [widened(x.low, x.high) if foreign(call) else (x.low, x.high) for x in (start, end)]
     (begin, late), (early, last) = (tuple(calendar.months(x // DAY_US) for x in p) for p in ends)
@@ -198,7 +198,7 @@ def _subtract_timestamps(call: Call, args: Sequence[Spec], context: Context) -> 
 
 
 def _clock_field(unit: int, frame: int, most: int) -> Callable[..., Spec]:
-    """Return the transfer of hour, minute or second: it rises inside its frame."""
+    """Return the transfer of hour, minute or second, which rises within its frame."""
 
     def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         a = numbers(args[0], call.args[0].type)
@@ -243,12 +243,12 @@ def _unix_timestamp(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         low, high = widened(low, high, 2 * 86_400)
     far = 2**63 // DAY_US * 86_400
     over = (np.abs(low) > far) | (np.abs(high) > far) if kind == "date" else NO
-    # The format matters for text only: it is not even evaluated.
+    # The format matters only for text: it is not even evaluated.
     return instants(args[:1], low, high, a.empty, over)
 
 
 def _months_between(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return the difference in months: whole ones, and less than one for days and times."""
+    """Return the difference in months: whole months, plus less than one for days and times."""
     (a, b) = (numbers(spec, arg.type) for spec, arg in zip(args[:2], call.args[:2], strict=True))
     ends = [widened(x.low, x.high) if abroad(call) else (x.low, x.high) for x in (a, b)]
     first, last = (tuple(calendar.months(x // DAY_US) for x in pair) for pair in ends)
@@ -271,7 +271,7 @@ def _convert_timezone(call: Call, args: Sequence[Spec], context: Context) -> Spe
 def _shifted(call: Call, args: Sequence[Spec], moved: Spec, kind: str) -> Spec:
     """Return a wall clock moved from one zone into another, by less than two days.
 
-    The zones are options that a front end sets only when Spark knows them.
+    The zones are options that a front end sets only if Spark knows them.
     """
     if not call.option("zones") or kind not in ("timestamp", "timestamp_ntz"):
         return opened(call, args)

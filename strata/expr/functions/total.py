@@ -1,7 +1,7 @@
-"""Functions that never fail, of whose result little or nothing is known.
+"""Functions that never fail, but whose result is mostly or entirely unknown.
 
-To know that much is worth a rule: a function that may fail keeps every part that comes to it,
-whatever the conditions behind it say.
+Knowing only that is worth a rule: a function that may fail keeps every part that reaches it,
+regardless of later conditions.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ def _anything(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _between(low: int, high: int) -> Transfer:
-    """Return the transfer of a function whose numbers lie between two constants."""
+    """Return the transfer of a function with numbers between two constants."""
 
     def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         kind = spark_type(call.type)
@@ -56,7 +56,7 @@ def _try_eval(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _sha2(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return any text; null for a length that is none of SHA-2's."""
+    """Return any text; null for a length that SHA-2 does not have."""
     bits = literal(call, 1)
     if bits is None:
         return opened(call, args, fail=False)

@@ -1,7 +1,7 @@
 """Variants and `from_json`: the statistics of a JSON path, read as another type.
 
-A document is parsed without an error where statistics could read it. A missing key gives null; a
-JSON null is a variant that is not null, but whatever it is cast to is.
+Parsing a document does not fail if statistics could read it. A missing key gives null; a JSON null
+is a non-null variant, but its casts are null.
 """
 
 import json
@@ -47,7 +47,7 @@ from strata.expr.spec import (
 class Variant(Anything):
     """Variants of JSON documents.
 
-    `inside`: the kinds of JSON that they are, null for a JSON null; None where nothing is known.
+    `inside`: their kinds of JSON, null for a JSON null; None where nothing is known.
     """
 
     inside: Spec | None = None
@@ -68,7 +68,7 @@ def _parse_json(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _may_be_anything(spec: Spec) -> Flags:
-    """Return where a document may be of every kind: there, it may as well be no JSON at all."""
+    """Return where a document may be of every kind; there it may also be invalid JSON."""
     values = spec.values
     assert isinstance(values, Json)
     kinds = values.true & values.false & values.lists & values.maps & spec.null
@@ -76,7 +76,7 @@ def _may_be_anything(spec: Spec) -> Flags:
 
 
 def _variant_get(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return what is at a constant path, as a variant or read as the type of the call."""
+    """Return the value at a constant path, as a variant or cast to the type of the call."""
     path, values = literal(call, 1), args[0].values
     keys = parse_path(path.value) if path is not None and isinstance(path.value, str) else None
     spec = values.inside if isinstance(values, Variant) else None
@@ -92,7 +92,7 @@ def _variant_get(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def from_variant(call: Call, args: Sequence[Spec]) -> Spec:
-    """Return what variants cast to; null for a JSON null."""
+    """Return the values that variants cast to; null for a JSON null."""
     values = args[0].values
     inside = values.inside if isinstance(values, Variant) else None
     if inside is None or not isinstance(inside.values, Json):
@@ -131,12 +131,12 @@ _INTEGERS: Final = frozenset({"byte", "short", "integer", "long"})
 
 
 def _is_number(kind: SparkType) -> bool:
-    """Return whether JSON numbers are read as the type: no dates, no decimals beyond 64 bits."""
+    """Return whether JSON numbers can be read as the type: no dates, no decimals beyond 64 bits."""
     return not kind.wide and (kind.family in ("float", "decimal") or kind.name in _INTEGERS)
 
 
 def _truths(values: Json, kind: SparkType, full: Numbers) -> Numbers:
-    """Return what true and false cast to: one and zero."""
+    """Return the casts of true and false: one and zero."""
     one = 10**kind.scale
     low, high = np.where(values.false, 0, one), np.where(values.true, one, 0)
     dtype = full.low.dtype
@@ -159,12 +159,12 @@ def _from_numbers(source: Numbers, kind: SparkType) -> tuple[Numbers, Flags]:
 def _is_variant_null(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     values = args[0].values
     inside = values.inside if isinstance(values, Variant) else None
-    some = either(occupied(values), args[0].null)  # a null is no JSON null
+    some = either(occupied(values), args[0].null)  # an SQL null is not a JSON null
     return Spec(Bools(some if inside is None else inside.null, some), NO, args[0].fail)
 
 
 def _json_object_keys(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return the keys of an object as a list; null for other JSON and for what is none."""
+    """Return the keys of an object as a list; null for other JSON and for invalid text."""
     return strict(args, Outcome(Elements(NO, lambda: Spec(everything("string"))), null=YES))
 
 
@@ -190,7 +190,7 @@ def read_schema(text: str) -> Mapping[str, Any]:
 
 
 def field_key(call: Call, ordinals: Sequence[object]) -> str | None:
-    """Return the key of a field of `from_json`, that these ordinals lead to one after another."""
+    """Return the key of the field of `from_json` that a sequence of ordinals leads to."""
     schema = literal(call, 1)
     found: Any = None
     try:
@@ -204,13 +204,13 @@ def field_key(call: Call, ordinals: Sequence[object]) -> str | None:
 
 
 def _from_json(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return the struct that documents are read as: a part of it that does not fit is null."""
+    """Return the struct that documents are read as; fields that do not fit are null."""
     schema, values = literal(call, 1), args[0].values
     if schema is None or not isinstance(values, Json) or values.whole is None:
         return opened(call, args, fail=False)
     root = values.whole()
     assert isinstance(root.values, Json)
-    # Of a list the first struct is taken.
+    # For a list, the first struct is taken.
     structs = _structs(root.values, read_schema(str(schema.value)), root.values.lists)
     found = strict(args[:1], Outcome(Anything(), null=YES))
     return Spec(Record(negated(occupied(found.values)), structs.child), YES, found.fail)
@@ -234,7 +234,7 @@ def _structs(values: Json, schema: Mapping[str, Any], unknown: Flags) -> Record:
 
 
 def _field(values: Json, kind: str, unknown: Flags) -> Spec:
-    """Return what a field of a plain type holds: null for JSON of another kind."""
+    """Return the values of a field of a plain type; null for JSON of another kind."""
     full, known = everything(kind), spark_type(kind)
     strings = negated(values.strings.empty)
     read: Values = full

@@ -1,11 +1,11 @@
-"""What a filter may be where its writer is not who runs it: an expression, never a program.
+"""Admit a filter of another author only if it is an expression, never a program.
 
-Soft evaluation runs, with the operator's rights, filters that others registered, that readers used,
-and that stand in receipts. A text is looked at twice: as it is parsed, before Spark resolves any
-name in it (to resolve a relation may read files, to resolve an identifier may evaluate functions),
-and as it is analysed. Spark's own functions of its own arguments pass; what asks another relation,
-calls Java or Python, or gives another answer each time is refused. What a log says that somebody
-used must moreover mean exactly the tree that was logged, of which every function is certified.
+Soft evaluation runs filters with the operator's rights: those that others registered, that readers
+used, and those in receipts. A text is checked twice: after parsing, before Spark resolves any name
+in it (resolving a relation may read files, resolving an identifier may evaluate functions), and
+after analysis. Spark's own functions pass; a text that queries another relation, calls Java or
+Python, or gives another answer each time is refused. A filter from a log must also mean exactly the
+logged tree, and all of its functions must be certified.
 """
 
 from collections.abc import Iterator
@@ -27,9 +27,9 @@ from strata.spark.front.catalyst import Now, analyse
 from strata.spark.front.tree import analysed_filter, empty_frame, filtered
 
 CURE: Final = "give one condition on the shard's columns, in functions of Spark"
-DEPTH_MAX: Final = 400  # of a parsed filter; a deeper one overflows the stack of whoever walks it
+DEPTH_MAX: Final = 400  # of a parsed filter; walking a deeper one would overflow the stack
 _EXPRESSIONS: Final = "org.apache.spark.sql.catalyst.expressions."
-# Of what is not resolved yet, these name columns, functions of Spark and their arguments.
+# The unresolved nodes that name columns, functions of Spark and their arguments.
 _UNRESOLVED: Final = frozenset({
     "UnresolvedAttribute", "UnresolvedFunction", "UnresolvedExtractValue",
     "UnresolvedNamedLambdaVariable",
@@ -38,17 +38,17 @@ _BUILTIN: Final[tuple[list[str], ...]] = (
     [],
     ["builtin"],
     ["system", "builtin"],
-)  # what may stand in front of a name
+)  # allowed qualifiers of a name
 
 
 def admitted(
     spark: SparkSession, relation: Relation, where: str, *, now: Now = None, ordered: bool = True
 ) -> Filter:
-    """Return the filter that a text means, if it is an expression.
+    """Return the filter of a text if it is an expression.
 
-    Units: as `strata.spark.front.catalyst.analyse`. Nothing of the text is executed before it is
-    refused.
-    Raises: InvalidRequest for what Spark refuses, and for what is more than an expression.
+    Units: as `strata.spark.front.catalyst.analyse`. No part of the text is executed before a
+    refusal.
+    Raises: InvalidRequest for a text that Spark refuses, or that is more than an expression.
     """
     check_parsed(spark, where)
     check_analysed(spark, relation, where)
@@ -63,12 +63,12 @@ def admitted_again(
     now: Now = None,
     certified: bool = True,
 ) -> Filter:
-    """Return a filter of a log or a receipt, if its text means the tree that stands beside it.
+    """Return a filter of a log or a receipt if its text still means the recorded tree.
 
-    A filter has another tree where the session's zone or ANSI mode is another, where a column has
-    another type by now, and where somebody wrote the log who is no reader. `certified`: of each
-    function of it a rule is certified, as of all that runs without anybody having looked at it.
-    Raises: InvalidRequest if it does not, or if a function is not.
+    The tree differs if the session has another zone or ANSI mode, if a column has another type by
+    now, or if someone other than a reader wrote the log. `certified`: also require a certified rule
+    for each function, since nobody has reviewed the filter.
+    Raises: InvalidRequest if the tree differs, or if a function is not certified.
     """
     unknown = next(_uncertified(logged.expr), None) if certified else None
     if unknown is not None:
@@ -88,7 +88,7 @@ def admitted_again(
 
 
 def _uncertified(expr: Expr) -> Iterator[str]:
-    """Yield what of a filter the registry has no rule for."""
+    """Yield the functions of a filter without a rule in the registry."""
     if isinstance(expr, Opaque):
         yield expr.reason
     if isinstance(expr, Call):
@@ -99,7 +99,7 @@ def _uncertified(expr: Expr) -> Iterator[str]:
 
 
 def check_parsed(spark: SparkSession, where: str) -> None:
-    """Refuse what is more than an expression before any name in it is resolved.
+    """Refuse a parsed text that is more than an expression, before any name in it is resolved.
 
     Raises: InvalidRequest, naming the part.
     """
@@ -107,7 +107,7 @@ def check_parsed(spark: SparkSession, where: str) -> None:
     try:
         tree = parser.parseExpression(where)
     except (PySparkException, Py4JJavaError):
-        filtered(spark.range(0).toDF(), where)  # says what Spark says of it, and where
+        filtered(spark.range(0).toDF(), where)  # raises with Spark's message and position
         raise InvalidRequest("the filter cannot be understood", filter=where, cure=CURE) from None
     _check_node(spark, tree, where, 0)
 
@@ -137,7 +137,7 @@ def _check_function(spark: SparkSession, parts: list[str], where: str) -> None:
 
 
 def check_analysed(spark: SparkSession, relation: Relation, where: str) -> None:
-    """Refuse an analysed filter that calls out, or that answers otherwise another time.
+    """Refuse an analysed filter that calls foreign code, or that is not deterministic.
 
     Raises: InvalidRequest, naming the part.
     """
@@ -156,7 +156,7 @@ def _check_meaning(spark: SparkSession, node: JavaObject, where: str) -> None:
             "it calls a function that is none of Spark's own", where, str(node.sql())[:80]
         )
     children = [node.children().apply(index) for index in range(node.children().size())]
-    # Nothing is deterministic whose argument is not: blame the innermost.
+    # An expression with a nondeterministic argument is nondeterministic: blame the innermost.
     if not node.deterministic() and all(child.deterministic() for child in children):
         raise _refused(
             "it gives another answer each time, or calls Java", where, str(node.sql())[:80]

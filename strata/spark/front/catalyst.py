@@ -1,10 +1,10 @@
 """The front end: a filter in Spark SQL, or a `Column`, becomes Strata's typed expression.
 
 Spark itself resolves names, types, casts and zones against an empty DataFrame of the shard's
-schema; the resolved tree is translated by the table below into the registry's names
-(`strata.expr.registry`). What the table does not have becomes `Opaque`: it may yield anything,
-null or an error, so nothing is ever skipped because of it. A constant sub-expression is
-evaluated by Spark, and arrives as an exact literal.
+schema. The resolved tree is translated by the table below into the registry's names
+(`strata.expr.registry`). A node that is not in the table becomes `Opaque`: it may yield anything,
+null or an error, so nothing is ever skipped because of it. Spark evaluates constant
+sub-expressions, which arrive as exact literals.
 
 Errs: towards `Opaque`. A filter that Spark refuses is the only error.
 """
@@ -65,12 +65,11 @@ def analyse(
     now: Now = None,
     ordered: bool = True,
 ) -> Filter:
-    """Return the filter that `where` means for rows of `relation`.
+    """Return the meaning of `where` for rows of `relation` as a filter.
 
-    `ordered`: rows are filtered by `strata.spark.front.rowfilter`, which has Spark evaluate
-    conditions in the order in which they stand. Else by a `.where` of the user's, in any order of
-    Spark's.
-    Units: `now` in microseconds since 1970, or the range that it lies in; None takes the clock.
+    `ordered`: `strata.spark.front.rowfilter` filters the rows, so Spark evaluates conditions in
+    their written order. Otherwise a `.where` of the user does, in any order that Spark chooses.
+    Units: `now` in microseconds since 1970, or a range of it; None takes the clock.
     Raises: InvalidRequest when Spark does not accept `where` as a condition on these columns.
     Cost: about 30 ms, 0.3 s the first time in a JVM; no Spark job.
     """
@@ -87,7 +86,7 @@ def analyse(
             expr = judge.expression(ordered=ordered)
         sql = where if isinstance(where, str) else _column_sql(frame)
     except Exception as error:
-        # Whatever surprises must cost speed, never correctness or the read itself.
+        # A surprise may cost speed, never correctness nor the read itself.
         expr = Opaque(f"not understood: {type(error).__name__}: {str(error)[:80]}", "boolean")
         sql = str(where)
     return Filter(expr, sql, low, high)
@@ -106,7 +105,7 @@ def referenced(
 
 
 class _Judge:
-    """Reads every form in which Spark may evaluate one filter over the empty relation."""
+    """Translates every form in which Spark may evaluate one filter over the empty relation."""
 
     def __init__(
         self, spark: SparkSession, relation: Relation, plan: JavaObject, sql: str, now: int
@@ -117,7 +116,7 @@ class _Judge:
         self._lists: dict[Expr, Call] = {}
 
     def expression(self, *, ordered: bool) -> Expr:
-        """Return what is judged: true where the filter is, failing where any form of it is."""
+        """Return the expression to judge: true where the filter is, failing as any form of it."""
         if self._reads_spark_clock():
             return Opaque("a date or time literal such as timestamp'now'; use now()", "boolean")
         written = self._plan.condition()
@@ -129,7 +128,7 @@ class _Judge:
             conjuncts = flat("and", form(first))
         if found.late is not None:
             late = self._written(found.late)
-            # Spark evaluates them outside of the filter, for all rows that come that far.
+            # Spark evaluates them outside the filter, for all rows that reach it.
             if not fails_always(flat("and", late)[0]):
                 outside = "a Python function, or a subquery that reads the row"
                 conjuncts = (*conjuncts, Opaque(outside, "boolean"))
@@ -138,7 +137,7 @@ class _Judge:
         return expr if ordered else with_derived(expr)
 
     def _in_order(self, condition: JavaObject) -> Expr:
-        """Return a condition that Spark evaluates as it is written, but for what it simplifies."""
+        """Return a condition that Spark evaluates as written, apart from simplifications."""
         expr = with_repeated(unbranched(self._written(condition)), whole=False)
         if not may_fail(expr):
             return expr
@@ -147,7 +146,7 @@ class _Judge:
         return expr
 
     def _in_any_order(self, condition: JavaObject) -> Expr:
-        """Return a condition that Spark takes apart, as it is written and as it is optimised."""
+        """Return a condition that Spark splits, in its written and its optimised form."""
         written = with_propagated(self._written(condition))
         expr = with_extracted(with_repeated(written, whole=True))
         if not may_fail(expr):
@@ -161,7 +160,7 @@ class _Judge:
         return expr
 
     def _written(self, condition: JavaObject) -> Expr:
-        """Return a condition as it is written, what Spark evaluates before it in front."""
+        """Return a condition as written, preceded by everything that Spark evaluates before it."""
         found = normalised(self._spark, self._over_nothing(condition))
         if found is None:
             return Opaque("a plan of unexpected shape", "boolean")
@@ -171,11 +170,11 @@ class _Judge:
         return expr
 
     def _optimised(self, condition: JavaObject) -> list[Expr]:
-        """Return what Spark's optimiser makes of a condition, if anything is evaluated.
+        """Return the forms of a condition after Spark's optimiser, if anything is evaluated.
 
-        The clock stands for itself, whatever it reads now: one form holds at any time. Where there
-        is a clock, another form has the constants that it reads now: two ways to write a time may
-        be the same constant then, and Spark simplifies what is equal.
+        In the first form the clock stays symbolic, so that the form holds at any time. A condition
+        that reads the clock has a second form with the constants of this moment: two ways to write
+        a time may be the same constant, and Spark simplifies equal parts.
         """
         clocks: dict[str, tuple[JavaObject, Node]] = {}
         timeless = with_clocks(self._spark, condition, lambda node: self._reference(node, clocks))
@@ -187,7 +186,7 @@ class _Judge:
     def _plan_of(self, condition: JavaObject, clocks: list[Node]) -> Expr | None:
         """Return what Spark evaluates of a condition in its optimised plan; None for nothing.
 
-        A condition that Spark cannot optimise fails so in every read, whatever parts it fetches.
+        A condition that Spark cannot optimise fails in every read, independent of the parts.
         """
         frame = frame_of(self._spark, self._over_nothing(condition))
         try:
@@ -200,7 +199,7 @@ class _Judge:
         return self._of_steps(steps, clocks)
 
     def _of_steps(self, steps: list[JavaObject], clocks: list[Node]) -> Expr | None:
-        """Return what filters and projections evaluate one after the other."""
+        """Return the conditions that filters and projections evaluate in sequence."""
         conjuncts: list[Expr] = []
         aliases: dict[str, Node] = {}
         for step in steps:
@@ -227,9 +226,9 @@ class _Judge:
     def _reference(
         self, clock: JavaObject, clocks: dict[str, tuple[JavaObject, Node]]
     ) -> JavaObject:
-        """Return what stands for a reading of the clock while Spark optimises.
+        """Return the reference that stands for a reading of the clock while Spark optimises.
 
-        Readings of the same clock have the same: Spark simplifies what is equal.
+        Readings of the same clock share one, since Spark simplifies equal parts.
         """
         name = clock.getClass().getSimpleName().replace("Now", "CurrentTimestamp")
         key = f"{name} {clock.dataType()} {clock.timeZoneId() if name in ZONED else ''}"
@@ -241,7 +240,7 @@ class _Judge:
         return clocks[key][0]
 
     def _reads_spark_clock(self) -> bool:
-        """Tell whether the text has a typed literal like timestamp'now', resolved while parsing."""
+        """Return whether the text has a literal like timestamp'now', resolved while parsing."""
         written = len(SPECIAL_IN_SQL.findall(self._sql))
         if not written:
             return False

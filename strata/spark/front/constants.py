@@ -1,11 +1,11 @@
 """Constants of a filter, as exact plain values.
 
-A constant sub-expression is evaluated by Spark itself, once, while the filter is analysed. Not
-constant are readings of the clock, texts that Spark would read by the clock (`'now'` cast to a
-timestamp), and what fails: that must fail, or not, where the filter is executed.
+Spark itself evaluates a constant sub-expression, once, during the analysis of the filter. Readings
+of the clock, texts that Spark reads by the clock (`'now'` cast to a timestamp), and failing
+expressions are not constant: whether they fail is decided where the filter is executed.
 
-A value is taken exactly, or not at all: a text that is not UTF-8 has no plain value here, and
-neither has -0.0, which Spark compares like 0.0 in one place and tells from it in another.
+A value is taken exactly or not at all. A text that is not UTF-8 has no plain value here, nor has
+-0.0, which Spark treats as equal to 0.0 in one place and as different in another.
 """
 
 import math
@@ -33,22 +33,22 @@ SPECIAL: Final = re.compile(r"\s*(epoch|now|yesterday|today|tomorrow)\b", re.IGN
 SPECIAL_IN_SQL: Final = re.compile(r"['\"]\s*(now|yesterday|today|tomorrow)\b", re.IGNORECASE)
 Constant: TypeAlias = Literal | Opaque
 NO_TEXT: Final = "a constant text that is no UTF-8"
-REPLACEMENT: Final = "\ufffd"  # what stands in a text for bytes that are no UTF-8
+REPLACEMENT: Final = "\ufffd"  # replaces bytes that are not UTF-8 in a text
 CLOCK: Final = re.compile(r"(Current\w*|Now|LocalTimestamp)")
 
 
-def literal(node: Node) -> Constant | None:
+def literal_value(node: Node) -> Constant | None:
     """Return the value of a literal node; None for types without a plain value."""
-    kind, text = json_type(node), node.fields["value"]
+    kind, text = node_type(node), node.fields["value"]
     if text is None:
-        return Literal(None, plain_type(kind))
+        return Literal(None, plain_type_name(kind))
     if kind in EXACT_IN_JSON and not (kind == "string" and REPLACEMENT in text):
         return _exact(_from_json(kind, text), kind)
     return _value(kind, node.jvm.value())
 
 
 def text_of(value: JavaObject) -> str | None:
-    """Return the text of a UTF8String of the JVM; None if its bytes are no UTF-8."""
+    """Return the text of a JVM UTF8String; None if its bytes are not UTF-8."""
     try:
         return bytes(value.getBytes()).decode()
     except UnicodeDecodeError:
@@ -56,9 +56,9 @@ def text_of(value: JavaObject) -> str | None:
 
 
 def is_plain(value: object) -> bool:
-    """Tell whether a Python value is the very constant that it was made of.
+    """Return whether a Python value equals the constant that it was converted from.
 
-    A text with a replacement character may have been made of other bytes.
+    A text with a replacement character may come from other bytes.
     """
     if isinstance(value, str):
         return REPLACEMENT not in value and not any("\ud800" <= c <= "\udfff" for c in value)
@@ -71,12 +71,12 @@ def _exact(value: int | float | str | bool, kind: str) -> Constant:
     return Opaque("the constant -0.0", kind)
 
 
-def fold(node: Node) -> Constant | None:
+def fold_constant(node: Node) -> Constant | None:
     """Return the value of a constant sub-expression, computed by Spark; None if it has none.
 
-    Opaque: it has one that cannot be taken exactly; what it is made of says no more.
+    Returns Opaque if there is a value that cannot be taken exactly; its operands tell no more.
 
-    What reads the clock is no constant here, and neither is what fails.
+    An expression that reads the clock or fails is no constant here.
     """
     if node.name == "Cast":
         widened = _widened(node)
@@ -85,7 +85,7 @@ def fold(node: Node) -> Constant | None:
     for below in node.walk():
         if below.name == "AttributeReference" or CLOCK.fullmatch(below.name):
             return None
-        if below.name == "Cast" and json_type(below) in DATETIME and is_special(below):
+        if below.name == "Cast" and node_type(below) in DATETIME and is_special(below):
             return None
     try:
         if not node.jvm.foldable():
@@ -109,11 +109,11 @@ def interval_parts(node: Node) -> tuple[int, int, int] | None:
 
 
 def is_special(cast: Node) -> bool:
-    """Tell whether a constant cast to a date or timestamp may be read by Spark's own clock."""
+    """Return whether a constant cast to a date or timestamp may depend on Spark's own clock."""
     child = cast.children[0]
     known = child if child.name == "Literal" else None
     if known is None:
-        value = fold(child)
+        value = fold_constant(child)
         if not isinstance(value, Literal):
             return True
         return value.type == "string" and bool(SPECIAL.match(str(value.value)))
@@ -133,7 +133,7 @@ def _widened(cast: Node) -> Literal | None:
 
 def _value(kind: str, value: Any) -> Constant | None:
     """Return a JVM value of Spark's internal kind as a literal; None if there is no plain one."""
-    plain = plain_type(kind)
+    plain = plain_type_name(kind)
     if value is None:
         return Literal(None, plain)
     if kind.startswith("decimal"):
@@ -162,11 +162,11 @@ def _from_json(kind: str, text: str) -> int | float | str | bool:
     return float(np.float32(text)) if kind == "float" else text
 
 
-def plain_type(name: str) -> str:
+def plain_type_name(name: str) -> str:
     """Return a type's name with intervals of any fields named by their family.
 
-    >>> plain_type("interval hour"), plain_type("interval month"), plain_type("interval")
-    ('interval day to second', 'interval year to month', 'interval')
+    >>> [plain_type_name(f"interval{of}") for of in (" hour", " month", "")]
+    ['interval day to second', 'interval year to month', 'interval']
     """
     if not name.startswith("interval "):
         return name
@@ -174,7 +174,7 @@ def plain_type(name: str) -> str:
     return YEAR_MONTH if first in ("year", "month") else DAY_TIME
 
 
-def json_type(node: Node) -> str:
+def node_type(node: Node) -> str:
     """Return the data type that a Literal, Cast or attribute carries in the JSON."""
     name = node.fields["dataType"]
     return name if isinstance(name, str) else node.type

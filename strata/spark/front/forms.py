@@ -1,8 +1,8 @@
 """Other forms of a filter, in which Spark may evaluate it, and what they may fail on.
 
-A filter that Spark takes apart (one of a `where` of a user) is evaluated in an order of Spark's:
-the tests for null late, repeated parts first. Each form is a condition like the one that is
-written; `also_failing` joins them, so that no error of any form is hidden.
+Spark splits the filter of a user's `where` and evaluates it in its own order: tests for null late,
+repeated sub-expressions first. Each form is a condition equivalent to the written one;
+`also_failing` joins them, so that no error of any form is hidden.
 """
 
 from collections import Counter
@@ -24,18 +24,18 @@ _LAZY: Final = frozenset({"and", "or", "if", "case_when", "coalesce"})
 
 
 def may_fail(expr: Expr) -> bool:
-    """Return whether an expression may fail on some row, whatever is stored, at whatever time.
+    """Return whether an expression may fail on some row of any data, at any time.
 
-    A filter is asked again later, of a log, a receipt or an option: its clock is not that of now.
+    A filter of a log, a receipt or an option is evaluated again later, with another clock.
     """
     spec = Interpreter(_ANY_TIME).evaluate(expr, Unknown())
     return bool(np.any(spec.fail))
 
 
 def fails_always(expr: Expr) -> bool:
-    """Return whether an expression may fail, whatever statistics say of the columns, at any time.
+    """Return whether an expression may fail for any statistics of the columns, at any time.
 
-    Errs: towards no where it reads the clock, which takes a branch at one time and not at another.
+    Errs: towards no if it reads the clock, since it may take a branch only at some times.
     """
     if not all(map(_is_timeless, _walk(expr))):
         return False
@@ -44,18 +44,18 @@ def fails_always(expr: Expr) -> bool:
 
 
 def _is_timeless(node: Expr) -> bool:
-    """Return whether a node is known not to read the clock, nor anything inside it to."""
+    """Return whether neither a node nor anything inside it can read the clock."""
     if isinstance(node, Call):
         return node.function not in CLOCKS
     return isinstance(node, Column | Literal | Opaque)
 
 
 def null_tests_last(expr: Expr) -> Expr:
-    """Return the condition with the conjuncts that test for null behind the others.
+    """Return the condition with the conjuncts that test for null after the others.
 
-    So generated code evaluates them, where no other conjunct reads the column. It leaves some where
-    they are: those of an expression that may be null for other reasons than a null argument. So a
-    test that may fail fails in its place as well, and no test in front of it hides that.
+    Generated code uses this order where no other conjunct reads the column. It keeps the place of
+    some tests: those of an expression that may be null although its arguments are not. So a test
+    that may fail also fails in its place, and no test in front of it hides that.
     """
     conjuncts = flat("and", expr)
     tests = tuple(filter(_tests_for_null, conjuncts))
@@ -64,7 +64,7 @@ def null_tests_last(expr: Expr) -> Expr:
         for conjunct in conjuncts
         if conjunct not in tests or may_fail(conjunct)
     )
-    return joined("and", (*others, *tests))
+    return join_conditions("and", (*others, *tests))
 
 
 def _tests_for_null(conjunct: Expr) -> bool:
@@ -76,11 +76,11 @@ def _tests_for_null(conjunct: Expr) -> bool:
 
 
 def with_repeated(expr: Expr, *, whole: bool) -> Expr:
-    """Return the condition that fails as well where a part that is repeated fails.
+    """Return the condition, failing also where a repeated sub-expression fails.
 
-    Generated code computes a repeated part once, in front: of AND and OR it takes both sides for
-    evaluated. `whole`: of the condition; else of each of its conditions by itself, AND, OR and
-    NOT above them being evaluated in order.
+    Generated code computes a repeated sub-expression once, in front, and assumes that both sides of
+    AND and OR are evaluated. `whole`: repeated anywhere in the condition; otherwise within each
+    simple condition, with AND, OR and NOT above them evaluated in order.
     """
     if not whole and isinstance(expr, Call) and expr.function in _LOGIC:
         args = tuple(with_repeated(arg, whole=False) for arg in expr.args)
@@ -96,9 +96,9 @@ def with_repeated(expr: Expr, *, whole: bool) -> Expr:
 
 
 def with_extracted(expr: Expr) -> Expr:
-    """Return the condition that fails as well where an element is taken that is not there.
+    """Return the condition, failing also where an access to a missing element fails.
 
-    Above a sample or a limit, Spark takes elements of columns out before it filters.
+    Above a sample or a limit, Spark extracts elements of columns before it filters.
     """
     taken = [n for n in _walk(expr) if _is_call(n, _TAKING) and may_fail(n)]
     if not taken:
@@ -121,8 +121,8 @@ def _walk(expr: Expr) -> Iterator[Expr]:
 def unbranched(expr: Expr) -> Expr:
     """Return a condition with AND and OR for the branches that `strata.spark.front.ordered` makes.
 
-    A condition that is null is taken for false here, which it is in a filter; so only what
-    stands under nothing but AND and OR is looked at.
+    A null condition counts as false here, as in a filter; so only conditions directly under AND and
+    OR are rewritten.
     """
     if not isinstance(expr, Call) or expr.type != "boolean":
         return expr
@@ -136,7 +136,7 @@ def unbranched(expr: Expr) -> Expr:
             function, args = "or", (condition, otherwise)
         case _:
             return expr
-    return joined(function, tuple(part for arg in args for part in flat(function, arg)))
+    return join_conditions(function, tuple(part for arg in args for part in flat(function, arg)))
 
 
 def also_failing(expr: Expr, other: Expr) -> Expr:
@@ -144,17 +144,17 @@ def also_failing(expr: Expr, other: Expr) -> Expr:
     written, made = flat("and", expr), flat("and", other)
     same = 0
     while same < min(len(written), len(made)) and written[same] == made[same]:
-        same += 1  # what is certainly false in front of both hides the errors of both
+        same += 1  # a certainly false condition in front of both hides the errors of both
     if _only_probes_more(written[same:], made[same:]) or not any(map(may_fail, made[same:])):
         return expr
     if any(map(fails_always, written[same : same + 1])):
         return expr
-    probe = fails_only(joined("and", made[same:]))
+    probe = fails_only(join_conditions("and", made[same:]))
     return Call("and", (*written[:same], probe, *written[same:]), "boolean")
 
 
 def _only_probes_more(written: tuple[Expr, ...], made: tuple[Expr, ...]) -> bool:
-    """Return whether one list of conjuncts is the other with more that is true or fails."""
+    """Return whether one list of conjuncts is the other plus conjuncts that are true or fail."""
     left = iter(written)
     for conjunct in made:
         for own in left:
@@ -189,19 +189,19 @@ def flat(function: str, expr: Expr) -> tuple[Expr, ...]:
     return (expr,)
 
 
-def joined(function: str, parts: tuple[Expr, ...]) -> Expr:
-    """Return the and/or of some conditions; one of them alone as it is."""
+def join_conditions(function: str, parts: tuple[Expr, ...]) -> Expr:
+    """Return the and/or of some conditions; a single condition unchanged."""
     return parts[0] if len(parts) == 1 else Call(function, parts, "boolean")
 
 
 def shape(expr: Expr, negated: bool = False) -> Expr:
-    """Return a condition in which AND and OR stand wherever Spark's optimiser finds them."""
+    """Return a condition with AND and OR wherever Spark's optimiser finds them."""
     if isinstance(expr, Call) and expr.function == "not":
         return shape(expr.args[0], not negated)
     if isinstance(expr, Call) and expr.function in ("and", "or"):
         function = {"and": "or", "or": "and"}[expr.function] if negated else expr.function
         parts = (flat(function, shape(arg, negated)) for arg in expr.args)
-        return joined(function, tuple(part for found in parts for part in found))
+        return join_conditions(function, tuple(part for found in parts for part in found))
     branches = _branches(expr, null_is_false=not negated)
     if branches is not None:
         return shape(branches, negated)

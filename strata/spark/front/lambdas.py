@@ -1,7 +1,7 @@
 """Functions with a lambda over the elements of a list, and other accesses to lists and maps.
 
-The variable of a lambda becomes `element(list)`, which stands for any element: so the body is an
-argument like others. What has another shape is opaque.
+The variable of a lambda becomes `element(list)`, which stands for any element, so the body is an
+argument like others. Any other shape is opaque.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from strata.expr.nodes import Call, Expr, Literal
-from strata.spark.front.constants import json_type, plain_type
+from strata.spark.front.constants import node_type, plain_type_name
 from strata.spark.front.rewrites import Rule, Translator, opaque, options
 from strata.spark.front.tree import Node
 
@@ -24,7 +24,7 @@ _NAMES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def variable_id(node: Node) -> object:
-    """Return what tells a variable of a lambda from all others."""
+    """Return the identity of a lambda's variable."""
     found = node.fields["exprId"]
     return found["id"], found["jvmId"]
 
@@ -34,13 +34,15 @@ def _over_elements(translator: Translator, node: Node) -> Expr:
     if function.name != "LambdaFunction" or not lists.type.startswith("array<"):
         return opaque(node)
     body, *variables = function.children
-    kinds = [plain_type(json_type(variable)) for variable in variables]
+    kinds = [plain_type_name(node_type(variable)) for variable in variables]
     if len(variables) > 2 or any("collate" in kind or kind == "interval" for kind in kinds):
         return opaque(node)
     for variable, kind, name in zip(variables, kinds, ("element", "element_index"), strict=False):
         translator.bound[variable_id(variable)] = Call(name, (lists,), kind)
     kept = () if node.fields.get("followThreeValuedLogic", True) else (("logic", "two"),)
-    result = "boolean" if node.name in ("ArrayExists", "ArrayForAll") else plain_type(node.type)
+    result = (
+        "boolean" if node.name in ("ArrayExists", "ArrayForAll") else plain_type_name(node.type)
+    )
     return Call(_NAMES[node.name], (lists, translator.expr(body)), result, kept)
 
 
@@ -52,7 +54,7 @@ def _fields(translator: Translator, node: Node) -> Expr:
     """Return the access to a field of all structs of a list, by its ordinal."""
     ordinal = Literal(int(node.fields["ordinal"]), "integer")
     lists = translator.expr(node.children[0])
-    return Call("get_array_struct_fields", (lists, ordinal), plain_type(node.type))
+    return Call("get_array_struct_fields", (lists, ordinal), plain_type_name(node.type))
 
 
 def _element_at(translator: Translator, node: Node) -> Expr:
@@ -64,7 +66,7 @@ def _element_at(translator: Translator, node: Node) -> Expr:
                 translator.expr(node.children[1]))  # fmt: skip
         collated = any("collate" in arg.type for arg in args)
         return opaque(node) if collated else Call("split_part", args, "string")
-    return translator.call(node, "element_at", plain_type(node.type))
+    return translator.call(node, "element_at", plain_type_name(node.type))
 
 
 def _size(translator: Translator, node: Node) -> Expr:

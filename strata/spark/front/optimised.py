@@ -1,14 +1,14 @@
-"""Errors that a filter has only since Spark optimises it: constants in place of columns, new order.
+"""Errors of a filter that only Spark's optimiser causes: constants for columns, another order.
 
-Where a conjunct says `c = 5`, Spark's optimiser writes 5 for `c` in the comparisons beside it.
-No answer changes: the conjunct is false, or null, wherever `c` is not 5. But an error may come
-about, for Spark evaluates what stands beside a null, and what stands in front: of
-`c = 5 AND if(c > 3, 1 / d > 2, false)` the division is evaluated where `c` is null.
+If a conjunct is `c = 5`, Spark's optimiser replaces `c` by 5 in the comparisons beside it. No
+answer changes, since the conjunct is false or null wherever `c` is not 5. But an error may appear,
+because Spark evaluates conditions beside a null and in front of it: in `c = 5 AND if(c > 3, 1 / d >
+2, false)` the division is then evaluated where `c` is null.
 
-Where a common expression is evaluated once (`between`, `nullif`), conjuncts that do not use it
-are moved in front of those that do, and nothing hides their errors any more.
+If a common expression is evaluated once (`between`, `nullif`), conjuncts that do not use it move in
+front of those that do, and nothing hides their errors any more.
 
-Source: `ConstantPropagation` of Spark 4.3, with what leads up to it: `NOT` moved inward, `IF`
+Source: `ConstantPropagation` of Spark 4.3, and the rules that prepare it: `NOT` moved inward, `IF`
 with a constant branch as `AND` or `OR`, `IN` of one constant, casts around the column.
 """
 
@@ -29,15 +29,16 @@ _NEVER_FAIL: Final = _COMPARISONS | {"try_eval", "and", "or", "not", "is_null", 
 _BRANCHING: Final = frozenset({"if", "case_when", "coalesce"})
 _ROUNDS: Final = 4  # x = c AND c = 5 pins x one round later
 
-Pins = Mapping[int, tuple[Expr, Expr]]  # column -> what it is taken for, the conjunct that says so
+# Column -> the constant in its place, the conjunct that pins it
+Pins = Mapping[int, tuple[Expr, Expr]]
 
 
 def with_propagated(expr: Expr) -> Expr:
-    """Return a filter that may also fail where Spark's constants make it fail.
+    """Return the filter, failing also where Spark's constants make it fail.
 
     Errs: towards errors. Cost: nothing unless a column is pinned and compared once more.
     """
-    for plain in dict.fromkeys((shape(expr), expr)):  # NOT is moved before, or after
+    for plain in dict.fromkeys((shape(expr), expr)):  # NOT moves before or after this
         optimised = plain
         for _ in range(_ROUNDS):
             optimised = _propagated(optimised, null_is_false=True)
@@ -47,7 +48,7 @@ def with_propagated(expr: Expr) -> Expr:
 
 
 def _may_fail(expr: Expr) -> bool:
-    """Return whether anything but comparisons and logic is in an expression."""
+    """Return whether an expression contains more than comparisons and logic."""
     if isinstance(expr, Call):
         inner = () if expr.function == "try_eval" else expr.args
         return expr.function not in _NEVER_FAIL or any(_may_fail(arg) for arg in inner)
@@ -68,7 +69,7 @@ def _propagated(expr: Expr, null_is_false: bool) -> Expr:
 
 
 def _pin(expr: Expr, null_is_false: bool) -> tuple[int, Expr] | None:
-    """Return the column that a conjunct pins, and to which constant."""
+    """Return the column that a conjunct pins, and its constant."""
     if not isinstance(expr, Call) or expr.function not in _EQUALITIES or len(expr.args) != 2:
         return None
     for side, other in (expr.args, expr.args[::-1]):
@@ -86,7 +87,7 @@ def _pin(expr: Expr, null_is_false: bool) -> tuple[int, Expr] | None:
 
 
 def _constant(expr: Expr) -> bool:
-    """Return whether an expression has one value for a whole read: the clock stands still."""
+    """Return whether an expression has one value for a whole read, whose clock stands still."""
     if isinstance(expr, Call):
         return all(_constant(arg) for arg in expr.args)
     return isinstance(expr, Literal)
@@ -95,8 +96,8 @@ def _constant(expr: Expr) -> bool:
 def _replaced(expr: Expr, pins: Pins, compared: bool = False, always: bool = True) -> Expr:
     """Return an expression with constants for the columns inside its comparisons.
 
-    What becomes constant and is `always` evaluated fails while Spark plans, whatever rows there
-    are, or never. In a branch of a condition it fails where the branch is taken.
+    An expression that becomes constant and is `always` evaluated fails while Spark plans, for any
+    rows, or never. In a branch of a condition it fails where the branch is taken.
     """
     if isinstance(expr, Column):
         return pins[expr.id][0] if compared and expr.id in pins else expr

@@ -1,13 +1,13 @@
-"""The option `where` of the data source: a filter, and the question that it answers.
+"""The option `where` of the data source: a filter, and the conditions under which it is valid.
 
-The filter is analysed once, by one session, for the columns that a shard has at that time. It is
-another question wherever a text or a date would be read otherwise: in another zone, with ANSI
-off, in another version of the relation. So all of that goes with it, and it is compared where it
-is used: the relation where the read is planned, the session in the tasks, which are the first to
-know it. What is not the same question chooses no parts.
+One session analyses the filter once, for the columns that the shard has at that time. Its meaning
+changes with the zone, with ANSI mode and with the version of the relation. So the option carries
+all of these, and they are compared where it is used: the relation when the read is planned, the
+session in the tasks, which are the first to know it. An option that does not match chooses no
+parts.
 
-The clock of the query is later than that of the option, and Spark reads a plan again and again
-for queries of one `load()`: so it stands anywhere from the option's clock on.
+The clock of the query is later than that of the option, and Spark executes a plan repeatedly for
+queries of one `load()`. So the clock may have any value from the option's clock on.
 """
 
 import json
@@ -46,7 +46,7 @@ CURE: Final = "make it anew with strata.spark.where_option, in the session of th
 
 @dataclass(frozen=True)
 class AnalysedFilter:
-    """An analysed filter, and for what it was analysed."""
+    """An analysed filter, and the conditions of its analysis."""
 
     filter: Filter
     shard: str
@@ -57,7 +57,7 @@ class AnalysedFilter:
     def of(
         cls, spark: SparkSession, shard: str, relation: Relation, filter: Filter
     ) -> "AnalysedFilter":
-        """Return what a filter was asked for by a session."""
+        """Return the option for a filter that a session has analysed."""
         return cls(filter, shard, relation_mark(relation), meaning(spark.conf.getAll))
 
     def text(self) -> str:
@@ -73,16 +73,16 @@ class AnalysedFilter:
         return replace(self.filter, now_high=max(self.filter.now_high, LAST_MICRO))
 
     def differs(self, shard: str, relation: Relation) -> str:
-        """Return in what it is another question than one to this relation; empty: in nothing."""
+        """Return why the option does not match a read of this relation; empty if it does."""
         if shard != self.shard:
             return f"it was made for the shard {self.shard}"
         return "" if self.relation == relation_mark(relation) else "the columns have changed since"
 
 
 def question(text: str) -> AnalysedFilter:
-    """Return the question in `text`.
+    """Return the option in `text`.
 
-    Raises: InvalidRequest for anything that `Question.text` has not written.
+    Raises: InvalidRequest for anything that `AnalysedFilter.text` has not written.
     """
     try:
         document: dict[str, Any] = json.loads(text)
@@ -94,14 +94,14 @@ def question(text: str) -> AnalysedFilter:
 
 
 def relation_mark(relation: Relation) -> str:
-    """Return what tells a relation from all others."""
+    """Return a fingerprint of a relation."""
     return blake2b(repr(relation).encode(), digest_size=16).hexdigest()
 
 
 def meaning(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return those of a session's settings that a filter's meaning depends on.
+    """Return the session settings that a filter's meaning depends on.
 
-    A zone that is not set is that of the JVM: the same only within one application.
+    If no zone is set, it is that of the JVM, which is fixed only within one application.
     """
     found = {key: value for key, value in settings.items() if key.startswith(MEANING)}
     if ZONE not in found:
@@ -110,13 +110,13 @@ def meaning(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_session(session: Mapping[str, str]) -> bool:
-    """Tell whether the query that this task runs for is of a session with these settings."""
+    """Return whether this task runs for a query of a session with these settings."""
     context = TaskContext.get()
     return context is not None and meaning(context._localProperties or {}) == session
 
 
 def retyped(relation: Relation, schema: StructType) -> frozenset[int]:
-    """Return the ids of the columns that a user's schema shows in another type than their own."""
+    """Return the ids of the columns whose type differs in a user's schema."""
     found = set()
     for field in schema:
         number = column_id(relation, field.name)
@@ -129,7 +129,7 @@ def retyped(relation: Relation, schema: StructType) -> frozenset[int]:
 
 
 def without(expr: Expr, columns: Collection[int]) -> Expr:
-    """Return an expression in which nothing is known of some columns."""
+    """Return an expression with some columns made opaque."""
     if isinstance(expr, Column) and expr.id in columns:
         return Opaque(f"{expr.name} is read in another type than its own", expr.type)
     if isinstance(expr, Call):

@@ -1,20 +1,20 @@
-"""The filter that Strata has Spark run: its conditions one after the other, as they are written.
+"""Write a filter so that Spark evaluates its conditions one after the other, as written.
 
-Spark keeps no order in a condition of several: it evaluates IS NOT NULL late, takes common factors
-out, puts conditions that it derives in front, computes repeated parts first, and combines the
-filters of several `where`. An error that the planner proved hidden would come up all the same, or
-one that it counted with would not. So what runs is written in a way that leaves Spark no choice:
+Spark does not preserve the order of conditions: it evaluates IS NOT NULL late, factors out common
+terms, puts derived conditions in front, computes repeated sub-expressions first, and combines the
+filters of several `where`. Then an error could appear that the planner has proven hidden, or be
+missing although the planner expects it. So the executed filter leaves Spark no choice:
 
     If(a, If(b, c, false), false)    for a AND b AND c
     If(a, true, b)                   for a OR b
 
-What is in a branch is evaluated if the branch is taken, never before. `KnownNullable` around the
-whole keeps Spark from splitting it into conjuncts, and a sample of all rows above keeps the
-filters that a user adds from being combined with it.
+An expression in a branch is evaluated only if the branch is taken. `KnownNullable` around the whole
+keeps Spark from splitting it into conjuncts, and a sample of all rows above it keeps Spark from
+combining it with filters that a user adds.
 
-What Spark evaluates outside of a filter, for every row of its input (Python functions, subqueries
-that read the row), stands in a second filter above, so that rows that are out already never
-reach it. See docs/explanation/decisions/0011-what-runs.md.
+Spark evaluates Python functions and subqueries that read the row outside a filter, for every row of
+its input. So they are in a second filter above, which rejected rows never reach. See
+docs/explanation/decisions/0011-what-runs.md.
 """
 
 import json
@@ -31,15 +31,15 @@ _SUBQUERIES: Final = frozenset({"Exists", "InSubquery", "ListQuery"})
 
 @dataclass(frozen=True)
 class Stages:
-    """The conditions that run one after the other; None: there is no such stage."""
+    """The conditions that run one after the other; None: no such stage."""
 
-    first: JavaObject | None  # made to be evaluated in the order in which they are written
-    written: JavaObject | None  # the same, as they are written
-    late: JavaObject | None  # what Spark evaluates outside of the filter, as it is written
+    first: JavaObject | None  # rewritten for evaluation in their written order
+    written: JavaObject | None  # the same conditions as written
+    late: JavaObject | None  # conditions that Spark evaluates outside the filter, as written
 
 
 def stages(spark: SparkSession, condition: JavaObject) -> Stages:
-    """Return how an analysed condition is run."""
+    """Return the stages in which an analysed condition runs."""
     conjuncts = _conjuncts(condition)
     outside = [False] * len(conjuncts)
     if _is_outside(condition):
@@ -76,7 +76,7 @@ def frame_of(spark: SparkSession, plan: JavaObject) -> DataFrame:
 
 
 class _Ordering:
-    """Writes AND, OR and NOT as branches; where the result is not true, it may be null or false."""
+    """Writes AND, OR and NOT as branches; a result that is not true may be null or false."""
 
     def __init__(self, spark: SparkSession) -> None:
         jvm = spark._jvm
@@ -86,14 +86,14 @@ class _Ordering:
         self._true, self._false = (self._make.Literal.create(v, boolean) for v in (True, False))
 
     def all_of(self, conjuncts: list[JavaObject]) -> JavaObject:
-        """Return what is true where all conjuncts are."""
+        """Return a condition that is true where all conjuncts are."""
         result = self.holds(conjuncts[-1])
         for conjunct in reversed(conjuncts[:-1]):
             result = self._make.If(self.holds(conjunct), result, self._false)
         return result
 
     def holds(self, node: JavaObject) -> JavaObject:
-        """Return what is true where `node` is true."""
+        """Return a condition that is true where `node` is true."""
         match _name(node):
             case "And":
                 return self._both(self.holds(node.left()), self.holds(node.right()))
@@ -105,7 +105,7 @@ class _Ordering:
                 return node
 
     def fails(self, node: JavaObject) -> JavaObject:
-        """Return what is true where `node` is false."""
+        """Return a condition that is true where `node` is false."""
         match _name(node):
             case "And":
                 return self._either(self.fails(node.left()), self.fails(node.right()))
@@ -134,7 +134,7 @@ def _conjuncts(node: JavaObject) -> list[JavaObject]:
 
 
 def _is_outside(node: JavaObject) -> bool:
-    """Return whether Spark evaluates something of a condition below the filter, or as a join."""
+    """Return whether Spark evaluates part of a condition below the filter, or as a join."""
     for below in json.loads(node.toJSON()):
         name = str(below["class"]).removeprefix(CLASS_PREFIX)
         if "Python" in name or name in _SUBQUERIES:

@@ -1,8 +1,8 @@
 """The filters that Spark pushes into a data source, as typed expressions.
 
-Spark hands them over as Python objects, without a JVM: comparisons of a column and a value of
-the column's type. Whatever is not known here is left out, which keeps more parts. IS NOT NULL is
-left out, too: Spark evaluates it behind conditions that are not handed over, and that may fail.
+Spark passes them as Python objects, without a JVM: comparisons of a column with a value of its
+type. Unknown filters are left out, which keeps more parts. IS NOT NULL is left out, too, because
+Spark evaluates it after conditions that it does not push and that may fail.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -37,7 +37,7 @@ _COMPARISONS: Final[Mapping[type[ds.Filter], str]] = MappingProxyType(
         ds.StringContains: "contains",
     }
 )
-# Types whose DDL name is not the one of expressions.
+# Types whose DDL name differs from the name in expressions.
 _DDL: Final = MappingProxyType({"smallint": "short", "int": "integer", "bigint": "long"})
 _EPOCH_DAY: Final = date(1970, 1, 1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -47,10 +47,10 @@ _MICRO: Final = timedelta(microseconds=1)
 def pushed_filter(
     filters: Iterable[ds.Filter], relation: Relation, unknown: Collection[int] = ()
 ) -> Filter | None:
-    """Return the conjunction of what is understood; None if that is nothing.
+    """Return the conjunction of the known filters; None if there is none.
 
     `unknown`: ids of columns that are read in another type than their own.
-    The clock has no part in it: Spark has folded it by now.
+    No filter reads the clock, since Spark has folded it already.
     """
     known = (e for f in filters if (e := _expr(f, relation)) is not None)
     conjuncts = tuple(e for e in known if without(e, unknown) == e)
@@ -83,13 +83,13 @@ def _expr(filter: ds.Filter, relation: Relation) -> Expr | None:
 
 
 def _tests_for_null(filter: ds.Filter) -> bool:
-    """Return whether a filter is IS NOT NULL, which Spark evaluates after what it does not push."""
+    """Return whether a filter is IS NOT NULL, which Spark evaluates after unpushed conditions."""
     negated = isinstance(filter, ds.Not) and isinstance(filter.child, ds.IsNull)
     return negated or isinstance(filter, ds.IsNotNull)
 
 
 def _column(path: tuple[str, ...], relation: Relation) -> Column | Call | None:
-    """Return a column, or a field of one, as the analysed filter would have it."""
+    """Return a column, or a field of one, as in an analysed filter."""
     number = column_id(relation, path[0]) if path else None
     if number is None:
         return None
@@ -145,7 +145,7 @@ def _micros_ntz(value: Any) -> int | None:
 
 
 def _only(kind: type) -> Callable[[Any], Any]:
-    # bool is an int in Python; a type must be met exactly.
+    # bool is an int in Python; the type must match exactly.
     return lambda value: value if type(value) is kind else None
 
 

@@ -1,4 +1,4 @@
-"""Registered filters, analysed: what soft evaluation checks and trimming weighs statistics with."""
+"""Analyse registered filters, which soft evaluation checks and trimming weighs statistics with."""
 
 from collections.abc import Sequence
 
@@ -11,12 +11,12 @@ from strata.model.schema import Relation
 from strata.spark.front.admit import admitted
 
 
-def analysed(
+def analyse_registered(
     spark: SparkSession, relation: Relation, registered: RegisteredFilter, now: int | None = None
 ) -> Filter:
-    """Return a registered filter as the engine takes it.
+    """Return a registered filter in the engine's form.
 
-    Units: `now` in milliseconds: what now() means instead of what the filter says of it.
+    Units: `now` in milliseconds: the value of now(), which overrides that of the filter.
     Raises: InvalidRequest for a filter that Spark refuses, or that is more than an expression.
     """
     span = registered.now if now is None else (now, now)
@@ -27,5 +27,5 @@ def analysed(
 def named(
     spark: SparkSession, relation: Relation, filters: Sequence[RegisteredFilter]
 ) -> list[Named]:
-    """Return registered filters as `trim_shard` takes them; raises as `analysed`."""
-    return [Named(f.name, "registered", analysed(spark, relation, f)) for f in filters]
+    """Return registered filters in the form for `trim_shard`; raises as `analyse_registered`."""
+    return [Named(f.name, "registered", analyse_registered(spark, relation, f)) for f in filters]

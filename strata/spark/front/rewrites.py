@@ -1,8 +1,8 @@
-"""Nodes of Catalyst that are more than a name in the table: what only Spark can tell of them.
+"""Translate Catalyst nodes that need more than a name in the table.
 
-Each rule takes the translator and a node and returns the expression: Spark is asked whether it
-knows a zone or a regular expression, an interval of several kinds becomes a sum of single ones.
-What is not certain is opaque.
+Each rule takes the translator and a node and returns the expression. A rule may ask Spark whether
+it accepts a zone or a regular expression; an interval of several kinds becomes a sum of single
+ones. Uncertain nodes are opaque.
 """
 
 import json
@@ -20,8 +20,8 @@ from strata.spark.front.constants import (
     DAY_TIME,
     YEAR_MONTH,
     interval_parts,
-    json_type,
-    plain_type,
+    node_type,
+    plain_type_name,
     text_of,
 )
 from strata.spark.front.tree import Node
@@ -31,10 +31,10 @@ DAY_US: Final = 86_400_000_000
 
 
 class Translator(Protocol):
-    """What a rule needs of the translator."""
+    """The translator as rules see it."""
 
     spark: SparkSession
-    bound: dict[object, Expr]  # what variables of lambdas stand for
+    bound: dict[object, Expr]  # the elements that variables of lambdas stand for
 
     def expr(self, node: Node) -> Expr:
         """Return the expression of a node."""
@@ -46,15 +46,15 @@ class Translator(Protocol):
 
 
 def opaque(node: Node) -> Opaque:
-    """Return the expression that says nothing, naming the class and its SQL."""
+    """Return an opaque expression, naming the class and its SQL."""
     try:
-        return Opaque(f"{node.name}: {node.sql()}", plain_type(node.type))
+        return Opaque(f"{node.name}: {node.sql()}", plain_type_name(node.type))
     except (Py4JError, PySparkException):
         return Opaque(node.name, "unknown")
 
 
 def options(node: Node) -> tuple[tuple[str, str], ...]:
-    """Return what the JSON says, and what only the JVM knows, of how a node behaves."""
+    """Return the options of a node, from the JSON and from the JVM."""
     found: dict[str, str] = {}
     if node.name == "Cast" or node.name in ARITHMETIC:
         found["ansi"] = str(node.jvm.evalMode().toString()).lower()
@@ -71,7 +71,7 @@ def options(node: Node) -> tuple[tuple[str, str], ...]:
 
 
 def _several_patterns(translator: Translator, node: Node) -> Expr:
-    """Return `like any (...)` and its kin as the likes that they are short for."""
+    """Return `like any (...)` and its kin written out as several `like`."""
     text, items = translator.expr(node.children[0]), node.jvm.patterns()
     given = [items.apply(i) for i in range(items.size())]
     found = [None if item is None else text_of(item) for item in given]
@@ -98,7 +98,7 @@ def _regular(translator: Translator, node: Node) -> Expr:
 
 
 def _matches(translator: Translator, node: Node) -> Expr:
-    """Return a function of matches, marked where its constant arguments are right."""
+    """Return a function of matches, marked where its constant arguments are valid."""
     name = {
         "StringSplit": "string_split",
         "RegExpExtract": "reg_exp_extract",
@@ -106,7 +106,7 @@ def _matches(translator: Translator, node: Node) -> Expr:
         "RegExpInStr": "reg_exp_in_str",
         "RegExpReplace": "reg_exp_replace",
     }[node.name]
-    call = translator.call(node, name, plain_type(node.type))
+    call = translator.call(node, name, plain_type_name(node.type))
     if not isinstance(call, Call) or not all(isinstance(arg, Literal) for arg in call.args[1:]):
         return call
     pattern, *others = (arg.value for arg in call.args[1:] if isinstance(arg, Literal))
@@ -139,7 +139,7 @@ def _parsed(translator: Translator, node: Node) -> Expr:
     policy = translator.spark.conf.get("spark.sql.legacy.timeParserPolicy")
     if str(policy).upper() != "CORRECTED":
         return opaque(node)
-    return translator.call(node, "get_timestamp", json_type(node))
+    return translator.call(node, "get_timestamp", node_type(node))
 
 
 def _moved_by_zone(translator: Translator, node: Node) -> Expr:
@@ -149,7 +149,7 @@ def _moved_by_zone(translator: Translator, node: Node) -> Expr:
         "ToUTCTimestamp": "to_utc_timestamp",
         "ConvertTimezone": "convert_timezone",
     }
-    call = translator.call(node, names[node.name], plain_type(node.type))
+    call = translator.call(node, names[node.name], plain_type_name(node.type))
     if not isinstance(call, Call):
         return call
     known = all(
@@ -172,10 +172,10 @@ def _is_zone(spark: SparkSession, name: object) -> bool:
 
 
 def _plus_interval(translator: Translator, node: Node) -> Expr:
-    """Return a time plus an interval; one of months, days and times is added step by step."""
+    """Return a time plus an interval; months, days and times are added one after the other."""
     moved, interval = node.children
-    kind = plain_type(node.type)
-    if plain_type(interval.type) != "interval":
+    kind = plain_type_name(node.type)
+    if plain_type_name(interval.type) != "interval":
         return translator.call(node, FUNCTIONS[node.name], kind)
     parts = interval_parts(interval)
     if parts is None:
@@ -203,7 +203,7 @@ def _static_invoke(translator: Translator, node: Node) -> Expr:
     if str(owner).endswith("JsonExpressionUtils") and name == "lengthOfJsonArray":
         return translator.call(node, "json_array_length", "integer")
     if str(owner).endswith("JsonExpressionUtils") and name == "jsonObjectKeys":
-        return translator.call(node, "json_object_keys", plain_type(node.type))
+        return translator.call(node, "json_object_keys", plain_type_name(node.type))
     if owner == _VARIANTS and name == "parseJson":
         flags = [child.fields.get("value") for child in node.children[1:3]]
         if len(flags) == 2 and flags[0] == "false":  # a repeated key is an error
@@ -214,7 +214,7 @@ def _static_invoke(translator: Translator, node: Node) -> Expr:
 
 
 def _variant_get(translator: Translator, node: Node) -> Expr:
-    return translator.call(node, "variant_get", plain_type(node.type))
+    return translator.call(node, "variant_get", plain_type_name(node.type))
 
 
 def _from_json(translator: Translator, node: Node) -> Expr:
@@ -226,7 +226,7 @@ def _from_json(translator: Translator, node: Node) -> Expr:
     if not node.jvm.options().isEmpty() or any(f["name"] == corrupt for f in schema["fields"]):
         return opaque(node)
     text = Literal(json.dumps(schema, separators=(",", ":")), "string")
-    return Call("from_json", (translator.expr(node.children[0]), text), plain_type(node.type))
+    return Call("from_json", (translator.expr(node.children[0]), text), plain_type_name(node.type))
 
 
 Rule = Callable[[Translator, Node], Expr]

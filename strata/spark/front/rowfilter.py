@@ -1,7 +1,7 @@
-"""The filter on rows, run in the order in which it is written, its clock stopped.
+"""Filter rows in the written order of conditions, with the clock stopped.
 
-A part is skipped because no row of it satisfies the filter *at a given now*. Spark would read
-the clock again when it executes the filter; here every reading is replaced by that same now.
+A part is skipped because no row of it satisfies the filter *at a given now*. Spark would read the
+clock again when it executes the filter; here every reading is replaced by that same now.
 """
 
 from collections.abc import Callable
@@ -16,9 +16,9 @@ MICROS_PER_SECOND = 1_000_000
 
 
 def row_filter(spark: SparkSession, df: DataFrame, where: str | Column, now: int) -> DataFrame:
-    """Return the rows of `df` that satisfy `where`, its clock standing at `now`.
+    """Return the rows of `df` that satisfy `where`, with the clock stopped at `now`.
 
-    Conditions are evaluated as `strata.spark.front.ordered` says, whatever the session is set to.
+    `strata.spark.front.ordered` fixes the evaluation order for any settings of the session.
     Units: `now` in microseconds since 1970.
     Raises: InvalidRequest when Spark does not accept `where` as a condition on `df`.
     """
@@ -30,7 +30,7 @@ def row_filter(spark: SparkSession, df: DataFrame, where: str | Column, now: int
 
 
 def stopped(spark: SparkSession, condition: JavaObject, now: int) -> JavaObject:
-    """Return the condition with its clock standing at `now`, in microseconds since 1970."""
+    """Return the condition with its clock stopped at `now`, in microseconds since 1970."""
     return with_clocks(spark, condition, lambda node: _literal(spark, node, now))
 
 
@@ -52,7 +52,7 @@ CLOCKS = ("CurrentTimestamp", "Now", *ZONED)
 
 
 def _reads_clock(node: JavaObject) -> bool:
-    # One call for a whole tree, where a walk would be one for each node.
+    # One call for a whole tree, while a walk would take one for each node.
     text = str(node.toJSON())
     return any(f'expressions.{name}"' in text for name in CLOCKS)
 

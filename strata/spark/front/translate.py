@@ -1,6 +1,6 @@
-"""From Catalyst's tree to the registry's names: one node of Spark's, one call of ours.
+"""Translate Catalyst's tree into calls of the registry, one call for each node.
 
-What the tables do not have becomes `Opaque`: it may yield anything, null or an error.
+A node that is not in the tables becomes `Opaque`: it may yield anything, null or an error.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,10 +13,10 @@ from strata.spark.front.constants import (
     DATETIME,
     DAY_TIME,
     YEAR_MONTH,
-    fold,
-    json_type,
-    literal,
-    plain_type,
+    fold_constant,
+    literal_value,
+    node_type,
+    plain_type_name,
 )
 from strata.spark.front.forms import also_failing, fails_only, flat
 from strata.spark.front.lambdas import LAMBDAS
@@ -28,17 +28,17 @@ CLOCK_BASE: Final = 1_000_000  # of the ordinals that stand for readings of the 
 
 
 def translate(condition: Condition, relation: Relation) -> Expr:
-    """Return the typed expression of a condition, what Spark evaluates before it in front."""
+    """Return the typed expression of a condition, after everything that Spark evaluates first."""
     return Translator(relation, condition).condition()
 
 
 class Translator:
-    """Translates one condition; remembers which common expressions it used."""
+    """Translates one condition, and remembers the common expressions that it uses."""
 
     def __init__(
         self, relation: Relation, condition: Condition, clocks: Sequence[Node] = ()
     ) -> None:
-        """`clocks`: what was taken out for the optimiser, by its number above `CLOCK_BASE`."""
+        """Begin. `clocks`: readings replaced for the optimiser, by number above `CLOCK_BASE`."""
         self._top = condition
         self.relation = relation
         self.spark = condition.spark
@@ -49,13 +49,13 @@ class Translator:
         self.bound: dict[object, Expr] = {}
 
     def condition(self) -> Expr:
-        """Return the expression of the whole, what Spark evaluates before it in front."""
+        """Return the expression of the whole, preceded by everything that Spark evaluates first."""
         expr = self.expr(self._top.node)
         # Spark evaluates a common expression before the filter, for every row.
         shared = [e for e in self.shared if not isinstance(e, Column | Literal)]
         if not shared:
             return expr
-        # What does not use it, Spark moves below that.
+        # Spark moves conjuncts that do not use it below that.
         moved = sorted(_conjuncts(self._top.node), key=self._top.uses_alias)
         parts = (part for node in moved for part in flat("and", self.expr(node)))
         expr = also_failing(expr, Call("and", tuple(parts), "boolean"))
@@ -66,7 +66,7 @@ class Translator:
         rule = _RULES.get(node.name)
         if rule is not None:
             return rule(self, node)
-        constant = fold(node)
+        constant = fold_constant(node)
         if constant is not None:
             return constant
         if node.name in _REWRITES:
@@ -74,23 +74,23 @@ class Translator:
         if node.name in BOOLEAN:
             return self.call(node, BOOLEAN[node.name], "boolean")
         if node.name in FUNCTIONS:
-            return self.call(node, FUNCTIONS[node.name], plain_type(node.type))
+            return self.call(node, FUNCTIONS[node.name], plain_type_name(node.type))
         return opaque(node)
 
     def shell(self, node: Node) -> Expr:
-        """Return what stands inside a node that changes no value."""
+        """Return the expression inside a node that changes no value."""
         return self.expr(node.children[0])
 
     def literal(self, node: Node) -> Expr:
         """Return a constant."""
-        return literal(node) or opaque(node)
+        return literal_value(node) or opaque(node)
 
     def args(self, node: Node) -> tuple[Expr, ...]:
         """Return the expressions of a node's children."""
         return tuple(self.expr(child) for child in node.children)
 
     def call(self, node: Node, function: str, result: str) -> Expr:
-        """Return a call, or Opaque where the node means more than the registry's function."""
+        """Return a call, or Opaque if the node means more than the registry's function."""
         if node.name in UNARY and len(node.children) != 1:
             return opaque(node)
         if node.fields.get("legacyInterval") or result == "interval":
@@ -104,7 +104,7 @@ class Translator:
         return call
 
     def in_set(self, node: Node) -> Expr:
-        """Return an IN of many constants; Spark's optimiser keeps them to itself."""
+        """Return an IN of many constants, which Spark's optimiser hides in an InSet."""
         arg = self.expr(node.children[0])
         if arg in self.lists:
             return self.lists[arg]
@@ -117,7 +117,7 @@ class Translator:
         return self.expr(self.clocks[number]) if number in range(len(self.clocks)) else opaque(node)
 
     def attribute(self, node: Node) -> Expr:
-        """Return a column, or the common expression that an invented name stands for."""
+        """Return a column, or the common expression behind a generated name."""
         name = node.fields["name"]
         if name in self.aliases:
             expr = self.expr(self.aliases[name])
@@ -128,20 +128,20 @@ class Translator:
         if number is None:
             return opaque(node)
         column = self.relation.by_id[number]
-        return Column(number, column.name, plain_type(json_type(node)), column.nullable)
+        return Column(number, column.name, plain_type_name(node_type(node)), column.nullable)
 
     def logic(self, node: Node) -> Expr:
-        """Return and/or with nested ones of the same kind laid flat, in order of evaluation."""
+        """Return and/or with nested ones of the same kind flattened, in order of evaluation."""
         function = node.name.lower()
         args = tuple(a for child in node.children for a in flat(function, self.expr(child)))
         return Call(function, args, "boolean")
 
     def cast(self, node: Node) -> Expr:
-        """Return a cast; a constant one folded, one that changes nothing left out."""
-        constant = fold(node)
+        """Return a cast; a constant one is folded, one without effect is left out."""
+        constant = fold_constant(node)
         if constant is not None:
             return constant
-        target = json_type(node)
+        target = node_type(node)
         arg = self.expr(node.children[0])
         if arg.type == target:
             return arg
@@ -150,15 +150,15 @@ class Translator:
         if target in DATETIME and arg.type == "string" and isinstance(arg, Literal):
             return opaque(node)  # a constant that Spark could not evaluate: 'now', or an error
         if target.startswith("interval") and (
-            target not in (DAY_TIME, YEAR_MONTH) or plain_type(arg.type) != target
+            target not in (DAY_TIME, YEAR_MONTH) or plain_type_name(arg.type) != target
         ):
             return opaque(node)
-        return Call("cast", (arg,), plain_type(target), options(node))
+        return Call("cast", (arg,), plain_type_name(target), options(node))
 
     def struct_field(self, node: Node) -> Expr:
         """Return the access to a field of a struct, by its ordinal."""
         ordinal = Literal(int(node.fields["ordinal"]), "integer")
-        return Call("get_struct_field", (*self.args(node), ordinal), plain_type(node.type))
+        return Call("get_struct_field", (*self.args(node), ordinal), plain_type_name(node.type))
 
 
 def _conjuncts(node: Node) -> list[Node]:

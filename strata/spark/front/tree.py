@@ -1,9 +1,8 @@
-"""A filter as Spark understood it: the analysed condition as a tree that Python can walk.
+"""A filter as Spark analyses it, in the form of a tree that Python can walk.
 
-The tree comes as JSON in one call; what the JSON leaves out (evaluation modes, exact values,
-result types) is fetched node by node from the JVM, on demand. Two optimizer rules are applied
-alone, so that `between`, `nvl`, `date - interval` and their kin are gone, but nothing is folded
-or moved.
+The tree comes as JSON in one call. The JSON lacks evaluation modes, exact values and result types,
+which are fetched node by node from the JVM, on demand. Only two optimizer rules are applied, which
+eliminate `between`, `nvl`, `date - interval` and their kin, but fold and move nothing.
 """
 
 import json
@@ -35,7 +34,7 @@ class Node:
     children: tuple["Node", ...] = ()
     parent: "Node | None" = None
     index: int = 0  # among the parent's children
-    root: JavaObject | None = field(default=None, repr=False)  # of the tree's top only
+    root: JavaObject | None = field(default=None, repr=False)  # only of the tree's top
 
     @cached_property
     def jvm(self) -> JavaObject:
@@ -50,7 +49,7 @@ class Node:
         return type_name(self.jvm.dataType())
 
     def sql(self) -> str:
-        """Return the SQL text of this node, shortened, for people."""
+        """Return the shortened SQL text of this node, for people."""
         text = str(self.jvm.sql())
         return text if len(text) <= 80 else text[:77] + "..."
 
@@ -66,7 +65,7 @@ class Condition:
     """An analysed filter."""
 
     node: Node
-    aliases: Mapping[str, Node]  # common expressions that Spark evaluates once, by their name
+    aliases: Mapping[str, Node]  # common expressions that Spark evaluates once, by name
     spark: SparkSession  # the session that analysed it
 
     def uses_alias(self, node: Node) -> bool:
@@ -90,8 +89,8 @@ def _empty(spark: SparkSession, ddl: str) -> DataFrame:
 def filtered(frame: DataFrame, where: str | Column) -> DataFrame:
     """Return `frame` filtered, analysed but not executed.
 
-    Raises: InvalidRequest with Spark's first line, the fragment and its position in the text; and
-    for a text that goes on behind the condition, which Spark would take for a name of it.
+    Raises: InvalidRequest with Spark's first line, the fragment and its position in the text; also
+    for text after the condition, which Spark would take for an alias.
     """
     if not isinstance(where, str | Column):
         raise InvalidRequest("a filter is SQL text or a Column", filter=repr(where))
@@ -107,7 +106,7 @@ def _check_whole(spark: SparkSession, where: str) -> None:
     try:
         tree = spark._jsparkSession.sessionState().sqlParser().parseExpression(where)
     except (PySparkException, Py4JJavaError):
-        return  # the analysis says what is wrong, and where
+        return  # the analysis reports the error and its position
     # A path into JSON or a variant is an alias as well: Spark names it by its last step.
     if tree.getClass().getSimpleName() in _ALIASES and not _is_path(tree.child()):
         names = tree.names() if tree.nodeName() == "MultiAlias" else tree.name()
@@ -156,9 +155,9 @@ def normalised(spark: SparkSession, analysed: JavaObject) -> Condition | None:
 
 
 def chain(plan: JavaObject) -> list[JavaObject] | None:
-    """Return the filters and projections of a plan over a scan, as a row goes, from the scan up.
+    """Return the filters and projections of a plan over a scan, from the scan up.
 
-    None: there is something else in it, of which nothing is known here.
+    None: the plan contains other nodes, which are unknown here.
     """
     found = []
     while plan.nodeName() in ("Filter", "Project"):
@@ -170,7 +169,7 @@ def chain(plan: JavaObject) -> list[JavaObject] | None:
 
 
 def named(project: JavaObject) -> dict[str, Node]:
-    """Return the expressions that a projection gives a name to."""
+    """Return the expressions that a projection names."""
     chosen = _sequence(project.projectList())
     return {n.name(): read_tree(n.child()) for n in chosen if n.nodeName() == "Alias"}
 
@@ -202,7 +201,7 @@ def type_name(data_type: JavaObject) -> str:
 
 
 def referenced_names(frame: DataFrame) -> frozenset[str] | None:
-    """Return the names that a filter refers to, as its writer spelled them; None: not known."""
+    """Return the names that a filter refers to, as its writer spelled them; None: unknown."""
     plan = analysed_filter(frame)
     if plan is None:
         return None
@@ -215,8 +214,8 @@ def referenced_names(frame: DataFrame) -> frozenset[str] | None:
 def column_id(relation: Relation, name: str) -> int | None:
     """Return the id of the column that an analysed reference names; None if it is unclear.
 
-    Spark keeps the spelling of the filter's text, and its names ignore case unless told
-    otherwise; an ambiguous spelling is refused by the analysis.
+    Spark keeps the spelling of the filter's text, and its names ignore case by default; the
+    analysis refuses an ambiguous spelling.
     """
     exact = relation.by_name.get(name)
     if exact is not None:
@@ -226,7 +225,7 @@ def column_id(relation: Relation, name: str) -> int | None:
 
 
 def _invalid(error: Exception, where: str | Column) -> InvalidRequest:
-    """Return the error that a user can act on: one line, the fragment, where it stands."""
+    """Return an error that a user can act on: one line, the fragment, its position."""
     text = str(getattr(error, "java_exception", None) or error)
     line = next((part for part in text.splitlines() if part.strip()), "not a filter").strip()
     details: dict[str, object] = {"filter": where if isinstance(where, str) else str(where)}

@@ -1,6 +1,6 @@
 """The table of Spark's classes and the registry's names for them.
 
-The arguments keep Spark's order; `strata.expr.registry` says what they are. A class that is not
+The arguments keep Spark's order; `strata.expr.registry` describes them. A class that is missing
 here is opaque to the planner.
 """
 

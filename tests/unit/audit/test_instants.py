@@ -5,14 +5,14 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.audit.soft import INSTANTS, instants
+from strata.audit.soft import INSTANTS, judged_instants
 from strata.expr.calendar import DAY_US
 from strata.expr.filter import Filter
 from strata.expr.nodes import Literal
 
 
 def _instants(low: int, high: int) -> list[int]:
-    return instants(Filter(Literal(True, "boolean"), "", low, high))
+    return judged_instants(Filter(Literal(True, "boolean"), "", low, high))
 
 
 @given(st.integers(-(10**16), 10**16), st.integers(0, 400 * DAY_US))

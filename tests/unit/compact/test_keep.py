@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from strata.compact import compact_shard, history, preview
+from strata.compact import compact_shard, merge_history, preview
 from strata.machine.machine import Machine
 from strata.model.types import parse_type
 from strata.state.merging import keep_progress
@@ -53,7 +53,7 @@ def killed(after: int = 3, days: int = 3) -> Stores:
 
 def test_what_a_killed_run_has_done_is_not_done_again() -> None:
     stores, count = killed(3), []
-    (under_way,) = history(load(stores))["under_way"]
+    (under_way,) = merge_history(load(stores))["under_way"]
     assert under_way["done"] == 3
     assert under_way["tasks"] > 3
     before = snapshot(stores, "shard")
@@ -121,7 +121,7 @@ def test_less_progress_than_is_known_changes_nothing() -> None:
 def test_history_tells_what_merges_did() -> None:
     stores = filled(8)
     report = compact_shard(stores, "shard", settings(history_ms=2))
-    told = history(load(stores))
+    told = merge_history(load(stores))
 
     assert [m["reason"] for m in told["merges"]] == [r.reason for r in reversed(report.requests)]
     newest = told["merges"][0]
@@ -131,7 +131,7 @@ def test_history_tells_what_merges_did() -> None:
         report.requests[-1].runs_in, 1,
     )  # fmt: skip
     assert told["updates_in"] == sum(r.updates_in for r in report.requests)
-    assert len(history(load(stores), 0)["merges"]) == 0
+    assert len(merge_history(load(stores), 0)["merges"]) == 0
 
 
 def test_history_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

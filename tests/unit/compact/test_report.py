@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from strata.compact.history import history
+from strata.compact.history import merge_history
 from strata.compact.report import CompactReport, RequestReport
 from strata.model.time import MIN_TIME
 from strata.state.state import Merge
@@ -74,7 +74,7 @@ def test_a_person_is_told_what_was_done_or_why_nothing() -> None:
 def test_history_adds_up_all_merges_and_shows_the_newest_first() -> None:
     one = Merge(1, 2, 3, 4, 5, "first", 6, 7, 8, 9, 10, 11, 12, seconds=0.0126)
     two = replace(one, seqno=2, reason="second", seconds=0.0041)
-    told = history(replace(load(filled(1)), merges=(one, two)), 1)
+    told = merge_history(replace(load(filled(1)), merges=(one, two)), 1)
 
     assert [merge["reason"] for merge in told["merges"]] == ["second"]
     assert told["runs"] == 1
@@ -86,7 +86,7 @@ def test_history_tells_of_what_is_under_way() -> None:
     stores = killed(3)
     state = load(stores)
     (progress,) = state.merging
-    (told,) = history(state)["under_way"]
+    (told,) = merge_history(state)["under_way"]
 
     assert (told["lower"], told["upper"], told["since"]) == (
         progress.lower, progress.upper, progress.since,

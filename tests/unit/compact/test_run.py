@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from strata.compact import compact_shard, plan, preview
-from strata.compact.tasks import merged, run_task, tasks
+from strata.compact.tasks import merge_slice, merge_tasks, merged_rows
 from strata.decide.plan import plan_read
 from strata.errors import Corrupt
 from strata.format.layout import Description
@@ -235,7 +235,7 @@ def test_slices_and_spills_give_the_same_run(memory_bytes: int) -> None:
     state, request, manifests = whole(stores, load(stores).since)
     before = snapshot(stores, "shard")
 
-    made = tasks(state, request, manifests, stores.settings, memory_bytes)
+    made = merge_tasks(state, request, manifests, stores.settings, memory_bytes)
     compact_shard(stores, "shard", settings(memory_bytes=memory_bytes), full=True)
 
     assert (len(made) > 3) == (memory_bytes < 2**30)
@@ -254,7 +254,7 @@ def test_slices_that_end_inside_of_row_groups_share_no_row() -> None:
 
     memory = sum(ref.size_bytes for parts in manifests.values() for ref in parts) // 2
 
-    made = tasks(state, request, manifests, stores.settings, memory)
+    made = merge_tasks(state, request, manifests, stores.settings, memory)
     report = compact_shard(stores, "shard", settings(memory_bytes=memory), full=True)
 
     assert len(made) > 3
@@ -285,10 +285,10 @@ def test_texts_that_repeat_are_merged_as_codes(
         append(stores, "shard", number, number + 1, [states(number, 3 if number else of)])
     state, request, manifests = whole(stores, load(stores).since)
     before = snapshot(stores, "shard")
-    (task,) = tasks(state, request, manifests, stores.settings, 2**30)
+    (task,) = merge_tasks(state, request, manifests, stores.settings, 2**30)
 
     source = source_of(stores.blob, state)
-    found = list(merged(source, replace(task, memory_bytes=memory_bytes)))
+    found = list(merged_rows(source, replace(task, memory_bytes=memory_bytes)))
     compact_shard(stores, "shard", settings(memory_bytes=memory_bytes), full=True)
 
     coded = {is_coded(chunk.schema.field("3").type) for chunk in found}
@@ -304,7 +304,9 @@ def test_tasks_are_as_many_as_a_few_cores_can_share_evenly() -> None:
     total = sum(ref.size_bytes for parts in manifests.values() for ref in parts)
 
     def count(least: float) -> int:  # as memory asks for: half of it is a task's
-        return len(tasks(state, request, manifests, stores.settings, int(2 * total / least) + 1))
+        return len(
+            merge_tasks(state, request, manifests, stores.settings, int(2 * total / least) + 1)
+        )
 
     assert [count(n) for n in (1, 2, 3, 4)] == [1, 2, 4, 4]
 
@@ -312,9 +314,9 @@ def test_tasks_are_as_many_as_a_few_cores_can_share_evenly() -> None:
 def test_a_task_done_twice_writes_the_same_blobs() -> None:
     stores = filled()
     state, request, manifests = whole(stores, 7)
-    (task,) = tasks(state, replace(request, since=7), manifests, stores.settings, 2**30)
+    (task,) = merge_tasks(state, replace(request, since=7), manifests, stores.settings, 2**30)
 
-    first, second = run_task(task), run_task(task)
+    first, second = merge_slice(task), merge_slice(task)
 
     assert [p.ref for p in first.parts] == [p.ref for p in second.parts]
 
@@ -325,8 +327,8 @@ def test_a_task_merges_ahead_only_where_it_has_a_second_core(
 ) -> None:
     stores = filled()
     state, request, manifests = whole(stores, 7)
-    (task,) = tasks(state, replace(request, since=7), manifests, stores.settings, 2**30)
-    wanted, begun = run_task(task), []
+    (task,) = merge_tasks(state, replace(request, since=7), manifests, stores.settings, 2**30)
+    wanted, begun = merge_slice(task), []
 
     def noted(rows: Iterable[pa.Table]) -> Iterator[pa.Table]:
         begun.append(1)
@@ -334,7 +336,7 @@ def test_a_task_merges_ahead_only_where_it_has_a_second_core(
 
     monkeypatch.setattr("strata.compact.tasks.ahead", noted)
 
-    assert on_cores(cores, run_task, task).parts == wanted.parts
+    assert on_cores(cores, merge_slice, task).parts == wanted.parts
     assert begun == threads
 
 
@@ -343,13 +345,13 @@ def test_tasks_tell_how_many_rows_they_merge() -> None:
     state, request, manifests = whole(stores, 7)
     refs = [ref for parts in manifests.values() for ref in parts]
     total = sum(ref.size_bytes for ref in refs)
-    (alone,) = tasks(state, request, manifests, stores.settings, 2**30)
-    made = tasks(state, request, manifests, stores.settings, int(total / 2))
+    (alone,) = merge_tasks(state, request, manifests, stores.settings, 2**30)
+    made = merge_tasks(state, request, manifests, stores.settings, int(total / 2))
 
     assert alone.weight == sum(ref.rows for ref in refs)
     assert len(made) > 1
     for task in made:
-        merged_rows = sum(part.ref.rows for part in run_task(task).parts)
+        merged_rows = sum(part.ref.rows for part in merge_slice(task).parts)
         assert merged_rows <= task.weight <= alone.weight
 
 
@@ -428,12 +430,12 @@ def test_parts_sorted_otherwise_are_brought_to_the_new_order() -> None:
     assert request is not None
     refs = {run.upper: list(run.parts) for run in plan_read(stores, state).runs}
     manifests = {b.manifest: refs[b.upper] for b in request.batches if b.manifest}
-    (task,) = tasks(turned, request, manifests, stores.settings, 2**30)
+    (task,) = merge_tasks(turned, request, manifests, stores.settings, 2**30)
 
     source = source_of(stores.blob, turned)
-    found = [row for t in merged(source, task) for row in plain_rows(t, turned.relation)]
+    found = [row for t in merged_rows(source, task) for row in plain_rows(t, turned.relation)]
 
     assert found == sorted(found)
     assert len(found) == 20
-    assert [part.ref.order for part in run_task(task).parts] == [(2, 1)]
+    assert [part.ref.order for part in merge_slice(task).parts] == [(2, 1)]
     assert plan(turned, CompactSettings(), full=True).requests

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.decide.credit import credit
-from strata.decide.decision import NO_PROOF, decide, needed_columns, split
+from strata.decide.decision import NO_PROOF, decide, needed_columns, split_conjuncts
 from strata.decide.specs import PartSpecs
 from strata.expr.entry import Context
 from strata.expr.filter import Filter
@@ -83,8 +83,8 @@ def test_conjuncts_are_in_the_order_of_evaluation() -> None:
     a, b, c = (Column(i, str(i), "boolean") for i in (1, 2, 3))
     expr = Call("and", (Call("and", (a, b), "boolean"), c), "boolean")
 
-    assert split(expr) == [a, b, c]
-    assert split(expr, quarantine=("and",)) == [expr]
+    assert split_conjuncts(expr) == [a, b, c]
+    assert split_conjuncts(expr, quarantine=("and",)) == [expr]
 
 
 def test_the_needed_columns_are_enough() -> None:

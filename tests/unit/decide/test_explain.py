@@ -92,7 +92,7 @@ def test_row_groups_are_told_with_what_skips_and_what_keeps_them() -> None:
     groups = part["row_groups"]
 
     assert groups["total"] > groups["kept"] == plan.groups_fetched > 0
-    assert groups["because"] == "by the keys at which they begin"
+    assert groups["because"] == "by their first keys"
     assert "skipped: n > 400 is never true (n in [0, " in groups["reason"]
     assert "; kept: n > 400 may be true" in groups["reason"]
     assert document["row_groups"] == [

@@ -11,7 +11,7 @@ from strata.gc.reach import pointers
 from strata.gc.sweep import purge
 from strata.gc.verdicts import Fate
 from strata.machine.machine import Machine
-from strata.maintain.estimate import RUNS_MAX, Speed, remember
+from strata.maintain.estimate import RUNS_MAX, Speed, record_speed
 from strata.model.settings import GcSettings, Settings
 from strata.state.codec import encode_commits
 from strata.state.holds import hold, release
@@ -231,7 +231,7 @@ def test_logs_of_filters_and_of_backfills_are_bounded(world: World) -> None:
 
     assert world.stored("usage") == [summary, today]
     assert len(world.stored("backfills")) == RUNS_MAX
-    remember(world.stores, "s", Speed(1, 1, 1, whole=True))
+    record_speed(world.stores, "s", Speed(1, 1, 1, whole=True))
     assert len(world.stored("backfills")) == RUNS_MAX
 
 

@@ -13,7 +13,15 @@ from strata import gc
 from strata.errors import Corrupt, InvalidRequest
 from strata.gc.verdicts import Fate
 from strata.machine import ledger as commits
-from strata.machine.ledger import FAN, commits_of, find, foldable, ledger_keys, mark_of, spilled
+from strata.machine.ledger import (
+    FAN,
+    commits_of,
+    find,
+    foldable,
+    ledger_keys,
+    mark_of,
+    spill_old_commits,
+)
 from strata.state.codec import LedgerNode, encode_commits, encode_nodes
 from strata.state.state import Commit, State
 from strata.state.transitions import COMMITS_SPILLED, append, create
@@ -31,7 +39,7 @@ def grown(blob: MemoryBlob, appends: int, state: State | None = None) -> State:
     for number in range(max(state.upper, 0) // 10, appends):
         bounds = {"lower": 10 * number, "upper": 10 * number + 10}
         state, _ = append(state, number, token=f"t{number}", **bounds)
-        state = spilled(blob, state)
+        state = spill_old_commits(blob, state)
     return state
 
 

@@ -84,9 +84,9 @@ def test_merges_and_consolidated_reads_ask_for_what_fits(
     runs = [run.parts for run in planned.runs]
 
     for memory, rows in ((2**30, 10_000), (48 * MIB, 2_500)):
-        (task,) = rewrite.tasks(state, request, manifests, stores.settings, memory)
+        (task,) = rewrite.merge_tasks(state, request, manifests, stores.settings, memory)
         monkeypatch.setattr(scan, "MEMORY_BYTES", memory // 2)
-        for made in (rewrite.merged(source, task), scan.merged(source, runs, state.upper - 1)):
+        for made in (rewrite.merged_rows(source, task), scan.merged(source, runs, state.upper - 1)):
             asked.clear()
             assert sum(chunk.num_rows for chunk in made) >= ROWS
             assert (max(asked) <= rows) == (memory < 2**30)

@@ -16,13 +16,13 @@ from strata.model.settings import StoreSettings
 from strata.model.time import MIN_TIME
 from strata.state import versions
 from strata.state.codec import decode_state, dump, encode_state
-from strata.state.delta import changed, changes
+from strata.state.delta import apply_changes, changes_between
 from strata.state.holds import hold
 from strata.state.seal import sealed
 from strata.state.spine import requests
 from strata.state.state import Batch, RunSummary, State
 from strata.state.transitions import append, create
-from strata.state.versions import RUN_MAX, Version, link_of, successor, whole
+from strata.state.versions import RUN_MAX, Version, link_of, successor, whole_document
 from strata.store.interface import Versioned
 from strata.store.keys import state_key
 from strata.store.memory import MemoryBlob, MemoryConsensus
@@ -33,13 +33,13 @@ from tests.unit.state.test_codec import STATES
 
 def told(old: State, new: State) -> Any:
     """Return a change as a reader finds it: read from JSON."""
-    return orjson.loads(dump(changes(old, new)))
+    return orjson.loads(dump(changes_between(old, new)))
 
 
 @given(STATES, STATES)
 def test_any_state_follows_any_other(old: State, new: State) -> None:
-    assert changed(old, told(old, new)) == new
-    assert changed(decode_state(encode_state(old)), told(old, new)) == new
+    assert apply_changes(old, told(old, new)) == new
+    assert apply_changes(decode_state(encode_state(old)), told(old, new)) == new
     assert told(old, old) == {}
 
 
@@ -63,7 +63,7 @@ def test_items_are_found_wherever_they_have_gone(old: State, other: State, seed:
     slots = shuffled(draw, old.spine.slots, other.spine.slots)
     slots = tuple(replace(s, batches=shuffled(draw, s.batches, s.batches)) for s in slots)
     new = replace(old, **{**mixed, "spine": replace(old.spine, slots=slots)})
-    assert changed(old, told(old, new)) == new
+    assert apply_changes(old, told(old, new)) == new
 
 
 def batch_at(number: int) -> Batch:
@@ -90,7 +90,7 @@ def grown(count: int) -> list[State]:
 
 def documents(states: list[State]) -> list[bytes]:
     """Return what is stored for states that follow one another."""
-    data, version = whole(states[0])
+    data, version = whole_document(states[0])
     found = [data]
     for state in states[1:]:
         data, version = successor(version, state)
@@ -117,7 +117,7 @@ def test_each_is_read_from_its_whole_one_on() -> None:
     versions.forget_known()
     before: Version | None = None
     for data, state in zip(written, states, strict=True):
-        before = versions.read(data, before)
+        before = versions.read_version(data, before)
         assert before.state == state
         assert before.run <= RUN_MAX
         link = link_of(data)
@@ -129,17 +129,17 @@ def test_a_change_is_applied_to_no_other_state() -> None:
     states = grown(3)
     first, second, third, _ = documents(states)
     versions.forget_known()
-    base = versions.read(first, None)
+    base = versions.read_version(first, None)
     for before in (None, base):
         with pytest.raises(Corrupt, match="does not follow the state before it"):
-            versions.read(third, before)
-    assert versions.read(third, versions.read(second, base)).state == states[2]
+            versions.read_version(third, before)
+    assert versions.read_version(third, versions.read_version(second, base)).state == states[2]
 
 
 def test_what_would_not_come_back_is_written_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     states = grown(2)
-    _, version = whole(states[0])
-    monkeypatch.setattr(versions, "changes", lambda _old, _new: {"upper": ["set", 77]})
+    _, version = whole_document(states[0])
+    monkeypatch.setattr(versions, "changes_between", lambda _old, _new: {"upper": ["set", 77]})
     data, found = successor(version, states[1])
     assert link_of(data) is None
     assert found.state == states[1]
@@ -148,13 +148,13 @@ def test_what_would_not_come_back_is_written_whole(monkeypatch: pytest.MonkeyPat
 def test_no_flipped_bit_of_a_change_is_believed() -> None:
     states = grown(2)
     first, second, _ = documents(states)
-    base = versions.read(first, None)
+    base = versions.read_version(first, None)
     for at in range(len(second)):
         for bit in range(8):
             flipped = bytearray(second)
             flipped[at] ^= 1 << bit
             with pytest.raises(Corrupt):
-                versions.read(bytes(flipped), base)
+                versions.read_version(bytes(flipped), base)
 
 
 @pytest.mark.parametrize(
@@ -173,21 +173,21 @@ def test_no_flipped_bit_of_a_change_is_believed() -> None:
 )
 def test_a_change_that_fits_nothing_is_refused(state: Any, why: str) -> None:
     [_, second] = grown(1)
-    _, version = whole(second)
+    _, version = whole_document(second)
     head = {"base": version.base, "before": version.digest, "by": "0", "format": versions.FORMAT}
     with pytest.raises(Corrupt, match=why):
-        versions.read(sealed(dump({**head, "state": state})), version)
+        versions.read_version(sealed(dump({**head, "state": state})), version)
 
 
 def test_what_a_newer_version_wrote_is_refused_by_its_name() -> None:
-    _, version = whole(grown(0)[0])
+    _, version = whole_document(grown(0)[0])
     head = {"base": 1, "before": version.digest, "by": "9.9", "format": versions.FORMAT}
     newer = sealed(dump({**head, "format": versions.FORMAT + 1, "state": {}}))
     with pytest.raises(InvalidRequest, match="newer version") as caught:
-        versions.read(newer, version)
+        versions.read_version(newer, version)
     assert caught.value.details["written_by"] == "9.9"
     with pytest.raises(InvalidRequest, match="newer version"):
-        versions.read(sealed(dump({**head, "state": {"moon": ["set", 5]}})), version)
+        versions.read_version(sealed(dump({**head, "state": {"moon": ["set", 5]}})), version)
 
 
 def test_an_older_program_refuses_a_change_as_newer() -> None:

@@ -253,6 +253,6 @@ def rows_in(
 ) -> Iterator[tuple[object, int]]:
     names = [*(str(c.id) for c in state.relation.columns), "t", "d"]
     for piece in pieces:
-        for batch in scan(stores, state, plan, consolidate=True, piece=piece, stored=True):
+        for batch in scan(stores, state, plan, consolidate=True, within=piece, stored=True):
             for *row, diff in plain_rows(batch.rename_columns(names), state.relation):
                 yield tuple(row), diff

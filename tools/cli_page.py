@@ -90,7 +90,7 @@ def _kind(parameter: Any) -> str:
 
 
 def _shape(argument: Any) -> str:
-    name = (argument.metavar or argument.name).upper().strip("{}[].")
+    name = (argument.metavar or argument.name).upper().strip("{}[].…")
     many = "…" if argument.nargs == -1 else ""
     return f"{name}{many}" if argument.required else f"[{name}{many}]"
 

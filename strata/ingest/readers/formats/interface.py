@@ -1,7 +1,7 @@
 """What a source format knows, and where to find one by name.
 
 To add a format: a module in this folder whose `FORMAT` is an instance of a `Format`, its name in
-`strata.model.spec.FORMATS`, and its row in docs/ingest.md. `tests/unit/ingest/readers/
+`strata.model.spec.FORMATS`, and its row in docs/reference/sources.md. `tests/unit/ingest/readers/
 test_registry.py` then says what is still missing.
 """
 

@@ -1,9 +1,9 @@
-"""Delete the blobs that can never be needed again, and say for each one why.
+"""Delete the blobs that can never be needed again, and give the reason for each.
 
 **Reads** the stored states and manifests. **Deletes** parts, manifests and old records that no state
-can name any more: proven by the generation in their name, never by their age alone. What a reader
-or writer may still need stays, with or without a lease. Deleted blobs can be restored for a week
-(`strata gc restore`). Runs every night; what became garbage today goes in two or three nights.
+can name any more. The proof is the generation in their name, never their age alone. A blob that a
+reader or writer may still need stays, with or without a lease. Deleted blobs can be restored for a
+week (`strata gc restore`). Runs every night; today's garbage is deleted in two or three nights.
 
 | Question | Answer |
 |---|---|

@@ -1,10 +1,10 @@
 """Let a shard take the next step of the rollout, if a second person agrees.
 
 `off → soft → audit → on`: a run asks for the next step (or takes up the request that
-`strata rollout request` left), shows the evidence under *Required Actions*, and waits. Nobody
-answers in three days (`STRATA_APPROVAL_HOURS` in Airflow's environment): it is rejected. Approving
-needs a reason, and somebody other than who asked; the answer names the request that was shown, and
-holds for no other.
+`strata rollout request` left), shows the evidence under *Required Actions*, and waits. A request
+without an answer in three days (`STRATA_APPROVAL_HOURS` in Airflow's environment) is rejected. An
+approval needs a reason, and a person other than the asker. The answer names the request that was
+shown, and holds for no other.
 The evidence is looked at again when the step is taken. Steps down need no DAG: soft evaluation
 takes them by itself.
 
@@ -42,9 +42,9 @@ _LOG = logging.getLogger(__name__)
 
 
 def stale(dag_run: Any, history: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a run no longer asks in the name of who triggered it.
+    """Return whether a run no longer speaks for the person who triggered it.
 
-    Whoever may trigger a run may clear that of somebody else, with or without a trace.
+    Anybody who may trigger a run may also clear somebody else's, with or without a trace.
     """
     began: datetime = dag_run.run_after
     asked = (line["at_ms"] for line in history if line["what"] == "requested")
@@ -101,9 +101,11 @@ def rollout_gate() -> None:
         shown = run_strata("rollout", "show", params["shard"])
         if shown["request"] is None:
             who = getattr(dag_run, "triggering_user_name", None)
-            if not who:  # it is Airflow that knows who asks; nothing in a form can say so
+            if not who:  # only Airflow knows who asks; no form field can say so
                 raise AirflowFailException("who asks is not known: trigger this DAG as a person")
-            if stale(dag_run, shown["history"]):  # others may repeat a run, and it is not theirs
+            if stale(
+                dag_run, shown["history"]
+            ):  # another person may repeat a run in the asker's name
                 raise AirflowFailException(
                     f"this run no longer speaks for {who}: it is repeated, over an hour old, or a"
                     " step was asked for since (cure: trigger a new run)"

@@ -1,14 +1,14 @@
-"""Take in days as soon as their files are there: whoever brings files leaves a marker.
+"""Ingest days as soon as their files have arrived, as announced by markers.
 
 **Starts** when a file named by a day (`2026-11-21`) appears in the folder that `STRATA_ARRIVALS` in
 Airflow's environment names; it needs Airflow's triggerer. A marker says that the files of that day
 and of the days before it are complete. **Does** what *Shards: ingest* does, for the days of the
-markers that came since the last run; one batch a day and shard. The daily run goes on as ever:
-what is in by then is left alone, and a marker that never came costs nothing but time.
+markers that came since the last run; one batch per day and shard. The daily run continues as
+usual: it leaves ingested files alone, and a missing marker only costs time.
 
 | Question | Answer |
 |---|---|
-| May I run it again, or clear it? | Yes. What is in is left alone. |
+| May I run it again, or clear it? | Yes. Ingested files are left alone. |
 | I triggered it by hand and it failed with a bad request? | It has no marker that names a day. Use *Shards: ingest*. |
 | A marker came too early? | Files that come after it are late: the next run takes them and says so. A change stream refuses them. |
 | Several markers came at once? | One run takes all days from the first to the last. |

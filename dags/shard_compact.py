@@ -1,8 +1,8 @@
 """Merge the short runs of shards into long, consolidated ones.
 
-**Reads and writes** the shards' parts. What a reader sees at any readable time is the same before
-and after; sums of diffs and digests are compared before anything is committed. Runs after each
-day that was taken in. A run that a person triggers is a dry run unless the form says otherwise.
+**Reads and writes** the shards' parts. Readers see the same rows before and after, at any readable
+time; sums of diffs and digests are compared before anything is committed. Runs after each ingested
+day. A run that a person triggers is a dry run unless the form says otherwise.
 
 | Question | Answer |
 |---|---|

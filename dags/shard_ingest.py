@@ -1,18 +1,18 @@
-"""Take in what the sources of the declared shards hold for an interval of time.
+"""Ingest the files of the declared shards for an interval of time.
 
-**Reads** the files in the landing folder that belong to the interval. **Writes** one batch a
+**Reads** the files in the landing folder that belong to the interval. **Writes** one batch per
 shard and step, committed by compare-and-append: all of the interval becomes readable at once, or
 nothing does. Runs once a day for the day before; trigger it by hand, or backfill days, for any
 other interval. A run that a person triggers is a dry run unless the form says otherwise.
 
 | Question | Answer |
 |---|---|
-| May I run it again, or clear it? | Yes. What is in is left alone, and the log says so. |
+| May I run it again, or clear it? | Yes. Ingested files are left alone, and the log says so. |
 | A file came late? | The next run takes it and says so; running its old interval takes it at once. |
-| A past interval by hand? | It takes what is not in yet. |
+| A past interval by hand? | It takes the files that are not ingested yet. |
 | A file was renamed, or changed after it was taken in? | It is not taken; the log and the result name it. |
 | Airflow was down for days? | With `STRATA_INGEST_SINCE` (a day) every missed day is run, oldest first. Without it the newest day is, and the missed files come in with it as late. |
-| No file came for a day, or rows were rejected? | The run ends well, and a message says so to whom `STRATA_NOTIFY` names. |
+| No file came for a day, or rows were rejected? | The run ends well and notifies the receivers in `STRATA_NOTIFY`. |
 | An unreadable row? | It goes to the shard `NAME.rejected` with its reason, file and line, and is counted. |
 | A file of the wrong shape? | The run fails at once, names file, column and value; nothing is committed. |
 | It failed otherwise? | It is tried twice more. A try that was killed leaves nothing that is visible. |

@@ -1,9 +1,9 @@
-"""Check that skipping parts would have been right: fetch them all the same, and look.
+"""Check that skipping parts would have been right: fetch them anyway, and look.
 
 For each registered filter and shard, the parts that pruning would skip are fetched, Spark
 evaluates the filter on their rows, and an accepted row *or an error* is a mismatch. Row codec and
-columns are compared as well. Verdicts are a table; the report (Great Expectations Data Docs) is
-built from it.
+columns are compared as well. Verdicts form a table, from which the report (Great Expectations Data
+Docs) is built.
 
 | Question | Answer |
 |---|---|

@@ -1,13 +1,13 @@
-"""Give parts the statistics that they lack, or trim statistics to a budget.
+"""Collect missing statistics of parts, or trim statistics to a budget.
 
-*Backfill* decodes parts without statistics, or with those of an older version, and rewrites only
-the manifests: the data stays as it is. *Trim* loosens or drops statistics, the least used and
+*Backfill* decodes parts without statistics, or with statistics of an older version, and rewrites
+only the manifests: the data does not change. *Trim* loosens or drops statistics, the least used and
 most expensive first, until each part fits the budget; columns on the shard's keep list survive.
 The registered filters and the log of readers' filters say which statistics are used.
 This is the entry for backfills in Airflow's own form: choose days, see the list, run.
 
-A run or a backfill that a person makes in a form is a dry run unless the form says otherwise; runs
-of the schedule, and backfills from the command line that say nothing of it, are real.
+A run or a backfill from a form is a dry run unless the form says otherwise. Scheduled runs are
+real, and so are backfills from the command line that do not set the option.
 
 | Question | Answer |
 |---|---|
@@ -96,7 +96,7 @@ def stats_backfill() -> None:
             "--again": "{{ again(params, dag_run, inlet_events[0]) }}",
             "--dry-run": "{{ rehearsed(params, dag_run) }}",
         },
-        inlets=[STATISTICS],  # its events say which days were done before
+        inlets=[STATISTICS],  # its events name the days that earlier runs covered
         outlets=[STATISTICS],
     )
     held(job)

@@ -1,1 +1,1 @@
-"""The jobs that Airflow submits to Spark; each folder holds one, with its entry point `main`."""
+"""The jobs that Airflow submits to Spark: one per folder, with its entry point `main`."""

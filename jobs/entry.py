@@ -1,4 +1,4 @@
-"""How every job ends: a result file for Airflow, one line for people, an exit code for both."""
+"""The end of every job: a result file for Airflow, one line for people, an exit code for both."""
 
 import os
 import sys
@@ -18,18 +18,18 @@ from strata.history.operations import EVERY_SHARD, note
 from strata.model.shown import Report
 from strata.store.open import open_stores, wall_clock
 
-# What concerns one shard alone, those first that another try may cure. A store that is away is away
-# for all shards, so that ends the run.
+# Errors of a single shard, the retryable ones first. A store that is unavailable is so for all
+# shards, and ends the run.
 OF_ONE_SHARD: Final = (Conflict, Fenced, Corrupt, InvalidRequest)
 
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """How a job's end is written down; see `strata.history.operations`."""
+    """The record of a job in the history; see `strata.history.operations`."""
 
     what: str
     config: str | None
-    shards: Sequence[str] = ()  # that were asked for, should there be no result
+    shards: Sequence[str] = ()  # the requested shards, used if there is no result
 
 
 def run_job(
@@ -37,11 +37,11 @@ def run_job(
     work: Callable[[], tuple[Mapping[str, Any], int]],
     noted: Noted | None = None,
 ) -> int:
-    """Do the work, write its document to `result`, note it in the history; return the exit code.
+    """Do the work, write its document to `result`, record it in the history; return the exit code.
 
     `work` returns the document and 0, or 3 when a mismatch was found. A `StrataError` becomes
-    its own exit code, one line on standard error, and a document with the key `error`; so does
-    that of a shard (`each_shard`), after the others were served.
+    its own exit code, one line on standard error, and a document with the key `error`. The error
+    of a shard (`each_shard`) does the same after the work on all other shards.
     """
     began_ms = wall_clock()
     failed = ""
@@ -81,10 +81,10 @@ def say(*lines: str) -> None:
 def each_shard(
     names: Iterable[str], work: Callable[[str], Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Work on one shard after the other; return the document of each, with its seconds.
+    """Work on the shards one by one; return the document of each, with its seconds.
 
-    A shard that cannot be worked on has its error in the place of counts, and keeps no other from
-    being served. Raises: errors that are not of one shard alone.
+    If the work on a shard fails, its document has the error instead of counts, and the others
+    continue. Raises: errors that do not belong to a single shard.
     """
     documents = []
     for name in names:
@@ -105,7 +105,7 @@ def _told(error: StrataError) -> dict[str, Any]:
 
 
 def _first_error(document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the error that a run ends with: one that another try may cure, if there is one."""
+    """Return the error that ends a run: a retryable one, if there is any."""
     shards = [one for one in document.get("shards") or () if isinstance(one, Mapping)]
     found = [(one["shard"], one["error"]) for one in shards if one.get("error")]
     if not found:

@@ -1,4 +1,4 @@
-"""What Airflow finds in its plugins folder; all else there is imported when it is needed."""
+"""The module that Airflow finds in its plugins folder; the rest is imported when needed."""
 
 from strata_airflow.plugin import StrataPlugin
 

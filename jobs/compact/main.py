@@ -1,11 +1,10 @@
 """Entry point of the `compact` task: merge the short runs of shards into long ones.
 
 Run by `spark-submit jobs/compact/main.py --config FILE --result FILE`; without `--shard` all
-shards are compacted. What is due is planned on the driver, from the state alone; slices are
-merged on the executors; each merge is one compare-and-set on the driver, and a long one keeps what
-it has done every now and then. Safe to repeat: a merge that lost its race is dropped, one that
-was killed goes on where it was, and one whose lease has expired is fenced. `--plan` says what a
-run would do, and does nothing.
+shards are compacted. The driver plans due merges from the state alone; executors merge slices.
+Each merge is one compare-and-set on the driver; a long merge saves its progress from time to time.
+Safe to repeat: a merge that loses a race is dropped, a killed merge continues where it stopped, and
+a merge whose lease has expired is fenced. `--plan` prints what a run would do, and does nothing.
 
 Exit codes: 0 done, 1 failed, 2 bad request, 4 overtaken by other writers.
 """

@@ -1,4 +1,4 @@
-"""The other half of keeping shards in shape: delete what compaction and others left behind.
+"""Collect garbage: delete blobs that compaction and other work left behind.
 
 `jobs/compact/main.py --sweep [--plan]`. Needs no Spark session: a sweep reads metadata and deletes.
 Safe to repeat, to kill and to run twice at once; see docs/explanation/gc.md.
@@ -17,7 +17,7 @@ from strata.machine.machine import Machine
 from strata.model.runner import threads
 from strata.store.open import open_stores
 
-DELETERS: Final = 8  # deletes under way at a time
+DELETERS: Final = 8  # concurrent deletes
 
 
 def sweep_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:

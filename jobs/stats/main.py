@@ -1,10 +1,9 @@
-"""Entry point of the `stats` task: give parts the statistics they lack, or trim them to a budget.
+"""Entry point of the `stats` task: collect missing statistics, or trim them to a budget.
 
 Run by `spark-submit jobs/stats/main.py backfill|trim --config FILE --result FILE`; without
 `--shard` all shards are taken. Parts are read, and manifests trimmed, on the executors; each
-manifest is committed on the driver, a long backfill in chunks. Safe to kill and to repeat: what
-is done is not done again. Exit codes: 0 done, 1 failed, 2 bad request, 4 overtaken by other
-writers.
+manifest is committed on the driver, a long backfill in chunks. Safe to kill and to repeat: finished
+parts are not done again. Exit codes: 0 done, 1 failed, 2 bad request, 4 overtaken by other writers.
 """
 
 import argparse
@@ -74,7 +73,7 @@ def run(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
 def backfill(
     spark: Any, stores: Stores, settings: Settings, shard: str, args: argparse.Namespace
 ) -> BackfillReport:
-    """Backfill one shard, telling of each commit."""
+    """Backfill one shard, and log each commit."""
     from strata.spark.runner import spark_runner
 
     known = usage.recent(stores, shard, settings.usage)
@@ -88,7 +87,7 @@ def backfill(
 def trim(
     spark: Any, stores: Stores, settings: Settings, shard: str, args: argparse.Namespace
 ) -> TrimShardReport:
-    """Trim one shard, weighing its statistics with the filters that are registered or were used."""
+    """Trim one shard; weigh its statistics with the registered and the logged filters."""
     from strata.spark.front.registered import named
     from strata.spark.runner import spark_runner
 
@@ -103,7 +102,7 @@ def trim(
 
 
 def selection(args: argparse.Namespace) -> Selection:
-    """Return which parts the arguments mean; raises InvalidRequest."""
+    """Return the selection of parts that the arguments describe; raises InvalidRequest."""
     lower, upper = (None if text is None else parse_time(text) for text in (args.lower, args.upper))
     return Selection(
         lower, upper, tuple(args.column), args.version, args.max_parts, args.max_bytes,

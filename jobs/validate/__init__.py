@@ -1,1 +1,1 @@
-"""Soft evaluation and format checks on Spark, and the report that comes of them."""
+"""Soft evaluation and format checks on Spark, and the report about them."""

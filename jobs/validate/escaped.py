@@ -1,10 +1,10 @@
-r"""The one place that turns what data, names and errors say into text of a report's pages.
+r"""The only place that turns data, names and errors into text of a report's pages.
 
-Great Expectations' own pages show cells of tables, names of runs and batches as they are. Ours do
-not (pages.py), but a stored result may be shown by either. So every string of a table is escaped
-before the library sees it, and every stored result, an older one or one of another machine, is
-looked at again before pages are made of it. What a reader sees is what was written; what cannot be
-seen (control characters, changes of direction) is spelled out.
+Great Expectations' own pages show table cells and names of runs and batches unescaped. Ours escape
+them (pages.py), but either may show a stored result. So every string of a table is escaped before
+the library sees it. Every stored result, even an older one or one of another machine, is checked
+again before pages are built from it. Readers see the text as it was written; invisible characters
+(control characters, changes of direction) are spelled out.
 """
 
 import json
@@ -32,7 +32,7 @@ def text(value: str) -> str:
 
 
 def seen(value: str, *, lines: bool = False) -> str:
-    r"""Return a value with what cannot be seen spelled out, the ends of lines too unless `lines`.
+    r"""Return a value with invisible characters spelled out, also line ends unless `lines`.
 
     >>> seen("a\u202eb\nc"), seen("a\nb", lines=True)
     ('a\\u202eb\\u000ac', 'a\nb')
@@ -60,8 +60,8 @@ def _cell(value: Any) -> Any:
 def make_results_inert(results: Path) -> int:
     """Rewrite stored results that hold live markup, in place; return how many changed.
 
-    What is escaped already stays as it is, so that a repetition changes nothing.
-    Raises: Corrupt for a result that is no JSON.
+    Text that is already escaped does not change, so a repetition changes nothing.
+    Raises: Corrupt for a result that is not JSON.
     """
     changed = 0
     for file in sorted(results.rglob("*.json")):

@@ -6,7 +6,7 @@ from great_expectations.render.renderer.site_builder import DefaultSiteIndexBuil
 
 
 class Index(DefaultSiteIndexBuilder):
-    """The library's own, but that pages of results which are no longer kept stay: alerts link them.
+    """The library's index builder, except that no page is deleted: alerts link to old pages.
 
     The newest results have a page each, so the index has the same rows.
     """

@@ -3,7 +3,7 @@
 Run by `spark-submit jobs/validate/main.py --config FILE --result FILE`; without `--shard` all
 shards are validated, without `--filter` all registered filters. Safe to repeat: the same run
 name chooses the same sample. Exit codes: 0 clean, 1 failed, 2 bad request, 3 mismatch found
-(the mode of each shard concerned is already set back by then).
+(the mode of each affected shard is already set back by then).
 """
 
 import argparse
@@ -54,7 +54,7 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     from strata.spark.evaluate import validate
 
     run = f"validate {datetime.now(UTC):%Y-%m-%d %H:%M:%S}" if args.run is None else args.run
-    check_run(run)  # before hours of work, not after
+    check_run(run)  # a bad name fails before hours of work, not after
     settings = load_settings(args.config, os.environ)
     stores = open_stores(settings.store)
     policy = policy_of(stores, settings.rollout)
@@ -114,7 +114,7 @@ def _report(
         report = build_report(
             folder, run, reports, merges, max_failed_rows=said.max_failed_rows, url=said.report_url
         )
-    except StrataError as error:  # alerts must not be lost with the pages
+    except StrataError as error:  # a failed page must not lose the alerts
         report = Report(index_of(folder), False, (f"the report is not complete: {error}",))
         say(report.failed[0])
     say(f"report: {report.index} {report.url}".rstrip())

@@ -1,9 +1,9 @@
-"""Leave nothing in a report's site but pages that are complete in themselves.
+"""Reduce a report's site to self-contained pages.
 
-Great Expectations copies fonts and pictures of its own beside the pages, and goes on where a page
-could not be written; and a site has pages of former versions of Strata, which loaded scripts. After
-each build the copies go, a page that is missing is an error, and of a former page the words, tables
-and links stay: alerts point to it.
+Great Expectations copies its own fonts and pictures beside the pages, and continues if a page
+cannot be written. A site may also have pages of former versions of Strata, which loaded scripts.
+After each build the copies are deleted, and a missing page is an error. Former pages keep their
+words, tables and links, because alerts point to them.
 """
 
 import shutil
@@ -23,7 +23,7 @@ _DROPPED: Final = frozenset({"footer", "head", "nav", "script", "style", "svg", 
 
 
 def make_offline(folders: Folders) -> int:
-    """Clear the site of what is no page and of what a page may not hold; return how many changed.
+    """Delete other files than pages, and forbidden content of pages; return the number of changes.
 
     Raises: Corrupt when a result or the index has no page.
     """
@@ -53,9 +53,9 @@ def _page(folders: Folders, result: Path) -> Path:
 
 
 def cleaned(page: str, up: str) -> str:
-    """Return a page of a former version with its words, tables and links, and nothing else.
+    """Return a page of a former version with only its words, tables and links.
 
-    `up` leads from it to the site's folder.
+    `up` is the relative path from the page to the site's folder.
     """
     html, main = blank(TITLE, up=up)
     reader = _Former(main)
@@ -65,12 +65,12 @@ def cleaned(page: str, up: str) -> str:
 
 
 class _Former(HTMLParser):
-    """What is read of a page goes into a tree; tags and attributes do not, but for those named."""
+    """Read a page into a tree, with its text but only the allowed tags and attributes."""
 
     def __init__(self, main: Element) -> None:
         super().__init__(convert_charrefs=True)
         self._open = [("", main)]
-        self._within: list[str] = []  # what is dropped with all that is in it
+        self._within: list[str] = []  # open elements that are dropped with their contents
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in _DROPPED:

@@ -1,4 +1,4 @@
-"""What a validation run says of itself: the result document, the log lines, the alerts."""
+"""The outcome of a validation run: the result document, the log lines, the alerts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -51,7 +51,7 @@ def exit_code(reports: Sequence[ValidationReport]) -> int:
 
 
 def alert(report: ValidationReport, verdict: Verdict) -> dict[str, Any]:
-    """Return one alert: what lied, where, and how to see it again; no values of rows."""
+    """Return one alert: what lied, where, and how to replay it; no values of rows."""
     return {
         "shard": verdict.shard,
         "part": verdict.part,
@@ -69,7 +69,7 @@ def alert(report: ValidationReport, verdict: Verdict) -> dict[str, Any]:
 
 
 def lines(report: ValidationReport) -> Iterator[str]:
-    """Yield what the log of the task shows of one shard."""
+    """Yield the lines of the task's log about one shard."""
     yield f"{report.shard}: mode {report.mode_before} -> {report.mode_after}"
     for s in report.summaries:
         yield (

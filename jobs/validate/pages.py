@@ -1,9 +1,9 @@
-"""The pages of Data Docs, written without a script, a library or an address of others.
+"""The pages of Data Docs, written without scripts, libraries or external addresses.
 
-Great Expectations says what stands in a page (sections of blocks); its own way to write them down
-needs eleven libraries of scripts and styles, and puts text together to markup. Here a page is a
-tree: what a block says becomes a text in it, so that there is nothing that could be left unescaped.
-A page is complete in itself, its style included, and forbids itself everything else.
+Great Expectations supplies the contents of a page (sections of blocks). Its own renderer needs
+eleven libraries of scripts and styles, and concatenates text to markup. Here a page is a tree, and
+the contents of a block become text in it, so nothing can be left unescaped. A page is
+self-contained, its style included, and forbids itself to load anything else.
 
 A kind of block that is not known here is an error: a new version of the library cannot bring
 anything into a page unnoticed.
@@ -21,7 +21,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from jobs.validate.escaped import seen
 
 STYLE: Final = (Path(__file__).parent / "pages.css").read_text("utf-8")
-# A page may be opened from a disk or from S3, where no server says it.
+# A page may be opened from a disk or from S3, where no server sends this policy.
 POLICY: Final = (
     "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; style-src 'sha256-"
     f"{b64encode(sha256(STYLE.encode()).digest()).decode()}'"
@@ -37,24 +37,24 @@ _UP: Final = {  # from a page to the site's folder
 ADDRESS: Final = re.compile(r"(\.\./)*(validations|expectations)/[^:?#&<>\"'\\]+\.html")
 _PARAM: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _JUDGED: Final = ["Status", "Expectation", "Observed Value"]  # the table of a suite's results
-_STATES: Final = {  # Great Expectations' words and signs for what came of a check
+_STATES: Final = {  # Great Expectations' words and signs for the result of a check
     "Failed": "failed", "Success": "passed", "Succeeded": "passed",
     "\N{CROSS MARK}": "failed", "\N{WHITE HEAVY CHECK MARK}": "passed",
     "\N{HEAVY EXCLAMATION MARK SYMBOL}": "failed",
 }  # fmt: skip
 _ICONS: Final = frozenset({"icon", "html_success_icon", "markdown_status_icon"})  # a word is there
-_TAGS: Final = frozenset({"strong", "code", "hr"})  # that a text of Great Expectations may ask for
+_TAGS: Final = frozenset({"strong", "code", "hr"})  # allowed in a text of Great Expectations
 _LONG: Final = 24  # letters; longer ones get room in a table
 
 
 class Page:
-    """A page of the report, as Great Expectations calls what writes it: a view."""
+    """A writer of the report's pages; Great Expectations calls it a view."""
 
     def __init__(self, **_: object) -> None:
-        """Take no options; Great Expectations has folders of styles and templates to give."""
+        """Ignore the options: Great Expectations passes folders of styles and templates."""
 
     def render(self, document: Any, **_: object) -> str:
-        """Return the page. Raises: ValueError for what is not known here."""
+        """Return the page. Raises: ValueError for an unknown kind of page or block."""
         said = document if isinstance(document, Mapping) else document.to_json_dict()
         renderer = said["renderer_type"]
         if renderer not in _UP:
@@ -100,7 +100,7 @@ def _only_failed(main: Element) -> None:
 
 
 def say(parent: Element, value: object) -> None:
-    """Add a text after what is there; what the tables had escaped already is not escaped twice."""
+    """Append a text; text that the tables have already escaped is not escaped twice."""
     text = seen(unescape(str(value)), lines=True)
     if len(parent):
         parent[-1].tail = (parent[-1].tail or "") + text
@@ -166,7 +166,7 @@ def _titled(parent: Element, block: Mapping[str, Any]) -> None:
 
 
 def _words(parent: Element, block: Any) -> None:
-    """Add a text with its parameters; a line that misses one of them is left out."""
+    """Add a text with its parameters; a line that lacks a parameter is left out."""
     if not isinstance(block, Mapping):
         say(parent, block)
         return
@@ -204,7 +204,7 @@ def _line(target: Element, line: str, params: Mapping[str, Any], styles: Mapping
 
 
 def _link(parent: Element, address: str, words: object) -> None:
-    """Add a way to another page of the site. Raises: ValueError for an address elsewhere."""
+    """Add a link to another page of the site. Raises: ValueError for an address elsewhere."""
     if not ADDRESS.fullmatch(address):
         raise ValueError(f"an address that is no page of the report: {address}")
     say(SubElement(parent, "a", href=address), words)
@@ -215,7 +215,7 @@ def _state(parent: Element, state: str) -> None:
 
 
 def _check(parent: Element, row: Sequence[Any]) -> None:
-    """Add what came of one expectation: a state, what is expected, and the lines that fail."""
+    """Add the result of one expectation: its state, its description, and the lines that fail."""
     icon, expected, observed = row
     sign = icon["string_template"]["params"].get("markdown_status_icon")
     if sign not in _STATES:
@@ -234,7 +234,7 @@ def _check(parent: Element, row: Sequence[Any]) -> None:
 
 
 def _table(parent: Element, block: Mapping[str, Any]) -> None:
-    """Add a table, in a box that scrolls by itself; of a suite's results what came of each."""
+    """Add a table in a scrolling box; for a suite's results, add the result of each instead."""
     if block.get("header_row") == _JUDGED:
         for row in block["table"]:
             _check(parent, row)
@@ -265,7 +265,7 @@ def _table(parent: Element, block: Mapping[str, Any]) -> None:
 
 
 def _index(parent: Element, block: Mapping[str, Any]) -> None:
-    """Add the results, those of a run together, the newest run first; or the suites."""
+    """Add the results, grouped by run, the newest run first; or the suites."""
     runs: dict[str, list[Mapping[str, Any]]] = {}
     for row in block["table_data"]:
         if "run_name" in row:
@@ -279,7 +279,7 @@ def _index(parent: Element, block: Mapping[str, Any]) -> None:
 
 
 def _run(parent: Element, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Add the results of one run, as they were made; `rows` are the newest first."""
+    """Add the results of one run in the order of their making; `rows` has the newest first."""
     states = [_STATES[row["_validation_success_text"]] for row in rows]
     whole = "failed" if "failed" in states else "passed"
     run = SubElement(parent, "article", {"class": whole})

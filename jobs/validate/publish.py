@@ -1,12 +1,12 @@
-"""The report on S3: pages and results beside each other, brought up to date after every run.
+"""The report on S3: pages and results side by side, updated after every run.
 
     s3://bucket/prefix/site/index.html ...      the pages, as they were made to open offline
     s3://bucket/prefix/results/SUITE/RUN/...    the results that the index is built from
 
-A worker may have no disk of its own: results of other runs are fetched before the site is built, so
-that the index lists all of them; at most `limit` results are kept, here and there.
-Pages of older ones stay: links in alerts go on to work. Pages are made by Great Expectations on
-this machine and not by its own backend for S3, as they are rewritten before anybody may see them.
+A worker may have no disk of its own. Results of other runs are therefore fetched before the site
+is built, so that the index lists all of them. At most `limit` results are kept, locally and on S3.
+Pages of older results stay, so links in alerts keep working. Great Expectations makes pages on this
+machine, not with its own backend for S3, because they are rewritten before anybody may see them.
 """
 
 import mimetypes
@@ -37,7 +37,7 @@ class ReportOnS3:
     """The place of a report on S3."""
 
     def __init__(self, url: str) -> None:
-        """Take an address as the blob store has it. Raises: InvalidRequest for any other."""
+        """Take an address in the blob store's form. Raises: InvalidRequest for any other."""
         self._address = S3Address.parse(url)
         self._client = S3Client(self._address)
 
@@ -47,7 +47,7 @@ class ReportOnS3:
         return f"s3://{self._address.bucket}/{self._address.prefix}{SITE}/{INDEX}"
 
     def fetch(self, folders: Folders, limit: int) -> int:
-        """Fetch the newest results that are not here yet; return how many.
+        """Fetch the newest results that are missing here; return their number.
 
         Raises: Corrupt for a name that leads elsewhere; Unavailable.
         """
@@ -66,9 +66,9 @@ class ReportOnS3:
         return fetched
 
     def publish(self, folders: Folders, limit: int) -> int:
-        """Upload what changed, the index last; return how many files went.
+        """Upload changed files, the index last; return their number.
 
-        Old results are dropped, and so are the libraries that pages of former versions loaded.
+        Old results are deleted, and so are the libraries that pages of former versions loaded.
         Raises: Unavailable.
         """
         sent = self._mirror(folders.results, RESULTS)
@@ -97,7 +97,7 @@ class ReportOnS3:
         return sent
 
     def _listed(self, folder: str) -> dict[str, str]:
-        """Return what lies in a folder: the digest that S3 gives of a file, by its name."""
+        """Return the files in a folder: S3's digest of each, by name."""
         prefix = f"{self._address.prefix}{folder}/"
         with outside(self._address, f"{folder}/"):
             return {
@@ -116,7 +116,7 @@ class ReportOnS3:
 
 
 def newest(results: Iterable[str], limit: int) -> list[str]:
-    """Return the newest results, at most `limit`: a result's folder is named by its time.
+    """Return at most `limit` of the newest results; the name of a result's folder is its time.
 
     >>> newest(["a/run 2/20261102T1/x.json", "a/run 1/20261101T1/x.json"], 1)
     ['a/run 2/20261102T1/x.json']
@@ -137,7 +137,7 @@ def _is_result(name: str) -> bool:
 
 
 def prune(folders: Folders, limit: int) -> int:
-    """Delete all but the newest results on this machine; return how many. Pages stay."""
+    """Delete all but the newest results on this machine; return their number. Pages stay."""
     here = {f.relative_to(folders.results).as_posix() for f in folders.results.rglob("*.json")}
     old = here - set(newest(here, limit))
     for name in old:

@@ -1,8 +1,8 @@
 """The report: Great Expectations suites over verdicts and summaries, never over raw rows.
 
-One site, one validation result a suite and run, named after the run. Failed lines name shard,
-part, check, column, the bound that lied, and the command that repeats the check. The pages are
-made to open with the network off.
+There is one site, with one validation result per suite and run, named after the run. Failed lines
+name shard, part, check, column, the bound that lied, and the command that repeats the check. The
+pages open without a network.
 """
 
 import fcntl
@@ -29,7 +29,7 @@ SITE: Final = "strata"
 SITE_FOLDER: Final = "site"
 JUDGED: Final = ("verdict", "accepted rows", "statistics", "failure")  # see _frame
 NAMED: Final = ["shard", "part", "check", "column", "bound", "error", "replay"]
-_INDEX: Final = {  # what names a failed line of a suite
+_INDEX: Final = {  # the columns that name a failed line of a suite
     "summary": ["shard", "check"],
     "statistics": ["shard", "column"],
     "compaction": ["shard", "seqno"],
@@ -39,7 +39,7 @@ RESULTS_SHOWN: Final = 200  # validation results on the index page; pages of old
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Where the report lies and whether every expectation held."""
+    """The place of the report, and whether every expectation held."""
 
     index: Path
     success: bool
@@ -59,7 +59,7 @@ def build_report(  # noqa: PLR0913 - options, by name
 ) -> Report:
     """Validate the tables of one run and bring the site up to date; `merges` by shard.
 
-    Runs that share a folder, as the groups of one run do, take their turns.
+    Runs that share a folder, such as the groups of one run, take turns.
     `url`: where on S3 it goes as well. Raises: InvalidRequest for a run that cannot be a name;
     Corrupt when a page would load something from outside; Unavailable when S3 does not take it.
     """
@@ -121,10 +121,10 @@ def _table(kind: Any, rows: Iterable[tuple[str, Any]]) -> pd.DataFrame:
 
 
 def _frame(verdicts: Sequence[Verdict], max_failed_rows: int) -> pd.DataFrame:
-    """Return the verdicts as a frame in which at most so many failed rows are left.
+    """Return the verdicts as a frame with at most `max_failed_rows` failed rows.
 
-    What expectations look at stands in columns of its own, each failure with a number: Great
-    Expectations shows equal values as one line, with the names of all of them side by side.
+    Expectations check separate columns, in which each failure has a number: Great Expectations
+    shows equal values as one line, with all their names side by side.
     """
     bad = [v for v in verdicts if v.outcome != "clean"][:max_failed_rows]
     good = [v for v in verdicts if v.outcome == "clean"]

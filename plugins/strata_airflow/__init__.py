@@ -1,4 +1,5 @@
-"""What Airflow knows of Strata: how a job is submitted, its forms, assets and set-up.
+"""Strata's part in Airflow: submission of jobs, forms, assets and set-up.
 
-Light on purpose: every process that parses a DAG file imports it. No data library, no engine.
+It is light on purpose, because every process that parses a DAG file imports it: no data library,
+no engine.
 """

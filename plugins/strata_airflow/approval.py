@@ -1,4 +1,4 @@
-"""What an approver is shown, made from `strata rollout show --json`: Markdown, and nothing else."""
+"""The question to an approver, as plain Markdown made from `strata rollout show --json`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -15,12 +15,12 @@ CHANGES: Final = {
 
 
 def chosen(options: Sequence[str]) -> tuple[str, str]:
-    """Return the word and the request of an answer: an option names both.
+    """Return the word and the request id of an answer: an option names both.
 
     >>> chosen(["Approve 1f2e"])
     ('Approve', '1f2e')
 
-    Whatever is not one plain approval is a rejection.
+    Anything except one plain approval is a rejection.
     """
     word, _, request = (options[0] if len(options) == 1 else "").partition(" ")
     return (APPROVE if word == APPROVE and request else REJECT), request
@@ -76,7 +76,7 @@ def _left(quarantine: Sequence[str], clear: Sequence[str]) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    r"""Return a Markdown table; what stands in a cell is text.
+    r"""Return a Markdown table; the contents of a cell are escaped text.
 
     >>> print(table(("a", "b"), [(1, "x|y")]))
     | a | b |

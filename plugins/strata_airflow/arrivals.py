@@ -1,10 +1,10 @@
-"""The arrival of files as what starts an ingest: a marker in a folder, seen by Airflow's triggerer.
+"""Start an ingest when files arrive: Airflow's triggerer watches a folder for markers.
 
-`STRATA_ARRIVALS` names the folder. Whoever brings files puts an empty file there when a day is
-complete, named by the day: `2026-11-21`, or `2026-11-21.done`. It says that every file of that
-day, and of the days before it, is in its place. The trigger takes the marker away and tells the
-asset `strata_arrivals`, which starts the DAG `shard_arrival`. A marker that is lost with the
-triggerer's machine loses no file: the schedule's run takes the day as ever.
+`STRATA_ARRIVALS` names the folder. When a day is complete, the supplier of the files puts an empty
+file there, named by the day: `2026-11-21`, or `2026-11-21.done`. The marker says that every file of
+that day, and of the days before it, is in its place. The trigger removes the marker and changes the
+asset `strata_arrivals`, which starts the DAG `shard_arrival`. If a marker is lost with the
+triggerer's machine, no file is lost: the scheduled run takes the day as usual.
 """
 
 import asyncio
@@ -24,20 +24,20 @@ _MARKER: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(\.done)?")
 
 
 class ArrivalTrigger(BaseEventTrigger):
-    """One event for each marker that appears in a folder, for as long as the triggerer runs."""
+    """A trigger with one event for each marker in a folder, while the triggerer runs."""
 
     def __init__(self, folder: str, pause_s: float = PAUSE_S) -> None:
-        """Take the folder, and how long to wait between two looks at it."""
+        """Take the folder, and the pause between two looks at it, in seconds."""
         super().__init__()  # type: ignore[no-untyped-call]
         self.folder, self.pause_s = folder, pause_s
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return what the triggerer makes the same trigger from."""
+        """Return the class path and arguments from which the triggerer recreates this trigger."""
         mine = {"folder": self.folder, "pause_s": self.pause_s}
         return f"{__name__}.{type(self).__name__}", mine
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yield the day of each marker, the earliest first, and take the marker away."""
+        """Yield the day of each marker, the earliest first, and remove the marker."""
         while True:
             for marker, day in await asyncio.to_thread(markers, Path(self.folder)):
                 yield TriggerEvent({"day": day})  # type: ignore[no-untyped-call]
@@ -48,7 +48,7 @@ class ArrivalTrigger(BaseEventTrigger):
 def markers(folder: Path) -> list[tuple[Path, str]]:
     """Return the markers in a folder with their days, the earliest first.
 
-    A folder that cannot be read now has none; a name that is no day is left alone.
+    A folder that cannot be read now has none; a file whose name is not a day is left alone.
     """
     try:
         files = [file for file in folder.iterdir() if file.is_file()]
@@ -59,7 +59,7 @@ def markers(folder: Path) -> list[tuple[Path, str]]:
 
 
 def arrivals() -> Asset | None:
-    """Return the asset that the markers change; None where no folder is named, or all is off."""
+    """Return the asset that markers change; None without a folder, or if schedules are off."""
     folder = os.environ.get(VARIABLE, "")
     if not folder or os.environ.get("STRATA_SCHEDULES", "on") == "off":
         return None
@@ -70,12 +70,12 @@ def arrivals() -> Asset | None:
 
 
 def first_day(events: Mapping[Any, Iterable[Any]]) -> str:
-    """Return the earliest day in a run's events; empty where there are none."""
+    """Return the earliest day in a run's events; empty if there are none."""
     return min(_days(events), default="")
 
 
 def day_after_last(events: Mapping[Any, Iterable[Any]]) -> str:
-    """Return the day after the latest one; empty where there are none."""
+    """Return the day after the latest day in a run's events; empty if there are none."""
     last = max(_days(events), default="")
     return str(date.fromisoformat(last) + timedelta(days=1)) if last else ""
 

@@ -1,4 +1,4 @@
-"""The assets that the DAGs make and wait for: one for each kind of thing, not one a shard.
+"""The assets that the DAGs make and wait for: one for each kind of thing, not one per shard.
 
 Counts travel in the events' `extra` (`strata_airflow.results.counts`); the Assets page shows them.
 """
@@ -15,7 +15,7 @@ VERDICTS: Final = Asset(name="strata_verdicts", uri="strata://verdicts", group="
 
 
 def tell(events: Any, assets: Iterable[Any], counts: Mapping[str, int], partitions: str) -> None:
-    """Put the counts, and the partitions if the run has none itself, into the assets' events."""
+    """Add counts to the assets' events, and partitions if the run itself has none."""
     for asset in assets:
         event = events[asset]
         event.extra = {**counts}
@@ -24,8 +24,8 @@ def tell(events: Any, assets: Iterable[Any], counts: Mapping[str, int], partitio
 
 
 def tell_nobody(ti: Any) -> None:
-    """Have Airflow send no event of this task: it made nothing, and events wake other DAGs.
+    """Suppress this task's asset events: it made nothing, and events start other DAGs.
 
-    They also count as work done: a backfill that finds one for its day does the day anew.
+    Events also count as finished work: a backfill that finds one for its day does the day again.
     """
     ti.task.outlets = []

@@ -1,4 +1,4 @@
-"""Run the `strata` command line from a task: for what needs no Spark."""
+"""Run the `strata` command line from a task, for work that needs no Spark."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from strata_airflow.results import FINAL_CODES
 def run_strata(*words: str, config: str = "") -> dict[str, Any]:
     """Return the document that `strata WORDS --json` prints.
 
-    Raises: AirflowFailException for what another try cannot cure, else AirflowException.
+    Raises: AirflowFailException if another try cannot help, else AirflowException.
     """
     done = subprocess.run(
         [sys.executable, "-m", "strata.cli.app", *words, "--json",

@@ -1,7 +1,7 @@
-r"""The one place that turns what data, people and errors say into text of a message or a question.
+r"""The only place that turns data, people's words and errors into text of messages and questions.
 
-Names of columns, filters, reasons and errors are written by those who land data, read or ask. Shown
-to an operator they are text: no link, no picture, no call to a whole channel, no hidden sign.
+Names of columns, filters, reasons and errors are written by people who land data, read or ask. An
+operator sees them as text: no link, no picture, no call to a whole channel, no hidden character.
 """
 
 import re
@@ -13,7 +13,7 @@ _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()<>#+!|~&:$-])")
 
 
 def seen(text: str) -> str:
-    r"""Return the text with what cannot be seen spelled out; lines stay lines.
+    r"""Return the text with invisible characters spelled out; lines stay lines.
 
     >>> seen("a\u202eb\r\nc")
     'a\\u202eb\\u000d\nc'
@@ -24,7 +24,7 @@ def seen(text: str) -> str:
 
 
 def line(text: str) -> str:
-    r"""Return the text as one line: a header of a mail is one.
+    r"""Return the text as one line, for example for a header of a mail.
 
     >>> line("a\nBcc: b")
     'a Bcc: b'
@@ -42,7 +42,7 @@ def chat(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    r"""Return the text for Markdown, on one line: each of its signs stands for itself.
+    r"""Return the text for Markdown, on one line: each special character is escaped.
 
     >>> markdown("![x](http://a|b)\n<b>")
     '\\!\\[x\\]\\(http\\://a\\|b\\) \\<b\\>'

@@ -1,7 +1,7 @@
 """The fields of the trigger forms that several DAGs share.
 
-An empty selection means all, so that a scheduled run needs no answer; examples are the names of
-files in `config/`, which change only with the code (see `strata_airflow.places`).
+An empty selection means all, so a scheduled run needs no answer. Examples are the names of files in
+`config/`, which change only with the code (see `strata_airflow.places`).
 """
 
 from typing import Final
@@ -12,9 +12,9 @@ from strata_airflow.places import declared_shards, registered_filters
 
 MAIN: Final = "Run Parameters"  # Airflow's own name for the section that it shows unfolded
 MORE: Final = "More"
-END: Final = r"(?![\s\S])"  # Python's $ would let a line end through, and browsers know no \Z
+END: Final = r"(?![\s\S])"  # Python's $ would accept a line end, and browsers have no \Z
 NAME: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*" + END
-MOMENT: Final = (  # a date, or a time as ISO 8601 has it, and nothing behind it
+MOMENT: Final = (  # a date, or a time in ISO 8601, and nothing after it
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
     r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?" + END
 )
@@ -51,7 +51,7 @@ def columns() -> Param:
     return Param(
         [],
         type=["array", "null"],  # else the form marks it as required
-        # Words on a command line, one after the other: a name with a space is given by its id.
+        # These become words on a command line: a column with a space in its name needs its id.
         items={"type": "string", "pattern": r"^[^\s-]\S*" + END},
         title="Columns",
         description="Names or ids. Leave empty for all: only their statistics are touched.",
@@ -77,7 +77,7 @@ def moment(title: str, description: str) -> Param:
         None,
         type=["null", "string"],
         format="date-time",
-        pattern=MOMENT,  # the format alone is not checked by Airflow
+        pattern=MOMENT,  # Airflow does not check the format by itself
         title=title,
         description=description,
         section=MAIN,
@@ -92,8 +92,8 @@ def switch(title: str, description: str, *, default: bool = False, section: str 
 def dry_run(what_it_shows: str) -> Param:
     """Return the switch for a run that changes nothing and shows what it would do.
 
-    It is on for whoever triggers a run or a backfill from a form; see
-    `strata_airflow.intervals.rehearsed` for the others. Only for what a dry run leaves untouched.
+    It is on by default when a person triggers a run or a backfill from a form; see
+    `strata_airflow.intervals.rehearsed` for other runs. `what_it_shows` completes the description.
     """
     told = f"Change nothing; {what_it_shows}. It holds for backfills, too; the schedule is real."
     return switch("Dry run", told, default=True, section=MAIN)

@@ -1,11 +1,13 @@
 """Several Spark applications for one run: its shards, cut into groups.
 
-One application serves all shards of a run: starting one costs more than most shards. Where a run
-is about many shards, or large ones, `STRATA_GROUP_SHARDS` (the most shards in a group) and
-`STRATA_GROUP_BYTES` (their stored bytes at most; a larger shard is alone) in Airflow's
-environment cut it into groups: a task that cuts, the job once for each group, and a task that adds
-up what the groups did and makes one asset event. The pool decides how many of them run at a time.
-Read when a DAG file is parsed, so it must be the same for all of Airflow's processes.
+By default one application serves all shards of a run, because starting it costs more than the work
+on most shards. For many or large shards, two variables in Airflow's environment cut a run into
+groups: `STRATA_GROUP_SHARDS` (the most shards in a group) and `STRATA_GROUP_BYTES` (the most stored
+bytes in a group; a larger shard is alone). The run then has a task that cuts, the job once for each
+group, and a task that adds up the results and makes one asset event. The pool limits the number of
+groups that run at a time.
+The variables are read when a DAG file is parsed, so they must be the same for all of Airflow's
+processes.
 """
 
 import logging
@@ -24,7 +26,7 @@ from strata_airflow.spark import StrataJobOperator, job_arguments, spark_job
 
 SHARDS: Final = "STRATA_GROUP_SHARDS"
 BYTES: Final = "STRATA_GROUP_BYTES"
-# The shards that a job takes if it is given none, as options of `strata shards`.
+# Options of `strata shards` that list the default shards of a job.
 DECLARED: Final = ("--declared",)
 STORED: Final[tuple[str, ...]] = ()
 STORED_AND_JOURNALS: Final = ("--journals",)
@@ -34,19 +36,19 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """How large a group may be; None: no matter."""
+    """The limits of a group; None: no limit."""
 
     shards: int | None = None
     size_bytes: int | None = None
 
     def __bool__(self) -> bool:
-        """Return whether anything is capped."""
+        """Return whether there is any limit."""
         return self.shards is not None or self.size_bytes is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """The tasks that a job became: the first and the last of a chain, or one task twice."""
+    """The tasks of a job: the first and the last of a chain, or one task twice."""
 
     first: Any
     last: Any
@@ -64,7 +66,7 @@ def caps(environ: Mapping[str, str] = os.environ) -> Caps:
 def pack(sizes: Mapping[str, int], limits: Caps) -> list[list[str]]:
     """Return the names in groups within the limits, the largest first; a group is never empty.
 
-    Each goes into the first group that has room for it, so that few groups are needed.
+    Each name goes into the first group with room for it, so that few groups are needed.
 
     >>> pack({"a": 3, "b": 9, "c": 1, "d": 20}, Caps(size_bytes=10))
     [['d'], ['b', 'c'], ['a']]
@@ -88,23 +90,23 @@ def pack(sizes: Mapping[str, int], limits: Caps) -> list[list[str]]:
 
 
 def cut(asked: Sequence[str], which: Sequence[str], limits: Caps) -> list[str]:
-    """Return the groups of a run, each as words: of the shards that were asked for, or of all.
+    """Return the groups of a run, each as words: of the requested shards, or of all.
 
-    An empty shard weighs nothing. No shard at all is one empty group: the
-    job then says what is wrong, where a run without a task would look like a success.
+    An empty shard weighs nothing. If there are no shards, there is one empty group, so that the job
+    reports the error; a run without a task would look like a success.
     """
     listed = {one["shard"]: int(one["bytes"]) for one in run_strata("shards", *which)["shards"]}
     sizes = {name: listed.get(name, 0) for name in asked} if asked else listed
     groups = [" ".join(group) for group in pack(sizes, limits)] or [""]
     for number, group in enumerate(groups):
-        _LOG.info("group %s: %s", number, group or "whatever the job finds")
+        _LOG.info("group %s: %s", number, group or "all shards that the job finds")
     return groups
 
 
 def add_up(done: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what the groups' tasks returned as one: counts added up, and each one's result file.
+    """Merge the results of the groups' tasks: add up counts, and keep each result file.
 
-    Raises: AirflowFailException where a group has returned nothing: it is not known what it did.
+    Raises: AirflowFailException if a group has returned nothing, because its work is unknown.
     """
     parts = list(done)
     if not all(parts):
@@ -123,9 +125,9 @@ def add_up(done: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 def spark_jobs(
     job: str, which: Sequence[str], *, limits: Caps | None = None, **kwargs: Any
 ) -> Submitted:
-    """Return what runs `jobs/<job>/main.py` for all shards of a run; `kwargs` as of `spark_job`.
+    """Return the tasks that run `jobs/<job>/main.py` for a run; `kwargs` as of `spark_job`.
 
-    `which`: the shards that the job takes if it is given none.
+    `which`: options of `strata shards` that list the job's default shards.
     """
     limits = caps() if limits is None else limits
     if not limits:

@@ -1,8 +1,8 @@
-"""A hold around a run: what its job works on stays stored until the run ends, tries included.
+"""A hold around a run: its shards' blobs stay stored until the run and its retries end.
 
-A setup task takes it on the run's shards and a teardown task gives it back, also where the job
-failed or was killed; the run's own end decides neither. If Airflow itself is gone for good the
-hold expires by itself.
+A setup task takes the hold on the run's shards, and a teardown task releases it, even if the job
+failed or was killed. Neither task affects the outcome of the run. If Airflow itself disappears, the
+hold expires.
 """
 
 from typing import Any, Final
@@ -13,11 +13,11 @@ from strata_airflow.commands import run_strata
 from strata_airflow.groups import Submitted
 from strata_airflow.intervals import rehearsed
 
-HOURS: Final = 24  # three tries of six hours, and what they wait for
+HOURS: Final = 24  # three tries of six hours, and their waiting times
 
 
 def take_hold(params: dict[str, Any], dag_run: Any) -> None:
-    """Keep everything that is stored in the run's shards; again from a retry: the same hold."""
+    """Keep everything stored in the run's shards; a retry takes the same hold again."""
     if not rehearsed(params, dag_run):
         name, owner = _name(dag_run)
         shards = params.get("shards") or ()
@@ -25,14 +25,14 @@ def take_hold(params: dict[str, Any], dag_run: Any) -> None:
 
 
 def give_back_hold(dag_run: Any) -> None:
-    """Give it up wherever it was taken; what a person chose may have changed meanwhile."""
+    """Release the hold on every shard that has it; the run's choice of shards may have changed."""
     name, owner = _name(dag_run)
     run_strata("holds", "--release", name, "--owner", owner)
 
 
 def held(job: Submitted) -> None:
     """Wire the hold around the tasks of a job."""
-    # Anew for each DAG: Airflow marks what it is given.
+    # New tasks for each DAG: Airflow modifies the functions that it receives.
     taken = setup(task(task_display_name="take a hold")(take_hold))()
     given_back = teardown(task(task_display_name="give the hold back")(give_back_hold))()
     taken >> job.first
@@ -40,6 +40,6 @@ def held(job: Submitted) -> None:
 
 
 def _name(dag_run: Any) -> tuple[str, str]:
-    """Return the name of a run's hold, and the token of its owner: no other run has either."""
+    """Return the name of a run's hold and its owner's token, both unique to the run."""
     name = f"{dag_run.dag_id} {dag_run.run_id}"
     return name, name

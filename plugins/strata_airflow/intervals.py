@@ -1,8 +1,8 @@
 """The interval of time that a run is about, for templates (`{{ from_time(params, dag_run) }}`).
 
-The form's answer wins; otherwise a scheduled or backfilled run is about the day that its
-partition key names; otherwise there is no interval and the job says what is missing. Never the
-clock: the same run, cleared and repeated, is about the same interval.
+The form's answer wins. Otherwise a scheduled or backfilled run is about the day that its partition
+key names. Otherwise there is no interval, and the job says what is missing. The clock is never
+used: a run that is cleared and repeated is about the same interval.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -13,7 +13,7 @@ DAY: Final = timedelta(days=1)
 
 
 def from_time(params: dict[str, Any], dag_run: Any) -> str:
-    """Return where the run's interval begins, inclusive; empty when nothing says.
+    """Return the start of the run's interval, inclusive; empty if it is unknown.
 
     >>> from_time({"from_time": "2013-01-01T00:00:00Z"}, None)
     '2013-01-01T00:00:00Z'
@@ -22,20 +22,20 @@ def from_time(params: dict[str, Any], dag_run: Any) -> str:
 
 
 def to_time(params: dict[str, Any], dag_run: Any) -> str:
-    """Return where the run's interval ends, exclusive; empty when nothing says."""
+    """Return the end of the run's interval, exclusive; empty if it is unknown."""
     return _asked(params, "to_time") or _day(dag_run, DAY)
 
 
 def now(params: dict[str, Any], dag_run: Any) -> str:
-    """Return the moment that filters take for now: the form's, or the end of the run's day."""
+    """Return the time that filters take as now: the form's, or the end of the run's day."""
     return _asked(params, "now") or _day(dag_run, DAY)
 
 
 def rehearsed(params: dict[str, Any], dag_run: Any) -> bool:
-    """Return whether a run only shows what it would do: a person asked, and left "dry run" on.
+    """Return whether a run is a dry run: a person triggered it and left "dry run" on.
 
-    A backfill does what the form that made it said; one that was made without the form, on the
-    command line, said nothing and is real, as is whatever nobody triggered.
+    A backfill does what its form says. A backfill from the command line has no form and is real;
+    so is a run that no person triggered.
 
     >>> rehearsed({"dry_run": True}, None)
     True
@@ -47,10 +47,11 @@ def rehearsed(params: dict[str, Any], dag_run: Any) -> bool:
 
 
 def again(params: dict[str, Any], dag_run: Any, events: Any) -> bool:
-    """Return whether the work of the run's day is to be done anew, and not passed over.
+    """Return whether to do the work of the run's day again instead of skipping it.
 
-    A person said so; or this is a backfill, and `events`, the asset's, name an earlier run for the
-    same day: then somebody chose to reprocess it, for Airflow makes no second run otherwise.
+    That is so if a person chose it in the form. It is also so for a backfill if `events`, those of
+    the asset, name an earlier run for the same day: Airflow makes a second run only if somebody
+    chose to reprocess the day.
 
     >>> again({"again": True}, None, [])
     True

@@ -1,16 +1,16 @@
 """Notify people that a task failed for good: one message, by any carrier.
 
-`STRATA_NOTIFY` names the receivers, separated by spaces; empty: there are none:
+`STRATA_NOTIFY` names the receivers, separated by spaces; if it is empty, there are none:
 
     slack+https://hooks.example.org/services/...     a Slack webhook
     webhook+https://alerts.example.org/strata        the message as JSON
     mailto:ops@example.org?server=mail:25&from=strata@example.org
 
-One message a failed task; it carries a line for each alert of the job (shard, part, column,
-filter, the bound that lied, and the command that replays it) and a key by which a receiver
-recognises a repetition. No value of a row is in it; what comes from data and filters is text, in
-mail and in chat (`strata_airflow.escaped`). A receiver that cannot be reached is logged, and the
-others still get the message: what matters, the trip, is in the shard's state by then.
+Each failed task sends one message. It has a line for each alert of the job (shard, part, column,
+filter, the bound that lied, and the command that replays it), and a key by which receivers
+recognise a repetition. It holds no value of a row; text from data and filters is escaped, in mail
+and in chat (`strata_airflow.escaped`). If a receiver cannot be reached, the failure is logged, and
+the others still get the message. The trip itself is in the shard's state by then.
 """
 
 import json
@@ -40,7 +40,7 @@ class Message:
     """What every receiver gets."""
 
     subject: str
-    reason: str  # the error; for a mismatch one line an alert follows
+    reason: str  # the error; for a mismatch, one line per alert follows
     lines: tuple[str, ...]
     links: tuple[str, ...]
     dedupe: str  # the same for a repetition of the same failure
@@ -78,7 +78,7 @@ def message_of(context: Mapping[str, Any]) -> Message:
     subject = f"Strata: {ti.dag_id}.{ti.task_id} failed in {ti.run_id}"
     report = getattr(context.get("task"), "report_links", ())
     links = [link for link in (getattr(ti, "log_url", ""), *report) if link]
-    # Without the run: the same lie found again tomorrow is the same incident.
+    # The key omits the run: the same lie found again tomorrow is the same incident.
     told = json.dumps([ti.dag_id, ti.task_id, *said])
     return Message(
         subject, said[0], tuple(lines[:LINES_MAX] + more), tuple(links),
@@ -87,7 +87,7 @@ def message_of(context: Mapping[str, Any]) -> Message:
 
 
 def send(message: Message, addresses: str) -> list[str]:
-    """Send to each address; return those that were reached."""
+    """Send to each address; return the addresses that were reached."""
     reached = []
     for address in addresses.split():
         try:
@@ -95,7 +95,7 @@ def send(message: Message, addresses: str) -> list[str]:
             reached.append(address)
         except (OSError, ValueError, smtplib.SMTPException) as error:
             place = urlsplit(address).hostname or "mail"  # a webhook's path is a secret
-            _LOG.error("nobody could be told through %s: %s", place, type(error).__name__)
+            _LOG.error("no message could be sent through %s: %s", place, type(error).__name__)
     return reached
 
 

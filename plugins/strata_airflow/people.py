@@ -1,8 +1,8 @@
-"""Who can log in to this Airflow and answer, as far as a task can know.
+"""The people who can log in to this Airflow and answer, as far as a task can know.
 
-A task cannot ask Airflow for its people. The simple auth manager has them in Airflow's settings;
-for every other one `STRATA_PEOPLE` says who is who. Where neither does, nobody is known: questions
-are assigned to nobody, and who may approve is decided by the store alone.
+A task cannot ask Airflow for its people. The simple auth manager lists them in Airflow's settings;
+for every other auth manager, `STRATA_PEOPLE` lists names and ids. Without either list, questions
+are assigned to nobody, and the store alone decides who may approve.
 """
 
 import os
@@ -17,9 +17,9 @@ ANSWERING: Final = frozenset({"user", "op", "admin"})  # roles; a viewer answers
 
 
 def known() -> dict[str, str]:
-    """Return the ids of who can answer, by name; empty where nobody is known.
+    """Return the ids of the people who can answer, by name; empty if nobody is known.
 
-    Raises: AirflowFailException: `STRATA_PEOPLE` is not as it should be.
+    Raises: AirflowFailException if `STRATA_PEOPLE` is malformed.
     """
     said = os.environ.get(VARIABLE, "")
     return parsed(said) if said.strip() else _of_simple_auth_manager()
@@ -46,7 +46,7 @@ def parsed(said: str) -> dict[str, str]:
 
 
 def named(user: Mapping[str, Any]) -> str:
-    """Return the name of who answered: by the id, if it is known, for a name may be changed.
+    """Return the name of the person who answered, by id if known, because names may change.
 
     >>> named({"id": "ann", "name": "ann"}), named({})
     ('ann', '')
@@ -56,9 +56,9 @@ def named(user: Mapping[str, Any]) -> str:
 
 
 def assigned(ids: Mapping[str, str], request: Mapping[str, Any]) -> "list[HITLUser]":
-    """Return who may answer a request, as Airflow names them.
+    """Return the people who may answer a request, in Airflow's form.
 
-    Raises: AirflowFailException if no user may: the question would wait for ever.
+    Raises: AirflowFailException if no user may answer: the question would wait for ever.
     """
     from airflow.sdk.exceptions import AirflowFailException
 
@@ -74,7 +74,7 @@ def assigned(ids: Mapping[str, str], request: Mapping[str, Any]) -> "list[HITLUs
 
 
 def _of_simple_auth_manager() -> dict[str, str]:
-    """Return the users of Airflow's settings; none where everybody is administrator."""
+    """Return the users in Airflow's settings; none if everybody is an administrator."""
     from airflow.sdk.configuration import conf
 
     manager = str(conf.get("core", "auth_manager", fallback=""))

@@ -1,7 +1,7 @@
-"""Where the project, its settings file and the jobs' results lie on this worker.
+"""The places of the project, its settings file and the jobs' results on this worker.
 
-All of it follows from where this file is; `STRATA_CONFIG` and `STRATA_RESULTS` move the two that
-an installation may want elsewhere.
+All of them follow from the place of this file. `STRATA_CONFIG` and `STRATA_RESULTS` move the
+settings file and the results.
 """
 
 import os
@@ -25,14 +25,14 @@ def results_dir() -> Path:
 
 
 def report_dir() -> Path:
-    """Return the folder of the validation report, as the settings of the jobs say."""
+    """Return the folder of the validation report, from the settings of the jobs."""
     return _folder("validate.report_dir", ".strata/report")
 
 
 def declared_shards() -> list[str]:
     """Return the names of the shard declarations, for selections in forms.
 
-    Names of files only, no declaration is opened: this runs each time a DAG file is parsed.
+    Uses only names of files and opens no declaration: this runs each time a DAG file is parsed.
     """
     return sorted(file.stem for file in _yaml_files("shards_dir", "config/shards"))
 
@@ -49,14 +49,14 @@ def _yaml_files(setting: str, default: str) -> list[Path]:
 
 def _folder(setting: str, default: str) -> Path:
     """Return a folder that the settings of the jobs name; a relative one is the project's."""
-    # The engine's own reader, which needs nothing but the standard library: it stands beside the
-    # plugin, also where Airflow's environment has no engine.
+    # The engine's own reader needs only the standard library: it is beside the plugin, even if
+    # Airflow's environment lacks the engine.
     if str(PROJECT) not in sys.path:
         sys.path.append(str(PROJECT))
     from strata.config.settings import given_settings
     from strata.errors import InvalidRequest
 
     given = {}
-    with suppress(InvalidRequest):  # the job itself says what is wrong
+    with suppress(InvalidRequest):  # the job itself reports the error
         given = given_settings(config_file(), os.environ)
     return PROJECT / str(given[setting].value if setting in given else default)

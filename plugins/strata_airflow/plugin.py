@@ -1,4 +1,4 @@
-"""What Airflow itself learns from this folder: one page in its menu, the validation report."""
+"""The plugin that Airflow loads: it adds one page to the menu, the validation report."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from strata_airflow.report import PREFIX, ReportLink, Site
 
 
 class StrataPlugin(AirflowPlugin):
-    """The report's pages, the way to them, and the link from a task."""
+    """The report's pages, the menu entry for them, and the link from a task."""
 
     name = "strata"
     fastapi_apps: list[Any] = [  # noqa: RUF012 - as Airflow declares it
@@ -20,8 +20,8 @@ class StrataPlugin(AirflowPlugin):
             "href": f"{PREFIX.removeprefix('/')}/index.html",
             "destination": "nav",
             "category": "browse",
-            # Without a route of Airflow's own it opens as a page of its own, not in a frame: in a
-            # frame, the way from one page of the sandbox to the next would lose the log-in.
+            # Without an Airflow route it opens as a page of its own, not in a frame: in a frame,
+            # a link from one page of the sandbox to the next would lose the log-in.
         }
     ]
     operator_extra_links: list[Any] = [ReportLink()]  # noqa: RUF012 - likewise

@@ -1,8 +1,8 @@
-"""The question to the approver: what is shown, who may answer, and the answer, in one task.
+"""The question to the approver, in one task: its contents, who may answer, and the answer.
 
-What one task hands to another, Airflow keeps where whoever may trigger a DAG can write: none of it
-is believed here. The task reads from the store what it shows, and gets the answer from where
-Airflow keeps answers, with who gave it. An option names the request that it is about.
+Anybody who may trigger a DAG can write where Airflow keeps the data that tasks exchange, so none of
+it is trusted here. The task reads the evidence from the store. It gets the answer, and the person
+who gave it, from Airflow's own record of answers. An option names the request that it is about.
 """
 
 import logging
@@ -18,20 +18,22 @@ from strata_airflow import approval, people
 from strata_airflow.commands import run_strata
 
 NOBODY: Final = "nobody, in time"
-REASON: Final = "approver_reason"  # no field of the DAG's form: Airflow would fill it from there
+REASON: Final = (
+    "approver_reason"  # not the name of a field in the DAG's form: Airflow would fill it from there
+)
 _LOG = logging.getLogger(__name__)
 
 
 class Question(HITLOperator):
-    """A question about the open request of a shard, to those who may answer it.
+    """A question about the open request of a shard, to the people who may answer it.
 
-    `subject` and `options` come with the request, when it is asked.
+    `subject` and `options` are set from the request when the task runs.
     """
 
     template_fields: Collection[str] = (*HITLOperator.template_fields, "shard")
 
     def __init__(self, *, shard: str, **kwargs: Any) -> None:
-        """Take the shard, a template; the rest as the provider's operator."""
+        """Take the shard, a template; `kwargs` as of the provider's operator."""
         super().__init__(
             subject="The next step of a shard",
             options=[approval.APPROVE, approval.REJECT],
@@ -40,9 +42,9 @@ class Question(HITLOperator):
         self.shard = shard
 
     def execute(self, context: Any) -> Any:
-        """Show the request that is open now, and wait.
+        """Show the open request, and wait.
 
-        Raises: AirflowFailException if none is open, or nobody in Airflow may answer.
+        Raises: AirflowFailException if no request is open, or if nobody in Airflow may answer.
         """
         known = people.known()
         among = [word for name in known for word in ("--among", name)]
@@ -55,17 +57,17 @@ class Question(HITLOperator):
         self.subject, self.body = approval.subject(shown), approval.body(shown)
         self.options = [f"{word} {request}" for word in (approval.APPROVE, approval.REJECT)]
         self.defaults = self.options[1:]
-        self.params = ParamsDict(form())  # what a run's configuration says is no reason
+        self.params = ParamsDict(form())  # a run's configuration must not supply the reason
         return super().execute(context)
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
-        """Approve or reject in the name of who answered; return what the shard is then."""
+        """Approve or reject in the name of the person who answered; return the outcome."""
         return self.answered(super().execute_complete(context, event))
 
     def answered(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Do what the answer says; no answer in time is a rejection.
+        """Carry out the answer; no answer in time is a rejection.
 
-        Raises: AirflowFailException: an approval without a reason, or one that is refused.
+        Raises: AirflowFailException for an approval without a reason, or a refused one.
         """
         word, request = approval.chosen(given["chosen_options"])
         who = people.named(given.get("responded_by_user") or {})
@@ -89,13 +91,13 @@ class Question(HITLOperator):
         }  # fmt: skip
 
     def validate_chosen_options(self, chosen_options: list[str]) -> None:
-        """Airflow took no answer but one that it had shown; the request in it is judged later."""
+        """Accept any option: Airflow accepts only shown ones, and the request is checked later."""
 
     def validate_params_input(self, params_input: Mapping[str, Any]) -> None:
-        """A reason is text; whether it is one is judged with the answer."""
+        """Accept any text: the reason is checked with the answer."""
 
 
 def form() -> dict[str, Param]:
-    """Return the fields of the question: a reason that begins empty."""
+    """Return the fields of the question: a reason, initially empty."""
     told = "What you looked at, and why. An approval needs one."
     return {REASON: Param("", type="string", title="Reason", description=told)}

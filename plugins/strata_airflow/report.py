@@ -1,10 +1,11 @@
-"""The validation report under Airflow's own address, for those who are logged in.
+"""The validation report under Airflow's own address, for people who are logged in.
 
-`/strata-report/` serves the pages of Data Docs that `jobs/validate` writes, the folder `site` and
-nothing beside it; a task that wrote one has a link to it. What stands in a page comes from data, so
-a page is a sandbox: nothing in it runs, it has no origin, hence not the reader's cookie, and loads
-nothing, as its style is in it.
-Built when the first page is asked for: every process of Airflow loads the plugin, one serves.
+`/strata-report/` serves the pages of Data Docs that `jobs/validate` writes: only the folder `site`.
+A task that wrote a report has a link to it. The contents of a page come from data, so a page is a
+sandbox: nothing in it runs, it has no origin and hence no access to the reader's cookie, and it
+loads nothing, because its style is inline.
+The application is built on the first request: every process of Airflow loads the plugin, but only
+one serves.
 """
 
 from pathlib import Path
@@ -16,7 +17,7 @@ from airflow.sdk import BaseOperatorLink
 from strata_airflow.places import report_dir
 
 PREFIX: Final = "/strata-report"
-SITE_FOLDER: Final = "site"  # of the report; beside it lies what Great Expectations keeps
+SITE_FOLDER: Final = "site"  # of the report; Great Expectations keeps its own files beside it
 POLICY: Final = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
     " form-action 'none'; frame-ancestors 'self'"
@@ -31,7 +32,7 @@ MISSING: Final = "no such page of the report: has soft evaluation run?"
 
 
 class ReportLink(BaseOperatorLink):
-    """The button of a task that leads to the report it wrote."""
+    """A button on a task that opens the task's report."""
 
     name = "Report"
 
@@ -53,7 +54,7 @@ def address(index: str) -> str:
 
 
 class Site:
-    """The report as an application of the web server's kind (ASGI)."""
+    """The report as an ASGI application for the web server."""
 
     def __init__(self) -> None:
         """Prepare; nothing is imported yet."""
@@ -87,7 +88,7 @@ def _application() -> Any:
 
     @app.api_route(f"/{SITE_FOLDER}/{{page:path}}", methods=METHODS, dependencies=of_viewers)
     def moved(page: str) -> Any:
-        """Lead links of older runs to where the page is now; relative: Airflow may lie deeper."""
+        """Redirect links of older runs; the address is relative, as Airflow may have a prefix."""
         inside = found(page or "index.html").relative_to(_site()).as_posix()
         return RedirectResponse("../" * (page.count("/") + 1) + quote(inside))
 

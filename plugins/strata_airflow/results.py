@@ -1,9 +1,9 @@
 """A job's result file: read, counted, shown as a table, and judged when the job failed.
 
-A job writes JSON with its outcome for each shard, also when it fails; its exit code says how it
-ended (0 done, 1 failed, 2 bad request, 3 mismatch found, 4 overtaken by another writer). The
-result says more than the code: a corrupt part ends a job with 1 as a lost network does, but only
-one of the two is worth another try.
+A job writes JSON with its outcome for each shard, even when it fails; its exit code says how it
+ended (0 done, 1 failed, 2 bad request, 3 mismatch found, 4 overtaken by another writer). The result
+says more than the code: a corrupt part and a lost network both end a job with 1, but only the lost
+network is worth another try.
 """
 
 import json
@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-# Trying again cannot help, or would hide what must be seen.
+# Another try cannot help, or would hide a problem that must be seen.
 FINAL_CODES: Final = {
     2: "bad request",
     3: "soft evaluation found a mismatch",
 }
 LOST_CODE: Final = 4
-# Not Fenced: that try took too long and gave up its handle, the next one begins with a new one.
+# Fenced is not final: the try took too long and lost its handle; the next try gets a new one.
 FINAL_KINDS: Final = frozenset({"InvalidRequest", "Corrupt"})
 
 
@@ -29,11 +29,11 @@ class Verdict:
 
     final: bool
     reason: str
-    lost: bool = False  # another writer was faster: at once again
+    lost: bool = False  # another writer was faster: retry at once
 
 
 def read_result(file: Path) -> dict[str, Any]:
-    """Return the result in `file`; empty when the job died before it wrote one."""
+    """Return the result in `file`; empty if the job died before it wrote one."""
     try:
         loaded = json.loads(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
@@ -158,7 +158,7 @@ def alerts(result: Mapping[str, Any]) -> list[str]:
 
 
 def failures(result: Mapping[str, Any]) -> list[str]:
-    """Return one line for each shard that could not be worked on, where there were others.
+    """Return one line for each failed shard of a run with several shards.
 
     >>> failed = {"kind": "Corrupt", "message": "digest"}
     >>> failures({"shards": [{"shard": "a", "error": failed}, {"shard": "b", "rows": 3}]})
@@ -170,7 +170,7 @@ def failures(result: Mapping[str, Any]) -> list[str]:
 
 
 def remarks(result: Mapping[str, Any]) -> list[str]:
-    """Return one line for each shard and thing that a person should know of an ingest that ended.
+    """Return one line for each shard and finding that a person should know after an ingest.
 
     >>> remarks({"shards": [{"shard": "a", "rejected": 2, "files": 1, "batches": 1}]})
     ['a: 2 rows rejected: strata quarantine show a']
@@ -189,7 +189,7 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-# What an ingest counts and commits all the same, for a person to look at.
+# Counts of an ingest that committed anyway, for a person to look at.
 REMARKABLE: Final = {
     "rejected": "rows rejected: strata quarantine show {shard}",
     "contradictions": "changes that contradict the shard",

@@ -1,8 +1,8 @@
 """The schedules of the DAGs, when their runs are late, and the switch that turns them all off.
 
 `STRATA_SCHEDULES=off` in the environment of Airflow leaves every DAG to be triggered by hand:
-the demo replays 2013, and a run for yesterday must not slip in between. Read when a DAG file is
-parsed, so it must be the same for all of Airflow's processes.
+the demo replays 2013, and a run for yesterday must not slip in between. The variable is read when a
+DAG file is parsed, so it must be the same for all of Airflow's processes.
 """
 
 import os
@@ -17,15 +17,15 @@ FIRST_DAY: Final = "STRATA_INGEST_SINCE"
 
 
 def daily(at: str) -> Any:
-    """Return a run a day at `at` ("HH:MM", UTC) about the day before; None when switched off.
+    """Return a schedule of daily runs at `at` ("HH:MM", UTC) for the day before; None when off.
 
     The partition key names the day that the run is about, so the form of a backfill lists days.
     """
     if os.environ.get("STRATA_SCHEDULES", "on") == "off":
         return None
     hour, minute = at.split(":")
-    # The key is that of the tick before, in whole days: with the tick at 02:30 the day's key is
-    # 02:30 of the day before. Cut to the day, it is the day.
+    # The key is the tick before: with the tick at 02:30, it is 02:30 of the day before. Cut to
+    # whole days, it is the day that the run is about.
     return CronPartitionTimetable(
         f"{int(minute)} {int(hour)} * * *",
         timezone="UTC",
@@ -35,11 +35,11 @@ def daily(at: str) -> Any:
 
 
 def since() -> dict[str, Any]:
-    """Return where the ingest's schedule begins, as arguments of a DAG.
+    """Return the start of the ingest's schedule, as arguments of a DAG.
 
-    `STRATA_INGEST_SINCE` (a day, YYYY-MM-DD) has every day from then on taken in, one after the
-    other, also those that an Airflow which was down has missed. Without it only the newest day is
-    run by itself; what files of other days were missed come in with it, and count as late.
+    With `STRATA_INGEST_SINCE` (a day, YYYY-MM-DD), every day from then on is ingested in order,
+    including the days that Airflow missed while it was down. Without it, only the newest day has a
+    run; missed files of other days are ingested with it and count as late.
     """
     day = os.environ.get(FIRST_DAY, "")
     if not day:
@@ -57,7 +57,7 @@ def due_within(hours: float, what: str) -> DeadlineAlert:
     return DeadlineAlert(
         reference=DeadlineReference.DAGRUN_QUEUED_AT,
         interval=timedelta(hours=hours),
-        # By its name: the scheduler and the executor import it, and this file does not.
+        # Given by name: the scheduler and the executor import it, but this file does not.
         callback=SyncCallback(
             "strata_airflow.notify.tell_late", kwargs={"what": what, "hours": hours}
         ),
@@ -66,7 +66,7 @@ def due_within(hours: float, what: str) -> DeadlineAlert:
 
 
 def after(asset: Any) -> Any:
-    """Return one run for each partition of `asset` that is made; None when switched off."""
+    """Return a schedule with one run for each new partition of `asset`; None when off."""
     from airflow.sdk import IdentityMapper, PartitionedAssetTimetable
 
     if os.environ.get("STRATA_SCHEDULES", "on") == "off":

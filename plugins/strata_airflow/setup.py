@@ -3,9 +3,9 @@
     python -m strata_airflow.setup --master local[2] --driver-memory 2g     (plugins/ on the path)
     python -m strata_airflow.setup --check
 
-Airflow makes neither from DAG files, and is silent where they are missing: without the pool a
-task waits for ever, without the connection the provider would submit to YARN. Safe to repeat.
-An installation that keeps connections in its environment takes `connection_variable` instead.
+Airflow makes neither from DAG files, and is silent if they are missing: without the pool a task
+waits for ever, without the connection the provider would submit to YARN. Safe to repeat. An
+installation that keeps connections in its environment uses `connection_variable` instead.
 """
 
 import argparse
@@ -24,7 +24,7 @@ PURPOSE: Final = "Spark applications of Strata at a time"
 
 
 class SetupError(Exception):
-    """Set-up failed, or something that it makes is missing; the message says what to do."""
+    """Set-up failed, or one of its products is missing; the message says what to do."""
 
 
 def connection_json(
@@ -77,7 +77,7 @@ def make_connection(
 
 
 def missing(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Return what is not there, in words; empty when everything is. Cost: seconds."""
+    """Return what is missing, in words; empty if nothing is. Cost: seconds."""
     found = []
     if _airflow(environ, "pools", "get", POOL, check=False).returncode:
         found.append(f"the pool {POOL!r}: without it every task of Strata waits for ever")

@@ -1,6 +1,6 @@
-"""The one place where Airflow learns how this project submits a Spark job.
+"""The only place that defines how Airflow submits this project's Spark jobs.
 
-`spark_job` makes the task. The operator behind it is the provider's, with four things mended:
+`spark_job` makes the task. Its operator extends the provider's with four corrections:
 
 * a connection that does not exist is an error (the provider would silently submit to YARN);
 * Spark's workers run this worker's Python, with `spark-submit` from the same environment;
@@ -37,14 +37,14 @@ CURE: Final = "run `python -m strata_airflow.setup` in Airflow's environment (`m
 
 
 class LostRace(AirflowException):
-    """Another writer of the shard was faster, or this one too slow: nothing is wrong."""
+    """Another writer of the shard was faster, or this writer was too slow: nothing is wrong."""
 
 
 class MayPass(AirflowException):
-    """The job failed by what may pass: a store that was away, a machine that died."""
+    """The job failed for a reason that may pass: an unavailable store, a dead machine."""
 
 
-# Failures for good (AirflowFailException: mismatches, corruption, bad requests) never come here.
+# Final failures (AirflowFailException: mismatches, corruption, bad requests) are never retried.
 POLICY: Final = ExceptionRetryPolicy(
     rules=[
         RetryRule(LostRace, RetryAction.RETRY, timedelta(seconds=10), "lost a race: at once again"),
@@ -52,7 +52,7 @@ POLICY: Final = ExceptionRetryPolicy(
     ]
 )
 
-# What every DAG of the project passes on to its tasks.
+# The default arguments of tasks in every DAG of the project.
 DEFAULT_ARGS: Final[dict[str, Any]] = {
     "owner": "strata",
     "retries": 2,  # of failures that may pass; see StrataJobOperator for those that do not
@@ -69,9 +69,9 @@ DRY: Final = frozenset({"--dry-run", "--plan"})  # flags with which a job change
 class StrataJobOperator(SparkSubmitOperator):
     """Submit `jobs/<job>/main.py` and bring back its result.
 
-    `arguments` are flags with templates as values. What a template renders to decides: nothing,
-    `None` or `False` leaves the flag out; `True` gives the bare flag; else the flag is repeated
-    for each word. Words are names and times: neither holds a space.
+    `arguments` are flags with templates as values. The rendered value decides: an empty text,
+    `None` or `False` omits the flag; `True` gives the bare flag; any other value repeats the flag
+    for each word. Words are names and times, which hold no spaces.
     """
 
     template_fields: Sequence[str] = (
@@ -92,10 +92,10 @@ class StrataJobOperator(SparkSubmitOperator):
         shards: str = "",
         **kwargs: Any,
     ) -> None:
-        """Take the job's name, its positional words and its flags; all but the name templated.
+        """Take the job's name, its positional words and its flags; all but the name are templates.
 
-        `partitions`: keys, as words, of what the job makes, where the run itself has none.
-        `shards`: of one group (`strata_airflow.groups`), in place of `--shard` among the flags.
+        `partitions`: keys, as words, of the job's asset events, if the run itself has none.
+        `shards`: those of one group (`strata_airflow.groups`), instead of the flag `--shard`.
         """
         super().__init__(
             application=str(JOBS / job / "main.py"),
@@ -114,12 +114,12 @@ class StrataJobOperator(SparkSubmitOperator):
 
     @property
     def report_links(self) -> tuple[str, ...]:
-        """Return where the report can be read that the job wrote: in Airflow, on S3."""
+        """Return the addresses of the job's report: in Airflow, on S3."""
         return tuple(filter(None, (address(self.report), self.report_url)))
 
     @property
     def group(self) -> str:
-        """Return what this task is called among those of its groups."""
+        """Return the name of this task among the tasks of its groups."""
         first, *others = self.shards.split() or [self.job]
         return f"{first} and {len(others)} more" if others else first
 
@@ -188,7 +188,7 @@ class StrataJobOperator(SparkSubmitOperator):
             self._driver_memory = str(memory)
 
     def _use_own_python(self, *, remote: bool) -> None:
-        """Leave this machine's paths to the driver here; no driver elsewhere gets them."""
+        """Give this machine's paths only to a driver on this machine."""
         if remote:  # the provider hands these to YARN's and Kubernetes' drivers as well
             self.env_vars = {}
             return
@@ -197,7 +197,7 @@ class StrataJobOperator(SparkSubmitOperator):
         self.env_vars = {**(self.env_vars or {}), "PYSPARK_PYTHON": own}
 
     def _remark(self, context: Context, result: Mapping[str, Any]) -> None:
-        """Notify people of what they should look at although the job ended well."""
+        """Notify people of findings that they should look at, although the job ended well."""
         lines = results.remarks(result)
         for line in lines:
             self.log.warning(line)
@@ -243,7 +243,7 @@ def job_arguments(
     arguments: Mapping[str, str] | None = None,
     **kwargs: Any,
 ) -> dict[str, Any]:
-    """Return what the operator of a job is made with; `arguments` are flags and templates."""
+    """Return the arguments of a job's operator; `arguments` are flags and templates."""
     return {
         "job": job,
         "task_id": task_id or job,
@@ -274,7 +274,7 @@ def flags(arguments: Mapping[str, str]) -> list[str]:
 
 
 def result_file(folder: Path, ti: Any) -> Path:
-    """Return a new place for this try's result; the folder is there when this returns."""
+    """Return a new place for this try's result, in a folder that exists."""
     name = f"{ti.task_id}.{ti.map_index}.try{ti.try_number}.json"
     file = folder / _safe(ti.dag_id) / _safe(ti.run_id) / _safe(name)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -285,8 +285,8 @@ def result_file(folder: Path, ti: Any) -> Path:
 def connection_extra(conn_id: str) -> dict[str, Any]:
     """Return the connection's extra settings.
 
-    Raises: AirflowFailException when there is no such connection: without this check the
-    provider logs one line and submits to YARN.
+    Raises: AirflowFailException if the connection does not exist: without this check, the provider
+    logs one line and submits to YARN.
     """
     try:
         connection = BaseHook.get_connection(conn_id)

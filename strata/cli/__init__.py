@@ -1,1 +1,1 @@
-"""The `strata` command: one module a family of commands, JSON that stays stable."""
+"""The `strata` command: one module per family of commands, JSON output that stays stable."""

@@ -1,6 +1,6 @@
 """The `strata` command.
 
-Exit codes: 0 done, 1 failed, 2 bad request, 3 mismatch found, 4 fenced or lost race.
+Exit codes: 0 done, 1 failed, 2 bad request, 3 mismatch found, 4 fenced or lost a race.
 """
 
 import sys

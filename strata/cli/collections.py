@@ -46,7 +46,7 @@ def create(
     names: Annotated[list[str], typer.Argument(help="Names of the new collections.")],
     note: Annotated[str, typer.Option("--note", help="A line for people.")] = "",
 ) -> Answer:
-    """Make collections; the column that leads the shard's sort order tells them apart."""
+    """Make collections; the first column of the shard's sort order tells them apart."""
     catalog = create_collections(context.machine, shard, names, note)
     state = context.machine.load(shard)
     document = {
@@ -90,11 +90,11 @@ def read(
         str | None, typer.Option("--columns", help="Names, separated by commas; default: all.")
     ] = None,
     consolidate: Annotated[
-        bool, typer.Option("--consolidate", help="Each row once, with its count in d.")
+        bool, typer.Option("--consolidate", help="Return each row once, with its count in d.")
     ] = False,
     out: Annotated[Path | None, typer.Option("--out", help="Parquet file to write.")] = None,
 ) -> Answer:
-    """Read one collection; parts that hold nothing of it are not touched."""
+    """Read one collection; parts without rows of it are not touched."""
     with reading(context.stores, shard, context.settings.read, f"read-{who(None)}") as state:
         chosen = chosen_names(state, columns)
         at = None if as_of is None else parse_time(as_of)

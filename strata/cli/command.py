@@ -1,9 +1,9 @@
-"""The one shape of a command: it is given a context, answers, and may leave a row of history.
+"""The shape that all commands share: context in, answer out, and perhaps a row of history.
 
 `command(app, "drop", drop, row="drop")` adds the options of all commands, --config and --json, and
-prints what the function answers. A command that changes something names its `row`: what it answers
-is what the row says, and one that fails leaves a row with the error. What changes nothing, a dry
-run for instance, leaves none.
+prints the function's answer. A command that changes something names its `row`, which records the
+answer; if the command fails, the row records the error. A command that changes nothing, such as a
+dry run, leaves no row.
 """
 
 import inspect
@@ -40,8 +40,8 @@ def command(
 ) -> None:
     """Add a command to an application.
 
-    `work` takes the context first; `row` names what it does in the history, `idle` says of its
-    arguments whether it would change nothing, `how` goes to Typer.
+    `work` takes the context first. `row` is the command's name in the history. `idle` takes the
+    arguments and returns whether the command would change nothing. `how` goes to Typer.
     """
 
     @wraps(work)
@@ -58,12 +58,12 @@ def command(
     run.__dict__["__signature__"] = inspect.Signature(parameters)
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     if row:
-        run.__dict__["leaves_row"] = row  # for the test that no command was forgotten
+        run.__dict__["leaves_row"] = row  # a test checks that no command lacks it
     app.command(name, **how)(run)
 
 
 def _noted(row: str, context: Context, work: Work, given: Given) -> Answer:
-    """Return the answer of a command, and leave its row."""
+    """Run a command, write its row of history, and return its answer."""
     began_ms = wall_clock()
     document: Given = {}
     code, error = 1, ""
@@ -80,7 +80,7 @@ def _noted(row: str, context: Context, work: Work, given: Given) -> Answer:
     finally:
         if "shards" not in document:
             document = {"shards": list(_shards(given, document))}
-        with suppress(StrataError):  # the command has ended, however it did
+        with suppress(StrataError):  # a failure to record must not hide how the command ended
             note(
                 context.stores, context.metrics, row, began_ms, document, code,
                 by=given.get("by"), error=error, reason=given.get("reason") or "",
@@ -88,7 +88,7 @@ def _noted(row: str, context: Context, work: Work, given: Given) -> Answer:
 
 
 def _shards(given: Given, document: Given) -> Iterator[dict[str, Any]]:
-    """Yield a result for each shard that the command was about; all of them have one name."""
+    """Yield a result for each shard that the command names."""
     named = given.get("shard") or given.get("name") or given.get("shards")
     names = [named] if isinstance(named, str) else list(named or ())
     if given.get("keys"):

@@ -1,7 +1,7 @@
 """What every command needs: settings, stores, the machine, and one way to answer.
 
-A command's answer is one JSON document; `--json` prints it as it is, otherwise a short table
-made from it. Answers go to standard output, everything else to standard error.
+A command's answer is one JSON document. With `--json` it is printed unchanged, otherwise as a
+short table. Answers go to standard output, everything else to standard error.
 """
 
 import getpass
@@ -61,16 +61,16 @@ class Context:
 
     @cached_property
     def metrics(self) -> Metrics:
-        """Return what sends figures to monitoring."""
+        """Return the client that sends figures to monitoring."""
         return Metrics(self.settings.metrics)
 
     @cached_property
     def policy(self) -> Policy:
-        """Return what steps take: the policy of the store, tightened by the settings."""
+        """Return the conditions of steps: the policy of the store, tightened by the settings."""
         return policy_of(self.stores, self.settings.rollout)
 
     def person(self, by: str | None) -> Person:
-        """Return who does this: a user of the database where it has users, else who is claimed."""
+        """Return who does this: the database's user where it has users, else the claimed name."""
         user = store_user(self.stores)
         return Person(by or os.environ.get("STRATA_USER") or user or who(None), user)
 
@@ -94,10 +94,10 @@ def who(by: str | None) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command answers: a document, how people see it, and the exit code."""
+    """A command's answer: a document, how people see it, and the exit code."""
 
     document: Mapping[str, Any]
-    shown: Sequence[Table | str] = ()  # none: the plain entries of the document
+    shown: Sequence[Table | str] = ()  # empty: the plain entries of the document
     code: int = 0
 
     def show(self, as_json: bool) -> None:
@@ -114,7 +114,7 @@ class Answer:
 
 
 def answer(document: Mapping[str, Any], *shown: Table | str, code: int = 0) -> Answer:
-    """Return what a command answers."""
+    """Return the answer of a command."""
     return Answer(document, shown, code)
 
 
@@ -136,7 +136,7 @@ def rows(title: str, items: Sequence[Mapping[str, Any]], columns: Sequence[str])
 
 
 def cell(value: object, name: str = "") -> str:
-    """Return a value as people read it in a table; times by what the column is called."""
+    """Return a value as people read it in a table; a column named in `TIMES` holds times."""
     if name in TIMES and isinstance(value, int):
         return "the beginning" if value == MIN_TIME else format_time(value)
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""Commands about the deployment: doctor checks it, settings shows what holds and why."""
+"""Commands about the deployment: doctor checks it, settings shows each value and its source."""
 
 import os
 
@@ -27,7 +27,7 @@ def doctor(context: Context) -> Answer:
 
 
 def settings(context: Context) -> Answer:
-    """Show every setting that holds here, and whether a file, a variable or the default says so."""
+    """Show every setting's value, and whether a file, a variable or the default sets it."""
     found = effective_settings(context.config, os.environ)
     items = [
         {"setting": name, "value": given.value, "from": given.source}

@@ -45,12 +45,12 @@ MISMATCH = 3  # exit code
 FAILED = 1
 
 
-# One line a paragraph: the help is wrapped where it is shown.
+# One line per paragraph: the help is wrapped when it is shown.
 _EXPLAIN: Final = (
     "Say which parts a filter would skip, and what stops the proof for the others.\n\n"
-    "Looks at statistics only, never at rows, as if pushdown were on. Tells how many batches, "
-    "parts and row groups are left; why parts are kept, those of the most bytes first, with the "
-    "sub-expression that stopped the proof and what would help; and what skips the others.\n\n"
+    "Looks at statistics only, never at rows, as if pushdown were on. Shows how many batches, "
+    "parts and row groups are left. Says why parts are kept, largest first, with the "
+    "sub-expression that stopped the proof and what would help. Says what skips the others.\n\n"
     "\b\n"
     'strata explain flights --where "at > now() - interval 1 day"\n'
     'strata explain flights --where "payload:delay::int > 60" --parts\n'
@@ -65,7 +65,7 @@ _REPLAY: Final = (
     "\b\n"
     "strata replay why.json          decide again: same code, same statistics?\n"
     "strata replay why.json --rows   and run the filter on the skipped rows\n"
-    "strata replay --shard flights   all that validations kept of a shard"
+    "strata replay --shard flights   every receipt that validations kept of a shard"
 )
 
 
@@ -84,10 +84,12 @@ def explain(
     now: Annotated[str | None, typer.Option("--now", help="What now() means.")] = None,
     parts: Annotated[bool, typer.Option("--parts", help="List every part and why.")] = False,
     static: Annotated[
-        bool, typer.Option("--static", help="Only: could it skip a part at all? Reads no manifest.")
+        bool,
+        typer.Option("--static", help="Only say if it could ever skip a part. Reads no manifest."),
     ] = False,
     receipt: Annotated[
-        Path | None, typer.Option("--receipt", help="Write the decision down, for `strata replay`.")
+        Path | None,
+        typer.Option("--receipt", help="File to write the decision to, for `strata replay`."),
     ] = None,
 ) -> Answer:
     """Say which parts a filter would skip, and what stops the proof for the others."""
@@ -151,11 +153,11 @@ def validate(
             "--percent",
             min=1,
             max=100,
-            help="Share of skipped parts to fetch. Default: all; in audit and on, the shard's.",
+            help="Share of skipped parts to fetch. Default: all; in audit and on, the shard's own.",
         ),
     ] = None,
 ) -> Answer:
-    """Fetch what would be skipped and look; exit 3 on a mismatch, with the mode set back."""
+    """Fetch what would be skipped and check it; on a mismatch set the mode back and exit 3."""
     from strata.cli.spark import session
     from strata.spark.evaluate import validate as validate_on_spark
 
@@ -242,13 +244,13 @@ def replay(
     tables = [rows(f"{shard}: receipts that audits kept", documents, columns)]
     for found in documents:
         tables += _replay_tables(found["key"], found)[1:]
-    # Manifests that compaction replaced are swept at last: their receipts outlive them.
+    # Garbage collection sweeps manifests that compaction replaced: their receipts outlive them.
     code = _exit_code(results, gone_is_failure=not any(result.reproduced for result in results))
     return answer({"shard": shard, "receipts": documents}, *tables, code=code)
 
 
 def _replayed(context: Context, found: Sequence[Receipt], look: bool) -> list[Replay]:
-    """Return what comes of some receipts of one shard; with `look` also of the skipped rows."""
+    """Replay receipts of one shard; with `look` also check the skipped rows."""
     if not found:
         return []
     state = context.machine.load(str(found[0].get("shard")))

@@ -16,15 +16,15 @@ from strata.model.runner import threads
 from strata.model.settings import Settings
 from strata.store.keys import parse_key
 
-DELETERS = 8  # deletes under way at a time: they wait for the store, not for this machine
+DELETERS = 8  # concurrent deletes: they wait for the store, not for this machine
 
 Shards = Annotated[
-    list[str] | None, typer.Argument(help="Names of shards; none: all of them.", metavar="[SHARD]…")
+    list[str] | None, typer.Argument(help="Names of shards; default: all.", metavar="[SHARD]…")
 ]
 Grace = Annotated[
     int | None,
     typer.Option(
-        "--grace-ms", min=0, help="Overrides gc.grace_ms: the time that readers and writers have."
+        "--grace-ms", min=0, help="Overrides gc.grace_ms: the time left to readers and writers."
     ),
 ]
 BLOBS = ("key", "bytes", "kind", "fate", "reason")
@@ -63,7 +63,7 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="The same as `gc plan`.")] = False,
     grace_ms: Grace = None,
 ) -> Answer:
-    """Delete blobs that are no longer needed; for some days they can be restored."""
+    """Delete blobs that are no longer needed; they can be restored for some days."""
     if dry_run:
         return plan(context, shards, grace_ms=grace_ms)
     settings, delete = _settings(context, grace_ms), threads(DELETERS)
@@ -89,7 +89,7 @@ def restore(
     context: Context,
     keys: Annotated[list[str], typer.Argument(help="Keys of blobs that were deleted.")],
 ) -> Answer:
-    """Bring deleted blobs back, while the store still has them aside."""
+    """Bring deleted blobs back while the store still keeps them aside."""
     for key in keys:
         parse_key(key)
         context.stores.blob.restore(key)

@@ -23,7 +23,7 @@ COLUMNS: Final = ("shard", "name", "kind", "alive", "since", "taken", "expires",
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """Which hold is to be taken or given up, by whom, and why."""
+    """The hold to take or release, who asks, and why."""
 
     name: str
     owner: str | None
@@ -32,7 +32,7 @@ class _Wish:
 
 def register(app: typer.Typer) -> None:
     """Add this command to the application."""
-    # What an owner takes and gives back by its token is routine, and no row of history.
+    # An owner that takes or releases by its token does so routinely: it leaves no row of history.
     command(app, "holds", holds, row="release a hold", idle=_is_routine)
 
 
@@ -43,26 +43,29 @@ def _is_routine(given: Given) -> bool:
 def holds(
     context: Context,
     shards: Annotated[
-        list[str] | None, typer.Argument(help="Names of shards; none: all.", metavar="[SHARD]...")
+        list[str] | None,
+        typer.Argument(help="Names of shards; default: all.", metavar="[SHARD]..."),
     ] = None,
     take: Annotated[
         str | None,
-        typer.Option("--take", help="Name of a hold to take: all that is there now stays stored."),
+        typer.Option("--take", help="Name of a hold to take: what is stored now stays stored."),
     ] = None,
-    hours: Annotated[int, typer.Option("--hours", min=1, help="For how long to take it.")] = 24,
+    hours: Annotated[int, typer.Option("--hours", min=1, help="How long to take it for.")] = 24,
     let_go: Annotated[
-        str | None, typer.Option("--release", help="Name of a hold of SHARD to give up.")
+        str | None, typer.Option("--release", help="Name of a hold of SHARD to release.")
     ] = None,
     owner: Annotated[
         str | None,
-        typer.Option("--owner", help="Its opaque token, for one that lives: then it is yours."),
+        typer.Option(
+            "--owner", help="The hold's opaque token; a live hold is released only with it."
+        ),
     ] = None,
     reason: Annotated[str, typer.Option("--reason", help="Why; it stays in the history.")] = "",
 ) -> Answer:
-    """List holds: what each keeps, since when and until when; take one, or give one up.
+    """List holds: what each keeps, since when and until when; or take one, or release one.
 
-    One that has expired anybody may drop; one that lives needs the token of its owner. With the
-    token and without a SHARD it is given up wherever it is.
+    Anybody may release an expired hold; a live one needs the token of its owner. With the token
+    and without a SHARD, a hold is released on every shard that has it.
     """
     every = [name for name in context.machine.names() if not is_journal(name)]
     document: dict[str, Any] = {}
@@ -81,9 +84,9 @@ def holds(
 
 
 def _take(machine: Machine, shards: Sequence[str], wish: _Wish, hours: int) -> None:
-    """Take a leased hold on each shard; the same owner prolongs it.
+    """Take a leased hold on each shard, or prolong it if the same owner has it.
 
-    It keeps parts and states, not history: its time is the shard's upper.
+    The hold keeps parts and states, not history: its time is the shard's upper.
     """
     if not wish.owner:
         raise InvalidRequest("a hold needs the token of its owner", hold=wish.name, cure="--owner")
@@ -99,7 +102,7 @@ def _take(machine: Machine, shards: Sequence[str], wish: _Wish, hours: int) -> N
 
 
 def _release(context: Context, shards: Sequence[str], wish: _Wish) -> str:
-    """Give a hold of these shards up and return its name."""
+    """Release a hold of these shards and return its name."""
     if not wish.reason:
         raise InvalidRequest("releasing a hold needs a reason", hold=wish.name, cure="--reason")
     for shard in shards:
@@ -118,7 +121,7 @@ def _release(context: Context, shards: Sequence[str], wish: _Wish) -> str:
 
 
 def _release_everywhere(machine: Machine, shards: Sequence[str], wish: _Wish) -> str:
-    """Give an owner's hold up on every shard that has it, and return its name."""
+    """Release an owner's hold on every shard that has it, and return its name."""
     if wish.owner is None:
         raise InvalidRequest("a hold is released on one shard", hold=wish.name, cure="name it")
     for shard in shards:
@@ -135,7 +138,7 @@ def _listed(context: Context, name: str) -> list[dict[str, Any]]:
 
 
 def _entry(machine: Machine, state: State, found: Hold, alive: bool) -> dict[str, Any]:
-    """Return a hold as JSON; `taken` is the time of the state that it keeps, if it keeps one."""
+    """Return a hold as JSON; `taken` is the time of the state that it keeps, if any."""
     kept = machine.at(state.name, found.seqno) if found.seqno else None
     return {
         "shard": state.name,

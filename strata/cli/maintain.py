@@ -31,7 +31,7 @@ from strata.model.time import format_time, parse_time
 from strata.state.state import State
 from strata.store.open import Stores
 
-TASKS = 2  # merges and collections side by side
+TASKS = 2  # concurrent merges and collections
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would change, change nothing.")]
 FromTime = Annotated[
@@ -39,14 +39,15 @@ FromTime = Annotated[
 ]
 ToTime = Annotated[str | None, typer.Option("--to", help="Parts with an update before this time.")]
 Columns = Annotated[
-    str | None, typer.Option("--columns", help="Only these columns: names or ids, with commas.")
+    str | None,
+    typer.Option("--columns", help="Only these columns: names or ids, separated by commas."),
 ]
 Version = Annotated[
     int | None,
     typer.Option("--version", min=1, help="Only parts with statistics older than this version."),
 ]
 MaxParts = Annotated[
-    int | None, typer.Option("--max-parts", min=0, help="No more parts than this, oldest first.")
+    int | None, typer.Option("--max-parts", min=0, help="At most this many parts, oldest first.")
 ]
 
 
@@ -69,10 +70,10 @@ def compact(
     ] = False,
     full: Annotated[bool, typer.Option("--full", help="Merge everything into one run.")] = False,
     migrate: Annotated[
-        bool, typer.Option("--migrate", help="Also rewrite what is in an old order or form.")
+        bool, typer.Option("--migrate", help="Also rewrite parts in an old order or form.")
     ] = False,
 ) -> Answer:
-    """Merge the runs that are due; what a reader sees does not change."""
+    """Merge the runs that are due; readers see the same rows."""
     if plan:
         report = preview(context.stores, shard, context.settings, full=full, migrate=migrate)
     else:
@@ -89,7 +90,7 @@ def merges(
     shard: ShardArgument,
     limit: Annotated[int, typer.Option("--limit", min=0, help="How many, newest first.")] = 20,
 ) -> Answer:
-    """Show the merges under way and the last that were applied, with what each cost."""
+    """Show the merges under way and the last ones applied, with the cost of each."""
     document = merge_history(context.machine.load(shard), limit)
     shown = [{**m, "at": format_time(m["at_ms"])} for m in document["merges"]]
     columns = (
@@ -113,10 +114,11 @@ def backfill(
     version: Version = None,
     max_parts: MaxParts = None,
     max_bytes: Annotated[
-        int | None, typer.Option("--max-bytes", min=0, help="Parts of no more bytes than this.")
+        int | None,
+        typer.Option("--max-bytes", min=0, help="Parts of at most this many bytes together."),
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Also for parts that have what is asked for.")
+        bool, typer.Option("--again", help="Also for parts that already have these statistics.")
     ] = False,
 ) -> Answer:
     """Collect statistics for the parts that have none; parts are read, not rewritten."""
@@ -137,7 +139,7 @@ def trim(
     context: Context,
     shard: ShardArgument,
     budget: Annotated[
-        int | None, typer.Option("--budget", min=0, help="Bytes a part; default: as declared.")
+        int | None, typer.Option("--budget", min=0, help="Bytes per part; default: as declared.")
     ] = None,
     dry_run: DryRun = False,
     from_time: FromTime = None,
@@ -149,11 +151,11 @@ def trim(
         bool,
         typer.Option(
             "--registered/--no-registered",
-            help="Weigh with the registered filters, too (starts Spark if there are any).",
+            help="Also weigh with the registered filters (starts Spark if there are any).",
         ),
     ] = True,
 ) -> Answer:
-    """Bring the statistics of each part down to a budget; only manifests are rewritten."""
+    """Cut the statistics of each part to a budget; only manifests are rewritten."""
     selection = _selection(from_time, to_time, columns, version, max_parts)
     report = trim_shard(
         context.stores, shard, selection, budget_bytes=budget,
@@ -172,7 +174,7 @@ def show(
     columns: Columns = None,
     version: Version = None,
 ) -> Answer:
-    """Show the statistics that the manifests hold, a line for each part and column."""
+    """Show the statistics in the manifests, one line for each part and column."""
     state = context.machine.load(shard)
     selection = _selection(from_time, to_time, columns, version)
     found = list(_statistics(context.stores, state, selection, part))

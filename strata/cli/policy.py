@@ -1,4 +1,4 @@
-"""Commands about the policy of a store: what a step takes, and who may approve one."""
+"""Commands about the policy of a store: what a step requires, and who may approve one."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -30,7 +30,7 @@ HISTORY = ("at", "what", "number", "changes", "by", "by_is", "asked_by", "reques
 
 def commands() -> typer.Typer:
     """Return these commands."""
-    app = typer.Typer(help="What a step takes, and who may approve one.", no_args_is_help=True)
+    app = typer.Typer(help="What a step requires, and who may approve one.", no_args_is_help=True)
     command(app, "show", show)
     command(app, "request", request, row="rollout gates request")
     command(app, "approve", approve, row="rollout gates approve")
@@ -39,7 +39,7 @@ def commands() -> typer.Typer:
 
 
 def show(context: Context) -> Answer:
-    """Show the policy of the store, what holds with the settings of here, and who changed it."""
+    """Show the policy of the store, its values under the local settings, and who changed it."""
     return _answer(context, policy.book_of(context.stores)[0])
 
 
@@ -49,7 +49,7 @@ def request(
         list[str],
         typer.Argument(
             metavar="NAME=VALUE...",
-            help="A threshold, release_people, or approvers and vouchers as names with commas.",
+            help="A threshold, release_people, or approvers and vouchers (names, with commas).",
         ),
     ],
     reason: ReasonOption,
@@ -62,7 +62,7 @@ def request(
 def approve(
     context: Context, reason: ReasonOption, request: RequestOption, by: WhoOption = None
 ) -> Answer:
-    """Let the change hold that somebody else asked for."""
+    """Approve the change that somebody else asked for."""
     return _change(context, policy.approve, by, reason, request=request)
 
 
@@ -76,13 +76,13 @@ def reject(
 def _change(
     context: Context, move: Callable[..., Book], by: str | None, reason: str, **how: Any
 ) -> Answer:
-    """Let a person change the policy, and show what it is then."""
+    """Let a person change the policy, and show the result."""
     change = partial(move, who=context.person(by), reason=reason, **how)
     return _answer(context, policy.change(context.stores, change))
 
 
 def _parsed(values: Sequence[str]) -> dict[str, Any]:
-    """Return the values that are asked for, by name."""
+    """Return the requested values by name."""
     found: dict[str, Any] = {}
     for text in values:
         name, given, value = text.partition("=")

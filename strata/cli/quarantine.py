@@ -17,7 +17,7 @@ Token = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
-    group = typer.Typer(help="Rows that could not be taken in.", no_args_is_help=True)
+    group = typer.Typer(help="Rows that ingest rejected.", no_args_is_help=True)
     command(group, "show", show)
     command(group, "retry", retry, row="quarantine retry")
     app.add_typer(group, name="quarantine")
@@ -29,7 +29,7 @@ def show(
     token: Token = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="How many rows.")] = 20,
 ) -> Answer:
-    """Show the rejected rows of a shard: where each stands, what is wrong with it, its text."""
+    """Show the rejected rows of a shard: the place, the error and the text of each."""
     found = rejected(context.stores, shard, token)
     shown = [
         {**row, "raw": row["raw"].decode(errors="backslashreplace")}
@@ -48,7 +48,7 @@ def retry(
     shard: ShardArgument,
     token: Token = None,
 ) -> Answer:
-    """Read rejected rows again, and take in those that can be read now."""
+    """Read rejected rows again, and ingest those that can be read now."""
     found = retry_rejected(context.stores, context.settings, shard, token)
     documents = [asdict(one) for one in found]
     columns = ("token", "rows", "taken", "reason")

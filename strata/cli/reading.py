@@ -48,21 +48,23 @@ def ingest(
         typer.Option("--from", help="File or folder; repeat for more. Default: as declared."),
     ] = None,
     lower: Annotated[
-        str | None, typer.Option("--lower", help="Interval begins, inclusive.")
+        str | None, typer.Option("--lower", help="Start of the interval, inclusive.")
     ] = None,
-    upper: Annotated[str | None, typer.Option("--upper", help="Interval ends, exclusive.")] = None,
+    upper: Annotated[
+        str | None, typer.Option("--upper", help="End of the interval, exclusive.")
+    ] = None,
     token: Annotated[
         str | None, typer.Option("--token", help="Name of this write; a repeat changes nothing.")
     ] = None,
     write_format: Annotated[
         str | None,
-        typer.Option("--write-format", help="row, both or structured; else as declared."),
+        typer.Option("--write-format", help="row, both or structured; default: as declared."),
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Take these files in once more, though they are in.")
+        bool, typer.Option("--again", help="Ingest these files once more, although they are in.")
     ] = False,
 ) -> Answer:
-    """Commit files as one batch, exactly once; a shard that is only declared yet is created."""
+    """Commit files as one batch, exactly once; create a shard that is only declared so far."""
     ensure_shards(context.machine, context.settings.shards_dir, [shard])
     with progress.status(f"ingesting into {shard}") if progress.is_terminal else nullcontext():
         report = ingest_files(
@@ -93,7 +95,7 @@ def read(
         str | None, typer.Option("--columns", help="Names, separated by commas; default: all.")
     ] = None,
     consolidate: Annotated[
-        bool, typer.Option("--consolidate", help="Each row once, with its count in d.")
+        bool, typer.Option("--consolidate", help="Return each row once, with its count in d.")
     ] = False,
     pushdown: Annotated[
         str | None,
@@ -105,10 +107,12 @@ def read(
     out: Annotated[Path | None, typer.Option("--out", help="Parquet file to write.")] = None,
     receipt: Annotated[
         Path | None,
-        typer.Option("--receipt", help="Write down what --where decided, for `strata replay`."),
+        typer.Option(
+            "--receipt", help="File to write the decision of --where to, for `strata replay`."
+        ),
     ] = None,
 ) -> Answer:
-    """Read a snapshot; with a filter, Spark evaluates it on the rows that are fetched."""
+    """Read a snapshot; Spark evaluates a filter on the rows that are fetched."""
     check_pushdown(pushdown)
     if receipt is not None and where is None:
         raise InvalidRequest("a read without a filter decides nothing", cure="give --where")
@@ -151,7 +155,7 @@ def _read_all(
 
 
 def chosen_names(state: State, columns: str | None) -> list[str] | None:
-    """Return the column names in an option, as the shard writes them; None if none was given."""
+    """Return the column names in an option, as the shard spells them; None without the option."""
     if columns is None:
         return None
     names = [name.strip() for name in columns.split(",") if name.strip()]

@@ -41,8 +41,8 @@ HISTORY: Final = (
     "reason", "runs", "days", "parts", "repeats", "filters", "pooled",
 )  # fmt: skip
 COST: Final = ("percent", "parts", "bytes", "requests", "ms")
-PROCESSES: Final = (ladder.NOBODY, "validate", "create")  # no people: no person claims these names
-LOOKED_THROUGH: Final = 200  # operations, for the last validation
+PROCESSES: Final = (ladder.NOBODY, "validate", "create")  # no person may claim these names
+LOOKED_THROUGH: Final = 200  # operations searched for the last validation
 
 
 def register(app: typer.Typer) -> None:
@@ -66,7 +66,7 @@ def show(
     shard: ShardArgument,
     among: Annotated[
         list[str] | None,
-        typer.Option("--among", help="A name; say whether they may answer. Repeat for more."),
+        typer.Option("--among", help="Say whether this person may answer; repeat for more."),
     ] = None,
 ) -> Answer:
     """Show mode, evidence, the gates of the next step, an open request, and the history."""
@@ -78,7 +78,7 @@ def request(
     shard: ShardArgument,
     reason: ReasonOption,
     to: Annotated[
-        str | None, typer.Option("--to", help="The next mode: soft, audit or on. Default: it.")
+        str | None, typer.Option("--to", help="soft, audit or on; default: the next mode.")
     ] = None,
     percent: Annotated[
         int | None,
@@ -91,7 +91,7 @@ def request(
     pool: Annotated[
         bool,
         typer.Option(
-            "--pool", help="Count what other shards of the same class have seen; for small ones."
+            "--pool", help="Count evidence of other shards of the same class; for small shards."
         ),
     ] = False,
     by: WhoOption = None,
@@ -144,25 +144,28 @@ def step_down(
     to: Annotated[str, typer.Option("--to", help="off, soft or audit.")] = "off",
     by: WhoOption = None,
 ) -> Answer:
-    """Go down at once, without an approval."""
+    """Step down at once, without an approval."""
     return _take(context, shard, ladder.step_down, by, reason, to=to)
 
 
 def kill(
     context: Context,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why; needed to move it.")] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="Why; required to move the switch.")
+    ] = None,
     off: Annotated[
-        bool, typer.Option("--off", help="Release it: shards skip again as their modes say.")
+        bool,
+        typer.Option("--off", help="Release the switch: shards skip again as their modes say."),
     ] = False,
     request: Annotated[
         str | None,
-        typer.Option("--request", help="With --off: the id of the release that is asked for."),
+        typer.Option("--request", help="With --off: the id of the requested release."),
     ] = None,
     by: WhoOption = None,
 ) -> Answer:
-    """Forbid skipping for every shard at once; without a reason only show the switch.
+    """Forbid skipping for every shard at once; without a reason, only show the switch.
 
-    Where the policy of the store wants two people for the release, the first --off asks for it.
+    If the policy of the store requires two people for a release, the first --off requests it.
     """
     if reason is not None:
         person = context.person(by)
@@ -186,7 +189,7 @@ def _only_shown(given: Mapping[str, Any]) -> bool:
 
 
 def _pool(context: Context, shard: str) -> Pool:
-    """Return what other shards have to share. One that cannot be loaded now shares nothing."""
+    """Return the evidence of other shards. A shard that cannot be loaded now adds nothing."""
     states = []
     for name in context.machine.names():
         with suppress(StrataError):
@@ -202,7 +205,7 @@ def _take(
     reason: str,
     **how: Any,
 ) -> Answer:
-    """Let a person change the rollout of a shard, and show what it is then."""
+    """Let a person change the rollout of a shard, and show the result."""
     person = context.person(by)
     change = partial(move, who=person.name, user=person.user, reason=reason, **how)
     context.machine.apply(shard, change)
@@ -244,9 +247,9 @@ def _answer(context: Context, state: State, among: Collection[str] = ()) -> Answ
 
 
 def _asked(context: Context, state: State, among: Collection[str]) -> dict[str, Any] | None:
-    """Return the open request, with the identity that an approval has to name.
+    """Return the open request, with the id that an approval must name.
 
-    `may_answer`: those of `among` whom an approval would not refuse for who they are.
+    `may_answer` lists the people in `among` whose approval would not be refused for who they are.
     """
     asked = state.rollout.request
     if asked is None:
@@ -271,7 +274,7 @@ def _may_answer(context: Context, name: str, asked: Person) -> bool:
 
 
 def _last_cost(context: Context, shard: str) -> list[dict[str, Any]]:
-    """Return what the last validation of the shard says that audits of each share cost."""
+    """Return the cost of audits of each share, from the last validation of the shard."""
     for one in recent(context.stores, shard, LOOKED_THROUGH):
         told = loads(one.details)
         if one.what == "validate" and any(f"audit_parts_at_{s}" in told for s in SHARES):
@@ -283,7 +286,7 @@ def _last_cost(context: Context, shard: str) -> list[dict[str, Any]]:
 
 
 def _line(entry: RolloutEntry, policy: Policy) -> dict[str, Any]:
-    """Return a line of history, with how far each name in it is to be believed."""
+    """Return a line of history, with how far each name in it can be believed."""
     by = Person(entry.by, entry.user).proof(policy.vouchers)
     asked = Person(entry.asked_by, entry.asked_user).proof(policy.vouchers)
     return {

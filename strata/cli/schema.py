@@ -19,7 +19,7 @@ COLUMNS: Final = ("id", "name", "type", "nullable", "default", "role")
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would change, change nothing.")]
 Expect = Annotated[
     int | None,
-    typer.Option("--expect", help="Only if the relation still has this version.", min=0),
+    typer.Option("--expect", help="Change only if the relation still has this version.", min=0),
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Also when registered filters use the column.")
@@ -37,7 +37,7 @@ def register(app: typer.Typer) -> None:
 
 
 def show(context: Context, shard: ShardArgument) -> Answer:
-    """Show the columns, those that were dropped, and the versions with what each changed."""
+    """Show the columns, the dropped columns, and what each version changed."""
     document = describe_schema(context.machine.load(shard))
     versions = [{**v, "changes": "; ".join(v["changes"])} for v in document["versions"]]
     return answer(
@@ -55,14 +55,14 @@ def add(
     type: Annotated[str, typer.Argument(help="As in a declaration: int32, numeric(10,2), ...")],
     default: Annotated[
         str | None,
-        typer.Option("--default", help="Value of the column in the rows there are; else null."),
+        typer.Option("--default", help="Value of the column in existing rows; else null."),
     ] = None,
-    not_null: Annotated[bool, typer.Option("--not-null", help="Null is refused.")] = False,
-    key: Annotated[bool, typer.Option("--key", help="Not possible; says why.")] = False,
+    not_null: Annotated[bool, typer.Option("--not-null", help="Refuse null.")] = False,
+    key: Annotated[bool, typer.Option("--key", help="Not possible: prints why.")] = False,
     dry_run: DryRun = False,
     expect: Expect = None,
 ) -> Answer:
-    """Add a value column; what is stored is not rewritten."""
+    """Add a value column; stored parts are not rewritten."""
     kind = parse_type(type)
     value = None if default is None else _default(default, kind)
     change = AddColumn(column, kind, not not_null, value, key)
@@ -77,7 +77,7 @@ def drop(
     dry_run: DryRun = False,
     expect: Expect = None,
 ) -> Answer:
-    """Drop a value column: readers see it no more, compaction leaves it out."""
+    """Drop a value column: readers no longer see it, and compaction leaves it out."""
     change = DropColumn(column)
     return _change(context, shard, change, dry_run=dry_run, expect=expect, force=force)
 
@@ -114,18 +114,19 @@ def sort(
     context: Context,
     shard: ShardArgument,
     columns: Annotated[
-        list[str] | None, typer.Argument(help="These first; none: the order of the key.")
+        list[str] | None,
+        typer.Argument(help="Columns to sort by first; default: the order of the key."),
     ] = None,
     dry_run: DryRun = False,
     expect: Expect = None,
 ) -> Answer:
-    """Sort by other columns from now on; `strata compact --migrate` rewrites what is stored."""
+    """Sort by other columns from now on; `strata compact --migrate` rewrites stored parts."""
     change = SortBy(tuple(columns or ()))
     return _change(context, shard, change, dry_run=dry_run, expect=expect)
 
 
 def _default(text: str, kind: ColumnType) -> Any:
-    """Return the JSON value that was typed: texts need no quotes.
+    """Return the JSON value of a typed default; texts need no quotes.
 
     Raises: InvalidRequest.
     """

@@ -43,10 +43,11 @@ def register(app: typer.Typer) -> None:
 def list_shards(
     context: Context,
     journals: Annotated[
-        bool, typer.Option("--journals", help="Also those that Strata writes about itself.")
+        bool, typer.Option("--journals", help="Also the shards that Strata writes about itself.")
     ] = False,
     declared: Annotated[
-        bool, typer.Option("--declared", help="Only those of shards_dir, as an ingest takes them.")
+        bool,
+        typer.Option("--declared", help="Only those declared in shards_dir, as ingest uses them."),
     ] = False,
 ) -> Answer:
     """List the shards with their sizes and modes."""
@@ -72,20 +73,22 @@ def create(
     infer: Annotated[
         str | None, typer.Option("--infer", help="File or folder to propose a declaration from.")
     ] = None,
-    key: Annotated[str | None, typer.Option("--key", help="Key columns, with commas.")] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", help="Key columns, separated by commas.")
+    ] = None,
     format: Annotated[
-        str | None, typer.Option("--format", help="Else by the files' names.")
+        str | None, typer.Option("--format", help="Default: by the files' names.")
     ] = None,
     envelope: Annotated[str, typer.Option("--envelope", help="What a row means.")] = "append",
     out: Annotated[Path | None, typer.Option("--out", help="Write the proposal here.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Create what was inferred.")] = False,
     revive: Annotated[
-        bool, typer.Option("--revive", help="Begin anew, empty, under the name of a dropped shard.")
+        bool, typer.Option("--revive", help="Start empty under the name of a dropped shard.")
     ] = False,
 ) -> Answer:
-    """Create a shard from its declaration; the same declaration again changes nothing.
+    """Create a shard from its declaration; repeating it changes nothing.
 
-    With --infer a declaration is proposed and shown; --yes approves it.
+    With --infer, a declaration is proposed and shown; --yes approves it.
     """
     text = ""
     if infer is not None:
@@ -135,7 +138,7 @@ def history(
     shard: ShardArgument,
     limit: Annotated[int, typer.Option("--limit", help="How many, newest first.")] = 20,
 ) -> Answer:
-    """Show the last operations on a shard, and the last states: what each commit changed."""
+    """Show the last operations on a shard, and what each of its last commits changed."""
     entries = context.shard(shard).history(limit)
     done = [asdict(one) for one in operations.recent(context.stores, shard, limit)]
     shown = [{**one, "at": format_time(one["at_ms"])} for one in done]
@@ -150,19 +153,19 @@ def history(
 def drop(
     context: Context,
     shard: ShardArgument,
-    reason: Annotated[str, typer.Option("--reason", help="Why; the tombstone says it.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept in the tombstone.")] = "",
     yes: Annotated[
         str | None, typer.Option("--yes", help="The shard's name once more: yes, drop it.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what dies, drop nothing.")
+        bool, typer.Option("--dry-run", help="Say what would be lost, drop nothing.")
     ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Also while readers or writers are at work.")
     ] = False,
     by: WhoOption = None,
 ) -> Answer:
-    """Drop a whole shard; a tombstone stays, and garbage collection deletes its blobs later."""
+    """Drop a whole shard; a tombstone stays, garbage collection deletes the blobs later."""
     state = context.machine.load(shard, dropped=True)
     document = {**loss(context.stores, state).to_json(), "dry_run": dry_run}
     if not dry_run:

@@ -1,4 +1,4 @@
-"""Commands about what a shard is fed from: source show, source release."""
+"""Commands about the source of a shard: source show, source release."""
 
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -24,14 +24,14 @@ from strata.state.state import State
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
-    group = typer.Typer(help="Whether what comes in is believed.", no_args_is_help=True)
+    group = typer.Typer(help="Whether incoming rows are trusted.", no_args_is_help=True)
     command(group, "show", show)
     command(group, "release", release, row="source release")
     app.add_typer(group, name="source")
 
 
 def show(context: Context, shard: ShardArgument) -> Answer:
-    """Show how rows are verified as they come in, and what has stopped ingest, if anything has."""
+    """Show how incoming rows are verified, and what has stopped ingest, if anything."""
     document = _document(context.machine.load(shard))
     ingest = context.settings.ingest
     document |= {
@@ -46,11 +46,13 @@ def release(
     reason: ReasonOption,
     seen: Annotated[
         str | None,
-        typer.Option("--token", help="Only what this batch has tripped, as `source show` says."),
+        typer.Option(
+            "--token", help="Release only if this batch tripped it, as `source show` prints."
+        ),
     ] = None,
     by: WhoOption = None,
 ) -> Answer:
-    """Let ingest go on after a value that would have been stored wrong; the reason is kept."""
+    """Let ingest continue after a value that would have been stored wrong; keep the reason."""
     if not reason.strip():
         raise InvalidRequest("a reason is needed", cure="--reason, for whoever reads the history")
     state = context.machine.load(shard)

@@ -1,6 +1,6 @@
-"""What the command line needs Spark for: analysing filters and executing them on rows.
+"""The command line's use of Spark: analyse filters and execute them on rows.
 
-Imported only by the commands that were given a filter, so that all others start at once.
+Only commands with a filter import this module, so that all others start at once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from strata.state.state import State
 
 @contextmanager
 def session(context: Context) -> Iterator[SparkSession]:
-    """Yield a local Spark session, saying that it starts: it takes some seconds."""
+    """Yield a local Spark session; say that it starts, because that takes some seconds."""
     if progress.is_terminal:
         progress.print("[dim]starting Spark to understand the filter ...[/]")
     with spark_session("strata", context.settings.spark) as spark:
@@ -31,7 +31,7 @@ def session(context: Context) -> Iterator[SparkSession]:
 
 
 def analysed(context: Context, state: State, where: str, now: int | None) -> Filter:
-    """Return the filter that `where` means; raises InvalidRequest when Spark refuses it."""
+    """Return `where` as an analysed filter; raises InvalidRequest when Spark refuses it."""
     with session(context) as spark:
         return analyse(spark, state.relation, where, now=now)
 

@@ -1,4 +1,4 @@
-"""The row codec against the columns: whether both halves of a part say the same."""
+"""Compare the row codec with the columns: both halves of a part must hold the same values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class PartCheck:
-    """How many values of each column agree, and the first that do not."""
+    """The number of values of each column that agree, and the first mismatches."""
 
     rows: int = 0
     valid: dict[int, int] = field(default_factory=dict)  # by column id
@@ -38,7 +38,7 @@ class PartCheck:
 
     @property
     def mismatches(self) -> int:
-        """Return how many values disagree."""
+        """Return the number of values that disagree."""
         return sum(self.invalid.values())
 
     def plus(self, other: "PartCheck") -> "PartCheck":
@@ -58,9 +58,9 @@ def compare(
     stored: Sequence[pa.Array],
     first_row: int,
 ) -> PartCheck:
-    """Return how the decoded values of the row codec and the stored columns agree, bit by bit.
+    """Compare the decoded values of the row codec with the stored columns, bit by bit.
 
-    Equal types are needed. A missing row group or reordered rows show as mismatches.
+    Both must have the same types. A missing row group or reordered rows show as mismatches.
     """
     check = PartCheck(rows=len(stored[0]) if stored else 0)
     for column, left, right in zip(columns, decoded, stored, strict=True):
@@ -76,9 +76,9 @@ def compare(
 
 
 def differs(left: pa.Array, right: pa.Array) -> Bools:
-    """Return in which rows two arrays of one type are not the same, null equal to null.
+    """Return the rows in which two arrays of one type differ; null equals null.
 
-    Nested values are the same when everything in them is; what a null hides is not looked at.
+    Nested values are equal when everything in them is; values under a null are ignored.
     """
     left_valid, right_valid = _valid(left), _valid(right)
     both = left_valid & right_valid

@@ -28,7 +28,7 @@ def child(column_id: int) -> str:
 def updates_schema(relation: Relation) -> pa.Schema:
     """Return the schema of updates in memory.
 
-    Shape: one nullable field a column, named by id, in declared order; then t, d (not null).
+    Shape: one nullable field per column, named by id, in declared order; then t, d (not null).
     """
     columns = [pa.field(child(c.id), arrow_type(c.type)) for c in relation.columns]
     return pa.schema(

@@ -1,6 +1,6 @@
-"""A digest of contents that can be added up: sum over updates of d * H(key, value), mod 2**64.
+"""An additive digest of contents: the sum over updates of d * H(key, value), mod 2**64.
 
-Being a sum, it does not depend on order, on how updates are split into parts, on times, or on
+Because it is a sum, it does not depend on order, on the split into parts, on times, or on
 consolidation: equal collections have equal digests, and +1 and -1 of a row cancel. It detects
 accidents, not attacks.
 
@@ -9,17 +9,17 @@ accidents, not attacks.
     w(number)   = 64 bits: integers, days, microseconds, bools sign-extended; floats as float64
     w(numeric)  = mix(low 64 bits of the unscaled integer) ^ high 64 bits
     w(text)     = mix(length + sum over 8-byte words j = 0, 1, ... of mix(word_j + (j + 1) * STEP))
-                  words are little-endian, the last one padded with zero bytes; so for bytes of
-                  fixed width, of a numeric without precision for its 40 packed bytes
+                  words are little-endian, the last one padded with zero bytes; the same for bytes
+                  of fixed width, and for the 40 packed bytes of a numeric without precision
     w(list)     = mix(length + sum over items j = 0, 1, ... of mix(e(item_j) + (j + 1) * STEP))
     e(item)     = 0 for null, otherwise mix(w(item) + STEP)
-    w(record)   = H of its fields, their positions 1, 2, ... taken as column ids; so for the parts
+    w(record)   = H of its fields, with positions 1, 2, ... as column ids; the same for the parts
                   of arrays and ranges, and for key and value of a map's entries; a map is a list
     mix(x)      = the finaliser of splitmix64
 
-A null adds nothing, so that a new column without default changes no digest, nor does widening a
-column, or the items in it. All arithmetic is modulo 2**64. The algorithm is part of the format:
-batches store digests.
+A null adds nothing, so a new column without a default changes no digest. Widening a column, or the
+items in it, changes none either. All arithmetic is modulo 2**64. The algorithm is part of the
+format: batches store digests.
 """
 
 from collections.abc import Iterable
@@ -46,7 +46,7 @@ CHUNK_ROWS: Final = 65_536
 def content_digest(updates: pa.Table, relation: Relation) -> int:
     """Return the digest of updates, 0 for none.
 
-    Shape: the relation's columns, named by id, and d; other columns are not looked at.
+    Shape: the relation's columns, named by id, and d; other columns are ignored.
     """
     total = 0
     for batch in updates.to_batches(max_chunksize=CHUNK_ROWS):
@@ -56,7 +56,7 @@ def content_digest(updates: pa.Table, relation: Relation) -> int:
 
 
 def diffs_sum(updates: pa.Table) -> int:
-    """Return the sum of the diffs of updates, as it is recorded: see `strata.model.sums`."""
+    """Return the sum of the diffs of updates in its recorded form, see `strata.model.sums`."""
     chunks = [numbers(chunk, np.dtype("<u8")) for chunk in updates.column(D).chunks]
     return wrapped(sum(int(np.sum(diffs, dtype=np.uint64)) for diffs in chunks))
 
@@ -74,7 +74,9 @@ def _hashes(rows: int, columns: Iterable[tuple[int, pa.Array]]) -> Words:
     sums = np.full(rows, START, np.uint64)
     for number, array in columns:
         words, valid = _words(array), valid_mask(array)
-        words.flags.writeable = False  # as those of Arrow: kernels are compiled for one of the two
+        words.flags.writeable = (
+            False  # like Arrow's buffers: kernels are compiled for read-only arrays only
+        )
         if valid is None:
             add_hashes(words, _seed(number), sums)
         else:

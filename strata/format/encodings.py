@@ -1,8 +1,8 @@
 """The table of column types: how each is stored, ordered, summarised and seen by Spark.
 
-One row a kind. Everything that needs to know something about a type asks this table; a kind
-without a row cannot be declared (`InvalidRequest`), so that nothing is stored half. Rows of scalar
-types stand in `strata.format.types`, family by family; those of nested types stand here.
+There is one row per kind. All code that depends on a type asks this table. A kind without a row
+cannot be declared (`InvalidRequest`), so no type is only half supported. `strata.format.types` has
+the rows of scalar types, family by family; the rows of nested types are here.
 
 Canonical values, so that equal rows have equal bytes: -0.0 is stored as 0.0, every NaN as the
 quiet NaN 0x7ff8000000000000, JSON text with sorted keys and no white space.
@@ -75,9 +75,9 @@ def _range_spark(column_type: ColumnType) -> str:
 
 
 def seen_json(value: Any, column_type: ColumnType) -> Any:
-    """Return a JSON value as Python has the column's view; null is null.
+    """Return a JSON value as the Python value of the column's view; null is null.
 
-    Raises: ValueError, TypeError or ArithmeticError for what is no value of the type.
+    Raises: ValueError, TypeError or ArithmeticError for a value that is not of the type.
     """
     return None if value is None else encoding(column_type).json(value, column_type)
 

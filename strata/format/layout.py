@@ -1,9 +1,9 @@
-"""What a part file says of itself: its columns and its footer.
+"""The self-description of a part file: its columns and its footer.
 
 The footer's key-value metadata are texts under `strata.*`; docs/reference/format.md lists them. Two
-numbers guard the future: `format_version` (a reader that does not know it must refuse the part) and
-`migration` (which generation of code wrote `k_s` and `v_s`; a reader ignores those columns where
-that generation is known to have written them wrongly).
+numbers guard the future. `format_version`: a reader that does not know it must refuse the part.
+`migration`: the generation of code that wrote `k_s` and `v_s`; a reader ignores those columns if
+that generation is known to have written them wrongly.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from strata.model.spec import LAYOUTS
 
 FORMAT_VERSION: Final = 1
 MIGRATION: Final = 1  # written now
-IGNORED_MIGRATIONS: Final = frozenset({0})  # their k_s and v_s must not be believed
+IGNORED_MIGRATIONS: Final = frozenset({0})  # their k_s and v_s must not be trusted
 EMPTY_CHILD: Final = "_"  # a struct without columns has this one child, boolean, always null
 EXTENSION: Final = b"ARROW:extension:name"
 
@@ -43,7 +43,7 @@ class Footer:
     layout: str  # one of LAYOUTS
     relation_version: int
     description: Description
-    rows: int  # Parquet's own footer has no checksum: a lost row group must show
+    rows: int  # Parquet's own footer has no checksum: this count reveals a lost row group
     migration: int = MIGRATION
     writer: str = f"strata {strata.__version__}"
 
@@ -54,11 +54,11 @@ class Footer:
 
     @property
     def has_columns(self) -> bool:
-        """Return whether the part holds structured columns that may be believed."""
+        """Return whether the part holds structured columns that can be trusted."""
         return self.layout != "row" and self.migration not in IGNORED_MIGRATIONS
 
     def metadata(self) -> dict[str, str]:
-        """Return the key-value metadata that says all this."""
+        """Return this footer as key-value metadata."""
         return {
             "strata.format_version": str(FORMAT_VERSION),
             "strata.migration": str(self.migration),
@@ -131,16 +131,16 @@ def part_schema(relation: Relation, footer: Footer) -> pa.Schema:
 
 
 def layout_schema(relation: Relation, layout: str) -> pa.Schema:
-    """Return the schema of part files in a layout, without what the footer says."""
+    """Return the schema of part files in a layout, without the footer's metadata."""
     return _layout_schema(_bare(relation.key_columns), _bare(relation.value_columns), layout)
 
 
 def _bare(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Return columns without their defaults, of which lists and objects cannot be cached by."""
+    """Return columns without their defaults: lists and objects cannot be keys of a cache."""
     return tuple(replace(column, default=None) for column in columns)
 
 
-@lru_cache(maxsize=64)  # readers of small parts ask once a part
+@lru_cache(maxsize=64)  # readers of small parts ask once per part
 def _layout_schema(key: tuple[Column, ...], value: tuple[Column, ...], layout: str) -> pa.Schema:
     rows = [pa.field(K, pa.binary()), pa.field(V, pa.binary())]
     times = [pa.field(T, pa.int64(), nullable=False), pa.field(D, pa.int64(), nullable=False)]

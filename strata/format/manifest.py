@@ -1,9 +1,9 @@
-"""Manifests: one immutable blob per batch, a row for each part, its statistics as columns.
+"""Manifests: one immutable blob per batch, with a row per part and statistics as columns.
 
-An Arrow IPC file with compressed buffers: a reader loads the columns that its filter needs and no
-others. A small one is packed as a whole, as the schema is most of it. Statistics are columns
-`s.<column id>` and, inside JSON, `s.<column id>$.path`; a null there, and a column that is missing
-altogether, both mean "unknown". Source: docs/reference/format.md.
+A manifest is an Arrow IPC file with compressed buffers: a reader loads only the columns that its
+filter needs. A small manifest is packed as a whole, because most of it is the schema. Statistics
+are columns `s.<column id>` and, inside JSON, `s.<column id>$.path`. A null there means "unknown",
+and so does a missing column. Source: docs/reference/format.md.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -22,11 +22,9 @@ from strata.format.pack import pack, unpack
 MANIFEST_VERSION: Final = 1
 VERSION_KEY: Final = b"strata.manifest_version"
 STATS_PREFIX: Final = "s."
-_ROWS_AT_ONCE: Final = 65_536  # whose values are Python objects twice
+_ROWS_AT_ONCE: Final = 65_536  # rows whose values are held as Python objects, twice
 PACKED_MAX: Final = 1 << 20  # bytes of a manifest that is packed as a whole
-PIECE_PARTS: Final = (
-    65_536  # rows of a manifest that are compressed, and can be read, by themselves
-)
+PIECE_PARTS: Final = 65_536  # rows of a piece: pieces are compressed and can be read separately
 
 SCHEMA: Final = pa.schema(
     [
@@ -60,12 +58,12 @@ class Split:
     """Where a row group of a part begins."""
 
     row: int  # number of its first row in the part
-    key: bytes  # order-preserving bytes at or before that row's, maybe truncated
+    key: bytes  # order-preserving bytes at or before that row's key, perhaps truncated
 
 
 @dataclass(frozen=True, slots=True)
 class PartRef:
-    """What is known of a part without opening it."""
+    """The facts about a part that are known without opening it."""
 
     key: str  # blob key
     size_bytes: int
@@ -89,10 +87,10 @@ class PartRef:
 def manifest_table(
     parts: Sequence[PartRef], stats: Sequence[pa.RecordBatch | None] | None = None
 ) -> pa.Table:
-    """Return a manifest: one row a part, in the order given, statistics appended.
+    """Return a manifest: one row per part, in the given order, with statistics appended.
 
-    A statistics row that is None, or lacks a column another has, is null there: unknown.
-    Raises: InvalidRequest when there are not as many statistics as parts.
+    If a statistics row is None or lacks a column, the values are null: unknown.
+    Raises: InvalidRequest when the numbers of statistics and parts differ.
     """
     names = SCHEMA.names
     base = pa.Table.from_pylist(
@@ -110,10 +108,10 @@ def manifest_table(
 
 
 def unify(tables: Sequence[pa.Table]) -> pa.Table:
-    """Return tables with different statistics columns below one another, missing ones null.
+    """Concatenate tables with different statistics columns; missing columns are null.
 
-    Numbers of different width become the wider. A column whose types cannot be reconciled keeps
-    the last table's type and is null, hence unknown, in the tables that have another.
+    Numbers of different width take the wider type. A column whose types cannot be reconciled keeps
+    the last table's type; in tables with another type it is null, hence unknown.
     Errs: may forget statistics, never changes a value.
     """
     if not tables:
@@ -138,9 +136,9 @@ def encode_manifest(table: pa.Table) -> bytes:
 
 
 def pieces(data: bytes) -> int:
-    """Return of how many pieces a manifest is made; see `decode_manifest`.
+    """Return the number of pieces of a manifest; see `decode_manifest`.
 
-    Raises: Corrupt for bytes that are no manifest.
+    Raises: Corrupt for bytes that are not a manifest.
     """
     with _damage():
         count: int = pa.ipc.open_file(pa.BufferReader(unpack(data))).num_record_batches
@@ -150,12 +148,13 @@ def pieces(data: bytes) -> int:
 def decode_manifest(
     data: bytes, columns: Collection[str] | None = None, piece: int | None = None
 ) -> pa.Table:
-    """Return a manifest, or only some of its columns; the others are not decompressed.
+    """Return a manifest, or some of its columns; the others are not decompressed.
 
-    `piece`: only these rows of it, see `pieces`; None: all. A name that ends with `*` stands for
-    every column that begins so. Statistics columns that the manifest lacks are left out: unknown.
-    Raises: Corrupt for bytes that are no manifest, damaged, of an unknown version, or without one
-    of the fixed columns.
+    `piece`: the number of the piece to return, see `pieces`; None: all rows. A name that ends with
+    `*` matches every column with that prefix. Statistics columns that the manifest lacks are left
+    out: unknown.
+    Raises: Corrupt for bytes that are not a manifest, are damaged, have an unknown version, or
+    lack one of the fixed columns.
     """
     with _damage():
         data = unpack(data)
@@ -177,7 +176,7 @@ def decode_manifest(
 
 
 def part_refs(table: pa.Table) -> list[PartRef]:
-    """Return the parts that a manifest, or a selection of its rows, describes.
+    """Return the parts in a manifest, or in a selection of its rows.
 
     Cost: Python objects per row; select the rows first.
     """
@@ -209,9 +208,9 @@ def stats_columns(table: pa.Table) -> pa.Table:
 
 
 def stats_rows(table: pa.Table) -> list[pa.RecordBatch | None]:
-    """Return each part's statistics as `manifest_table` takes them; None where all are unknown.
+    """Return each part's statistics in the form of `manifest_table`; None if all are unknown.
 
-    Columns that are null in a row are left out of it.
+    A row leaves out the columns that are null in it.
     """
     stats = stats_columns(table).combine_chunks()
     rows: list[pa.RecordBatch | None] = []
@@ -229,7 +228,7 @@ def _row(part: PartRef, names: Sequence[str]) -> dict[str, object]:
 
 
 def _stats_row(row: pa.RecordBatch | None) -> pa.Table:
-    # The extra column gives a part without any statistics its row.
+    # The extra column gives a row to a part without any statistics.
     one = pa.table({"part": pa.nulls(1, pa.bool_())})
     if row is None:
         return one

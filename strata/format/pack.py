@@ -1,4 +1,4 @@
-"""Small blobs packed as a whole: zstd around Arrow, whose schemas weigh more than few rows."""
+"""Small blobs packed as a whole: zstd around Arrow, whose schema outweighs a few rows."""
 
 from typing import Final
 
@@ -8,11 +8,11 @@ from strata.errors import Corrupt
 
 MAGIC: Final = b"\x28\xb5\x2f\xfd"
 CODEC: Final = "zstd"
-UNPACKED_MAX: Final = 64 << 20  # bytes; what claims to be more is no small blob
+UNPACKED_MAX: Final = 64 << 20  # bytes; a blob that claims more is not a small one
 
 
 def pack(data: bytes) -> bytes:
-    """Return bytes as `unpack` reads them; equal bytes give equal ones."""
+    """Return packed bytes, which `unpack` reads; equal input gives equal output."""
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, CODEC) as out:
         out.write(data)
@@ -21,9 +21,9 @@ def pack(data: bytes) -> bytes:
 
 
 def unpack(data: bytes) -> bytes:
-    """Return the bytes that were packed; those that are not packed as they are.
+    """Return the bytes that were packed; bytes that are not packed are returned unchanged.
 
-    Raises: Corrupt where they are damaged, or unpack to more than `UNPACKED_MAX`.
+    Raises: Corrupt if they are damaged, or unpack to more than `UNPACKED_MAX`.
     """
     if not data.startswith(MAGIC):
         return data

@@ -2,10 +2,10 @@
 
 Layout `row` holds the row codec's bytes (`k, v, t, d`), `structured` typed columns (`t, d, k_s,
 v_s`), `both` holds both, so that one can be checked against the other while a shard migrates.
-What is read comes in the columns of the wanted relation version, whatever version wrote it.
+Rows are returned in the columns of the wanted relation version, even if another version wrote them.
 
-Damage is found, not believed: pages carry checksums, the schema must be the one that the footer's
-relation version demands, and everything undecodable is `Corrupt`. Source: docs/reference/format.md.
+Damage is detected: pages carry checksums, the schema must match the footer's relation version, and
+everything undecodable is `Corrupt`. Source: docs/reference/format.md.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -43,8 +43,8 @@ __all__ = [
     "validate_part",
 ]
 
-BATCH_ROWS: Final = 65_536  # rows decoded at a time; notes: 32 K to 64 K is best
-CODED_ROWS: Final = 8_192  # row groups of fewer rows are read together, texts as texts
+BATCH_ROWS: Final = 65_536  # rows decoded at a time; measured: 32 K to 64 K is best
+CODED_ROWS: Final = 8_192  # smaller row groups are read together, with texts as plain texts
 
 Source = Any  # bytes, a pyarrow NativeFile or buffer, or a seekable binary file
 
@@ -64,12 +64,12 @@ def read_part(  # noqa: PLR0913 -- all but two are options, by name
 ) -> Iterator[pa.RecordBatch]:
     """Yield a part's updates in the columns of `relation`.
 
-    `relations` are all versions that may have written the part. `columns` are the ids wanted, None
-    all; others are not decoded. `row_with_validate` decodes both halves of a part that has both,
-    yields the columns, and hands each batch's check to `on_check`; without one to tell, a mismatch
-    is Corrupt. `threads`: decode columns beside one another; not where parts are, or tasks.
-    `coded`: texts that the part has in small dictionaries may come as such
-    (`strata.format.values.coded`).
+    `relations` are all versions that may have written the part. `columns` are the wanted ids, None
+    for all; others are not decoded. `row_with_validate` decodes both halves of a part that has
+    both, yields the columns, and passes each batch's check to `on_check`; without `on_check`, a
+    mismatch is Corrupt. `threads`: decode columns in parallel; leave it off if parts or tasks
+    already run in parallel. `coded`: texts that the part stores in small dictionaries may stay
+    coded (`strata.format.values.coded`).
 
     Shape: `updates_schema(relation)` restricted to `columns`, then t, d.
     Raises: Corrupt for damaged or contradicting bytes; InvalidRequest for a read format that the
@@ -87,7 +87,7 @@ def read_part(  # noqa: PLR0913 -- all but two are options, by name
         plan = _Plan(stored, wanted, mode)
         wanted_rows = sum(file.metadata.row_group(i).num_rows for i in groups)
         steps = [groups]
-        # Each row group has its own dictionary, and is read alone: from a store not one by one.
+        # Each row group has its own dictionary and is decoded alone, but not fetched alone.
         alone = len(groups) == 1 or _in_memory(source)
         texts = plan.texts() if coded and alone and wanted_rows >= CODED_ROWS * len(groups) else []
         if paths := _in_dictionaries(file.metadata, groups, texts):
@@ -104,7 +104,7 @@ def read_part(  # noqa: PLR0913 -- all but two are options, by name
             del batch
             if rows == wanted_rows and (more := next(batches, None)) is not None:
                 rows += more.num_rows
-            if rows == wanted_rows:  # what was fetched is not held until somebody wants more
+            if rows == wanted_rows:  # fetched bytes are not held until the next batch is wanted
                 del batches, file
                 batches = chain()
             yield made
@@ -116,9 +116,9 @@ def read_part(  # noqa: PLR0913 -- all but two are options, by name
 def validate_part(
     source: Source, relation: Relation, relations: Sequence[Relation] = ()
 ) -> PartCheck:
-    """Return how the two halves of a part agree, for each column of the version that wrote it.
+    """Compare the two halves of a part, for each column of the version that wrote it.
 
-    A part with one half only is decoded whole and has no invalid values.
+    A part with only one half is decoded completely and has no invalid values.
     Raises: Corrupt if a half cannot be decoded at all.
     """
     known = [*relations, relation]
@@ -136,7 +136,7 @@ def validate_part(
 
 
 def read_footer(source: Source) -> Footer:
-    """Return what a part says of itself.
+    """Return the footer of a part.
 
     Raises: Corrupt.
     """
@@ -149,12 +149,12 @@ class _Side:
     """The key or the value."""
 
     codec: str  # the Parquet column of the row codec's bytes
-    struct: str  # that of the columns
+    struct: str  # the Parquet column of the structured columns
     stored: tuple[Column, ...]
-    found: tuple[Column, ...]  # those that are wanted
+    found: tuple[Column, ...]  # the wanted columns
 
     def decode(self, batch: pa.RecordBatch, first_row: int) -> dict[int, pa.Array]:
-        """Return the wanted columns of the row codec's bytes, by id."""
+        """Decode the wanted columns from the row codec's bytes; return them by id."""
         wanted = [place for place, column in enumerate(self.stored) if column in self.found]
         decoded = decode_rows(
             batch.column(self.codec),
@@ -168,7 +168,7 @@ class _Side:
 
 @dataclass(frozen=True)
 class _Plan:
-    """Which stored columns are decoded, and how they become the wanted ones."""
+    """The stored columns to decode, and their conversion to the wanted ones."""
 
     stored: Relation
     wanted: tuple[Column, ...]
@@ -188,12 +188,12 @@ class _Plan:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """What is yielded, where no text is coded."""
+        """Return the schema of the yielded batches if no text is coded."""
         fields = [pa.field(child(column.id), arrow_type(column.type)) for column in self.wanted]
         return pa.schema([*fields, *(pa.field(n, pa.int64(), nullable=False) for n in (T, D))])
 
     def texts(self) -> list[str]:
-        """Return the Parquet columns that are texts, and are yielded as they are stored."""
+        """Return the Parquet columns of texts that are yielded as they are stored."""
         types = {column.id: column.type for column in self.wanted}
         return [
             f"{side.struct}.{child(column.id)}"
@@ -290,13 +290,13 @@ def _children(batch: pa.RecordBatch, struct: str) -> dict[int, pa.Array]:
 
 
 def _as_declared(array: pa.Array, column: Column) -> pa.Array:
-    """Return nested values with the names inside that updates use; in Parquet lists have others."""
+    """Return nested values with the inner names of updates; lists in Parquet have other names."""
     return array.cast(arrow_type(column.type)) if column.type.kind in NESTED else array
 
 
 def _coded(array: pa.DictionaryArray) -> pa.Array:
-    """Return texts that came as codes; as texts where they are so many that it does not pay."""
-    if not are_within(array):  # Arrow does not look
+    """Return texts that were read as codes; decode them if there are too many to pay off."""
+    if not are_within(array):  # Arrow does not check this
         raise Corrupt("a code of a text is not in its dictionary", texts=len(array.dictionary))
     return array if array.dictionary.nbytes <= CODED_BYTES else decoded(array)
 
@@ -322,7 +322,7 @@ def _stored_relation(footer: Footer, relations: Sequence[Relation]) -> Relation:
 
 
 def _mode(footer: Footer, read_format: str) -> str:
-    """Return which halves of a part are decoded."""
+    """Return the mode that says which halves of a part are decoded."""
     if read_format not in READ_FORMATS:
         raise InvalidRequest(
             "unknown read format", value=read_format, cure=f"one of {', '.join(READ_FORMATS)}"
@@ -347,10 +347,10 @@ def _mode(footer: Footer, read_format: str) -> str:
 def _in_dictionaries(
     metadata: pq.FileMetaData, groups: Sequence[int], paths: Collection[str]
 ) -> list[str]:
-    """Return those of some columns that small dictionaries hold in all row groups."""
+    """Return the columns of `paths` that have small dictionaries in all row groups."""
     if not paths:
         return []
-    found = dict.fromkeys(paths, len(groups))  # in how many row groups they are not
+    found = dict.fromkeys(paths, len(groups))  # number of row groups without one
     for group in groups:
         row_group = metadata.row_group(group)
         for chunk in (row_group.column(i) for i in range(row_group.num_columns)):
@@ -362,7 +362,7 @@ def _in_dictionaries(
 
 def _open(source: Source, **options: Any) -> pq.ParquetFile:
     in_memory = _in_memory(source)
-    # From memory nothing is gained by gathering ranges first; from a store it saves round trips.
+    # Gathering ranges first saves round trips to a store; from memory it gains nothing.
     return pq.ParquetFile(
         pa.BufferReader(source) if in_memory else source,
         pre_buffer=not in_memory,
@@ -413,9 +413,9 @@ def _row_groups(file: pq.ParquetFile, row_groups: Sequence[int] | None) -> list[
 
 @contextmanager
 def _damage() -> Iterator[None]:
-    """Turn what Arrow raises over damaged bytes into Corrupt.
+    """Turn Arrow's errors about damaged bytes into Corrupt.
 
-    Arrow tells damage and a failing disk apart only by the error number, which damage has not.
+    Only the error number distinguishes a failing disk from damage: damage has none.
     """
     try:
         yield

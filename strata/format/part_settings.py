@@ -1,16 +1,18 @@
 """Parquet settings of a part, chosen by measuring a sample of its values.
 
-Fixed for all parts: zstd level 1 (level 3 writes at half the speed for no smaller files), page
-checksums, no statistics of `k` and `v`, which nobody could use. In layout `both` those two are
-LZ4: a copy that goes when the migration ends should cost little time, rather than little room.
+Fixed for all parts: zstd level 1 (level 3 writes at half the speed and saves no bytes), page
+checksums, and no statistics of `k` and `v`, because they would be useless. In layout `both` these
+two use LZ4: the copy is dropped when the migration ends, so it should cost little time rather than
+little space.
 Chosen column by column, from the sample alone, so that equal updates give equal bytes:
 
-- differences of neighbours (integers, times) or byte streams (floats), where that made the
-  sample smaller than plain values did, or no more than a twentieth larger than these compressed:
-  to compress and read those takes two to four times as long, a dictionary twice or more;
-- a dictionary where values repeat, and not only beside one another; of numbers where it saves room;
-- lengths apart (texts), where that made the sample smaller than plain values did;
-- no compression where it saves less than a tenth of the encoded sample: mostly differences.
+- differences of neighbours (integers, times) or byte streams (floats), if the sample becomes
+  smaller than with plain values, or at most a twentieth larger than compressed plain values.
+  Compressed plain values take two to four times as long to compress and read, a dictionary at
+  least twice as long;
+- a dictionary if values repeat, and not only next to each other; for numbers if it saves space;
+- lengths stored separately (texts), if the sample becomes smaller than with plain values;
+- no compression if it saves less than a tenth of the encoded sample: mostly for differences.
 
 Figures in benchmarks/README.md. Any reader of Parquet 2 follows each of these encodings.
 """
@@ -30,22 +32,22 @@ from strata.format.weigh import plain_bytes
 
 SAMPLE_ROWS: Final = 1_024  # rows of each of the sample's blocks
 SAMPLE_BLOCKS: Final = 4
-MANY_BLOCKS: Final = 16  # a part this many blocks long repeats values that a sample has once
+MANY_BLOCKS: Final = 16  # a part of this many blocks repeats values that its sample has once
 DICTIONARY_SHARE: Final = 0.5  # a dictionary pays when fewer values than this share are distinct
-TEXT_SHARE: Final = 0.8  # the same for texts in a long part: some thousand values in all
-FEW_SHARE: Final = 0.1  # texts of which fewer are distinct have a dictionary wherever they repeat
-SAVED_BYTES: Final = 0.25  # what the dictionary of numbers must save, of each value
+TEXT_SHARE: Final = 0.8  # the same for texts in a long part: a few thousand values in all
+FEW_SHARE: Final = 0.1  # below this share of distinct texts, a dictionary pays wherever they repeat
+SAVED_BYTES: Final = 0.25  # share of each value that a dictionary of numbers must save
 GAIN: Final = 0.98  # another encoding must make a column at least this much smaller
-LOSS: Final = 1.05  # of numbers that compress it may be this much larger: it takes half the time
+LOSS: Final = 1.05  # for compressible numbers it may be this much larger: it takes half the time
 SHRUNK: Final = 0.9  # compression must make a column at least this much smaller
 LEVEL: Final = 1  # of zstd
-NARROW_BYTES: Final = 128  # rows of no more on average are encoded more at a time
+NARROW_BYTES: Final = 128  # narrower rows (on average) are encoded in larger batches
 ENCODED_ROWS: Final = (1_024, 4_096)  # the first is Arrow's own choice
 WRITER: Final[Mapping[str, Any]] = {
     "version": "2.6",
     "data_page_size": 256 * 1024,  # stays in the cache between encoding and compressing
     "write_page_checksum": True,
-    "store_schema": False,  # the part's own is added when it is closed
+    "store_schema": False,  # the part's own schema is added when it is closed
     "store_decimal_as_integer": True,  # up to 18 digits: faster and smaller than bytes
 }
 
@@ -60,9 +62,9 @@ def sample_of(table: pa.Table) -> pa.Table:
 
 
 def writer_settings(sample: pa.Table, rows: int, layout: str) -> dict[str, Any]:
-    """Return what `ParquetWriter` is to be told about a part of `rows` rows.
+    """Return the options of `ParquetWriter` for a part of `rows` rows.
 
-    `sample` has the part's columns but for `k` and `v`.
+    `sample` has the part's columns except `k` and `v`.
     """
     columns = dict(
         leaf
@@ -86,16 +88,16 @@ def writer_settings(sample: pa.Table, rows: int, layout: str) -> dict[str, Any]:
 
 
 def _batch_rows(sample: pa.Table) -> int:
-    """Return how many rows are encoded at a time: whether a page is full is asked after each."""
+    """Return how many rows are encoded at a time; Arrow checks for a full page after each batch."""
     narrow = plain_bytes(sample) <= NARROW_BYTES * sample.num_rows
     return ENCODED_ROWS[narrow]
 
 
 def few_texts(sample: pa.Table, dictionary: Collection[str]) -> list[str]:
-    """Return those Parquet columns among `dictionary` that are texts of which few differ.
+    """Return the Parquet columns in `dictionary` that hold texts with few distinct values.
 
-    They are handed over as codes: Arrow's encoder takes these as they are, but makes a dictionary
-    of any size of them, where it gives one of texts up that grows too large.
+    They are passed on as codes, which Arrow's encoder takes unchanged. From codes it writes a
+    dictionary of any size, whereas it abandons a dictionary of texts that grows too large.
     """
     return [
         path
@@ -115,15 +117,15 @@ def _fields(struct: pa.StructArray, name: str) -> Iterator[tuple[str, pa.Array]]
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What is chosen for Parquet columns, by path."""
+    """The choices for Parquet columns, by path."""
 
     dictionary: Sequence[str]
-    other: Mapping[str, str]  # encodings, but for plain ones
+    other: Mapping[str, str]  # encodings other than plain
     bare: Sequence[str] = ()  # not compressed
 
 
 def _choice(sample: pa.Table, columns: Mapping[str, pa.Array], repeating: Sequence[str]) -> _Choice:
-    """Return how columns are encoded and compressed, of which some are `repeating`."""
+    """Choose the encoding and compression of columns; `repeating` columns repeat their values."""
     sure = [path for path in repeating if is_text(columns[path].type)]
     other = {
         path: encoding
@@ -155,9 +157,9 @@ def _choice(sample: pa.Table, columns: Mapping[str, pa.Array], repeating: Sequen
 
 
 def _limit(values: pa.Array, plain: "_Size") -> float:
-    """Return how large another encoding may be, to plain values.
+    """Return the largest size of another encoding that is preferred to plain values.
 
-    Plain numbers that do not shrink are the fastest of all.
+    Plain numbers that do not shrink are the fastest.
     """
     slow = not is_text(values.type) and plain.stored <= SHRUNK * plain.encoded
     return LOSS if slow else GAIN
@@ -165,19 +167,19 @@ def _limit(values: pa.Array, plain: "_Size") -> float:
 
 def _repeats(values: pa.Array, rows: int) -> bool:
     if pa.types.is_boolean(values.type) or (len(values) <= 2 and not values.null_count):
-        return False  # so few are not looked at: they may be huge
+        return False  # so few values are not inspected: they may be huge
     distinct = pc.count_distinct(values).as_py()
     if not is_text(values.type):
         return bool(distinct < DICTIONARY_SHARE * len(values))
     share = TEXT_SHARE if rows >= MANY_BLOCKS * SAMPLE_ROWS else DICTIONARY_SHARE
     if distinct >= share * len(values):
         return False
-    # Sorted texts that repeat may be many all the same: the compression sees neighbours by itself.
+    # Sorted texts may repeat and still be many: compression handles equal neighbours by itself.
     return _few(distinct, values) or bool(distinct < share * _stretches(values))
 
 
 def _stretches(values: pa.Array) -> int:
-    """Return how many stretches of values there are that differ from the one before."""
+    """Return the number of stretches of equal neighbouring values."""
     changes = pc.not_equal(values.slice(1), values.slice(0, len(values) - 1))
     return 1 + int(pc.sum(changes).as_py() or 0)
 
@@ -201,7 +203,7 @@ def _alternative(kind: pa.DataType) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """How many bytes a Parquet column of the sample takes."""
+    """The size of a Parquet column of the sample, in bytes."""
 
     encoded: int
     stored: int  # compressed

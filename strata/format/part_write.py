@@ -1,7 +1,7 @@
-"""Write a part: layout, row groups, and the Parquet settings that were measured.
+"""Write a part: layout, row groups, and measured Parquet settings.
 
-Equal updates give equal bytes: chunking and slicing of the input leave no trace. Statistics of
-Parquet's own are written for other readers; Strata never relies on them.
+Equal updates give equal bytes: chunking and slicing of the input leave no trace. Parquet's own
+statistics are written for other readers; Strata never relies on them.
 """
 
 import base64
@@ -35,20 +35,20 @@ from strata.model.schema import Column, Relation
 ROWS_KEY: Final = b"strata.rows"
 COPY_KEY: Final = b"strata.copy"
 RUN_KEY: Final = b"strata.run"
-ARROW_SCHEMA: Final = b"ARROW:schema"  # where readers of Arrow look for it
-CHUNK_BYTES: Final = 150  # what a footer says of one column of one row group, about
+ARROW_SCHEMA: Final = b"ARROW:schema"  # the key under which Arrow's readers look for it
+CHUNK_BYTES: Final = 150  # approximate size of a footer's entry for one column of one row group
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedPart:
-    """The bytes of a part and how they are cut."""
+    """The bytes of a part and its division into row groups."""
 
     data: bytes
     row_groups: list[int]  # rows of each row group, in order; empty for a part without rows
 
 
 class PartWriter:
-    """A part that is written row group by row group; holds what is encoded, and no rows."""
+    """A part that is written row group by row group; holds encoded bytes and no rows."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class PartWriter:
     ) -> None:
         """Choose the settings from a `sample` of the updates, about `rows` in all.
 
-        `file`: where the bytes go, a file object or one of Arrow's; it is left open.
+        `file`: receives the bytes, a Python or Arrow file object; it is left open.
         Raises: InvalidRequest for another schema, an empty interval, or an unknown layout.
         """
         _check(sample, relation, description)
@@ -73,7 +73,9 @@ class PartWriter:
         settings = writer_settings(columns, rows, layout)
         self._groups: list[int] = []
         self._outgrown = False
-        self._chunks = len(settings["write_statistics"])  # of a row group, one a Parquet column
+        self._chunks = len(
+            settings["write_statistics"]
+        )  # per row group, one for each Parquet column
         if has_huge_rows(sample):
             settings["write_statistics"] = _of_no_text(settings["write_statistics"], columns)
         self._file = file
@@ -85,7 +87,7 @@ class PartWriter:
 
     @property
     def size_bytes(self) -> int:
-        """How long the part would be by now, about: its footer is a guess."""
+        """Return the approximate size of the part if it ended now; the footer's size is a guess."""
         if not self._groups:
             return 0
         footer = self._schema_bytes + CHUNK_BYTES * self._chunks * len(self._groups)
@@ -93,7 +95,7 @@ class PartWriter:
 
     @property
     def outgrown(self) -> bool:
-        """Whether texts that few differed of, when the settings were chosen, mostly do by now."""
+        """Return whether texts with few distinct values in the sample mostly differ by now."""
         return self._outgrown
 
     def prepare(self, group: pa.Table) -> pa.Table:
@@ -112,21 +114,21 @@ class PartWriter:
         rows = max(prepared.num_rows, 1)
         self._writer.write_table(prepared, row_group_size=rows)
         self._groups.append(prepared.num_rows)
-        self._outgrown = rows >= SAMPLE_ROWS and any(  # of fewer, as many differ by chance
+        self._outgrown = rows >= SAMPLE_ROWS and any(  # in fewer rows, many may differ by chance
             len(texts.dictionary) > DICTIONARY_SHARE * rows for texts in _coded(prepared)
         )
 
     def close(self, copy: int = 0, run: int = 0) -> list[int]:
-        """Write the footer, and return the rows of each row group; the part is whole.
+        """Write the footer, which completes the part; return the rows of each row group.
 
-        `run` and `copy`: numbers that tell it from parts with the same rows, as parts are named by
-        their bytes: those of other runs of its batch, and those before it in its run.
+        Parts are named by their bytes, so `run` and `copy` distinguish parts with the same rows:
+        `run` in other runs of the batch, `copy` earlier in the same run.
         """
         known = {**self.schema.metadata, ROWS_KEY: str(sum(self._groups)).encode()}
         numbers = {COPY_KEY: copy, RUN_KEY: run}
         known |= {key: str(number).encode() for key, number in numbers.items() if number}
         schema = self.schema.with_metadata(known)
-        # That of the rows as they are read, and not as codes, in which some were handed over.
+        # The schema of the rows as they are read, not of the codes that the encoder received.
         stored = base64.b64encode(schema.serialize())
         self._writer.add_key_value_metadata({ARROW_SCHEMA: stored, **known})
         self._writer.close()
@@ -134,7 +136,7 @@ class PartWriter:
 
 
 def has_huge_rows(sample: pa.Table) -> bool:
-    """Return whether rows are so large that encoders must not hold copies of some."""
+    """Return whether rows are so large that encoders must not hold copies of them."""
     return bool(plain_bytes(sample) >= HUGE_ROW_BYTES * max(sample.num_rows, 1))
 
 
@@ -146,7 +148,7 @@ def encode_part(
     description: Description,
     row_group_bytes: int,
 ) -> EncodedPart:
-    """Return a part holding `updates`, in the order given.
+    """Return a part that holds `updates`, in the given order.
 
     Shape: `updates_schema(relation)`. Units: `row_group_bytes` as `plain_bytes` counts.
     Raises: InvalidRequest for another schema, nulls in t or d, an empty interval, or an unknown
@@ -167,7 +169,7 @@ def encode_part(
 
 
 def row_groups(updates: pa.Table, limit_bytes: int) -> list[int]:
-    """Return how many rows each row group gets: as many as fit `limit_bytes` (`weigh.fitting`)."""
+    """Return the number of rows of each row group, as fits `limit_bytes` (`weigh.fitting`)."""
     groups: list[int] = []
     rest = updates
     while rest.num_rows:
@@ -177,9 +179,9 @@ def row_groups(updates: pa.Table, limit_bytes: int) -> list[int]:
 
 
 def _of_no_text(paths: list[str], columns: pa.Table) -> list[str]:
-    """Return the Parquet columns that are no texts.
+    """Return the Parquet columns that are not texts.
 
-    Encoders keep a page's and a chunk's least and greatest text, and drop those of a few KiB.
+    Encoders keep the least and greatest text of each page and chunk, then drop those of a few KiB.
     """
     texts = {
         path
@@ -191,7 +193,7 @@ def _of_no_text(paths: list[str], columns: pa.Table) -> list[str]:
 
 
 def _with_codes(schema: pa.Schema, paths: Collection[str]) -> pa.Schema:
-    """Return a part's schema with codes for some of its texts: so Arrow is given them."""
+    """Return a part's schema with codes for some of its texts, as Arrow receives them."""
     for i, struct in enumerate(schema):
         if struct.name in (K_S, V_S):
             fields = [
@@ -203,7 +205,7 @@ def _with_codes(schema: pa.Schema, paths: Collection[str]) -> pa.Schema:
 
 
 def _coded(prepared: pa.Table) -> Iterator[pa.DictionaryArray]:
-    """Yield the texts that are handed over as codes."""
+    """Yield the texts that Arrow receives as codes."""
     for column in prepared.columns:
         if pa.types.is_struct(column.type):
             for i, field in enumerate(column.type):
@@ -212,10 +214,10 @@ def _coded(prepared: pa.Table) -> Iterator[pa.DictionaryArray]:
 
 
 def _ahead(steps: Sequence[Callable[[], pa.Table]], beside: bool) -> Iterator[pa.Table]:
-    """Yield the result of each step, the next one being made meanwhile in another thread.
+    """Yield the result of each step while another thread computes the next one.
 
-    The row codec and Parquet's encoders both leave Python's lock alone. Without much to overlap
-    (`beside` false, or a single step) no thread is begun.
+    The row codec and Parquet's encoders both release Python's lock. If there is little to overlap
+    (`beside` is false, or there is a single step), no thread is started.
     """
     if not beside or len(steps) < 2:
         yield from (step() for step in steps)
@@ -229,7 +231,7 @@ def _ahead(steps: Sequence[Callable[[], pa.Table]], beside: bool) -> Iterator[pa
 
 
 def _without_hidden(group: pa.Table) -> pa.Table:
-    """Return one row group such that nothing lies under a null of a nested column."""
+    """Return one row group with nothing hidden under the nulls of nested columns."""
     for i, field in enumerate(group.schema):
         if pa.types.is_nested(field.type):
             group = group.set_column(i, field, purged(_one(group.column(i))))
@@ -239,7 +241,7 @@ def _without_hidden(group: pa.Table) -> pa.Table:
 def _columns(
     group: pa.Table, relation: Relation, schema: pa.Schema, names: Sequence[str]
 ) -> pa.Table:
-    """Return one row group in those columns of the file that are asked for."""
+    """Return one row group in the columns of the file that `names` lists."""
     made: dict[str, Any] = {T: group[T], D: group[D]}
     for codec, struct, side in (
         (K, K_S, relation.key_columns),

@@ -1,8 +1,8 @@
-"""The table of types in docs/reference/format.md, made from the table of encodings.
+"""Generate the table of types in docs/reference/format.md from the table of encodings.
 
     python -m strata.format.reference [docs/reference/format.md]    rewrite it in place
 
-A test compares the page with `types_table()`, so that code and page cannot say two things.
+A test compares the page with `types_table()`, so code and page cannot differ.
 """
 
 import sys
@@ -24,7 +24,7 @@ HEAD: Final = (
 
 
 def types_table() -> str:
-    """Return a Markdown table with a row for each kind of type, in the order of the encodings."""
+    """Return a Markdown table with a row per kind of type, in the order of the encodings."""
     rows = ENCODINGS.values()
     types = [parse_type(text) for row in rows for text in row.examples or (row.kind,)]
     return "\n".join([*HEAD, *map(_row, types)])
@@ -60,7 +60,7 @@ def arrow_text(kind: pa.DataType) -> str:
 
 
 def with_table(page: str) -> str:
-    """Return a page with the table between its marks made anew.
+    """Return a page with the table between its marks generated again.
 
     Raises: InvalidRequest for a page without the marks.
     """

@@ -1,7 +1,7 @@
-"""How many bytes rows take when they are laid out anew, at any row of a table at once.
+"""Measure the bytes of rows laid out anew, at many positions of a table at once.
 
-`Table.nbytes` is no measure to cut by: it counts a chunk's bits and offsets from where a slice
-happens to begin, and what lies under nulls, so that equal rows could be cut differently.
+`Table.nbytes` is unsuitable for cutting: it depends on where a slice begins within a chunk's bits
+and offsets, and it counts values under nulls. Equal rows could then be cut differently.
 """
 
 from collections.abc import Callable
@@ -18,27 +18,29 @@ from strata.kernels.arrays import Int32s, Ints
 
 Counts = Ints | Int32s
 
-BLOCK_ROWS: Final = 4_096  # rows are cut at multiples of this many where that is fine enough
-OFFSET_BITS: Final = 33  # of a text or a list: an offset, and whether it is null
-HUGE_ROW_BYTES: Final = 1024 * 1024  # rows so big on average are handled one by one, uncopied
+BLOCK_ROWS: Final = 4_096  # rows are cut at multiples of this if that is fine enough
+OFFSET_BITS: Final = 33  # of a text or a list: an offset and a validity bit
+HUGE_ROW_BYTES: Final = (
+    1024 * 1024
+)  # rows of this average size are handled one by one, without copies
 
 
 def plain_bytes(updates: pa.Table) -> int:
-    """Return how many bytes these values take in Arrow memory, laid out anew."""
+    """Return the size of these values in Arrow memory, laid out anew."""
     return int(plain_sizes(updates, np.array([updates.num_rows]))[0])
 
 
 def fitting(rows: pa.Table, limit_bytes: int) -> int:
-    """Return how many first rows are at most `limit_bytes` big; one row always fits.
+    """Return the number of leading rows that fit in `limit_bytes`; one row always fits.
 
-    Shape: a multiple of BLOCK_ROWS, unless all rows fit, or fewer only.
-    Cost: looks at blocks of rows; at each row only of the first block, where that is too big.
+    Shape: a multiple of BLOCK_ROWS, unless all rows fit, or fewer than BLOCK_ROWS.
+    Cost: measures blocks of rows; single rows only in the first block, if that is too big.
     """
     return fitting_of(rows.num_rows, partial(_first_sizes, rows), limit_bytes)
 
 
 def fitting_of(count: int, sizes: Callable[[Ints], Ints], limit_bytes: int) -> int:
-    """Return how many of `count` rows fit; `sizes` gives the bytes of the first `ends[i]` rows.
+    """Return how many of `count` rows fit; `sizes(ends)` gives the bytes of `ends[i]` first rows.
 
     Shape: as `fitting`.
     """
@@ -53,15 +55,16 @@ def fitting_of(count: int, sizes: Callable[[Ints], Ints], limit_bytes: int) -> i
 
 
 class Weighed:
-    """How many bits the first rows of a table take, whatever their number; looked at once.
+    """The number of bits in any number of first rows of a table; inspects the table once.
 
-    Differences of these are what any rows in between take: their `plain_bytes`, times eight.
+    The difference of two such numbers is the size of the rows in between: eight times their
+    `plain_bytes`.
     """
 
     def __init__(self, rows: pa.Table) -> None:
-        """Find the running counts that sizes follow from; rows are hardly looked at for that."""
+        """Find the running counts that give sizes; this hardly reads the rows."""
         self._fixed = 0  # bits of each row
-        self._running: list[tuple[int, Counts]] = []  # bits of each of so many in the first rows
+        self._running: list[tuple[int, Counts]] = []  # bits per item, and items in the first rows
         for column in rows.columns:
             one = column.chunk(0) if column.num_chunks == 1 else None
             if _is_fixed(column.type):
@@ -107,9 +110,9 @@ def _chunk_bits(column: pa.ChunkedArray, ends: Ints) -> Ints:
 
 
 def _running(array: pa.Array) -> tuple[int, Counts] | None:
-    """Return how many bits each byte or item takes, and how many are in the first 0, 1, ... values.
+    """Return the bits per byte or item, and the number of items in the first 0, 1, ... values.
 
-    Counted from anywhere. None for types of which that does not tell everything.
+    The counts may start at any number. None for types whose size has further parts.
     """
     kind = array.type
     if is_coded(kind):
@@ -127,7 +130,7 @@ def _is_fixed(kind: pa.DataType) -> bool:
 
 
 def _bits(array: pa.Array, ends: Ints) -> Ints:
-    """Return how many bits the first values take: each a bit of validity and what it holds."""
+    """Return the bits of the first values: of each, a validity bit and its content."""
     kind = array.type
     if pa.types.is_struct(kind):
         total = ends.copy()
@@ -146,7 +149,7 @@ def _bits(array: pa.Array, ends: Ints) -> Ints:
 
 
 def _text_counts(array: pa.Array) -> Counts:
-    """Return how many bytes the first 0, 1, ... texts have, counted from anywhere."""
+    """Return the bytes of the first 0, 1, ... texts; the count may start at any number."""
     at = stored_offsets(array)
     valid = valid_mask(array)
     if valid is not None:

@@ -1,7 +1,8 @@
 """Journals: shards that Strata writes about itself, read, pruned and compacted like any other.
 
-Each append is a batch of its own at the journal's upper; `t` is when. Writers may be many: who
-loses a race tries again at the new upper. A token makes a repetition change nothing.
+Each append is a batch of its own at the journal's upper; `t` is the time of the append. Many
+writers may append: the loser of a race tries again at the new upper. With a token, repeating an
+append changes nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from strata.store import keys
 from strata.store.open import Stores
 from strata.updates.order import sort_updates
 
-PREFIX: Final = "strata_"  # names of journals begin so
+PREFIX: Final = "strata_"  # names of journals begin with this
 ATTEMPTS: Final = 10
 _TYPES: Final = {"int": "int64", "str": "string", "float": "float64"}
 
@@ -44,9 +45,9 @@ def journal_spec(name: str, row: type, key: Sequence[str]) -> ShardSpec:
 def append_rows(
     stores: Stores, spec: ShardSpec, rows: Sequence[Mapping[str, Any]], token: str
 ) -> int:
-    """Append rows to a journal, which is created if need be; return how many there are.
+    """Append rows to a journal, and create it if it does not exist; return the number of rows.
 
-    Raises: Conflict when other writers were faster every time.
+    Raises: Conflict when other writers win every race.
     """
     if not rows:
         return 0
@@ -68,7 +69,7 @@ def _append(
     token: str,
     rows: Sequence[Mapping[str, Any]],
 ) -> bool:
-    """Append at the upper that the state has; return False if another writer was faster."""
+    """Append at the state's upper; return False if another writer was faster."""
     name, lower = state.name, state.upper
     at = max(stores.clock(), lower)
     parts = list(write_parts(

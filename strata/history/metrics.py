@@ -2,10 +2,10 @@
 
     strata.read.parts_skipped:12|c|#shard:flights,mode:on
 
-Names and meanings are in docs/reference/metrics.md, the same for both. A StatsD receiver that is
-not there costs nothing. OpenTelemetry's library collects figures and sends them over HTTP every ten
-seconds, and once more when the process ends: that may take `OTLP_SECONDS`. Neither is ever an
-error.
+Names and meanings are in docs/reference/metrics.md and are the same for both. A missing StatsD
+receiver costs nothing. OpenTelemetry's library collects figures and sends them over HTTP every ten
+seconds, and once more when the process ends, which may take `OTLP_SECONDS`. Neither ever causes
+an error.
 """
 
 import logging
@@ -26,13 +26,13 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """What sends figures to the places that the settings name."""
+    """A sender of figures to the receivers that the settings name."""
 
     places: MetricsSettings = MetricsSettings()  # noqa: RUF009 - frozen
 
     @property
     def wanted(self) -> bool:
-        """Return whether anybody listens."""
+        """Return whether the settings name a receiver."""
         return bool(self.places.statsd or self.places.otlp)
 
     def count(self, name: str, value: int, tags: Mapping[str, str]) -> None:
@@ -52,7 +52,7 @@ class Metrics:
         self._tell("time", name, seconds, tags)
 
     def flush(self) -> None:
-        """Send what OpenTelemetry has collected, from a process that may be ended any time."""
+        """Send what OpenTelemetry has collected; for a process that may be killed at any time."""
         with suppress(Exception):  # a failure here must not end the operation
             if sender := _opentelemetry(self.places.otlp):
                 sender.provider.force_flush(OTLP_SECONDS * 1000)
@@ -73,7 +73,7 @@ class Metrics:
 
 
 def _plain(text: str) -> str:
-    """Return a tag's value without what separates tags."""
+    """Return a tag's value without the characters that separate tags."""
     return "".join("_" if c in ",|#: \n" else c for c in text)
 
 
@@ -85,7 +85,7 @@ def _socket() -> socket.socket:
 
 
 class _OpenTelemetry:
-    """What collects the figures of this process for one receiver."""
+    """A collector of this process's figures for one receiver."""
 
     def __init__(self, endpoint: str) -> None:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -101,7 +101,7 @@ class _OpenTelemetry:
         self._instruments: dict[str, Any] = {}
 
     def tell(self, kind: str, name: str, value: float, tags: Mapping[str, str]) -> None:
-        """Hand one figure over; timers are histograms, in seconds."""
+        """Record one figure; timers are histograms, in seconds."""
         known = self._instruments.get(name)
         if known is None:
             make = {
@@ -120,6 +120,6 @@ def _opentelemetry(endpoint: str) -> _OpenTelemetry | None:
         return None
     try:
         return _OpenTelemetry(endpoint)
-    except Exception as problem:  # not installed, or not an address: said once
+    except Exception as problem:  # not installed, or not an address: logged once
         _log.warning("no figures go to %s: %s", endpoint, problem)
         return None

@@ -1,9 +1,9 @@
-"""The history of operations: one row for each that worked on a shard, and figures for monitoring.
+"""The history of operations on shards, one row for each, and figures for monitoring.
 
-A job or a command notes what it did when it ends, well or badly: who, when, what, how much, how
-long, how it ended. The rows are the journal `strata_operations`; `strata history` shows those of
-a shard. The same figures go to StatsD, if `[metrics] statsd` names a place: see
-docs/reference/metrics.md for their names. Neither may make its operation fail.
+When a job or a command ends, well or badly, it records who did what, when, how much, how long it
+took and how it ended. The rows form the journal `strata_operations`; `strata history` shows those
+of a shard. The same figures go to StatsD if `[metrics] statsd` names a receiver;
+docs/reference/metrics.md lists their names. Neither may make its operation fail.
 """
 
 import getpass
@@ -25,9 +25,9 @@ from strata.store import bill, keys
 from strata.store.open import Stores
 
 SHARD: Final = "strata_operations"
-EVERY_SHARD: Final = "*"  # in the place of a name: what concerns all shards, or none in particular
+EVERY_SHARD: Final = "*"  # instead of a name: an operation on all shards, or on none in particular
 ERROR_MAX: Final = 500  # characters of an error that a row keeps
-MISMATCH: Final = 3  # an exit code, as those in OUTCOMES
+MISMATCH: Final = 3  # an exit code, like those in OUTCOMES
 OUTCOMES: Final = {0: "done", 2: "bad request", MISMATCH: "mismatch", 4: "fenced"}
 _ROWS: Final = ("rows", "updates", "updates_in")
 _BYTES: Final = ("bytes", "bytes_in", "audited_bytes", "bytes_selected", "deleted_bytes")
@@ -45,18 +45,17 @@ class Operation:
     outcome: str  # done | failed | bad request | mismatch | fenced
     rows: int
     bytes: int
-    details: str  # its other counts, the reason that was given, the error if it failed; as JSON
+    details: str  # its other counts, the given reason, the error if it failed; as JSON
 
 
 def note(  # noqa: PLR0913  these are the fields of one row
     stores: Stores, metrics: Metrics, what: str, began_ms: int, document: Mapping[str, Any],
     code: int, *, by: str | None = None, error: str = "", reason: str = "",
 ) -> int:  # fmt: skip
-    """Write down what an operation did to each shard of its result; return how many rows that was.
+    """Record what an operation did to each shard of its result; return the number of rows.
 
-    `document` is the result of a job, or of a command about one shard. `by` is the person who said
-    so, otherwise `who` finds out. Never raises: an operation that is done is not undone by what is
-    told of it.
+    `document` is the result of a job, or of a command about one shard. `by` is the person who acts,
+    by default the result of `who`. Never raises: a failure to record does not undo an operation.
     """
     texts = {k: v for k, v in (("error", error[:ERROR_MAX]), ("reason", reason)) if v}
     shards = [*_shards(document)]
@@ -99,7 +98,7 @@ def spec() -> ShardSpec:
 
 
 def _shards(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the result of each shard, whether a job wrote a list, a mapping, or about one."""
+    """Yield the result of each shard from a list, a mapping, or a document about one shard."""
     shards = document.get("shards")
     if isinstance(shards, Mapping):
         yield from ({"shard": name, **one} for name, one in shards.items())
@@ -110,7 +109,7 @@ def _shards(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _flat(one: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a shard's result with the error that it ended with, if it did, as text and code."""
+    """Return a shard's result with its error, if any, as text and exit code."""
     failed = one.get("error")
     if not isinstance(failed, Mapping) or not failed:
         return one
@@ -125,7 +124,9 @@ def _operation(
     why = {name: str(one[name]) for name in ("reason", "error") if one.get(name)}
     mine = code if code != MISMATCH or one.get("mismatches") else 0  # other shards were clean
     mine = counts.pop("exit_code", mine)
-    seconds = one.get("seconds")  # of this shard alone; the run's begin with the start of Spark
+    seconds = one.get(
+        "seconds"
+    )  # of this shard alone; the run's seconds include the start of Spark
     if not isinstance(seconds, float):
         seconds = (ended_ms - began_ms) / 1000
     return Operation(
@@ -136,7 +137,7 @@ def _operation(
 
 
 def _with_bill(found: list[Operation], spent: Mapping[str, int]) -> list[Operation]:
-    """Return the rows with what S3 was asked for, of several shards in a row of all shards."""
+    """Return the rows with the S3 requests; for several shards, in a row for all shards."""
     if not found or not spent:
         return found
     one = found[0] if len(found) == 1 else replace(
@@ -152,7 +153,7 @@ def _first(counts: Mapping[str, int], names: tuple[str, ...]) -> int:
 
 
 def who() -> str:
-    """Return who does this: the run of Airflow, `STRATA_USER`, or the user of the machine."""
+    """Return who acts: the run of Airflow, `STRATA_USER`, or the user of the machine."""
     run = os.environ.get("AIRFLOW_CTX_DAG_RUN_ID")
     if run:
         return f"airflow {os.environ.get('AIRFLOW_CTX_DAG_ID', '')} {run}"
@@ -188,7 +189,7 @@ def _tell_of_shard(metrics: Metrics, stores: Stores, shard: str) -> None:
         return
     try:
         batches = Machine(stores).load(shard).batches
-    except StrataError:  # it was dropped, or never was
+    except StrataError:  # it was dropped, or never existed
         return
     for name, value in (
         ("parts", sum(b.parts for b in batches)),

@@ -1,14 +1,14 @@
 """The log of filters: what readers asked a shard, and which statistics answered.
 
-Each read with a filter leaves one small JSON blob, `shards/{shard}/usage/{day}/{slot}.json`, and
-no more than `SLOTS` a day are kept: the slot is a hash of the filter and the hour, and the first
-to come has it. So the log is bounded without a list or a lock, a filter that is used all day
-weighs more than one used once, and a repetition within the hour costs nothing. Days that are
-over are folded to one `summary.json` each, by `fold`.
+Each read with a filter leaves one small JSON blob, `shards/{shard}/usage/{day}/{slot}.json`. At
+most `SLOTS` blobs are kept per day: the slot is a hash of the filter and the hour, and the first
+read to use it takes it. So the log is bounded without a list or a lock. A filter that is used all
+day weighs more than a filter used once, and a repetition within the hour costs nothing. `fold`
+folds each past day into one `summary.json`.
 
-Nothing here may fail a read: what cannot be written is counted and forgotten. What the log is
-for: `usefulness` weighs statistics for trimming; `recent` gives soft evaluation the filters that
-readers really use.
+Nothing here may fail a read: an entry that cannot be written is counted and dropped. The log has
+two uses: `usefulness` weighs statistics for trimming, and `recent` gives soft evaluation the
+filters that readers really use.
 """
 
 import json
@@ -37,10 +37,10 @@ from strata.store.open import Stores
 from strata.store.retry import retry
 
 VERSION: Final = 1
-SLOTS: Final = 256  # entries a day at most
-FILTERS_MAX: Final = 256  # in the summary of a day: those of most reads
+SLOTS: Final = 256  # most entries per day
+FILTERS_MAX: Final = 256  # in the summary of a day: those with the most reads
 ENTRY_BYTES_MAX: Final = 64 * 1024  # a longer filter is not logged
-MENTION: Final = 0.05  # usefulness of a column that a filter reads and that skipped nothing
+MENTION: Final = 0.05  # usefulness of a column that a filter reads but that skips nothing
 SUMMARY: Final = "summary"
 _HOUR_MS: Final = 3_600_000
 _DAY_US: Final = 86_400_000_000
@@ -51,14 +51,14 @@ _known: Final[set[tuple[str, str]]] = set()  # slots that this process need not 
 
 @dataclass(frozen=True, slots=True)
 class UsedFilter:
-    """One filter, and what all reads with it came to."""
+    """One filter, and the totals of all reads with it."""
 
     filter: Filter  # its clock: the day of the read, from start to end
-    reads: int  # times it was seen; a repetition within an hour is not
-    decided: int  # of these, with statistics asked (modes audit and on)
+    reads: int  # times it was logged; a repetition within an hour is not
+    decided: int  # of these, the reads that consulted statistics (modes audit and on)
     relation_version: int  # of the newest read
     last_day: str
-    parts_total: int  # this and the following: sums over the reads that were decided
+    parts_total: int  # this and the following: sums over the `decided` reads
     parts_kept: int
     bytes_total: int
     bytes_kept: int
@@ -66,7 +66,7 @@ class UsedFilter:
 
     @property
     def identity(self) -> str:
-        """Return the text by which two filters are the same; see `identity`."""
+        """Return a text that is equal for equal filters; see `identity`."""
         return identity(self.filter)
 
     def to_json(self) -> dict[str, Any]:
@@ -94,10 +94,11 @@ def record(
     settings: UsageSettings,
     metrics: Metrics,
 ) -> str:
-    """Log that a reader planned a read with a filter; return what became of it.
+    """Log that a reader planned a read with a filter; return the outcome.
 
-    `written`; `known`: the slot is taken, most often by the same filter; `off`; `failed`. Never
-    raises, tries once. Cost: one small write at most, none for a repetition in this process.
+    The outcome is `written`, `known` (the slot is taken, usually by the same filter), `off` or
+    `failed`. Never raises, tries once. Cost: at most one small write, none for a repetition in
+    this process.
     """
     tell(metrics, state.name, plan)
     if not settings.log or filter is None:
@@ -109,7 +110,7 @@ def record(
 
 
 def tell(metrics: Metrics, shard: str, plan: ReadPlan) -> None:
-    """Send the figures of a planned read to monitoring; never raises, waits for nothing."""
+    """Send the figures of a planned read to monitoring; never raises, never waits."""
     if not metrics.wanted:
         return
     tags = {"shard": shard, "mode": plan.mode}
@@ -131,7 +132,7 @@ def tell(metrics: Metrics, shard: str, plan: ReadPlan) -> None:
 def emitted(
     batches: Iterable[pa.RecordBatch], metrics: Metrics, shard: str
 ) -> Iterator[pa.RecordBatch]:
-    """Pass on the rows of a read, or of a task of one, and send how many and how soon."""
+    """Pass on the rows of a read, or of one of its tasks; send their number and the time taken."""
     if not metrics.wanted:
         yield from batches
         return
@@ -158,7 +159,7 @@ class Told:
     shard: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Run the function and pass on what it gives."""
+        """Run the function and pass on its batches."""
         return emitted(self.function(batches), self.metrics, self.shard)
 
 
@@ -177,7 +178,7 @@ def _record(stores: Stores, state: State, plan: ReadPlan, filter: Filter) -> str
         return "failed"
     try:
         stores.blob.set(key, data)
-    except InvalidRequest:  # write-once, and somebody else has it
+    except InvalidRequest:  # write-once, and another reader has it
         return "known"
     return "written"
 
@@ -201,7 +202,7 @@ def _used(state: State, plan: ReadPlan, filter: Filter, day: str) -> UsedFilter:
 
 
 def unread(filter: Filter) -> UsedFilter:
-    """Return a filter without a read yet; it counts as much as one read."""
+    """Return a filter that has not been read with yet; it counts as one read."""
     return UsedFilter(filter, 1, 0, 0, "", 0, 0, 0, 0)
 
 
@@ -213,7 +214,7 @@ def _by_day(filter: Filter) -> Filter:
 
 
 def identity(filter: Filter) -> str:
-    """Return the text by which two filters are the same; their clocks do not count."""
+    """Return a text that is equal for equal filters; their clocks do not count."""
     return dump_filter(replace(filter, sql="", now_low=0, now_high=0))
 
 
@@ -227,10 +228,10 @@ def _day(at_ms: int) -> str:
 
 
 def recent(stores: Stores, shard: str, settings: UsageSettings) -> list[UsedFilter]:
-    """Return the filters that readers used in the last days, those of most reads first.
+    """Return the filters that readers used in the last days, most reads first.
 
-    Each is there once, with the clock of its newest day. What cannot be understood is left out.
-    Cost: lists the log, reads what is in it: at most one blob a day that was folded.
+    Each occurs once, with the clock of its newest day. Entries that cannot be parsed are left out.
+    Cost: lists the log and reads its blobs; a folded day has one blob.
     """
     oldest = _oldest(stores, settings)
     days = _listed(stores, shard)
@@ -240,9 +241,9 @@ def recent(stores: Stores, shard: str, settings: UsageSettings) -> list[UsedFilt
 
 
 def fold(stores: Stores, shard: str, settings: UsageSettings) -> int:
-    """Fold the days that are over into a summary each, forget the oldest; return blobs deleted.
+    """Fold each past day into a summary, drop the oldest days; return the number of blobs deleted.
 
-    Safe to repeat and to interrupt: a day that has a summary is read from it alone.
+    Safe to repeat and to interrupt: if a day has a summary, only the summary is read.
     """
     today, oldest, deleted = _day(stores.clock()), _oldest(stores, settings), 0
     for day, names in _listed(stores, shard).items():
@@ -263,9 +264,10 @@ def usefulness(
 ) -> dict[str, float]:
     """Return how much each statistics column helps, from 0 to a little above 1.
 
-    It is the share of parts that the column skipped, averaged over the filters by their reads,
-    or `MENTION` where a filter read it in vain. `shares`: by a filter's identity, the shares that
-    its columns skip as statistics stand now; the greater of these and of the log counts.
+    The value is the share of parts that the column skips, averaged over the filters weighted by
+    their reads, or `MENTION` where a filter reads the column in vain. `shares` maps a filter's
+    identity to the shares that its columns skip with today's statistics; the greater of this
+    share and the logged share counts.
     """
     total: dict[str, float] = {}
     weights = 0
@@ -315,12 +317,12 @@ def _both(a: UsedFilter, b: UsedFilter) -> UsedFilter:
         for name in ("reads", "decided", "parts_total", "parts_kept", "bytes_total", "bytes_kept")
     }
     skipped_by = Counter(a.skipped_by) + Counter(b.skipped_by)
-    names = {*a.skipped_by, *b.skipped_by}  # those with 0, too: they were looked at
+    names = {*a.skipped_by, *b.skipped_by}  # including columns with 0: they were consulted
     return replace(newer, **sums, skipped_by={name: skipped_by[name] for name in names})
 
 
 def _set_once(stores: Stores, key: str, data: bytes) -> None:
-    with suppress(InvalidRequest):  # another run was faster, and saw an entry less or more
+    with suppress(InvalidRequest):  # another run was faster, perhaps with other entries
         retry(partial(stores.blob.set, key, data))
 
 
@@ -334,7 +336,7 @@ def _encode_all(filters: Sequence[UsedFilter]) -> bytes:
 
 
 def _decode(data: bytes) -> Iterator[UsedFilter]:
-    """Yield the filters in a blob of the log, but for those of other versions."""
+    """Yield the filters in a blob of the log, except those of other versions."""
     try:
         documents = [d for d in json.loads(data) if d["version"] == VERSION]
         for document in documents:

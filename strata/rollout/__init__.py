@@ -1,1 +1,1 @@
-"""The rollout of skipping: evidence, gates, steps with approval, and the switch that stops all."""
+"""The rollout of skipping: evidence, gates, steps with approval, and the kill switch."""

@@ -1,10 +1,10 @@
-"""The code that decides, as a fingerprint: evidence holds for the code it was collected with.
+"""A fingerprint of the deciding code: evidence holds only for the code it was collected with.
 
-It covers whole rooms, from the front end that reads a filter, and the row filter that runs it,
-over what is recorded of parts (statistics, key bounds, types as they are stored and shown) to the
-decision, and the shard's budget for statistics. What counts is what the code means: its syntax
-tree, without comments, docstrings and layout. A release that changes no more than these keeps the
-evidence, any other begins anew.
+It covers whole rooms: the front end that reads a filter, the row filter that runs it, the records
+about parts (statistics, key bounds, types as stored and as shown), and the decision. The shard's
+budget for statistics is covered too. Only the meaning of the code counts: its syntax tree, without
+comments, docstrings and layout. A release that changes nothing else keeps the evidence; with any
+other release, evidence starts again from zero.
 """
 
 import ast
@@ -24,7 +24,7 @@ _DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFuncti
 
 
 def basis_of(state: State) -> str:
-    """Return what evidence about a shard is bound to: code, statistics version, and budget."""
+    """Return the basis of a shard's evidence: code, statistics version, and budget."""
     return f"{_code()}.{STATS_VERSION}.{state.spec.stats.budget_bytes}"
 
 
@@ -36,7 +36,7 @@ def _code() -> str:
 def code_of(root: Path) -> str:
     """Return the fingerprint of the deciding rooms below a folder.
 
-    Cost: parses some hundred files, once a process.
+    Cost: parses a few hundred files, once per process.
     """
     digest = hashlib.blake2b(digest_size=6)
     for name in ROOMS:
@@ -49,7 +49,7 @@ def code_of(root: Path) -> str:
 
 
 def _say(node: ast.AST, words: list[str]) -> None:
-    """Add what a syntax tree says; what is empty goes, lest a release of Python add to it."""
+    """Add the words of a syntax tree, without empty fields, which a Python release may add."""
     words.append(type(node).__name__)
     if isinstance(node, ast.Constant):
         words.append(f"{type(node.value).__name__} {node.value!r}")

@@ -1,9 +1,9 @@
-"""What was looked at: counts of audits, by stratum, and what they say about the rest.
+"""Counts of audits, by stratum, and what they say about the parts that were not audited.
 
 One run of soft evaluation adds one `Counts` to a shard's evidence, in the commit that records its
-verdicts. A mismatch, and code other than that of the audits before, begin anew. What counts is a
-part with a filter, once: the same again is another night, and a repeat. Nothing is proven by it:
-parts are not drawn independently, so the bound is one on the audited mix.
+verdicts. A mismatch resets the evidence, and so does a change of the deciding code. Each pair of
+part and filter counts once; auditing it again counts as another night and as a repeat. Evidence
+proves nothing: parts are not drawn independently, so the bound holds for the audited mix.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from typing import Final
 
 from strata.state.state import Evidence, Stratum
 
-STRATA_MAX: Final = 256  # counted apart; further ones are counted together
+STRATA_MAX: Final = 256  # counted separately; further ones are counted together
 OTHER: Final = "other"
 CONFIDENCE: Final = 0.95
 _DAY_MS: Final = 86_400_000
@@ -21,42 +21,40 @@ _DAY_MS: Final = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Which parts were judged with which filters, this run included; see `strata.audit.seen`."""
+    """The parts judged with each filter, this run included; see `strata.audit.seen`."""
 
-    key: str  # of the blob that says so
+    key: str  # of the blob that records them
     parts: int  # distinct ones
     filters: int
-    before: str | None  # the blob that it continues, of the evidence that was found
-    whole: bool = True  # False: what was seen before is lost, and evidence begins anew
+    before: str | None  # the blob that it continues, from the earlier evidence
+    whole: bool = True  # False: the earlier record is lost, and evidence starts again
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
     """What one clean run of soft evaluation looked at."""
 
-    parts: int  # would-be-skipped parts that were fetched and judged, with a filter not seen before
-    rows: int  # and bytes: of the repeats as well
+    parts: int  # would-be-skipped parts fetched and judged, with a filter not seen before
+    rows: int  # this and bytes include the repeats
     size_bytes: int
     failed: int
     missing: int
-    percent: int  # share of the would-be-skipped parts that was to be fetched
+    percent: int  # planned share of the would-be-skipped parts to fetch
     strata: Mapping[str, int] = field(default_factory=dict)  # of `parts`
-    repeats: int = 0  # parts that were judged before with the same filter
-    seen: Seen | None = None  # all that was judged; None: it is not kept
+    repeats: int = 0  # parts already judged with the same filter
+    seen: Seen | None = None  # everything judged so far; None: it is not kept
 
 
 def add(old: Evidence, new: Counts, now_ms: int, basis: str, *, counts_for_step: bool) -> Evidence:
     """Return the evidence after one more run without a mismatch.
 
-    `counts_for_step`: the run audited a share that counts for the next step. A run that judged
-    nothing is no evidence, but its failures are kept.
+    `counts_for_step`: the run audited a share that counts for the next step. A run that judges
+    nothing adds no evidence, but its failures are kept.
     """
     seen = new.seen
     if old.basis != basis or (seen is not None and not seen.whole):
         old = Evidence(basis=basis, first_ms=now_ms, distinct=True)
-    if (
-        not old.distinct
-    ):  # older than the distinction of repeats: its nights count, its parts do not
+    if not old.distinct:  # written before repeats were counted: its nights count, its parts do not
         repeats = old.repeats + old.parts
         old = replace(old, parts=0, repeats=repeats, strata=(), distinct=True)
     if seen is not None:
@@ -92,7 +90,7 @@ def _with(old: tuple[Stratum, ...], new: Mapping[str, int]) -> tuple[Stratum, ..
 
 
 def upper_bound(parts: int, confidence: float = CONFIDENCE) -> float:
-    """Return the exact upper bound on the rate of wrong skips after a number of audits without one.
+    """Return the exact upper bound on the rate of wrong skips after `parts` audits without any.
 
     >>> round(upper_bound(2995), 5)
     0.001

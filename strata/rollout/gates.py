@@ -1,4 +1,4 @@
-"""What a step up needs: evidence in numbers, each with what is wanted and what there is."""
+"""The gates of a step up: each compares a figure of the evidence with its threshold."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Gate:
 
 
 def next_mode(mode: Mode) -> Mode | None:
-    """Return the mode one step up; None from the top."""
+    """Return the mode one step up; None at the top."""
     at = LADDER.index(mode)
     return LADDER[at + 1] if at + 1 < len(LADDER) else None
 
@@ -32,10 +32,10 @@ def next_mode(mode: Mode) -> Mode | None:
 def gates(
     rollout: Rollout, to: Mode, policy: Policy, basis: str, pool: Pool | None = None
 ) -> tuple[Gate, ...]:
-    """Return the conditions of the step to `to`; none for `soft`, which skips nothing.
+    """Return the gates of the step to `to`; there are none for `soft`, which skips nothing.
 
-    `pool`: what the other shards of the class have seen counts as well, see `strata.rollout.pool`.
-    A mismatch needs no gate: it trips the shard, and evidence begins anew.
+    With a `pool`, the evidence of other shards of the class counts too, see `strata.rollout.pool`.
+    A mismatch needs no gate: it trips the shard, and evidence starts again.
     """
     if to not in ("audit", "on"):
         return ()
@@ -52,7 +52,7 @@ def gates(
 
 
 def _pooled(own: Evidence, pool: Pool, settings: Thresholds) -> Iterator[Gate]:
-    """Yield what a shard must have seen itself, and that no member of its class has lied."""
+    """Yield the gates of pooling: evidence of the shard's own, and no member that lied."""
     least = settings.stratum_parts
     yield Gate("audited parts of its own", f"at least {least}", str(own.parts), own.parts >= least)
     shown = f"in quarantine: {', '.join(pool.lied)}" if pool.lied else "none"
@@ -60,7 +60,7 @@ def _pooled(own: Evidence, pool: Pool, settings: Thresholds) -> Iterator[Gate]:
 
 
 def unmet(found: tuple[Gate, ...]) -> str:
-    """Return the gates that are not passed, in words; empty when all are."""
+    """Return the gates that fail, in words; empty when all pass."""
     return "; ".join(f"{g.name}: {g.found}, wanted {g.wanted}" for g in found if not g.passed)
 
 
@@ -100,5 +100,5 @@ def _failed(seen: Evidence, settings: Thresholds) -> Gate:
 
 
 def bound_text(seen: Evidence) -> str:
-    """Return what the evidence says, without saying more: a bound on the audited mix."""
+    """Return the claim that the evidence supports, and no more: a bound on the audited mix."""
     return f"at most {upper_bound(seen.parts):.4%} wrong skips (95 %, on the audited mix)"

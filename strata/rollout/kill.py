@@ -1,10 +1,10 @@
-"""The switch over all shards of a consensus: while it is thrown, no reader skips anything.
+"""The kill switch for all shards of a consensus: while it is thrown, no reader skips anything.
 
-It lies beside the shards' states under a key of its own, so that it needs no file on any machine;
-the setting `rollout.kill` does the same for the processes that read it. Either one is enough, and
-`is_killed` asks for both.
-Throwing it takes one person. Releasing it takes as many as the policy of the store says, one or
-two: then the first asks, and the second names what was asked.
+It is stored beside the shards' states under a key of its own, so it needs no file on any machine.
+The setting `rollout.kill` does the same for the processes that read it. Either is enough, and
+`is_killed` checks both.
+Throwing it takes one person. Releasing it takes one or two people, as the policy of the store
+says. With two, the first requests the release, and the second names that request.
 """
 
 import time
@@ -27,7 +27,7 @@ ATTEMPTS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """That somebody asked for the release of the switch."""
+    """A request to release the switch."""
 
     by: str
     user: str
@@ -37,22 +37,22 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class KillSwitch:
-    """How the switch stands, and who moved it last."""
+    """The position of the switch, and who moved it last."""
 
     thrown: bool = False
     by: str = ""
     reason: str = ""
     at_ms: int = 0
-    user: str = ""  # of the database, who moved it as `by`; empty: the name is claimed
+    user: str = ""  # the database user that moved it as `by`; empty: the name is only claimed
     asked: Release | None = None
-    asked_by: str = ""  # who had asked for the release, and as which user
+    asked_by: str = ""  # who asked for the release, and as which user
     asked_user: str = ""
 
 
 def kill_switch(stores: Stores) -> KillSwitch:
-    """Return how the switch stands.
+    """Return the position of the switch.
 
-    Errs: a value that cannot be understood counts as thrown. Raises: Unavailable.
+    Errs: a value that cannot be parsed counts as thrown. Raises: Unavailable.
     """
     head = retry(lambda: stores.consensus.head(KEY))
     return KillSwitch() if head is None else _decode(head)
@@ -61,8 +61,8 @@ def kill_switch(stores: Stores) -> KillSwitch:
 def is_killed(stores: Stores) -> bool:
     """Return whether skipping is forbidden, by the setting or by the switch.
 
-    Errs: what cannot be found out forbids it, too.
-    Cost: one question to the consensus, unless the setting forbids it.
+    Errs: skipping is also forbidden if the answer cannot be found out.
+    Cost: one request to the consensus, unless the setting forbids skipping.
     """
     try:
         return stores.settings.kill or kill_switch(stores).thrown
@@ -81,13 +81,14 @@ def throw(  # noqa: PLR0913  these are the fields of one move
     request: str | None = None,
     sleep: Sleep = time.sleep,
 ) -> KillSwitch:
-    """Move the switch and return how it stands; shards keep their modes.
+    """Move the switch and return its position; shards keep their modes.
 
-    Where `policy` wants two people for the release, the first call asks, and one by somebody else
-    with the identity of that `request` releases it. `policy` None: one person is enough.
+    If `policy` requires two people for a release, the first call requests it. A second call, by
+    somebody else and with the id of that `request`, releases the switch. If `policy` is None, one
+    person is enough.
 
-    Raises: InvalidRequest without a name or a reason, for another request than the open one, or by
-    who asked; Conflict after many lost races.
+    Raises: InvalidRequest without a name or a reason, if `request` is not the open one, or if the
+    asker also answers; Conflict after many lost races.
     """
     check_said("the kill switch", who, reason)
     person = Person(who, user)
@@ -106,14 +107,14 @@ def throw(  # noqa: PLR0913  these are the fields of one move
 
 
 def release_id(asked: Release) -> str:
-    """Return the identity of what was asked for."""
+    """Return the id of a requested release."""
     return identity_of(astuple(asked))
 
 
 def _released(
     old: KillSwitch, new: KillSwitch, who: Person, policy: Policy, request: str | None
 ) -> KillSwitch:
-    """Return the switch after one of two people wants it released."""
+    """Return the switch after one of the two people asks for its release."""
     if request is None:
         return replace(old, asked=Release(who.name, who.user, new.reason, new.at_ms))
     if old.asked is None or request.strip() != release_id(old.asked):

@@ -2,13 +2,13 @@
 
     off -> soft -> audit -> on     one rung at a time: `ask`, then `approve` by somebody else
     any -> lower                   `step_down`, by one person, with a reason
-    any -> off                     by itself on a mismatch: `strata.state.rollout.trip`
-    audit, on -> soft              by itself when the code that decides is another: `record`
+    any -> off                     automatic on a mismatch: `strata.state.rollout.trip`
+    audit, on -> soft              automatic when the deciding code changes: `record`
 
-A request has an identity, `request_id`: an approval names the one whose evidence was looked at, so
-that an answer to another, older or newer, approves nothing. One that nobody answers in time is
-rejected. The evidence is looked at twice: when the step
-is asked for, and when it is approved. All here are pure functions of a state, for `Machine.apply`.
+A request has an id, `request_id`. An approval names the request whose evidence was examined; an
+answer to an older or newer request approves nothing. A request that nobody answers in time is
+rejected. The evidence is checked twice: when the step is requested, and when it is approved. All
+functions here are pure functions of a state, for `Machine.apply`.
 """
 
 from collections.abc import Collection
@@ -46,14 +46,14 @@ def ask(  # noqa: PLR0913  these are the fields of one request
 ) -> tuple[State, Request]:
     """Ask for the next step up; somebody else has to approve it.
 
-    `user`: who the database says `who` is; empty: the name is claimed.
-    `pool`: with the evidence of the other shards of its class; the request and the history say so.
+    `user`: the database user behind `who`; empty: the name is only claimed.
+    `pool`: evidence of other shards of the class, which the request and the history record.
 
     `percent`: the share of skipped parts that is audited afterwards. `clear`: words of the
-    quarantine that are released with the step; "all" releases all.
+    quarantine to release with the step; "all" releases all.
 
-    Raises: InvalidRequest for another step than the next, a lack of evidence, naming each gate,
-    or a request that is open already.
+    Raises: InvalidRequest if `to` is not the next step, if evidence is lacking (naming each gate),
+    or if a request is open already.
     """
     check_said("a change of rollout", who, reason, shard=state.name)
     rollout = _under(_lapsed(state, now_ms), policy)
@@ -87,14 +87,14 @@ def approve(  # noqa: PLR0913  these are the fields of one approval
     user: str = "",
     pool: Pool | None = None,
 ) -> tuple[State, Rollout]:
-    """Take the step that was asked for; `pool` counts if it was asked for with one.
+    """Take the requested step; `pool` counts if the request was made with one.
 
-    `request`: the identity of what was asked for, as the approver was shown it. `user`: who the
-    database says the approver is; empty: the name is claimed.
+    `request`: the id of the request that the approver was shown. `user`: the database user behind
+    the approver; empty: the name is only claimed.
 
-    Raises: InvalidRequest when nothing is asked for (any more), or something else than `request`,
-    by the one who asked or one whom the policy does not name, or when the evidence is no longer
-    there.
+    Raises: InvalidRequest if no request is open (any more), if another one than `request` is open,
+    if the approver is the asker or is not named by the policy, or if the evidence no longer
+    suffices.
     """
     check_said("a change of rollout", who, reason, shard=state.name)
     rollout, asked = _open(state, now_ms, request)
@@ -137,11 +137,11 @@ def reject(
     user: str = "",
     request: str | None = None,
 ) -> tuple[State, Rollout]:
-    """Refuse the step that was asked for; whoever asked may do it, too.
+    """Refuse the requested step; the person who asked may refuse it as well.
 
-    `request`: the one that is meant; None refuses the open one.
+    `request`: the id of the request to refuse; None means the open one.
 
-    Raises: InvalidRequest when nothing is asked for, or something else than `request`.
+    Raises: InvalidRequest if no request is open, or another one than `request`.
     """
     check_said("a change of rollout", who, reason, shard=state.name)
     rollout, asked = _open(state, now_ms, request)
@@ -157,7 +157,7 @@ def reject(
 def step_down(
     state: State, now_ms: int, *, to: str, who: str, reason: str, user: str = ""
 ) -> tuple[State, Rollout]:
-    """Go down at once: one person and a reason are enough. An open request lapses.
+    """Step down at once: one person and a reason are enough. An open request lapses.
 
     Raises: InvalidRequest for a mode that is not lower.
     """
@@ -182,12 +182,12 @@ def record(  # noqa: PLR0913  these are the fields of one record
     mismatch: str = "",
     quarantine: Collection[str] = (),
 ) -> tuple[State, Tripped]:
-    """Remember a verdict table with what it means for the rollout, in one commit.
+    """Record a verdict table and its effect on the rollout, in one commit.
 
-    A mismatch trips the shard. Otherwise the audits join the evidence; where that was collected
-    with other code, readers of the new code stop skipping, and it begins anew.
+    A mismatch trips the shard. Otherwise the audits are added to the evidence. If the evidence was
+    collected with other code, it starts again, and readers of the new code stop skipping.
 
-    Raises: Conflict when `counts` continue evidence that is not the shard's any more.
+    Raises: Conflict when `counts` continue evidence that is no longer the shard's.
     """
     if key in state.verdicts:
         return record_verdicts(state, now_ms, key=key)
@@ -224,12 +224,12 @@ def _lowered(
 
 
 def _under(rollout: Rollout, policy: Policy) -> Rollout:
-    """Return the rollout with what its evidence is looked at by; each entry of its history says."""
+    """Return the rollout with the thresholds that judge its evidence, for its history."""
     return replace(rollout, policy=policy.number, gates=policy.figures())
 
 
 def _lapsed(state: State, now_ms: int) -> Rollout:
-    """Return the rollout without a request that has expired."""
+    """Return the rollout without an expired request."""
     rollout, asked = state.rollout, state.rollout.request
     if asked is None or now_ms < asked.expires_ms:
         return rollout
@@ -242,7 +242,7 @@ def _lapsed(state: State, now_ms: int) -> Rollout:
 
 
 def request_id(shard: str, asked: Request) -> str:
-    """Return the identity of a request: a digest of the shard and all that is asked, and when."""
+    """Return the id of a request: a digest of the shard, all that is asked, and when."""
     return identity_of((shard, *astuple(asked)))
 
 

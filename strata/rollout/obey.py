@@ -1,4 +1,4 @@
-"""What a reader asks at plan time: whether this code may leave parts out now."""
+"""Decide at plan time whether this code may skip parts now."""
 
 from typing import Final
 
@@ -7,13 +7,13 @@ from strata.rollout.kill import is_killed
 from strata.state.state import Mode, State
 from strata.store.open import Stores
 
-SKIPPING: Final = ("audit", "on")  # modes in which readers leave parts out
+SKIPPING: Final = ("audit", "on")  # modes in which readers skip parts
 
 
 def mode_of(state: State) -> Mode:
-    """Return the mode that holds for this code: what was approved for other code is `soft`.
+    """Return the mode that holds for this code; a mode approved for other code becomes `soft`.
 
-    So is a mode without an approval: a declaration alone lets no reader leave out parts.
+    So does a mode without an approval: a declaration alone lets no reader skip parts.
     """
     mode = state.rollout.mode
     return "soft" if mode in SKIPPING and not is_approved(state) else mode
@@ -25,9 +25,9 @@ def is_approved(state: State) -> bool:
 
 
 def obeyed(stores: Stores, chosen: str) -> str:
-    """Return the mode that a reader applies who chose `chosen`; the kill switch wins over all.
+    """Return the mode that a reader of mode `chosen` applies; the kill switch overrides it.
 
-    Cost: one question to the consensus where parts would be skipped.
+    Cost: one request to the consensus if parts would be skipped.
     """
     asks = chosen in SKIPPING or stores.settings.kill
     return "off" if asks and is_killed(stores) else chosen

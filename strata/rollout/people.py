@@ -1,9 +1,9 @@
-"""Who is who: whether two names are of one person, and who vouches for a name.
+"""People: whether two names belong to one person, and who vouches for a name.
 
-A name that somebody types is claimed, no more. A database that authenticates its users (PostgreSQL)
-says who they are, and then a person is that user, even under another name. A *voucher* is a user of
-the database that speaks for people whom it has authenticated itself: Airflow's. The policy of the
-store names vouchers; where one speaks, the name counts.
+A name that somebody types is only claimed. A database that authenticates its users (PostgreSQL)
+knows who they are; a person is then that user, even under another name. A *voucher* is a database
+user, such as Airflow's, that speaks for people whom it has authenticated itself. The policy of the
+store names vouchers; when a voucher speaks, the name counts.
 """
 
 import unicodedata
@@ -17,18 +17,18 @@ from strata.errors import InvalidRequest
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who does something, by name, and who the database says they are."""
+    """A person who acts: a name, and the user that the database authenticated."""
 
     name: str
     user: str = ""  # of the database, authenticated; empty: the name is only claimed
 
     def identity(self, vouchers: Collection[str] = ()) -> str:
-        """Return what this person is compared by: the user, but the name where a voucher speaks."""
+        """Return the identity to compare: the user, or the name if a voucher speaks."""
         spoken_for = not self.user or plain(self.user) in {plain(one) for one in vouchers}
         return plain(self.name if spoken_for else self.user)
 
     def proof(self, vouchers: Collection[str] = ()) -> str:
-        """Return how far the name is to be believed, for people.
+        """Return how far the name can be believed, in words.
 
         >>> Person("ann").proof(), Person("ann", "ann").proof(), Person("ann", "eve").proof()
         ('claimed', 'user of the database', 'claimed by eve')
@@ -44,19 +44,19 @@ class Person:
 
 
 def are_one(first: Person, second: Person, vouchers: Collection[str] = ()) -> bool:
-    """Return whether two may be one person.
+    """Return whether two may be the same person.
 
-    Errs: takes two people for one who have the same name, or whose names differ in what cannot be
-    seen.
+    Errs: takes two people for one if they have the same name, or if their names differ only in
+    invisible ways (see `plain`).
     """
     same_name = plain(first.name) == plain(second.name)
     return same_name or first.identity(vouchers) == second.identity(vouchers)
 
 
 def plain(text: str) -> str:
-    r"""Return a text as names are compared: without case, width, blanks and what cannot be seen.
+    r"""Return a name for comparison: without case, width, blanks and invisible characters.
 
-    Errs: takes two people for one, never one for two who differ in these only.
+    Errs: may take two people for one, never one for two when spellings differ in these only.
 
     >>> plain(" \uff21nn\u200b Lee"), plain("")
     ('annlee', '')
@@ -66,7 +66,7 @@ def plain(text: str) -> str:
 
 
 def identity_of(asked: tuple[object, ...]) -> str:
-    """Return the identity of a request: a digest of all that is asked, by whom and when."""
+    """Return the id of a request: a digest of all that is asked, by whom and when."""
     said = repr(asked).encode("utf-8", "backslashreplace")
     return blake2b(said, digest_size=8).hexdigest()
 

@@ -1,9 +1,9 @@
-"""What a step up takes, and who may approve one: kept in the store, changed by two people.
+"""The policy of a store: what a step up requires, and who may approve one.
 
-One document of the consensus, `KEY`, for all its shards. A store that has none has the built-in
-thresholds, and anybody but the asker may approve. Settings of a process tighten what the store
-says, and never loosen it: `Policy.tightened`. A change is asked for by one person and approved by
-another, as a step is; each state of the document stays stored.
+It is one document of the consensus, `KEY`, for all its shards. A store without the document has
+the built-in thresholds, and anybody except the asker may approve. Settings of a process tighten
+the policy and never loosen it: `Policy.tightened`. Like a step, a change is requested by one
+person and approved by another. Each state of the document stays stored.
 """
 
 import time
@@ -24,7 +24,7 @@ KEY: Final = "gates"
 ATTEMPTS: Final = 20
 ENTRIES_MAX: Final = 64  # lines of history in the document
 DAY_MS: Final = 86_400_000
-# The order in which histories hold the thresholds: new ones are added at the end.
+# Histories hold the thresholds in this order: new ones are added at the end.
 THRESHOLDS: Final = (
     "audit_parts", "audit_runs", "audit_days", "stratum_parts", "failed_permille", "on_parts",
     "on_days", "on_percent", "request_days", "sample_parts",
@@ -37,16 +37,16 @@ Done = Literal["requested", "approved", "rejected", "lapsed"]
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What holds for all shards of a store."""
+    """The rules for all shards of a store."""
 
     gates: Thresholds = field(default_factory=Thresholds)
-    approvers: tuple[str, ...] = ()  # who may approve; empty: anybody but who asks
+    approvers: tuple[str, ...] = ()  # who may approve; empty: anybody except the asker
     vouchers: tuple[str, ...] = ()  # users of the database that speak for people; `people`
     release_people: int = 1  # who must agree to release the kill switch: 1 or 2
-    number: int = 0  # of the document that it is from; 0: the store has none
+    number: int = 0  # of its document; 0: the store has none
 
     def tightened(self, settings: RolloutSettings) -> "Policy":
-        """Return the policy with each threshold the stricter of its own and that of `settings`."""
+        """Return the policy with each threshold at least as strict as in `settings`."""
         own = {name: getattr(self.gates, name) for name in THRESHOLDS}
         for name in THRESHOLDS:
             choose, given = min if name in _LESS_IS_STRICTER else max, getattr(settings, name)
@@ -54,11 +54,11 @@ class Policy:
         return replace(self, gates=Thresholds(**own))
 
     def figures(self) -> tuple[int, ...]:
-        """Return the thresholds as histories hold them: in the order of `THRESHOLDS`."""
+        """Return the thresholds in the order of `THRESHOLDS`, as histories hold them."""
         return tuple(getattr(self.gates, name) for name in THRESHOLDS)
 
     def check_approver(self, who: Person, asked: Person, **where: object) -> None:
-        """Refuse who may not approve what was asked for.
+        """Refuse a person who may not approve the request.
 
         Raises: InvalidRequest.
         """
@@ -80,9 +80,9 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRequest:
-    """A change that was asked for and is not answered yet."""
+    """A requested change that is not answered yet."""
 
-    policy: Policy  # as it would be; its number is that of the one it replaces
+    policy: Policy  # the proposed policy, with the number of the policy it replaces
     by: str
     user: str
     reason: str
@@ -101,14 +101,14 @@ class PolicyEntry:
     by: str
     user: str
     reason: str
-    request: str  # its identity
+    request: str  # the id of the request
     asked_by: str = ""
     asked_user: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """The document: what holds, what is asked for, and what was."""
+    """The document: the current policy, the open request, and the history."""
 
     policy: Policy = field(default_factory=Policy)
     request: PolicyRequest | None = None
@@ -116,15 +116,15 @@ class Book:
 
 
 def policy_of(stores: Stores, settings: RolloutSettings) -> Policy:
-    """Return what holds here: the policy of the store, tightened by the settings.
+    """Return the policy of the store, tightened by the settings.
 
-    Raises: Corrupt for a document that is damaged; Unavailable.
+    Raises: Corrupt for a damaged document; Unavailable.
     """
     return book_of(stores)[0].policy.tightened(settings)
 
 
 def book_of(stores: Stores) -> tuple[Book, int | None]:
-    """Return the document as it is stored, and its number; None: there is none.
+    """Return the stored document and its number, which is None if there is no document.
 
     Raises: Corrupt; Unavailable.
     """
@@ -142,7 +142,7 @@ def book_of(stores: Stores) -> tuple[Book, int | None]:
 
 
 def change(stores: Stores, move: Callable[[Book, int], Book], sleep: Sleep = time.sleep) -> Book:
-    """Commit the next state of the document, as `move` makes it of the newest and the time.
+    """Commit the next state of the document: `move` of the newest state and the time.
 
     Raises: what `move` raises; Conflict after many lost races.
     """
@@ -159,7 +159,7 @@ def change(stores: Stores, move: Callable[[Book, int], Book], sleep: Sleep = tim
 def ask(book: Book, now_ms: int, *, to: Mapping[str, Any], who: Person, reason: str) -> Book:
     """Ask for a change of the policy; `to`: new values by name.
 
-    Raises: InvalidRequest for a value that cannot be, for no change, or while one is asked for.
+    Raises: InvalidRequest for an invalid value, for no change, or while a request is open.
     """
     check_said("a change of the policy", who.name, reason)
     book = _lapsed(book, now_ms)
@@ -179,9 +179,9 @@ def ask(book: Book, now_ms: int, *, to: Mapping[str, Any], who: Person, reason: 
 
 
 def approve(book: Book, now_ms: int, *, request: str, who: Person, reason: str) -> Book:
-    """Let the change hold that was asked for; `request` is its identity, as it was shown.
+    """Apply the requested change; `request` is its id, as the approver was shown it.
 
-    Raises: InvalidRequest when nothing, or something else, is asked for, or by who asked.
+    Raises: InvalidRequest if no request is open, if another one is, or if the asker approves.
     """
     check_said("a change of the policy", who.name, reason)
     book = _lapsed(book, now_ms)
@@ -194,7 +194,7 @@ def approve(book: Book, now_ms: int, *, request: str, who: Person, reason: str) 
 
 
 def reject(book: Book, now_ms: int, *, request: str, who: Person, reason: str) -> Book:
-    """Refuse the change that was asked for. Raises: InvalidRequest, as `approve`."""
+    """Refuse the requested change. Raises: InvalidRequest if no such request is open."""
     check_said("a change of the policy", who.name, reason)
     book = _lapsed(book, now_ms)
     asked = _open(book, request)
@@ -202,12 +202,12 @@ def reject(book: Book, now_ms: int, *, request: str, who: Person, reason: str) -
 
 
 def request_id(asked: PolicyRequest) -> str:
-    """Return the identity of a request: a digest of all that is asked, by whom and when."""
+    """Return the id of a request: a digest of all that is asked, by whom and when."""
     return identity_of(astuple(asked))
 
 
 def changes(old: Policy, new: Policy) -> tuple[str, ...]:
-    """Return what differs between two policies, a line a name."""
+    """Return the differences between two policies, one line for each name."""
     was, now = _flat(old), _flat(new)
     return tuple(f"{name}: {was[name]} -> {now[name]}" for name in was if was[name] != now[name])
 
@@ -262,7 +262,7 @@ def _told(  # noqa: PLR0913 - the fields of one line
 
 
 def _lapsed(book: Book, now_ms: int) -> Book:
-    """Return the document without a request that has expired."""
+    """Return the document without an expired request."""
     asked = book.request
     if asked is None or now_ms < asked.expires_ms:
         return book
@@ -285,7 +285,7 @@ def _open(book: Book, named: str) -> PolicyRequest:
 
 
 def shown(policy: Policy) -> dict[str, Any]:
-    """Return a policy for people and for JSON."""
+    """Return a policy as a JSON document, also for display."""
     gates = asdict(policy.gates)
     rest = {name: list(getattr(policy, name)) for name in _NAMES}
     return {"number": policy.number, **gates, **rest, "release_people": policy.release_people}

@@ -1,10 +1,10 @@
-"""Evidence of several shards together, for a shard that is too small to collect enough by itself.
+"""Pooled evidence of several shards, for a shard that is too small to collect enough alone.
 
-Shards are of one class when the same code decides the same about them: equal columns in equal
-order, equal key and sort order, equal budget for statistics, and audits by the code of now. What
-they looked at together counts for the number of parts, for strata and for failed checks. Runs and
-days stay the shard's own, and of each kind of evidence it must have some itself. A class with a
-member that lied, be it only once and still in quarantine, has nothing to share.
+Shards belong to one class when the same code decides the same about them: equal columns in equal
+order, equal key and sort order, equal budget for statistics, and audits by the current code. Their
+audits together count for the number of parts, for strata and for failed checks. Runs and days stay
+the shard's own, and it must have some evidence of each kind itself. A class shares nothing while
+the statistics of any member are in quarantine, even after a single lie.
 """
 
 from collections import Counter
@@ -17,15 +17,15 @@ from strata.state.state import Evidence, State, Stratum
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """What the other shards of a class have looked at."""
+    """The evidence of the other shards of a class."""
 
     shards: tuple[str, ...] = ()  # sorted by name
     evidence: Evidence = field(default_factory=Evidence)
-    lied: tuple[str, ...] = ()  # members with something in quarantine: then nothing is shared
+    lied: tuple[str, ...] = ()  # members with a quarantine; if there are any, nothing is shared
 
 
 def pool_of(state: State, all_states: Iterable[State]) -> Pool:
-    """Return what the other shards of a shard's class have looked at; `all_states`: of all."""
+    """Return the evidence of the other shards in a shard's class; `all_states`: of all shards."""
     mine, basis = class_of(state), basis_of(state)
     members = [one for one in all_states if one.name != state.name and class_of(one) == mine]
     lied = tuple(sorted(m.name for m in members if m.rollout.quarantine))
@@ -37,14 +37,14 @@ def pool_of(state: State, all_states: Iterable[State]) -> Pool:
 
 
 def class_of(state: State) -> tuple[object, ...]:
-    """Return what two shards of one class have in common; ids count, as evidence is by column."""
+    """Return a key that equal classes share; ids count, because evidence is by column."""
     relation = state.relation
     columns = tuple((c.id, c.name, str(c.type), c.nullable) for c in relation.columns)
     return columns, relation.key, relation.order, state.spec.stats
 
 
 def together(own: Evidence, others: list[Evidence]) -> Evidence:
-    """Return a shard's evidence with the parts, strata and failures of others added to it."""
+    """Return a shard's evidence plus the parts, strata and failures of the others."""
     strata: Counter[str] = Counter()
     for one in (own, *others):
         strata.update({stratum.name: stratum.parts for stratum in one.strata})

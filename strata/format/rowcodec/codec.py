@@ -1,7 +1,7 @@
-"""The row codec: each row as the bytes of a protobuf message, a column of rows at a time.
+"""The row codec: encode each row as a protobuf message, a column of rows at a time.
 
-`message ProtoRow { repeated ProtoDatum datums = 1; }`, one datum a column, field numbers as in
-docs/reference/format.md, where they are known to be those of the system that this one follows.
+`message ProtoRow { repeated ProtoDatum datums = 1; }` has one datum per column. Field numbers are
+in docs/reference/format.md, which also marks those known to match the system that Strata follows.
 Equal rows of canonical values have equal bytes.
 """
 
@@ -19,8 +19,8 @@ from strata.format.rowcodec.scalar import decode_row
 from strata.kernels.arrays import Bools
 from strata.model.types import ColumnType
 
-BATCH: Final = 16384  # rows a batch: what is written and read of it stays in the cache
-MAX_BYTES: Final = 2**31 - 1  # what a binary array can hold
+BATCH: Final = 16384  # rows per batch: its data stay in the cache while they are written and read
+MAX_BYTES: Final = 2**31 - 1  # the most that a binary array can hold
 
 
 def encode_rows(
@@ -28,7 +28,7 @@ def encode_rows(
 ) -> pa.BinaryArray:
     """Return the rows of equally long columns as row codec bytes, none of them null.
 
-    `rows`: how many there are, needed only if there are no columns.
+    `rows`: the number of rows, needed only if there are no columns.
     Raises: InvalidRequest for more than 2 GiB of rows at once.
     """
     count = len(columns[0]) if columns else rows or 0
@@ -43,7 +43,7 @@ def encode_rows(
 def encode_batches(
     columns: Sequence[pa.Array], types: Sequence[ColumnType]
 ) -> list[pa.BinaryArray]:
-    """Return the rows of at least one column in batches of BATCH, without putting them together.
+    """Return the rows of at least one column in batches of BATCH, not concatenated.
 
     Raises: InvalidRequest for types nested too deeply.
     """
@@ -65,11 +65,11 @@ def decode_rows(
     names: Sequence[str] | None = None,
     first_row: int = 0,
 ) -> list[pa.Array]:
-    """Return the columns of encoded rows, or only those at the positions `wanted`, in that order.
+    """Return the columns of encoded rows, or those at the positions `wanted`, in that order.
 
-    `names` of the columns and the number of the first row are used in messages.
-    Raises: Corrupt naming row, column and reason. The bytes of columns not wanted are checked only
-    as far as finding the others needs.
+    Messages use the `names` of the columns and the number of the first row.
+    Raises: Corrupt naming row, column and reason. Columns that are not wanted are checked only as
+    far as needed to find the others.
     """
     from strata.format.rowcodec.decode import decode_batch  # loads the compiler
 
@@ -101,7 +101,7 @@ def decode_rows(
 def _patched(
     array: pa.Array, odd: Bools, values: Sequence[Any], column_type: ColumnType
 ) -> pa.Array:
-    """Return a column in which the odd rows have the values that the patient decoder read."""
+    """Return a column whose odd rows have the values from the patient decoder."""
     order = np.arange(len(array))
     order[odd] = len(array) + np.arange(len(values))
     return pa.concat_arrays([array, from_objects(values, column_type)]).take(pa.array(order))

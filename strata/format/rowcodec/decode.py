@@ -1,10 +1,9 @@
 """Decode rows of the row codec, one column of a batch at a time.
 
-First every row is walked once, from datum to datum (`Spans`); then each wanted column is read from
-its spans, nested ones by walking their contents in the same way. Rows that look as
-`encode` writes them are read here; a row that looks different anywhere is marked *odd*,
-its values here are meaningless, and `scalar` reads it whole. What the kernels promise is
-said in `strata.kernels.row_read`.
+First every row is walked once, from datum to datum (`Spans`). Then each wanted column is read from
+its spans; nested columns walk their contents in the same way. This module reads rows in the form
+that `encode` writes. A row that differs anywhere is marked *odd*: its values here are meaningless,
+and `scalar` reads the whole row. `strata.kernels.row_read` states what the kernels promise.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,30 +42,30 @@ STRING: Final = ColumnType(Kind.STRING)
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """The same datum of every row: where its message lies, and which rows are odd."""
+    """The same datum in every row: the place of its message, and the odd rows."""
 
     data: Bytes
-    starts: Ints  # -1: there is none
+    starts: Ints  # -1: the row has none
     stops: Ints
-    odd: Bools  # to be marked
+    odd: Bools  # updated by readers
 
     def tagged(self, column_type: ColumnType) -> tuple[Bytes, Ints, Ints, int, int, Bools]:
-        """Return what kernels take that read datums of the type."""
+        """Return the arguments of kernels that read datums of the type."""
         return self.data, self.starts, self.stops, *tag_of(column_type), self.odd
 
     def messages(self, column_type: ColumnType) -> tuple["Spans", Bools]:
-        """Return what lies inside texts and messages of the type, and which are not null."""
+        """Return the contents of texts and messages of the type, and which are not null."""
         begins, ends, valid = row_read.read_spans(*self.tagged(column_type))
         return Spans(self.data, begins, ends, self.odd), valid
 
     def elements(self, frame: int = DATUM) -> tuple["Spans", Ints]:
-        """Return the messages that follow one another inside each span, and their offsets."""
+        """Return the consecutive messages inside each span, and their offsets."""
         ends = row_read.count_elements(self.data, self.starts, self.stops, frame, self.odd)
         starts, stops = row_read.find_elements(self.data, self.starts, self.stops, ends)
         return Spans(self.data, starts, stops, np.zeros(len(starts), np.bool_)), ends
 
     def datums(self, count: int, wanted: Sequence[int]) -> list["Spans"]:
-        """Return the wanted ones of the `count` datums inside each span."""
+        """Return the wanted datums; each span holds `count` of them."""
         keep = np.full(count, -1, np.int64)
         lines = {position: line for line, position in enumerate(dict.fromkeys(wanted))}
         for position, line in lines.items():
@@ -96,13 +95,13 @@ def decode_batch(
 
 
 def read_column(spans: Spans, column_type: ColumnType) -> pa.Array:
-    """Return the values of a column; there is none where its datum is null or not there."""
+    """Return the values of a column; a value is null if its datum is null or missing."""
     array: pa.Array = _DECODERS[layout_of(column_type).form](spans, column_type)
     return array
 
 
 def _fixed(values: Any, valid: Bools, column_type: ColumnType) -> pa.Array:
-    """Return values of fixed width that lie behind one another."""
+    """Return values of fixed width that are stored one after another."""
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(arrow_type(column_type), len(valid), [pack_mask(valid), data])
 
@@ -141,7 +140,7 @@ def _text(spans: Spans, column_type: ColumnType) -> pa.Array:
 
 
 def _texts(spans: Spans, valid: Bools, column_type: ColumnType) -> pa.Array:
-    """Return texts copied together; all are odd if one of them is not UTF-8."""
+    """Return the texts, copied together; all are odd if one of them is not UTF-8."""
     ends = row_read.text_offsets(spans.starts, spans.stops)
     data = np.empty(int(ends[-1]), np.uint8)
     row_read.copy_texts(spans.data, spans.starts, spans.stops, data)
@@ -154,7 +153,7 @@ def _texts(spans: Spans, valid: Bools, column_type: ColumnType) -> pa.Array:
         return array
     try:
         return array.cast(pa.string())
-    except pa.ArrowInvalid:  # let the patient half say where
+    except pa.ArrowInvalid:  # the patient decoder finds the place
         spans.odd[:] = True
         return pa.nulls(len(array), pa.string())
 
@@ -182,7 +181,7 @@ def _timestamp(spans: Spans, column_type: ColumnType) -> pa.Array:
 
 
 def _numbers(spans: Spans, column_type: ColumnType) -> pa.Array:
-    """Return values that are one number of a message, or all of them as fixed bytes."""
+    """Return values that are one number of a message, or all its numbers as fixed bytes."""
     layout = layout_of(column_type)
     inside, valid = spans.messages(column_type)
     tags, table = _read_numbers(inside, layout.numbers)
@@ -233,7 +232,9 @@ def _numeric(spans: Spans, column_type: ColumnType) -> pa.Array:
     flags = np.where(others == NAN, packed.NAN, packed.INFINITY)
     flags |= np.where(others == MINUS_INFINITY, packed.NEGATIVE, 0)
     records[special, digits.FLAGS_AT] = flags[special]
-    records[spans.odd & (records[:, 0] == 0), 0] = 1  # `approximate` refuses what is no number
+    records[spans.odd & (records[:, 0] == 0), 0] = (
+        1  # `approximate` refuses bytes that are not a number
+    )
     buffers = [pack_mask(valid | special), pa.py_buffer(raw)]
     return packed.numeric(pa.Array.from_buffers(pa.binary(NUMERIC_BYTES), len(valid), buffers))
 

@@ -1,11 +1,11 @@
-"""Encode columns as rows of the row codec, a batch at once.
+"""Encode columns as rows of the row codec, a batch at a time.
 
-Each column becomes `Datums`: the size of every value's datum, and a function that writes them all
-at given places. Nested columns ask their children for sizes first, and later tell them where they
-go; a row is the sum of its columns. So every byte is written once, at its place.
+Each column becomes `Datums`: the size of every value's datum, and a function that writes all datums
+at given places. Nested columns first ask their children for sizes and later pass them their places.
+The size of a row is the sum over its columns. So every byte is written once, at its place.
 
-The bytes are those of any protobuf encoder; a null, false or true takes the field `other`. Texts
-and numbers are copied by `strata.kernels.row_write`.
+The bytes are those of any protobuf encoder; a null, false or true uses the field `other`.
+`strata.kernels.row_write` copies texts and numbers.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ from strata.kernels import digits, row_write
 from strata.kernels.arrays import Bools, Bytes, Ints, Words
 from strata.model.types import ColumnType
 
-MAX_BYTES: Final = 2**31 - 1  # what a binary array can hold
+MAX_BYTES: Final = 2**31 - 1  # the most that a binary array can hold
 DAY_US: Final = 86_400_000_000
 NO_ROLES: Final = np.zeros((0, 0), np.uint8)
 
@@ -44,7 +44,7 @@ class Datums:
     """A column as datums, not yet written."""
 
     sizes: Ints  # bytes of each datum's body, without its frame
-    put: Callable[[Bytes, Ints, int], None]  # into out, at cursors that move on, with a frame
+    put: Callable[[Bytes, Ints, int], None]  # into out, with a frame, at cursors that it advances
 
 
 def encode_batch(columns: Sequence[pa.Array], types: Sequence[ColumnType]) -> pa.BinaryArray:
@@ -131,7 +131,7 @@ def _block(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
 
 
 def raw_bytes(buffer: pa.Buffer | None) -> Bytes:
-    """Return a buffer as bytes that kernels know: read-only, whatever the buffer."""
+    """Return a buffer as bytes for kernels: read-only, even if the buffer is not."""
     if buffer is None or buffer.size == 0:
         return raw_bytes(pa.py_buffer(b"\0"))
     view = np.frombuffer(buffer, np.uint8)
@@ -140,7 +140,7 @@ def raw_bytes(buffer: pa.Buffer | None) -> Bytes:
 
 
 def _messages(inner: Ints, valid: Bools, column_type: ColumnType) -> tuple[Ints, Any]:
-    """Return body sizes of fields that are messages, and how to write all but their contents."""
+    """Return body sizes of message fields, and a function that writes all but their contents."""
     tag, head = tag_of(column_type)
     sizes = row_write.message_sizes(inner, valid, head)
 
@@ -153,7 +153,7 @@ def _messages(inner: Ints, valid: Bools, column_type: ColumnType) -> tuple[Ints,
 def _number_messages(
     table: Words, valid: Bools, column_type: ColumnType, roles: Bytes = NO_ROLES
 ) -> Datums:
-    """Return messages of numbers; a zero is left out, unless it is a role's.
+    """Return messages of numbers; a zero is left out unless it belongs to a role.
 
     Shape: numbers by rows.
     """
@@ -243,7 +243,7 @@ def _numerics(base16: Words, scales: Ints, others: Bytes, column_type: ColumnTyp
 
 
 def _elements(array: pa.Array) -> tuple[Ints, slice]:
-    """Return the offsets of lists among the elements they use, and which of all those are."""
+    """Return the offsets of lists into the elements they use, and the slice of those elements."""
     ends = offsets(array)
     return ends - ends[0], slice(int(ends[0]), int(ends[-1]))
 

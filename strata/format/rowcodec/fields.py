@@ -1,7 +1,7 @@
-"""How each type stands in a datum of the row codec: the tags of its fields.
+"""The form of each type in a datum of the row codec: the tags of its fields.
 
-Field numbers and the layouts of messages are those of the table in `strata.format.encodings`.
-Shared by encoder and decoders, so that they cannot differ.
+Field numbers and message layouts come from the table in `strata.format.encodings`. Encoder and
+decoders share this module, so they cannot differ.
 """
 
 from typing import Final
@@ -32,7 +32,7 @@ def words(numbers: tuple[int, int]) -> Words:
 
 
 def layout_of(column_type: ColumnType) -> Layout:
-    """Return how values of a type lie in memory and in a datum."""
+    """Return the layout of a type's values in memory and in a datum."""
     return encoding(column_type).layout
 
 
@@ -46,7 +46,7 @@ def wire_type(layout: Layout) -> int:
 
 
 def tag_of(column_type: ColumnType) -> tuple[int, int]:
-    """Return the tag bytes of a type's field, the first one lowest, and how many they are."""
+    """Return the tag bytes of a type's field, the first byte lowest, and their number."""
     row = encoding(column_type)
     tag = row.number << 3 | wire_type(row.layout)
     return (tag, 1) if tag < 128 else (tag & 127 | 128 | tag >> 7 << 8, 2)

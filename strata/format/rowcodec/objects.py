@@ -18,7 +18,7 @@ Values = Sequence[Any]
 
 
 def from_objects(values: Values, column_type: ColumnType) -> pa.Array:
-    """Return an array of a declared type; None is null, and under it all is null or empty."""
+    """Return an array of a declared type; None is null, with only nulls or nothing under it."""
     array: pa.Array = _BUILDERS[layout_of(column_type).form](values, column_type)
     return array
 

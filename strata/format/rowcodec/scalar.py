@@ -1,11 +1,11 @@
 """Read one row of the row codec at a time: the patient half of the decoder.
 
-`decode` reads whole columns of rows that look as this version writes them. A row that
-looks different (unknown fields, fields in another order, numbers longer than needed, damage) comes
-here, where every rule of the protobuf wire format is followed, and where what cannot be read is
-named. No deeper than the column's type: what a row nests further is an unknown field or a mistake.
+`decode` reads whole columns of rows in the form that this version writes. A row in another form
+(unknown fields, fields in another order, numbers longer than needed, damage) is read here. This
+module follows every rule of the protobuf wire format and names each value that it cannot read. It
+reads no deeper than the column's type: deeper nesting is an unknown field or a mistake.
 
-Values are physical (`Physical`): what `objects` makes arrays of.
+Values are physical (`Physical`), in the form that `objects` turns into arrays.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,11 +38,12 @@ from strata.format.types.row import Form
 from strata.model.types import ColumnType
 
 # Int: numbers, days, microseconds, the unscaled integer of a decimal, the bits of a float. Bytes:
-# texts, and the stored bytes of types that have some. Lists of lists; a record is a tuple; a map a
-# list of pairs by key; an array (dimensions, elements); a range its five children. None: null.
+# texts, and the stored bytes of types that have them. A list is a list; a record is a tuple; a map
+# is a list of pairs by key; an array is (dimensions, elements); a range is its five children. None
+# is null.
 Physical = Any
 OTHER: Final = 1  # field number of the enum of values without content
-WHOLE: Final = {Form.TEXT, Form.BYTES, Form.BLOCK}  # no messages, which could be put together
+WHOLE: Final = {Form.TEXT, Form.BYTES, Form.BLOCK}  # not messages, which could be merged
 ONEOF: Final = frozenset(encoding.number for encoding in ENCODINGS.values())
 SPECIAL: Final = {INFINITY: (False, False), MINUS_INFINITY: (True, False), NAN: (False, True)}
 
@@ -50,7 +51,7 @@ SPECIAL: Final = {INFINITY: (False, False), MINUS_INFINITY: (True, False), NAN: 
 def decode_row(data: bytes, types: Sequence[ColumnType]) -> list[Physical]:
     """Return the physical values of one encoded row; None is null.
 
-    Raises: Corrupt, with the position of the column where there is one.
+    Raises: Corrupt, with the position of the column if there is one.
     """
     try:
         datums = _repeated(data, 1)
@@ -77,7 +78,7 @@ def _repeated(data: bytes, wanted: int) -> list[bytes]:
 
 
 def _datum(data: bytes, column_type: ColumnType) -> Physical:
-    """Return the value of one datum message; of several one-of fields the last counts."""
+    """Return the value of one datum message; the last of several one-of fields counts."""
     row = encoding(column_type)
     found: tuple[int, int, int | bytes] | None = None
     for item in fields(data):
@@ -96,7 +97,7 @@ def _datum(data: bytes, column_type: ColumnType) -> Physical:
 
 
 def _merged(before: Any, item: tuple[int, int, int | bytes]) -> tuple[int, int, int | bytes]:
-    """Return a message that is there twice as protobuf understands it: put together."""
+    """Merge a message that occurs twice, as protobuf demands."""
     if before is not None and before[0] == item[0] and before[1] == item[1] == SIZED:
         return item[0], item[1], before[2] + item[2]
     return item

@@ -1,6 +1,6 @@
 """The contents of single messages as physical values: dates, times, decimals, acl items.
 
-For `scalar`, which finds the messages. Everything raises MalformedError.
+`scalar` finds the messages and calls these functions, which all raise MalformedError.
 """
 
 import struct
@@ -25,7 +25,7 @@ from strata.model.types import ColumnType
 
 DAY_US: Final = 86_400_000_000
 DAYS_TO_1970: Final = 719_162  # from 0001-01-01
-PLUS: Final = (0xA, 0xC, 0xE, 0xF)  # sign nibbles of packed decimals; written are C and D
+PLUS: Final = (0xA, 0xC, 0xE, 0xF)  # sign nibbles of packed decimals; encoders write C and D
 MINUS: Final = (0xB, 0xD)
 ROLE_FIELDS: Final = {tag >> 3: role for role, (_, tag) in ROLES.items()}
 
@@ -93,7 +93,7 @@ def numbers(data: bytes, layout: Layout) -> int | bytes:
 
 
 def _within(value: int, item: Number) -> int:
-    """Return the low bits of a number that is what it may be."""
+    """Return the low bits of a number after a check of its range."""
     more, most = item.within
     if (value + more) % 2**64 > most:
         raise MalformedError(f"{item.name} out of range: {value}")
@@ -101,7 +101,7 @@ def _within(value: int, item: Number) -> int:
 
 
 def _role(data: bytes) -> tuple[int, int]:
-    """Return the stored tag and the id of a role; of several the last counts."""
+    """Return the stored tag and the id of a role; the last of several counts."""
     role: tuple[int, int] | None = None
     for field, _, value in fields(data):
         if ROLE_FIELDS.get(field) == PUBLIC:
@@ -164,7 +164,7 @@ def _unbounded(digits: str, exponent: int, *, negative: bool) -> bytes:
 
 
 def _at_scale(digits: str, more: int, column_type: ColumnType) -> int:
-    """Return the unscaled integer of digits with `more` places behind them, or fewer."""
+    """Return the unscaled integer of digits with `more` places appended, or removed if negative."""
     if len(digits) > 80 or abs(more) > 80:
         raise MalformedError("the number is too long")
     unscaled, rest = divmod(int(digits) * 10 ** max(more, 0), 10 ** max(-more, 0))

@@ -1,4 +1,4 @@
-"""Use every kernel of the row codec once, so that it is compiled and kept."""
+"""Call every kernel of the row codec once, so that it is compiled and cached."""
 
 import pyarrow as pa
 

@@ -1,6 +1,6 @@
 """The wire format of protobuf, read patiently: one message at a time, every rule followed.
 
-The work is linear in the message's bytes; nothing is allocated on the word of a length field.
+The work is linear in the message's bytes; no length field alone causes an allocation.
 Source: the encoding page of protobuf's documentation.
 """
 
@@ -10,13 +10,13 @@ Field = tuple[int, int, "int | bytes"]  # number, wire type, value
 
 
 class MalformedError(Exception):
-    """Why bytes cannot be read; who knows the row and the column makes `Corrupt` of it."""
+    """The reason why bytes cannot be read; the caller adds row and column and raises `Corrupt`."""
 
 
 def fields(data: bytes) -> Iterator[Field]:
     """Yield the fields of a message in order.
 
-    Raises: MalformedError for what no protobuf reader would accept.
+    Raises: MalformedError for bytes that no protobuf reader would accept.
     """
     at = 0
     while at < len(data):
@@ -42,7 +42,7 @@ def fields(data: bytes) -> Iterator[Field]:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number at `at` and what follows it."""
+    """Return the number at `at` and the position after it."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(data):
@@ -58,10 +58,10 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def parts(data: bytes) -> dict[int, int | bytes]:
-    """Return the fields of a message by number; of a number the last, messages put together.
+    """Return the fields of a message by number: the last number of each, or messages merged.
 
-    Bytes that follow one another mean the same as one message of them: only for fields that are
-    messages or numbers, not for texts.
+    Messages are merged by concatenating their bytes. Works only for fields that are messages or
+    numbers, not for texts.
     """
     found: dict[int, int | bytes] = {}
     for number, _, value in fields(data):
@@ -72,27 +72,27 @@ def parts(data: bytes) -> dict[int, int | bytes]:
 
 
 def message(value: int | bytes) -> bytes:
-    """Return the bytes of a field that must have some."""
+    """Return the bytes of a field that must hold bytes."""
     if not isinstance(value, bytes):
         raise MalformedError("a number where bytes belong")
     return value
 
 
 def number(value: int | bytes) -> int:
-    """Return the number, without a sign, of a field that must be one."""
+    """Return the unsigned number of a field that must hold a number."""
     if not isinstance(value, int):
         raise MalformedError("bytes where a number belongs")
     return value
 
 
 def signed(value: int | bytes, bits: int) -> int:
-    """Return a number with a sign that fits."""
+    """Return a signed number that fits."""
     plain = number(value)
     return checked(plain - (1 << 64) if plain >> 63 else plain, bits)
 
 
 def unsigned(value: int | bytes, bits: int) -> int:
-    """Return a number without a sign that fits."""
+    """Return an unsigned number that fits."""
     plain = number(value)
     if plain >> bits:
         raise MalformedError(f"{plain} does not fit {bits} bits")
@@ -100,7 +100,7 @@ def unsigned(value: int | bytes, bits: int) -> int:
 
 
 def checked(value: int, bits: int) -> int:
-    """Return a number with a sign, if it fits."""
+    """Return a signed number if it fits."""
     if not -(1 << bits - 1) <= value < 1 << bits - 1:
         raise MalformedError(f"{value} does not fit {bits} bits")
     return value

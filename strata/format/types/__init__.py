@@ -1,1 +1,1 @@
-"""One row for each column type: everything that is particular to it, family by family."""
+"""One row for each column type, with everything particular to it, family by family."""

@@ -1,6 +1,6 @@
-"""JSON values as Python has the views of scalar types; what is no value raises.
+"""Convert JSON values to the Python views of scalar types.
 
-Raises: ValueError, TypeError or ArithmeticError, in every function here.
+Every function here raises ValueError, TypeError or ArithmeticError for an invalid value.
 """
 
 import base64
@@ -14,7 +14,7 @@ from strata.format.values.json_text import canonical_text
 
 
 def exactly(kind: type) -> Callable[[Any], Any]:
-    """Return a function that takes values of one Python type and no other."""
+    """Return a function that accepts values of exactly one Python type."""
 
     def check(value: Any) -> Any:
         if type(value) is not kind:
@@ -32,13 +32,13 @@ moment: Final = datetime.fromisoformat
 
 
 def moment_utc(value: Any) -> datetime:
-    """Return a moment; it is in UTC where its text says no offset."""
+    """Return a moment; a text without an offset is in UTC."""
     found = moment(value)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def unsigned64(value: Any) -> Decimal:
-    """Return an integer as the decimal in which 64 bits without a sign are seen."""
+    """Return an integer as a decimal, the view of unsigned 64-bit integers."""
     return Decimal(integer(value))
 
 
@@ -72,7 +72,7 @@ def json_text(value: Any) -> str:
 
 
 def parts(value: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object's entries, those not given as in `defaults`."""
+    """Return an object's entries, with missing ones from `defaults`."""
     if not isinstance(value, dict):
         raise TypeError("not an object")
     if unknown := value.keys() - defaults.keys():

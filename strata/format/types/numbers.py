@@ -23,7 +23,7 @@ from strata.format.values.packed import (
 from strata.format.values.physical import valid_mask
 from strata.model.types import ColumnType, Field, Kind
 
-UINT64: Final = pa.decimal128(20, 0)  # how 64 bits without a sign are seen
+UINT64: Final = pa.decimal128(20, 0)  # the view of unsigned 64-bit integers
 NUMBER: Final = pa.struct([("approx", pa.float64()), ("text", pa.string())])
 _ORDER: Final = "numeric"
 _NUMERIC_ORDER: Final = (
@@ -51,7 +51,7 @@ def _signed(kind: Kind, arrow: pa.DataType, spark: str, number: int) -> Encoding
 
 
 def _unsigned(kind: Kind, seen: pa.DataType, spark: str, datum: tuple[str, int]) -> Encoding:
-    """Return the row of integers without a sign: seen as the next wider signed type."""
+    """Return the row of an unsigned integer type: its view is the next wider signed type."""
     width = 64 if seen == UINT64 else seen.bit_width // 2
     layout = _layout(Form.VARINT, f"<u{width // 8}")
     arrow = pa.from_numpy_dtype(layout.width)
@@ -81,13 +81,13 @@ def _float(kind: Kind, arrow: pa.DataType, spark: str, number: int) -> Encoding:
 
 
 def _show_numeric(array: pa.StructArray) -> pa.StructArray:
-    """Return packed numbers with their texts."""
+    """Return packed numbers as their view, with texts."""
     approx, packed = array.flatten()
     return structured(NUMBER, [approx, to_text(packed)], array)
 
 
 def _store_numeric(array: pa.StructArray, _: ColumnType) -> pa.StructArray:
-    """Return numbers packed; the text says which, the approximation is made anew."""
+    """Return packed numbers made from the texts; approximations are computed again."""
     text = array.flatten()[1]
     if text.null_count != array.null_count:
         raise InvalidRequest("a numeric has no text", cure='as in {"approx": 1.5, "text": "1.5"}')

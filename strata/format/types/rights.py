@@ -40,7 +40,7 @@ MZ_ACL: Final = message(
     Number("grantee", ROLE), Number("grantor", ROLE, group=1), Number("mode", 0x08, group=2),
     heads=(0x0A, 0x12, 0x1A),
 )  # fmt: skip
-# Kinds of roles as they are stored: their letters, and the tags of their fields in a message.
+# Stored kinds of roles: their letters, and the tags of their fields in a message.
 ROLES: Final = {100: ("s", 0x08), 200: ("g", 0x20), 300: ("u", 0x10), 400: ("p", 0x1A)}
 PUBLIC: Final = 400  # the role that everybody has: its message is empty, its number 0
 PATTERN: Final = r"^(p|[sgu](0|[1-9][0-9]{0,19}))$"

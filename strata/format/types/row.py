@@ -1,8 +1,8 @@
-"""What a row of the table of column types says (`strata.format.encodings`), and how bytes lie.
+"""The fields of a row in the table of column types (`strata.format.encodings`), and byte layouts.
 
-A value has three forms: *stored* (an Arrow array of `arrow`, and a datum of the row codec), as
-readers see it (`view`), and as JSON in a declaration (`json`). Byte layouts are written here as
-data; the row codec, the views and the patient decoder read them, so that they cannot differ.
+A value has three forms: *stored* (an Arrow array of `arrow`, and a datum of the row codec), the
+`view` that readers see, and `json` in a declaration. Byte layouts are data here: the row codec,
+the views and the patient decoder all read them, so they cannot differ.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ from strata.kernels.arrays import Ints, Words
 from strata.model.types import ColumnType, Field, Kind
 
 StatsKind = Literal["range", "json", "nested"]
-Within = tuple[int, int]  # what is added to a number, and the most that the sum may be
+Within = tuple[int, int]  # an addend, and the largest sum of number and addend
 
 
 class Form(StrEnum):
-    """How the row codec writes values; each form has a function in its encoder and decoders."""
+    """A form of values in the row codec; each has a function in the encoder and the decoders."""
 
     BOOL = "bool"
     VARINT = "varint"
@@ -42,35 +42,35 @@ class Form(StrEnum):
 
 
 def signed(bits: int) -> Within:
-    """Return what signed numbers may be."""
+    """Return the range of signed numbers."""
     return 1 << bits - 1, (1 << bits) - 1
 
 
 def unsigned(bits: int) -> Within:
-    """Return what unsigned numbers may be."""
+    """Return the range of unsigned numbers."""
     return 0, (1 << bits) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """One number of a message of the row codec, and of the fixed bytes that are stored."""
+    """One number in a message of the row codec and in the stored fixed bytes."""
 
     name: str
-    tag: int  # its field in the message; ROLE: the field says what kind of role the number is of
+    tag: int  # its field in the message; ROLE: the field gives the kind of the role
     width: int = 8  # stored bytes, big-endian, so that they sort
-    group: int = 0  # which of the message's heads it lies behind
-    is_signed: bool = False  # stored with its sign bit turned, so that negative ones sort first
-    limit: Within | None = None  # None: whatever the width holds
+    group: int = 0  # index of the message head that it follows
+    is_signed: bool = False  # stored with its sign bit flipped, so that negative numbers sort first
+    limit: Within | None = None  # None: the full range of the width
 
     @property
     def within(self) -> Within:
-        """Return what the number may be."""
+        """Return the range of the number."""
         kind = signed if self.is_signed else unsigned
         return self.limit or kind(8 * self.width)
 
 
 ROLE: Final = 0  # the tag of a number that stands for a role
-ROLE_SUFFIX: Final = "_role"  # of the stored field that says the kind of role
+ROLE_SUFFIX: Final = "_role"  # of the stored field that holds the kind of role
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,11 @@ class Message:
     fields: np.ndarray[tuple[int, int], np.dtype[np.int64]] = field(compare=False)
     heads: Ints = field(compare=False)
     within: Words = field(compare=False)
-    stored: np.dtype[Any] = field(compare=False)  # the bytes in which the numbers are stored
+    stored: np.dtype[Any] = field(compare=False)  # the stored bytes of the numbers
 
 
 def message(*numbers: Number, heads: tuple[int, ...] = (0,)) -> Message:
-    """Return a message of these numbers, which are stored in the same order."""
+    """Return a message of these numbers, stored in the same order."""
     stored = []
     for number in numbers:
         stored += [(number.name + ROLE_SUFFIX, ">u4")] if number.tag == ROLE else []
@@ -106,16 +106,16 @@ def message(*numbers: Number, heads: tuple[int, ...] = (0,)) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the values of a type lie in memory and in a datum of the row codec."""
+    """The layout of a type's values in memory and in a datum of the row codec."""
 
     form: Form
-    dtype: np.dtype[Any] | None = None  # of values of one width, as they lie in Arrow's buffer
+    dtype: np.dtype[Any] | None = None  # of fixed-width values in Arrow's buffer
     message: Message | None = None  # of Form.NUMBERS
     only: str = ""  # the one number of the message that is stored; all others are 0
 
     @property
     def numbers(self) -> Message:
-        """Return the message of numbers that values are written as."""
+        """Return the message of numbers for these values."""
         assert self.message is not None
         return self.message
 
@@ -127,13 +127,13 @@ class Layout:
 
 
 def packed(written: Message) -> Layout:
-    """Return the layout of values whose numbers are stored behind one another."""
+    """Return the layout of values whose numbers are stored one after another."""
     return Layout(Form.NUMBERS, written.stored, written)
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How values are seen where their stored form is none that engines or people know."""
+    """The view of values whose stored form engines and people do not know."""
 
     type: pa.DataType
     show: Callable[[pa.Array], pa.Array]
@@ -141,7 +141,7 @@ class View:
 
 
 def no_parts(_: ColumnType) -> tuple[Field, ...]:
-    """Return no fields: values are no structs."""
+    """Return no fields: values are not structs."""
     return ()
 
 
@@ -156,14 +156,20 @@ class Encoding:
     number: int  # of that field
     layout: Layout
     order: str  # how values sort in a part; nulls always last
-    json: Callable[[Any, ColumnType], Any]  # a JSON value as Python has the view; never null
-    quoted: bool = True  # a text of JSON is a value of the type, not JSON itself
+    json: Callable[
+        [Any, ColumnType], Any
+    ]  # a JSON value as the Python value of the view; never null
+    quoted: bool = True  # a JSON text is a value of the type, not JSON itself
     stats: StatsKind = "range"  # range: low and high; json: recursive per path; nested: of leaves
     by_value: bool = True  # `order` is the order of the values, as SQL compares them
     view: View | None = None  # None: as stored, or part by part
-    spelling: Callable[[pa.Array, ColumnType], pa.Array] | None = None  # makes equal values equal
-    parts: Callable[[ColumnType], tuple[Field, ...]] = no_parts  # of the struct, that have bounds
-    examples: tuple[str, ...] = ()  # types of the kind where its name alone is none
+    spelling: Callable[[pa.Array, ColumnType], pa.Array] | None = (
+        None  # gives equal values equal bytes
+    )
+    parts: Callable[[ColumnType], tuple[Field, ...]] = (
+        no_parts  # fields of the struct that have bounds
+    )
+    examples: tuple[str, ...] = ()  # types of the kind, if its name alone is not a type
 
 
 def scalar(
@@ -175,7 +181,7 @@ def scalar(
     json: Callable[[Any], Any],
     **more: Any,
 ) -> Encoding:
-    """Return the row of a type without parameters that change how it is stored."""
+    """Return the row of a type whose stored form depends on no parameter."""
     return Encoding(
         kind=kind,
         arrow=lambda _: arrow,

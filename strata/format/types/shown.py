@@ -1,4 +1,4 @@
-"""What the views of scalar types share: columns of fixed bytes, digits, texts and structs."""
+"""Shared parts of scalar types' views: columns of fixed bytes, digits, texts and structs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from strata.model.types import ColumnType
 
 
 def record_view(written: Message, seen: pa.StructType) -> View:
-    """Return the view of stored numbers as a struct of them, in their order."""
+    """Return the view that shows stored numbers as a struct, in their order."""
 
     def show(array: pa.Array) -> pa.Array:
         fields = records(array, written.stored)
@@ -61,7 +61,7 @@ def as_unsigned(array: pa.Array, wanted: pa.DataType, column_type: ColumnType) -
 def children(array: pa.StructArray, column_type: ColumnType) -> list[pa.Array]:
     """Return the children of structs.
 
-    Raises: InvalidRequest where one is null in a struct that is not.
+    Raises: InvalidRequest if a child is null in a struct that is not null.
     """
     found: list[pa.Array] = array.flatten()
     for child, field in zip(found, array.type, strict=True):
@@ -105,7 +105,7 @@ def as_array(values: npt.NDArray[Any], like: pa.Array) -> pa.Array:
 
 
 def hexadecimal(array: pa.Array, hyphens: Sequence[int] = ()) -> pa.Array:
-    """Return bytes of one width as texts of hexadecimal digits, with a hyphen before some."""
+    """Return fixed-width bytes as hexadecimal texts, with hyphens before some digits."""
     raw = matrix(array)
     nibbles = np.empty((len(array), 2 * raw.shape[1]), np.uint8)
     nibbles[:, 0::2], nibbles[:, 1::2] = raw >> 4, raw & 15

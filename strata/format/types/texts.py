@@ -31,7 +31,7 @@ def _text(kind: Kind, *examples: str) -> Encoding:
 
 
 def _spelt_text(array: pa.Array, column_type: ColumnType) -> pa.Array:
-    """Return texts of limited length, counted in characters; char without blanks at its end."""
+    """Return texts after a check of their length in characters; char loses trailing blanks."""
     if column_type.kind is Kind.CHAR:
         array = pc.utf8_rtrim(array, " ")
     if column_type.length is not None:

@@ -86,7 +86,7 @@ def _ints(texts: pa.Array) -> Ints:
 
 
 def _spelt_times(array: pa.Array, column_type: ColumnType) -> pa.Array:
-    """Return times of day; a leap second stands in the last second of a minute."""
+    """Return times of day after a check; a leap second belongs to the last second of a minute."""
     fields = records(array, TIME_BYTES)
     secs, nanos = fields["secs"], fields["nanos"]
     wrong = (secs > SECONDS[1]) | (nanos > NANOS[1])

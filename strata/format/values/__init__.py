@@ -1,1 +1,1 @@
-"""Values of columns: stored, canonical, sortable and as readers see them."""
+"""Values of columns: stored, canonical, sortable, and in the form that readers see."""

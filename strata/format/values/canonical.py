@@ -2,11 +2,11 @@
 
 Floats: -0.0 becomes 0.0, every NaN the quiet NaN 0x7ff8000000000000. JSON as in `json_text`. Char
 loses its trailing blanks. Numbers without a precision as in `packed`; maps, arrays and ranges as in
-`canonical_nested`. Nothing lies under a null. What a type asks for stands in its row of
-`strata.format.encodings`.
+`canonical_nested`. Nothing lies under a null. The row of a type in `strata.format.encodings` states
+its rules.
 
-Ingest calls `canonical` once for each row that comes in; it also finds what cannot be a value:
-texts that are too long, times after midnight, keys that a map has twice.
+Ingest calls `canonical` once for each incoming row. It also finds invalid values: texts that are
+too long, times after midnight, repeated keys of a map.
 """
 
 import pyarrow as pa
@@ -18,10 +18,10 @@ from strata.model.types import ColumnType
 
 
 def canonical(array: pa.Array, column_type: ColumnType) -> pa.Array:
-    """Return values in their one spelling; nulls stay null, and hide nothing.
+    """Return values in canonical form; nulls stay null, with no values under them.
 
     Shape: `arrow_type(column_type)` in and out.
-    Raises: InvalidRequest naming a value that is none of the type, and the cure.
+    Raises: InvalidRequest naming a value that is not of the type, and the cure.
     """
     row = encoding(column_type)
     if row.stats == "nested":
@@ -30,7 +30,7 @@ def canonical(array: pa.Array, column_type: ColumnType) -> pa.Array:
 
 
 def _inside(array: pa.Array, column_type: ColumnType) -> pa.Array:
-    """Return nested values with what is inside them in its one spelling."""
+    """Return nested values with the values inside them in canonical form."""
     kind = array.type
     if pa.types.is_struct(kind):
         parts = encoding(column_type).parts(column_type)

@@ -1,12 +1,12 @@
-"""One spelling for maps, arrays and ranges whose parts are canonical already.
+"""One spelling for maps, arrays and ranges whose parts are already canonical.
 
 Maps have their entries in order of their keys (UTF-8 bytes), each key once. Arrays have a value
 for each cell of their dimensions; an array without cells has no dimensions. Ranges are spelt as
 PostgreSQL spells them:
 
-    an end that is unbounded is not in the range
-    an empty range has no ends, neither in it
-    of integers and dates: the lower end is in it, the upper is not: (1, 3] is [2, 4)
+    an unbounded end is not in the range
+    an empty range has no ends and contains neither
+    ranges of integers and dates contain the lower end and not the upper: (1, 3] is [2, 4)
 """
 
 from typing import Final
@@ -31,9 +31,9 @@ DISCRETE: Final = frozenset(
 
 
 def sorted_entries(lengths: Ints, entries: pa.StructArray, column_type: ColumnType) -> pa.Array:
-    """Return the entries of maps, those of each map in order of their keys.
+    """Return the entries of maps, sorted by key within each map.
 
-    Raises: InvalidRequest for a key that a map has twice, or that is null.
+    Raises: InvalidRequest for a repeated key, or a null key.
     """
     keys = entries.flatten()[0]
     if keys.null_count:
@@ -54,9 +54,9 @@ def sorted_entries(lengths: Ints, entries: pa.StructArray, column_type: ColumnTy
 
 
 def check_array(array: pa.StructArray, column_type: ColumnType) -> pa.Array:
-    """Return arrays with the dimensions of those without cells removed.
+    """Return arrays; those without cells lose their dimensions.
 
-    Raises: InvalidRequest where dimensions and values do not fit together.
+    Raises: InvalidRequest if dimensions and values do not match.
     """
     dims, vals = array.flatten()
     _refuse(array, known(array) & ~(known(dims) & known(vals)), column_type, "give both")
@@ -81,10 +81,10 @@ def check_array(array: pa.StructArray, column_type: ColumnType) -> pa.Array:
 
 
 def canonical_range(array: pa.StructArray, column_type: ColumnType) -> pa.Array:
-    """Return ranges in their one spelling.
+    """Return ranges in canonical form.
 
-    Raises: InvalidRequest for a lower end above the upper one, and where an end cannot be moved
-    because its type ends there.
+    Raises: InvalidRequest for a lower end above the upper one, or for an end that cannot move
+    because it is the type's largest value.
     """
     assert column_type.element is not None
     lower, upper, *flags = array.flatten()
@@ -110,7 +110,7 @@ def canonical_range(array: pa.StructArray, column_type: ColumnType) -> pa.Array:
 
 
 def _disorder(owner: Ints, keys: pa.Array) -> npt.NDArray[np.int8]:
-    """Return how each key compares with the one before it in its map; -1 for the first ones."""
+    """Compare each key with the one before it in its map; the result is -1 for first keys."""
     if len(keys) < 2:
         return np.full(len(keys), -1, np.int8)
     here, before = keys.slice(1), keys.slice(0, len(keys) - 1)

@@ -1,9 +1,9 @@
-"""Texts of which few differ, held as Arrow dictionaries: each text once, and a code a row.
+"""Texts with few distinct values, held as Arrow dictionaries: each text once, a code per row.
 
-So they are read from a part, merged, looked at and written again without ever being made into
-texts and back. Everything found of them is found of the dictionary and handed out by code. Which
-rows are coded says nothing about them: `decoded` gives the same rows as plain texts, and what is
-written of them is the same, byte for byte.
+Such texts are read from a part, merged, inspected and written again without conversion to plain
+texts and back. Every property is computed for the dictionary and assigned to rows by code. Coding
+does not change the meaning of rows: `decoded` gives the same rows as plain texts, and both are
+written as the same bytes.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,11 @@ from strata.kernels.arrays import Bools, Int32s, Ints, Words
 from strata.model.types import Kind
 
 CODE: Final = pa.int32()
-CODED: Final = frozenset({Kind.STRING, Kind.CHAR, Kind.VARCHAR, Kind.BYTES})  # what may be
-SHORT: Final = 32  # bytes of texts that are not counted one by one
-CODED_BYTES: Final = 64 * 1024  # a larger dictionary is not worth its keep: rows are few to a text
+CODED: Final = frozenset(
+    {Kind.STRING, Kind.CHAR, Kind.VARCHAR, Kind.BYTES}
+)  # kinds that may be coded
+SHORT: Final = 32  # bytes; shorter texts are not counted one by one
+CODED_BYTES: Final = 64 * 1024  # a larger dictionary does not pay: too few rows share a text
 
 
 def is_coded(kind: pa.DataType) -> bool:
@@ -30,7 +32,7 @@ def is_coded(kind: pa.DataType) -> bool:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Return whether a type is that of plain texts or bytes, which can be coded."""
+    """Return whether a type holds plain texts or bytes, which can be coded."""
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
@@ -41,12 +43,12 @@ def are_within(array: pa.DictionaryArray) -> bool:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type of values that are decoded."""
+    """Return the type of the decoded values."""
     return kind.value_type if is_coded(kind) else kind
 
 
 def coded_type(kind: pa.DataType) -> pa.DictionaryType:
-    """Return the type of texts of a type that are coded."""
+    """Return the type of coded texts of a type."""
     return pa.dictionary(CODE, kind)
 
 
@@ -66,7 +68,7 @@ def decoded(values: Any) -> Any:
 
 
 def alike(tables: Sequence[pa.Table]) -> Sequence[pa.Table]:
-    """Return tables such that a column that is plain in one of them is plain in all."""
+    """Return tables in which a column that is plain in one table is plain in all."""
     if all(table.schema.equals(tables[0].schema) for table in tables):
         return tables
     plain = {f.name for table in tables for f in table.schema if not is_coded(f.type)}
@@ -89,7 +91,7 @@ def codes(array: pa.DictionaryArray) -> Int32s:
 
 
 def of_codes(array: pa.DictionaryArray, found: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return for each value what was `found` of its text in the dictionary; for null anything."""
+    """Return `found` of each value's text, which has one entry per text; anything for null."""
     if not len(found):
         return np.zeros(len(array), found.dtype)
     handed: npt.NDArray[Any] = found[codes(array)]
@@ -97,13 +99,13 @@ def of_codes(array: pa.DictionaryArray, found: npt.NDArray[Any]) -> npt.NDArray[
 
 
 def ranks(array: pa.DictionaryArray) -> Words:
-    """Return numbers that sort like the texts, and are equal where these are; for null anything."""
+    """Return numbers that sort like the texts and are equal for equal texts; anything for null."""
     dense = pc.rank(array.dictionary, tiebreaker="dense").to_numpy()
     return of_codes(array, dense.astype(np.uint64))
 
 
 def text_ends(array: pa.DictionaryArray) -> Ints:
-    """Return where each text would end, were they not coded; a null is empty. Shape: n+1."""
+    """Return the offsets that plain texts would have; a null is empty. Shape: n+1."""
     from strata.kernels import codes as kernels  # loads the compiler
 
     ends = np.empty(len(array) + 1, np.int64)
@@ -112,9 +114,9 @@ def text_ends(array: pa.DictionaryArray) -> Ints:
 
 
 def decoded_bytes(rows: pa.Table) -> int:
-    """Return how many bytes the texts take that are coded, once they are decoded.
+    """Return the size of the coded texts after decoding, in bytes.
 
-    Errs: may be more, where all are short.
+    Errs: may be too large if all texts are short.
     """
     return sum(
         _bytes(chunk) for column in rows.columns if is_coded(column.type) for chunk in column.chunks
@@ -128,16 +130,16 @@ def _bytes(array: pa.DictionaryArray) -> int:
 
 
 def canonical(array: pa.Array) -> pa.DictionaryArray:
-    """Return texts as codes: the dictionary has each of them once, as they first come.
+    """Return texts as codes; the dictionary has each text once, in order of first occurrence.
 
-    Texts may be coded already; the result does not tell.
+    Texts may be coded already; the result is the same.
     """
     from strata.kernels import codes as kernels  # loads the compiler
 
     if not is_coded(array.type):
         return array.dictionary_encode()
     once = array.dictionary.dictionary_encode()
-    if len(once.dictionary) < len(once):  # whoever wrote a text twice
+    if len(once.dictionary) < len(once):  # the writer has repeated a text
         indices = pa.array(codes(once)[codes(array)], CODE, mask=array.is_null().to_numpy(False))
         array = pa.DictionaryArray.from_arrays(indices, once.dictionary)
     number, made = np.full(len(array.dictionary), -1, np.int32), np.empty(len(array), np.int32)
@@ -150,14 +152,16 @@ def canonical(array: pa.Array) -> pa.DictionaryArray:
 
 
 def texts_of(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return the texts that coded values are, each once or a few times: no others, and no null."""
+    """Return the texts in coded values, each at least once, without others and without null."""
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
     found = [canonical(chunk).dictionary for chunk in chunks]
     return pa.concat_arrays(found) if found else pa.array([], plain_type(values.type))
 
 
 def _known(array: pa.DictionaryArray) -> tuple[Int32s, Bools]:
-    """Return codes and which of them are valid, as kernels take them."""
+    """Return codes and the mask of valid ones, in the form that kernels take."""
     found, valid = codes(array), valid_mask(array)
-    found.flags.writeable = False  # as those of Arrow: kernels are compiled for one of the two
+    found.flags.writeable = (
+        False  # like Arrow's buffers: kernels are compiled for read-only arrays only
+    )
     return found, np.ones(0, np.bool_) if valid is None else valid

@@ -1,9 +1,9 @@
 """JSON texts in their one spelling, so that equal values have equal bytes.
 
-Keys are sorted by code point, without white space; of repeated keys the last counts; non-ASCII
-characters stand as themselves. Numbers keep their exact value: an integer of any size stays as it
-is; a number with a point or an exponent is written as the shortest text of its float64 where that
-says the same number, else with all its digits; minus zero loses its sign.
+Keys are sorted by code point, without white space; the last of repeated keys counts; non-ASCII
+characters are not escaped. Numbers keep their exact value. An integer of any size is unchanged. A
+number with a point or an exponent is written as the shortest text of its float64 if that is the
+same number, else with all its digits. Minus zero loses its sign.
 """
 
 import json
@@ -19,10 +19,12 @@ import pyarrow.compute as pc
 from strata.format.values.physical import valid_mask
 from strata.kernels.arrays import Bools
 
-MAX_DEPTH: Final = 200  # levels of nesting; deeper texts are refused, readers could not follow
+MAX_DEPTH: Final = (
+    200  # levels of nesting; deeper texts are refused because readers could not parse them
+)
 
-# Numbers that orjson might not give back as they are: 16 digits or more, an exponent, minus zero.
-EXOTIC: Final = r"[0-9.]{16}|[0-9][eE]|(^|[^0-9A-Za-z])-0"  # a date's -0 is no number
+# Numbers that orjson might change: 16 digits or more, an exponent, minus zero.
+EXOTIC: Final = r"[0-9.]{16}|[0-9][eE]|(^|[^0-9A-Za-z])-0"  # the -0 of a date is not a number
 
 
 def canonical_json(texts: pa.Array) -> tuple[pa.Array, Bools]:
@@ -31,7 +33,7 @@ def canonical_json(texts: pa.Array) -> tuple[pa.Array, Bools]:
     Shape: string array in; string array of the same length out, null where null or invalid came
     in; the mask is true where the text is not null and not JSON (NaN and Infinity, lone
     surrogates and nesting deeper than MAX_DEPTH count as not JSON).
-    Cost: one parse a row, outside Arrow.
+    Cost: one parse per row, outside Arrow.
     """
     exotic = pc.match_substring_regex(texts, EXOTIC).to_pylist()
     out: list[bytes | None] = []
@@ -45,11 +47,11 @@ def canonical_json(texts: pa.Array) -> tuple[pa.Array, Bools]:
 
 
 def canonical_text(text: bytes, *, exotic: bool = True) -> bytes | None:
-    """Return one JSON text in canonical form, None if it is not JSON.
+    """Return one JSON text in canonical form, or None if it is not JSON.
 
     `exotic`: the text may hold numbers that only the exact path keeps; True is always right.
     """
-    # Counting brackets inside strings, too, errs towards the slow path, where depth is checked.
+    # The count includes brackets in strings: it errs towards the slow path, which checks depth.
     if exotic or text.count(b"[") + text.count(b"{") > MAX_DEPTH:
         return _exact(text)
     try:
@@ -122,6 +124,6 @@ def _real(text: str) -> bytes:
         raise ValueError("an exponent that nothing holds") from error
     if math.isfinite(near) and Decimal(repr(near)) == exact:
         return orjson.dumps(near)
-    # Without its limits of exponents the context would make a zero of 1e-999999999.
+    # Without these exponent limits, the context would turn 1e-999999999 into zero.
     digits = exact.normalize(Context(prec=len(text) + 1, Emin=MIN_EMIN, Emax=MAX_EMAX))
     return str(digits).lower().encode()

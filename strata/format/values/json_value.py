@@ -1,4 +1,4 @@
-"""JSON values as values of a column type: what a default in a declaration says.
+"""Convert JSON values, such as the defaults in a declaration, to values of a column type.
 
 | type | JSON |
 |---|---|
@@ -27,7 +27,7 @@ from strata.model.types import ColumnType
 
 
 def stored_value(value: object, column_type: ColumnType) -> pa.Array:
-    """Return a JSON value as it is stored, in an array of one.
+    """Return a JSON value in stored form, in an array of length one.
 
     Raises: InvalidRequest, ValueError, TypeError, ArithmeticError or ArrowException for what is
     no value of the type.

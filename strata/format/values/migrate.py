@@ -1,9 +1,9 @@
-"""Columns of an older relation version as columns of the wanted one.
+"""Convert columns of an older relation version to the wanted version.
 
-A column is followed by its id. It may be missing in the older version (it was added later: its
-default, or null), gone in the wanted one (dropped: not asked for), or narrower (widened: integers
-and floats of more bits, more digits in front of a numeric's point, longer texts; likewise inside
-lists, maps, arrays, ranges and records, which may also grow fields).
+Columns are matched by id. A column that was added later takes its default, or null. A dropped
+column is not read. A narrower column is widened: to integers and floats of more bits, more digits
+in front of a numeric's point, or longer texts. The same holds inside lists, maps, arrays, ranges
+and records; records may also gain fields.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ WIDER: Final[Mapping[Kind, frozenset[Kind]]] = {
 
 
 def widens(old: ColumnType, new: ColumnType) -> bool:
-    """Return whether every value of `old` is a value of `new`, and means and sorts the same there.
+    """Return whether every value of `old` is a value of `new` with equal meaning and order.
 
     >>> from strata.model.types import parse_type
     >>> widens(parse_type("varchar(10)"), parse_type("varchar(20)"))
@@ -45,10 +45,10 @@ def widens(old: ColumnType, new: ColumnType) -> bool:
 
 
 def not_wider(old: ColumnType, new: ColumnType) -> str | None:
-    """Return why stored values of `old` cannot be read as `new`; None if they can.
+    """Return why stored values of `old` cannot be read as `new`, or None if they can.
 
-    Lists, maps, arrays, ranges and records widen with what is in them; records may also grow
-    further fields at their end, null in rows that were written before.
+    Lists, maps, arrays, ranges and records widen with the values in them. Records may also gain
+    fields at their end, which are null in older rows.
 
     >>> from strata.model.types import parse_type
     >>> not_wider(parse_type("list<int64>"), parse_type("list<int32>"))
@@ -91,11 +91,10 @@ def _record_not_wider(old: ColumnType, new: ColumnType) -> str | None:
 
 
 def reads_otherwise(old: ColumnType, new: ColumnType) -> str | None:
-    """Return why one source text may be one value as `old` and another as `new`; None: it cannot.
+    """Return why one source text may give different values as `old` and `new`, or None.
 
-    `new` is wider than `old`. What is stored keeps its value when it is widened; this is about the
-    same text read before and after, which has to give equal values where rows are retracted by
-    value.
+    `new` is wider than `old`. Stored values keep their value when widened. But the same text may be
+    read before and after the change, and it must give equal values if rows are retracted by value.
 
     >>> from strata.model.types import parse_type
     >>> reads_otherwise(parse_type("list<float32>"), parse_type("list<float64>"))
@@ -128,7 +127,7 @@ def _text_reads_otherwise(old: Kind, new: Kind) -> str | None:
 
 
 def check_widens(old: Column, new: Column) -> None:
-    """Refuse a column whose stored type cannot be read as the wanted one.
+    """Refuse a column whose stored type cannot be read as the wanted type.
 
     Raises: Corrupt: the relations of a shard contradict each other.
     """
@@ -160,7 +159,7 @@ def default_scalar(column: Column) -> pa.Scalar:
     """Return the value of a column in rows written before it was added.
 
     The default is a JSON value, see `strata.format.values.json_value`.
-    Raises: InvalidRequest for a default that is no value of the type.
+    Raises: InvalidRequest for a default that is not a value of the type.
     """
     return _default(column)[0]
 

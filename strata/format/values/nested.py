@@ -1,8 +1,7 @@
-"""Lists, maps and structs taken apart, and put together again.
+"""Take lists, maps and structs apart, and put them together again.
 
-What comes out are the values inside them, without what a null parent hides. Everything here sees
-an array as if it were laid out anew: slices, and values that lie under a null list or struct,
-leave no trace.
+The results are the values inside them, without values under a null parent. All functions treat an
+array as if it were laid out anew: slices, and values under a null list or struct, leave no trace.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +23,7 @@ def is_listed(kind: pa.DataType) -> bool:
 
 
 def items(array: pa.Array) -> tuple[Ints, pa.Array]:
-    """Return how many values each list or map holds, 0 if it is null, and those values in order.
+    """Return the length of each list or map, 0 if it is null, and their values in order.
 
     Shape: the entries of maps are structs of key and value.
     """
@@ -45,7 +44,7 @@ def items(array: pa.Array) -> tuple[Ints, pa.Array]:
 
 
 def listed(kind: pa.DataType, lengths: Ints, inner: pa.Array, like: pa.Array) -> pa.Array:
-    """Return the list or map array that `items` takes apart; null where `like` is.
+    """Return the list or map array that `items` takes apart; null where `like` is null.
 
     Shape: as `items` gives them; a map's `inner` are structs of key and value.
     Raises: InvalidRequest for more values than one array can hold.
@@ -63,12 +62,12 @@ def listed(kind: pa.DataType, lengths: Ints, inner: pa.Array, like: pa.Array) ->
 
 
 def structured(kind: pa.DataType, children: Sequence[pa.Array], like: pa.Array) -> pa.Array:
-    """Return the struct array of these children; null where `like` is."""
+    """Return the struct array of these children; null where `like` is null."""
     return pa.StructArray.from_arrays(list(children), fields=list(kind), mask=nulls(like))
 
 
 def purged(array: pa.Array) -> pa.Array:
-    """Return the same values with nothing hidden under nulls: there, all inside is null or empty.
+    """Return the same values with nothing hidden under nulls, only nulls and empty values.
 
     Builders leave zeros under a null struct, so that equal arrays differ in memory.
     """
@@ -82,12 +81,12 @@ def purged(array: pa.Array) -> pa.Array:
 
 
 def nulls(array: pa.Array) -> pa.Array | None:
-    """Return where an array is null, None if it is nowhere."""
+    """Return where an array is null, or None if it has no nulls."""
     return array.is_null() if array.null_count else None
 
 
 def leaves(array: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:
-    """Yield the Parquet columns that an array becomes: path, and values without nested ones."""
+    """Yield the path and the flat values of each Parquet column that an array becomes."""
     kind = array.type
     if pa.types.is_struct(kind):
         for i, child in enumerate(array.flatten()):

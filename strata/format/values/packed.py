@@ -81,9 +81,9 @@ class PackedNumbers:
 
 
 def unpack(array: pa.FixedSizeBinaryArray) -> PackedNumbers:
-    """Return packed numbers taken apart.
+    """Unpack numbers.
 
-    Raises: Corrupt for bytes that are no packed number.
+    Raises: Corrupt for bytes that are not a packed number.
     """
     records = _records(array)
     valid = valid_mask(array)
@@ -108,7 +108,7 @@ def unpack(array: pa.FixedSizeBinaryArray) -> PackedNumbers:
 
 
 def pack(numbers: PackedNumbers, valid: Bools | None = None) -> pa.FixedSizeBinaryArray:
-    """Return numbers, made canonical, in 40 bytes each; null where not `valid`.
+    """Pack numbers in canonical form, in 40 bytes each; null where not `valid`.
 
     Raises: InvalidRequest for an exponent that 32 bits cannot hold.
     """
@@ -167,9 +167,9 @@ def to_text(array: pa.FixedSizeBinaryArray) -> pa.StringArray:
 
 
 def from_text(texts: pa.StringArray) -> pa.FixedSizeBinaryArray:
-    """Return numbers written as text, packed: `-1.50`, `1e300`, `NaN`, `inf`, `-Infinity`.
+    """Pack numbers from texts such as `-1.50`, `1e300`, `NaN`, `inf`, `-Infinity`.
 
-    Raises: InvalidRequest naming a text that is no number or has more than 39 digits.
+    Raises: InvalidRequest naming a text that is not a number or has more than 39 digits.
     """
     pieces = pc.extract_regex(texts, TEXT)
     special = true(pc.match_substring_regex(texts, SPECIAL))
@@ -215,7 +215,7 @@ def approximate(array: pa.FixedSizeBinaryArray) -> pa.DoubleArray:
 
 
 def numeric(array: pa.FixedSizeBinaryArray) -> pa.StructArray:
-    """Return packed numbers as they are stored: with the nearest float64 in front."""
+    """Return packed numbers in stored form, with the nearest float64 in front."""
     mask = array.is_null() if array.null_count else None
     children = [approximate(array), array]
     return pa.StructArray.from_arrays(children, fields=list(UNBOUNDED_NUMERIC), mask=mask)
@@ -290,7 +290,7 @@ def _ragged(chars: Bytes, kept: Bools | None) -> pa.StringArray:
 def _plain_text(numbers: PackedNumbers) -> pa.StringArray:
     """Return finite numbers of at most 39 places on either side of the point as texts.
 
-    Shape: columns of the matrix: sign, places in front of the point, it, places behind it; as
+    Shape: columns of the matrix: sign, places before the point, the point, places after it; as
     many as the longest number needs.
     """
     top = np.clip(numbers.exponent + numbers.count, 1, MAX_DIGITS)

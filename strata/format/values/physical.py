@@ -40,7 +40,7 @@ def true(mask: pa.BooleanArray) -> Bools:
 
 
 def number_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
-    """Return what NumPy takes the numbers of a type for; of dates and times, those stored.
+    """Return the NumPy type of a type's numbers; for dates and times, of the stored integers.
 
     None for anything else.
 
@@ -60,7 +60,7 @@ def offsets(array: pa.Array) -> Ints:
 
 
 def stored_offsets(array: pa.Array) -> Int32s:
-    """Return `offsets` as they are stored: nothing is copied."""
+    """Return the stored `offsets` without a copy."""
     if len(array) == 0:
         return np.zeros(1, np.int32)
     raw = np.frombuffer(array.buffers()[1], np.int32)
@@ -82,9 +82,9 @@ def pack_mask(valid: np.ndarray[Any, Any] | None) -> pa.Buffer | None:
 
 
 def turn_sign(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return integers as unsigned ones of the same width with the sign bit turned.
+    """Return integers as unsigned integers of the same width with the sign bit flipped.
 
-    Big-endian, they sort like the signed ones. Turned again, they are the signed ones' bits.
+    In big-endian order they sort like the signed integers. A second flip restores the bits.
     """
     unsigned = np.dtype(f"u{values.dtype.itemsize}")
     turned: np.ndarray[Any, Any] = values.view(unsigned) ^ unsigned.type(
@@ -94,7 +94,7 @@ def turn_sign(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def refuse(array: pa.Array, wrong: Bools, column_type: ColumnType, cure: str) -> None:
-    """Raise InvalidRequest naming the first value that is `wrong`, if one is."""
+    """Raise InvalidRequest naming the first `wrong` value, if there is any."""
     if wrong.any():
         value = array[int(np.argmax(wrong))].as_py()
         raise InvalidRequest(

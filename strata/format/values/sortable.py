@@ -1,16 +1,16 @@
-"""Bytes that sort like values, for every type: what manifests and nested columns compare by.
+"""Bytes that sort like values, for every type; manifests and nested columns compare by them.
 
     value a <= value b   exactly when   bytes(a) <= bytes(b);   no bytes are a prefix of others
 
 A value is a tag (1: value, 2: null, so that nulls are last at every depth), then:
 
-    numbers   big-endian, the sign turned round; NaN after all others
-    bytes     of fixed width as they are; texts with 00 written as 00 FF and ended by 00 01
-    structs   their children behind one another
-    lists     their values behind one another, then 00: the shorter sorts first
+    numbers   big-endian, the sign bit flipped; NaN after all others
+    bytes     of fixed width unchanged; texts with 00 written as 00 FF and ended by 00 01
+    structs   their children, one after another
+    lists     their values, one after another, then 00: the shorter sorts first
     maps      as lists of structs of key and value
 
-Manifests store prefixes of these bytes: what exists must not change. Twin: `sort_key` of
+Manifests store prefixes of these bytes, so existing encodings must not change. Twin: `sort_key` of
 `tests/support/values.py`.
 """
 
@@ -52,9 +52,9 @@ def sortable_bytes(array: pa.Array) -> pa.BinaryArray:
 
 
 def flat_columns(array: pa.Array) -> list[pa.Array]:
-    """Return arrays without nested values that, one after another, sort like `array`.
+    """Return flat arrays that, compared one after another, sort like `array`.
 
-    Structs become "is null" and their children; lists and maps their bytes.
+    A struct becomes "is null" and its children; a list or map becomes its bytes.
     """
     if pa.types.is_struct(array.type):
         children = [flat for child in array.flatten() for flat in flat_columns(child)]
@@ -63,7 +63,7 @@ def flat_columns(array: pa.Array) -> list[pa.Array]:
 
 
 def plain(a: pa.Array) -> pa.Array:
-    """Return times as the integers they are: Arrow compares those fastest."""
+    """Return times as their integers, which Arrow compares fastest."""
     if pa.types.is_date32(a.type) or pa.types.is_time32(a.type):
         return a.view(pa.int32())
     if pa.types.is_temporal(a.type):
@@ -88,7 +88,7 @@ def _body(a: pa.Array) -> pa.BinaryArray:
 
 
 def _list(a: pa.Array) -> pa.BinaryArray:
-    """Return the values of each list behind one another: the same bytes, other offsets."""
+    """Return the values of each list, concatenated: the same bytes, other offsets."""
     lengths, inner = items(a)
     encoded = sortable_bytes(inner)
     ends = np.concatenate([[0], np.cumsum(lengths)])
@@ -99,7 +99,7 @@ def _list(a: pa.Array) -> pa.BinaryArray:
 
 
 def _number_lists(a: pa.Array) -> pa.BinaryArray | None:
-    """Return lists of numbers as sortable bytes, in one pass; None where they are too many bytes.
+    """Return lists of numbers as sortable bytes, in one pass; None if there are too many bytes.
 
     Twin: `_list`.
     """
@@ -132,7 +132,7 @@ def _text(a: pa.BinaryArray) -> pa.BinaryArray:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    """Return whether a type is of those that `_number_bytes` takes."""
+    """Return whether `_number_bytes` takes a type."""
     return bool(
         pa.types.is_boolean(kind)
         or pa.types.is_decimal128(kind)
@@ -149,7 +149,7 @@ def _number(a: pa.Array) -> pa.BinaryArray:
 
 
 def _number_bytes(a: pa.Array) -> Bytes:
-    """Return fixed-width values big-endian, the sign turned so that bytes sort like numbers."""
+    """Return fixed-width values big-endian, signs flipped so that bytes sort like numbers."""
     a = plain(a)
     kind = a.type
     if pa.types.is_boolean(kind):
@@ -174,7 +174,7 @@ def _number_bytes(a: pa.Array) -> Bytes:
 
 
 def _known(a: pa.Array, value: float) -> pa.Array:
-    """Return an array with `value` for null; Arrow's `fill_null` costs something without any."""
+    """Return an array with `value` for null; `fill_null` has a cost even without nulls."""
     return a.fill_null(value) if a.null_count else a
 
 

@@ -1,9 +1,9 @@
-"""Values as readers see them: stored arrays as types that Spark and people know, and back.
+"""Convert stored arrays to types that Spark and people know, and back.
 
-Most types are seen as they are stored. Others are stored in a form that sorts or that no engine
-has a type for, and are seen as the types of `encodings.spark_type`: unsigned integers as the next
-wider signed type, times, uuids and numbers without a precision as text, intervals and access
-rights as structs. Inside lists, maps, records and ranges the same holds for each leaf.
+Readers see most types in their stored form. The other types have a stored form that sorts, or that
+no engine has a type for; readers see them as `encodings.spark_type`. Unsigned integers appear as
+the next wider signed type; times, uuids and numbers without a precision as text; intervals and
+access rights as structs. The same holds for each leaf of lists, maps, records and ranges.
 
     from_view(to_view(a, t), t) == a            for canonical a
     a <= b implies to_view(a) <= to_view(b)     for scalar types: bounds may be shown as views
@@ -25,12 +25,12 @@ Leaf = Callable[[View, pa.Array, ColumnType], pa.Array]
 
 
 def has_view(column_type: ColumnType) -> bool:
-    """Return whether values are seen in another form than the one stored."""
+    """Return whether readers see values in a form other than the stored one."""
     return bool(view_type(column_type) != arrow_type(column_type))
 
 
 def view_type(column_type: ColumnType) -> pa.DataType:
-    """Return the Arrow type in which values are seen."""
+    """Return the Arrow type of the values that readers see."""
     row = encoding(column_type)
     if row.view:
         return row.view.type
@@ -45,7 +45,7 @@ def view_type(column_type: ColumnType) -> pa.DataType:
 
 
 def to_view(array: pa.Array, column_type: ColumnType) -> pa.Array:
-    """Return stored values as they are seen.
+    """Return stored values in the form that readers see.
 
     Shape: `arrow_type(column_type)` in, `view_type(column_type)` out.
     """
@@ -53,10 +53,10 @@ def to_view(array: pa.Array, column_type: ColumnType) -> pa.Array:
 
 
 def from_view(array: pa.Array, column_type: ColumnType) -> pa.Array:
-    """Return values as seen in the form in which they are stored; nulls stay null.
+    """Return values that readers see in their stored form; nulls stay null.
 
     Shape: `view_type(column_type)` in, or what casts to it without loss; `arrow_type` out.
-    Raises: InvalidRequest naming the value that is none of the type, and the cure.
+    Raises: InvalidRequest naming the value that is not of the type, and the cure.
     """
     wanted = view_type(column_type)
     if array.type != wanted:
@@ -83,7 +83,7 @@ def _store(view: View, array: pa.Array, column_type: ColumnType) -> pa.Array:
 def _each_leaf(
     array: pa.Array, column_type: ColumnType, leaf: Leaf, typed: Callable[[ColumnType], pa.DataType]
 ) -> pa.Array:
-    """Return an array with its leaves of other views changed by `leaf`, its type by `typed`."""
+    """Return an array with `leaf` applied to leaves with a view, and its type from `typed`."""
     if not has_view(column_type):
         return array
     row, wanted = encoding(column_type), typed(column_type)

@@ -24,7 +24,7 @@ PHRASES = re.compile(
 TO_DO = frozenset(
     {
         "dags", "jobs", "plugins", "strata/cli", "strata/format", "strata/history",
-        "strata/ingest", "strata/kernels", "strata/rollout",
+        "strata/kernels", "strata/rollout",
     }
 )  # fmt: skip
 

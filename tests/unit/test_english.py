@@ -24,7 +24,7 @@ PHRASES = re.compile(
 TO_DO = frozenset(
     {
         "dags", "jobs", "plugins", "strata/cli", "strata/format", "strata/history",
-        "strata/kernels", "strata/rollout",
+        "strata/rollout",
     }
 )  # fmt: skip
 

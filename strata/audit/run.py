@@ -32,7 +32,7 @@ from strata.machine.machine import Machine
 from strata.model.runner import Runner
 from strata.model.time import format_time
 from strata.rollout.basis import basis_of
-from strata.rollout.evidence import Counts
+from strata.rollout.evidence import AuditCounts
 from strata.rollout.ladder import record
 from strata.rollout.obey import SKIPPING
 from strata.rollout.policy import Policy
@@ -303,7 +303,7 @@ def _evidence(
     scope: Scope,
     verdicts: Sequence[Verdict],
     exprs: Mapping[str, Expr],
-) -> Counts:
+) -> AuditCounts:
     """Return the evidence of a run's soft evaluations; format checks do not count."""
     soft = [v for v in verdicts if v.check != FORMAT_CHECK and scope.parts is None]
     clean = [v for v in soft if v.outcome == "clean"]
@@ -315,7 +315,7 @@ def _evidence(
         seen, new = with_pairs(machine.stores.blob, state.name, old.seen, pairs, anew=anew)
         fresh = new.tolist()
     news = [v for v, is_new in zip(clean, fresh, strict=True) if is_new]
-    return Counts(
+    return AuditCounts(
         len(news), sum(v.rows for v in clean), sum(v.size_bytes for v in clean),
         count(soft, "failed"), count(soft, "missing"), scope.share(state),
         Counter(v.stratum for v in news), len(clean) - len(news), seen,

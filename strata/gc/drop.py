@@ -1,4 +1,4 @@
-"""What is lost when a shard is dropped: told before it is done, from its state and one listing."""
+"""What a drop would delete: counted beforehand, from the shard's state and one listing."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from strata.store.retry import retry
 
 @dataclass(frozen=True)
 class Loss:
-    """All that a shard has: blobs by what they are, and who still reads or writes it."""
+    """Everything a shard has: its blobs by kind, and who still reads or writes it."""
 
     state: State
     blobs: Counter[str]
@@ -43,7 +43,7 @@ class Loss:
 
 
 def loss(stores: Stores, state: State) -> Loss:
-    """Return what goes when this shard is dropped; nothing is changed. Cost: one listing."""
+    """Return what a drop of this shard would delete; change nothing. Cost: one listing."""
     blobs: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     for info in retry(partial(stores.blob.list, shard_prefix(state.name))):
@@ -55,7 +55,7 @@ def loss(stores: Stores, state: State) -> Loss:
 
 
 def deleted_from(state: State, settings: Settings) -> int | None:
-    """Return from when on a sweep deletes a dropped shard's blobs; None for a living one."""
+    """Return when sweeps may start to delete a dropped shard's blobs; None for a live shard."""
     return None if state.dropped is None else state.dropped.at_ms + settings.gc.grace_ms
 
 
@@ -63,4 +63,4 @@ def _kind(key: str) -> str:
     try:
         return parse_key(key).kind.value
     except InvalidRequest:
-        return "foreign"  # a sweep leaves it
+        return "foreign"  # sweeps leave it alone

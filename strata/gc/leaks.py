@@ -1,8 +1,8 @@
-"""The leak detector: what is stored against what should be, in both directions.
+"""The leak detector: compares what is stored with what should be, in both directions.
 
-A *leak* is a blob that should be gone: dead behind the fence of the last sweep and still there, a
-key that is none of ours, blobs of a shard that does not exist. A *gap* is worse: a blob that the
-newest state names and that is not there.
+A *leak* is a blob that should be gone. It is dead behind the last sweep's fence and still there, or
+its key is not one of ours, or its shard does not exist. A *gap* is worse: the newest state names a
+blob that is not stored.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,12 +24,12 @@ ROOT: Final = "shards/"
 
 @dataclass(frozen=True)
 class LeakReport:
-    """What is wrong with the blobs of some shards. Units: bytes."""
+    """The leaks and gaps among the blobs of some shards. Units: bytes."""
 
     shards: tuple[SweepReport, ...]
-    missing: tuple[str, ...]  # the newest states name them, and they are not stored
-    overdue: tuple[JudgedBlob, ...]  # dead behind the fence that stands, and still there
-    strays: tuple[JudgedBlob, ...]  # of no shard, or no key of ours
+    missing: tuple[str, ...]  # named by the newest states but not stored
+    overdue: tuple[JudgedBlob, ...]  # dead behind the current fence, and still stored
+    strays: tuple[JudgedBlob, ...]  # blobs of no shard, and keys that are not ours
 
     @property
     def clean(self) -> bool:
@@ -60,9 +60,9 @@ class LeakReport:
 def find_leaks(
     stores: Stores, settings: Settings, names: Iterable[str] | None = None
 ) -> LeakReport:
-    """Return what is stored and should not be, and what is not stored and should be.
+    """Return what is stored but should not be, and what is not stored but should be.
 
-    `names` None looks at every shard, and at blobs of none. Nothing is changed.
+    With `names` None, checks every shard and also blobs without a shard. Changes nothing.
     Raises: as `strata.gc.plan`. Cost: a plan for each shard, and one listing of the store.
     """
     machine = Machine(stores)
@@ -86,7 +86,7 @@ def find_leaks(
 def _missing(stores: Stores, named: Iterable[str]) -> Iterator[str]:
     """Yield the blobs that the store does not have.
 
-    A listing may be stale: what it lacks is asked for by name.
+    A listing may be stale, so blobs missing from it are checked by name.
     """
     for key in sorted(named):
         if retry(partial(stores.blob.get, key, 0, 1)) is None:

@@ -1,9 +1,9 @@
 """What readers can still reach: the blobs that states name, and why each of these states counts.
 
-The newest state counts. So does every state of a generation from the fence on: it was the newest
-one less than the grace ago, and whoever planned a read then may still be reading. So does every
-state from the first on that a live hold reads from. What an older state names and no state that
-counts is out of reach for ever; see `strata.state.generations` for why it cannot come back.
+The newest state counts. Every state of a generation at or above the fence counts: it was the newest
+state less than the grace ago, and a reader that planned then may still be reading. Every state
+counts from the first one that a live hold reads from. A blob is out of reach for ever when only
+states that do not count name it; `strata.state.generations` explains why it cannot come back.
 """
 
 import re
@@ -27,13 +27,13 @@ from strata.store.retry import retry
 
 @dataclass(frozen=True)
 class Reach:
-    """What counts, and what it names."""
+    """Which states count, and the blobs they name."""
 
     head: State
-    fence: int  # blobs of generations below it join no state any more
+    fence: int  # blobs of generations below it can no longer join a state
     live: frozenset[str]  # keys that the newest state names, parts included
-    held: Mapping[str, int]  # keys that only earlier states name -> the last one that does
-    states: int  # how many count, the newest included
+    held: Mapping[str, int]  # keys that only earlier states name -> the last such state
+    states: int  # how many states count, including the newest
     held_by: tuple[str, ...] = ()  # live holds that keep states before the newest
     lost: tuple[str, ...] = ()  # manifests of earlier states that are not stored
 
@@ -42,11 +42,11 @@ def reach(machine: Machine, head: State, fence: int, now_ms: int) -> Reach:
     """Return what can be reached while `head` is the newest state.
 
     `now_ms` decides which holds have expired.
-    Raises: Corrupt when a manifest that the newest state names is missing or damaged: then it is
-    not known what is alive. Cost: the states that count, and each manifest that one names, once.
+    Raises: Corrupt when a manifest that the newest state names is missing or damaged, because then
+    live blobs are unknown. Cost: reads each state that counts, and each manifest they name, once.
     """
     blob = machine.stores.blob
-    parts: dict[str, tuple[str, ...]] = {}  # of each manifest that was read
+    parts: dict[str, tuple[str, ...]] = {}  # for each manifest that was read
     lost: set[str] = set()
     for batch in head.batches:
         if batch.manifest is not None:
@@ -73,9 +73,9 @@ def _holders(head: State, now_ms: int) -> Iterable[str]:
 
 
 def _earlier(machine: Machine, head: State, fence: int, first: int) -> list[State]:
-    """Return the states before the newest that count.
+    """Return the states that count, without the newest.
 
-    Generations only grow: before the last state that does not count, none does, and none is read.
+    Generations only grow, so no state before one that does not count counts, and none is read.
     """
 
     def counts(state: State) -> bool:
@@ -91,7 +91,7 @@ def _named(
     known: Container[str],
     lost: set[str],
 ) -> Iterator[str]:
-    """Yield the keys that a state names, but not what stands behind those that are `known`."""
+    """Yield the keys that a state names, without the parts of manifests that are `known`."""
     for key in pointers(state):
         yield key
         if f"/{BlobKind.LEDGER}/" in key and key not in known:
@@ -107,10 +107,10 @@ def _named(
 
 
 def pointers(state: State) -> frozenset[str]:
-    """Return every blob key that stands anywhere in a state, in whatever field.
+    """Return every blob key that appears in any field of a state.
 
-    So a field that joins the state is respected without a word here. Only what the rollout
-    distrusts does not count: it is named because it lied, and stays named when it is gone.
+    A new field of the state is therefore covered without a change here. Only the parts that the
+    rollout distrusts do not count: they are named because they lied, even after they are gone.
     """
     seen = Evidence(seen=state.rollout.evidence.seen)
     data = encode_state(replace(state, rollout=Rollout(evidence=seen)))
@@ -121,7 +121,7 @@ def pointers(state: State) -> frozenset[str]:
 def _parts(blob: Blob, state: State, key: str) -> tuple[str, ...] | None:
     """Return the parts of a manifest; None if it is not stored.
 
-    Nobody can plan with a manifest that is gone, so what only it named is out of reach.
+    A reader cannot plan with a missing manifest, so parts that only it named are out of reach.
     """
     data = retry(partial(blob.get, key))
     if data is None:

@@ -2,9 +2,9 @@
 
     begin_sweep (one commit) -> reach (states, manifests) -> list and judge -> delete -> look again
 
-Any number of sweeps may run at once, be killed anywhere and be late: what is dead stays dead, so
-that a delete is right whenever it comes. A listing only proposes; what it lacks is left for the
-next sweep. Deleted blobs are set aside by the store and can be restored until they are purged.
+Any number of sweeps may run at once, be killed at any point, and be late. Dead blobs stay dead, so
+a delete is right at any time. A listing only proposes blobs; the next sweep finds those it lacks.
+The store sets deleted blobs aside, and they can be restored until they are purged.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,16 +28,16 @@ from strata.store.keys import backfill_prefix, shard_prefix, usage_prefix
 from strata.store.open import Stores
 from strata.store.retry import retry
 
-SHOWN_MAX: Final = 20  # blobs in the report for people; the document has all that are dead
+SHOWN_MAX: Final = 20  # blobs in the report for people; the JSON has all dead ones
 _DAY_MS: Final = 86_400_000
 
 
 @runtime_checkable
 class Purges(Protocol):
-    """A blob store that sets deleted blobs aside until it is told to forget them."""
+    """A blob store that sets deleted blobs aside until they are purged."""
 
     def purge(self, before_ms: int) -> int:
-        """Remove for good what was deleted before; return the bytes set free."""
+        """Remove for good the blobs deleted before `before_ms`; return the bytes freed."""
         ...
 
 
@@ -53,11 +53,11 @@ class SweepReport:
     held_by: tuple[str, ...]  # live holds that keep older states
     counts: dict[Fate, tuple[int, int]] = field(default_factory=dict)  # fate -> (blobs, bytes)
     dead: tuple[JudgedBlob, ...] = ()
-    others: tuple[JudgedBlob, ...] = ()  # not understood; all the rest if that was asked for
+    others: tuple[JudgedBlob, ...] = ()  # not understood; with `every`, all other blobs
     deleted: int = 0
     deleted_bytes: int = 0
-    lost: tuple[str, ...] = ()  # manifests of earlier states that are not stored any more
-    idle_reason: str = ""  # why nothing was looked at
+    lost: tuple[str, ...] = ()  # manifests of earlier states that are no longer stored
+    idle_reason: str = ""  # why no blob was judged
 
     def to_json(self) -> dict[str, Any]:
         """See `Report`."""
@@ -83,9 +83,9 @@ class SweepReport:
 
 
 def plan(stores: Stores, name: str, settings: Settings, *, every: bool = False) -> SweepReport:
-    """Return what a sweep would do now, with the reason for each blob; nothing is changed.
+    """Return what a sweep would do now, with the reason for each blob; change nothing.
 
-    `every` tells of the blobs that stay as well. Raises: as `collect`.
+    `every` includes the blobs that stay. Raises: as `collect`.
     """
     now_ms = stores.clock()
     state = Machine(stores).load(name, dropped=True)
@@ -98,10 +98,10 @@ def plan(stores: Stores, name: str, settings: Settings, *, every: bool = False) 
 def collect(stores: Stores, name: str, settings: Settings, runner: Runner = serial) -> SweepReport:
     """Delete the dead blobs of a shard and return what was found.
 
-    Raises: Corrupt, and nothing is deleted, when a manifest that the newest state names cannot
-    be read, or blobs are ahead of the state: then it is not known what is alive. Corrupt as
-    well when a deleted blob is named after all; it is restored before.
-    Cost: a commit at most; reads the states that count, the manifests that they name; one listing.
+    Raises: Corrupt, before anything is deleted, when a manifest of the newest state cannot be read
+    or blobs are ahead of the state, because then live blobs are unknown. Corrupt also when a state
+    names a deleted blob after all; the blob is restored first.
+    Cost: at most one commit and one listing; reads the states that count and their manifests.
     """
     now_ms, machine = stores.clock(), Machine(stores)
     if machine.load(name, dropped=True).dropped is None:
@@ -115,9 +115,9 @@ def collect(stores: Stores, name: str, settings: Settings, runner: Runner = seri
 
 
 def purge(stores: Stores, settings: Settings) -> int:
-    """Forget what was deleted, in any shard, longer ago than it is set aside; return the bytes.
+    """Purge blobs of all shards deleted more than `gc.aside_days` ago; return the bytes.
 
-    A store that keeps versions by rules of its own (a bucket's lifecycle) is left alone: 0.
+    A store with retention rules of its own (a bucket's lifecycle) is left alone and returns 0.
     """
     if not isinstance(stores.blob, Purges):
         return 0
@@ -133,11 +133,11 @@ def survey(
     *,
     every: bool = False,
 ) -> tuple[SweepReport, Reach]:
-    """Return the judgement of all blobs of a shard behind this fence, and what it rests on.
+    """Return the judgement of all blobs of a shard for this fence, and the reach it rests on.
 
     Raises: as `collect`.
     """
-    # Clocks differ: a hold counts as expired only when it has been for a whole grace.
+    # Clocks differ: a hold counts as expired only once a whole grace has passed since.
     found = reach(machine, head, fence, now_ms - settings.gc.grace_ms)
     report = SweepReport(
         head.name, True, head.generation, fence, found.states, found.held_by, lost=found.lost
@@ -151,7 +151,7 @@ def survey(
     judge = Judge(machine, found, settings.gc, settings.usage, now_ms, small)
     counts: dict[Fate, tuple[int, int]] = {}
     dead, others = [], []
-    alive = alive_bytes = 0  # nearly all blobs of a large shard: nothing is made of them
+    alive = alive_bytes = 0  # nearly all blobs of a large shard: only counted
     for info in _listed(blob, shard_prefix(head.name)):
         if info.key in found.live and not every:
             alive, alive_bytes = alive + 1, alive_bytes + info.size_bytes
@@ -178,9 +178,9 @@ def _delete(blob: Blob, key: str) -> int | None:
 
 
 def _look_again(machine: Machine, before: Reach, dead: Iterable[JudgedBlob]) -> None:
-    """Restore what states that came meanwhile name after all; it cannot be, but what if.
+    """Restore deleted blobs that states committed meanwhile name; a guard, this should not happen.
 
-    Raises: Corrupt when there was any.
+    Raises: Corrupt when there were any.
     """
     head = machine.load(before.head.name, dropped=True)
     if head.seqno == before.head.seqno:

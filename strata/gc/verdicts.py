@@ -1,9 +1,10 @@
 """The judgement of one blob: alive, still reachable, perhaps about to be committed, dead, unknown.
 
-Parts and manifests are judged by reachability and generation alone: neither the listing, which
-may be stale, nor any age or clock makes one of them dead. What no state names by design (the log
-of filters, records of backfills, verdicts beyond the last ones, rejected rows of runs that never
-committed) is history: it has a time for which it is kept. Whatever cannot be understood is kept.
+Parts and manifests are judged by reachability and generation alone. The listing, which may be
+stale, never makes one of them dead; nor does an age or a clock. Some blobs are named by no state,
+by design: the log of filters, records of backfills, verdicts beyond the last ones, rejected rows of
+runs that never committed. They are history and are kept for a set time. Blobs that are not
+understood are kept.
 """
 
 from collections.abc import Callable, Collection
@@ -25,16 +26,16 @@ from strata.store.keys import SEEN, BlobKey, BlobKind, generation_of, ledger_lev
 from strata.store.retry import retry
 
 _DAY_MS: Final = 86_400_000
-SEEN_DAYS: Final = 2  # for a validation that has written one and not committed yet
+SEEN_DAYS: Final = 2  # for a validation that wrote one but has not committed yet
 
 
 class Fate(StrEnum):
     """What becomes of a blob."""
 
-    LIVE = "live"  # the newest state needs it, or it is history that is still kept
+    LIVE = "live"  # the newest state needs it, or it is history still to be kept
     HELD = "held"  # a reader may still need it
     YOUNG = "young"  # a writer may still commit it
-    DEAD = "dead"  # nobody can ever need it
+    DEAD = "dead"  # no reader and no writer can ever need it
     UNKNOWN = "unknown"  # not understood, so it stays
 
 
@@ -44,13 +45,13 @@ class JudgedBlob:
 
     key: str
     size_bytes: int
-    kind: str  # what it is; `foreign` for a key that is none of ours
+    kind: str  # what it is; `foreign` for a key that is not ours
     fate: Fate
     reason: str
 
 
 class Judge:
-    """The judge of one shard's blobs, for the time of one sweep."""
+    """The judge of one shard's blobs during one sweep."""
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class Judge:
     def judge(self, info: BlobInfo) -> JudgedBlob:
         """Return the judgement of one listed blob.
 
-        Raises: Corrupt for a blob of a generation that is still to come.
+        Raises: Corrupt for a blob of a generation that has not begun yet.
         """
         reach, head = self._reach, self._reach.head
         try:
@@ -117,7 +118,7 @@ class Judge:
             )  # fmt: skip
         if generation >= fence:
             return Fate.YOUNG, (
-                f"no state names it, but who began in generation {generation} may still commit it"
+                f"no state names it, but a writer of generation {generation} may still commit it"
             )
         return Fate.DEAD, (
             f"no state that counts names it, and its generation {generation} lies behind "
@@ -125,17 +126,17 @@ class Judge:
         )
 
     def _newest_generation(self, seen: int) -> int:
-        """Return the shard's generation, asking again if a blob seems to be ahead of it."""
+        """Return the shard's generation; read it again if a blob seems to be ahead of it."""
         head = self._reach.head
         if seen > head.generation:
             return self._machine.load(head.name, dropped=True).generation
         return head.generation
 
     def _ledger(self, info: BlobInfo, key: BlobKey) -> tuple[Fate, str]:
-        """Judge what was spilled by somebody who then lost the race.
+        """Judge a ledger blob that no state names: its writer lost a race, or may still win one.
 
-        Who may still win it spills commits that the newest state, or a newer one, remembers, and
-        folds what these still name.
+        A writer that may still win spills commits that the newest or a newer state remembers, and
+        folds only blobs that such a state still names.
         """
         try:
             lost = self._is_lost(info.key)
@@ -155,24 +156,24 @@ class Judge:
         return not newer and not {c.token for c in spilled} <= {c.token for c in head.commits}
 
     def _is_taken(self, child: str) -> bool:
-        """Return whether a ledger blob can join no new node: it is in another one, or lost."""
+        """Return whether a ledger blob can join no new node: it is in a node already, or lost."""
         if child in self._reach.live:
             return child not in self._reach.head.ledger
         if retry(partial(self._machine.stores.blob.get, child)) is None:
-            return True  # a state that can still be committed would name it, and so would this one
+            return True  # a state that can still be committed would name it, and so would this
         return self._is_lost(child)
 
     def _verdict(self, info: BlobInfo, key: BlobKey) -> tuple[Fate, str]:
         days = self._settings.verdict_days
-        if key.name.startswith(SEEN):  # the next one has all that it has
+        if key.name.startswith(SEEN):  # its successor contains all that it has
             days = SEEN_DAYS
         return self._kept(info, days, "evidence of soft evaluation")
 
     def _rejects(self, info: BlobInfo, key: BlobKey) -> tuple[Fate, str]:
-        """Judge rows that could not be read: those of a commit belong to the shard."""
+        """Judge rows that could not be read; rows rejected by a commit belong to the shard."""
         fate, reason = self._kept(info, self._settings.reject_days, "rejected rows")
         token = key.name.partition("/")[0].removesuffix(".jsonl")
-        if fate is Fate.DEAD and token in self._tokens:  # asked of old ones only: it takes long
+        if fate is Fate.DEAD and token in self._tokens:  # slow: for old ones only
             return Fate.LIVE, f"the rejected rows of the commit {token}"
         return fate, reason
 
@@ -197,13 +198,13 @@ class Judge:
         age_ms = self._now_ms - info.modified_ms
         if age_ms <= days * _DAY_MS:
             return Fate.LIVE, f"{what}, kept for {days} days"
-        if age_ms <= self._settings.grace_ms:  # it is written first, and named by a state then
+        if age_ms <= self._settings.grace_ms:  # written before the state that names it
             return Fate.YOUNG, f"{what}, so new that a state may still come to name it"
         return Fate.DEAD, f"{what}, older than {days} days"
 
     @cached_property
     def _tokens(self) -> frozenset[str]:
-        """Return all tokens that were ever committed. Cost: reads every ledger blob, once."""
+        """Return all tokens that were ever committed. Cost: reads every ledger blob once."""
         head, blob = self._reach.head, self._machine.stores.blob
         known = {commit.token for commit in head.commits}
         for key in ledger.ledger_keys(blob, head.ledger):

@@ -1,1 +1,1 @@
-"""Files become one batch an interval, exactly once: found, read, typed, checked, committed."""
+"""Ingest turns files into one batch per interval, exactly once: find, read, type, check, commit."""

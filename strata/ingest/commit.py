@@ -1,4 +1,4 @@
-"""The end of a batch: its manifest, its files in the ledger, one compare-and-append."""
+"""Commits a batch: writes its manifest, records its files in the ledger, compares and appends."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from strata.parts.write import WrittenPart, write_batch
 from strata.state.state import Batch, Commit, State
 from strata.state.transitions import Appended
 
-ATTEMPTS: Final = 20  # at a commit, while other writers take in other files
+ATTEMPTS: Final = 20  # at a commit, while other writers commit other files
 
 
 @dataclass
@@ -38,8 +38,8 @@ class Committer:
     ) -> IngestReport:
         """Write the manifest of a batch and append it, with the files that it takes in.
 
-        `upper_of_basis`: the shard's upper that the updates were worked out from, if any.
-        `progress`: of the change stream, when they are in.
+        `upper_of_basis`: the upper of the shard that the updates were computed from, if any.
+        `progress`: of the change stream, after this batch.
         Raises: Conflict when another run was faster, or took some of the files meanwhile.
         """
         lower, upper = bounds(work.step)
@@ -85,7 +85,7 @@ class Committer:
             )  # fmt: skip
         except InvalidRequest as error:
             known = self.machine.committed(name, step.token, upper)
-            if known is not None:  # the same work, placed at another time by a double of this run
+            if known is not None:  # a double of this run committed the same work at another time
                 return Appended(known, already_committed=True)
             if self.machine.load(name).upper <= lower:
                 raise
@@ -95,7 +95,7 @@ class Committer:
             ) from error  # fmt: skip
 
     def _still_new(self, work: Work, upper_of_basis: int | None) -> bool:
-        """Return whether a batch that lost its race can be appended all the same."""
+        """Return whether a batch that lost its race can still be appended."""
         state, step = self.machine.load(self.state.name), work.step
         self.ledger = Ledger(self.machine.stores.blob, state)
         if state.upper > bounds(step)[0] or upper_of_basis not in (None, state.upper):
@@ -108,7 +108,7 @@ class Committer:
 
 
 def _numbered(results: Sequence[TaskResult]) -> list[WrittenPart]:
-    """Return the parts of all tasks, their runs numbered through the batch."""
+    """Return the parts of all tasks, with runs numbered across the batch."""
     numbers: dict[tuple[int, int], int] = {}
     parts = []
     for task, result in enumerate(results):
@@ -135,7 +135,7 @@ def report_of(name: str, commit: Commit, *, already_committed: bool) -> IngestRe
 
 
 def report_of_known(state: State, work: Work) -> IngestReport:
-    """Return the report of a step that is in already, or that has nothing left to take in."""
+    """Return the report of a step that is already committed, or has nothing left to take in."""
     if work.commit is not None:
         report = report_of(state.name, work.commit, already_committed=True)
     else:
@@ -148,7 +148,7 @@ def report_of_known(state: State, work: Work) -> IngestReport:
 
 
 def preview_of(state: State, work: Work, results: Sequence[TaskResult]) -> IngestReport:
-    """Return what a commit would hold, as far as reading the files tells."""
+    """Return what a commit would hold, as far as reading the files shows."""
     lower, upper = bounds(work.step)
     found = total(result.counts for result in results)
     report = IngestReport(
@@ -160,7 +160,7 @@ def preview_of(state: State, work: Work, results: Sequence[TaskResult]) -> Inges
 
 
 def _of_run(report: IngestReport, work: Work, results: Sequence[TaskResult]) -> IngestReport:
-    """Return the report with what only the run itself knows; the commit knows what is rejected."""
+    """Return the report with facts that only the run knows; the commit knows the rejected rows."""
     parts = [part for result in results for part in result.parts]
     found = total(result.counts for result in results) + Counts(
         files=len(work.step.files or ()),

@@ -1,6 +1,6 @@
 """What an ingest counts, from one file up to a whole job.
 
-A new counter is one line here. It then passes through tasks and commits, and stands in the JSON of
+A new counter is one line here. It then passes through tasks and commits, and appears in the JSON of
 the command line, the result and the summary of the job, and the history.
 """
 
@@ -19,7 +19,7 @@ def _counter(remark: str = "", *, shown: bool = True) -> Any:
 class Counts:
     """Counts of rows, messages, files and statistics; they add up.
 
-    An operator reads each `remark` after its number, unless that is zero. A count that is not
+    An operator reads each `remark` after its number, unless the number is zero. A count that is not
     `shown` stays out of documents.
     """
 
@@ -28,12 +28,12 @@ class Counts:
     files: int = _counter()
     late: int = _counter("rows late")  # their time was advanced to the interval's lower
     early: int = _counter("rows early")  # their time was moved back to the interval's last
-    late_files: int = _counter("files late")  # of earlier intervals, taken in by this batch
-    taken_before: int = _counter()  # files that were passed over because they are in
-    contradictions: int = _counter("contradictions")  # changes that count all the same
-    passed: int = _counter()  # messages of a change stream that are no changes
-    repeated: int = _counter()  # changes that were delivered again, and left out
-    verified: int = _counter()  # source rows that were read twice, and were the same
+    late_files: int = _counter("files late")  # files of earlier intervals that this batch takes in
+    taken_before: int = _counter()  # files skipped because the shard has them
+    contradictions: int = _counter("contradictions")  # changes that were applied nevertheless
+    passed: int = _counter()  # messages of a change stream that are not changes
+    repeated: int = _counter()  # changes that were delivered again and left out
+    verified: int = _counter()  # source rows that were read twice and agreed
     undeclared: frozenset[str] = field(  # columns in changes that the shard does not declare
         default=frozenset(), metadata={"remark": "undeclared columns", "shown": True}
     )
@@ -46,7 +46,7 @@ class Counts:
         },
     )
     stats_bytes: int = _counter()  # of statistics in the new parts
-    stats_ms: float = _counter()  # of processors, to collect them
+    stats_ms: float = _counter()  # of processor time, to collect them
 
     def __add__(self, other: "Counts") -> "Counts":
         """Return the counts of both together."""
@@ -70,7 +70,7 @@ class Counts:
 
 
 def total(some: Iterable[Counts] = ()) -> Counts:
-    """Return counts added up; of nothing they are zero."""
+    """Return the sum of some counts; zero for none."""
     return sum(some, Counts())
 
 

@@ -1,11 +1,10 @@
-"""Ingest files into a shard: one batch an interval, exactly once, whatever is repeated.
+"""Ingest files into a shard: one batch per interval, exactly once, however often it is repeated.
 
 The law: an interval, or a set of files, is committed under a token that depends on what is
-ingested and never on which try it is. Before any work the token is looked up; the
-compare-and-append at the end looks it up again. What a killed or overtaken try has written is
-referred to by nothing.
+ingested, never on the attempt. The token is looked up before any work, and again by the
+compare-and-append at the end. Nothing refers to what a killed or overtaken attempt has written.
 
-Batches are prepared by the runner's workers side by side and committed here, in time order.
+The runner's workers prepare batches in parallel; they are committed here, in time order.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -39,7 +38,7 @@ from strata.store.open import Stores
 
 __all__ = ["files_token", "ingest", "ingest_steps", "interval_token"]
 
-TRIES: Final = 5  # of an ingest without interval that other writers overtake
+TRIES: Final = 5  # for an ingest without interval that other writers overtake
 
 
 def ingest(  # noqa: PLR0913  the choices of one request
@@ -58,13 +57,13 @@ def ingest(  # noqa: PLR0913  the choices of one request
     """Commit one batch to a shard and return what it holds.
 
     `paths`: these files and the files in these folders; None: the files of the declared sources
-    whose path carries a time in [lower, upper). Without an interval the batch gets the time of
-    now. What is in already is left out: the same interval again, or the same files again, is a
+    whose path carries a time in [lower, upper). Without an interval the batch gets the current
+    time. Files that the shard has are left out: the same interval or the same files again is a
     success that changes nothing and says so. `again` takes files in once more, on purpose, after
     their updates were retracted.
 
     Raises: InvalidRequest for bad arguments, a file of the wrong shape, too many rejected rows,
-    and for an interval that is already written otherwise; then nothing is committed.
+    and an interval that is already written under another token; then nothing is committed.
     """
     links = settings.ingest.follow_links
     files = None
@@ -94,13 +93,13 @@ def ingest_steps(  # noqa: PLR0913  the same
     dry_run: bool = False,
     lease: Lease | None = None,
 ) -> Iterator[IngestReport]:
-    """Commit one batch for each step, in time order, and yield its report when it is in.
+    """Commit one batch for each step, in time order, and yield its report after the commit.
 
-    The tasks of all steps are run side by side, as far as the runner does. `dry_run`: files are
-    read and checked, and nothing is written. `lease` is held while there is something to write.
+    The tasks of all steps run in parallel, as far as the runner allows. `dry_run`: files are read
+    and checked, and nothing is written. `lease` is held while there is something to write.
 
     Raises: as `ingest`, and Fenced when the lease has expired meanwhile; the batches before the
-    one that failed stay committed.
+    failed one stay committed.
     Cost: reads every source file once; steps that are already committed read none.
     """
     machine = Machine(stores)
@@ -116,7 +115,7 @@ def ingest_steps(  # noqa: PLR0913  the same
     if open_works and not dry_run:
         check_source(state)
     with held(lease, needed=bool(open_works) and not dry_run) as writer:
-        if writer is not None:  # what is written must not be of a generation before the lease's
+        if writer is not None:  # blobs must not be of a generation before the lease's
             state = machine.load(name)
         placed = replace(settings, store=stores.settings)
         pieces = split_large(placed, state, [work.step for work in open_works], runner)
@@ -178,10 +177,10 @@ def ingest_now(
     write_format: str | None = None,
     runner: Runner = serial,
 ) -> IngestReport:
-    """Ingest the files of a step under the time of now, again when another writer took that time.
+    """Ingest the files of a step at the current time; retry when another writer took that time.
 
-    Where rows bring their own time, the interval begins at the shard's upper, so that all times
-    up to now are taken as they are.
+    If rows bring their own time, the interval begins at the shard's upper, so that all times up to
+    now are taken unchanged.
     """
     assert step.files is not None
     machine = Machine(stores)
@@ -222,14 +221,14 @@ def _worker(
     ordered = spec.source.envelope in ORDERED
     if dry_run:
         return check_stage if ordered else check_task
-    # Elsewhere a worker opens the stores for itself; here the caller's are used.
+    # Remote workers open the stores themselves; this one uses the caller's.
     blob = stores.blob if runner is serial else None
     return partial(stage_task if ordered else ingest_task, blob=blob)
 
 
 @contextmanager
 def _stopped(results: Iterator[TaskResult]) -> Iterator[None]:
-    """Let the runner stop what it still has under way, however this ends."""
+    """Let the runner stop its remaining work, however this ends."""
     try:
         yield
     finally:

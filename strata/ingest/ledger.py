@@ -1,12 +1,12 @@
 """Which source files a shard has taken in: the ledger that makes a file count once.
 
-A row a file: its name, size, time of change and the hash of its bytes. The rows stand in a few
-blobs that the state names (`State.consumed`), and they join it in the commit that brings the
-file's updates, so that there is never the one without the other. Small blobs are merged into the
-next: the state names about log2(files) of them.
+Each file has a row with its name, size, time of change and the hash of its bytes. The rows are in a
+few blobs that the state names (`State.consumed`). They join the state in the commit that brings the
+file's updates, so neither is ever there without the other. Small blobs are merged into the next
+one, so that the state names about log2(files) of them.
 
-A file is known by its name. One that has changed since is reported, never taken by itself. One
-with another name and the same bytes was delivered again, or renamed: it is not taken twice.
+The name identifies a file. A file that has changed since is reported, never taken in on its own. A
+file with another name and the same bytes was delivered again or renamed, and is not taken twice.
 """
 
 import io
@@ -40,7 +40,7 @@ SCHEMA: Final = pa.schema(
         pa.field("changed_ns", pa.int64(), nullable=False),  # 0: not known
         pa.field("fingerprint", pa.string(), nullable=False),
         pa.field("token", pa.string(), nullable=False),  # of the commit that brought it
-        # How far the shard had followed its change stream with that commit: see `position`.
+        # How far the shard had followed its change stream after that commit: see `position`.
         pa.field("epoch", pa.int64()),
         pa.field("snapshot", pa.int64()),
         pa.field("whole", pa.bool_()),
@@ -49,7 +49,7 @@ SCHEMA: Final = pa.schema(
     ]
 )
 PROGRESS: Final = ("epoch", "snapshot", "whole", "commit", "lsn")
-MERGE_FACTOR: Final = 2  # a blob is merged into a new one that is at least 1/so much of its size
+MERGE_FACTOR: Final = 2  # a blob is merged into a new one of at least 1/MERGE_FACTOR its size
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,39 +64,39 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """What the ledger says of some files."""
+    """What the ledger knows about some files."""
 
     new: tuple[SourceFile, ...] = ()
     taken: tuple[SourceFile, ...] = ()  # in the shard already, and unchanged
-    changed: tuple[SourceFile, ...] = ()  # in the shard as they were before
-    copies: tuple[tuple[SourceFile, str], ...] = ()  # with the name under which their bytes came
+    changed: tuple[SourceFile, ...] = ()  # in the shard with their earlier content
+    copies: tuple[tuple[SourceFile, str], ...] = ()  # with the name their bytes came under
 
 
 class Ledger:
     """The ledger of one shard as one of its states has it."""
 
     def __init__(self, blob: Blob, state: State, runner: Runner = serial) -> None:
-        """Read the ledger; `runner` reads many source files where that is needed.
+        """Read the ledger; `runner` reads many source files if that is needed.
 
-        Cost: about log2(files) blobs, one row a file in memory.
+        Cost: about log2(files) blobs, one row per file in memory.
         """
         self._blob, self._shard, self._runner = blob, state.name, runner
         self.consumed = state.consumed
         self.rows = self._read(() if state.consumed is None else state.consumed.segments)
 
     def watched_from(self) -> int | None:
-        """Return the time of the first files that it knows all about; None: of no files."""
+        """Return the time from which on the ledger knows all files; None: it knows none."""
         return None if self.consumed is None else self.consumed.since
 
     def late_from(self) -> int | None:
-        """Return where the files begin that belong to intervals that are in."""
+        """Return the time at which the files of committed intervals begin."""
         return None if self.consumed is None else max(self.consumed.since, self.consumed.first)
 
     def sort_out(self, files: Sequence[SourceFile], *, copies: bool = True) -> Sorted:
         """Return which files are new, known, changed, or known under another name.
 
         `copies` False: the same bytes under another name are new.
-        Cost: reads those files whose size is that of another file, or that seem to be touched.
+        Cost: reads the files that have the size of another file, or that seem to have changed.
         """
         found = self._by_name(files)
         known = [files[n] for n in np.flatnonzero(found >= 0).tolist()]
@@ -111,7 +111,7 @@ class Ledger:
         )
 
     def tokens(self, files: Sequence[SourceFile]) -> list[str]:
-        """Return the tokens under which these files came last."""
+        """Return the tokens under which these files were last taken in."""
         found = self._by_name(files)
         return [self.rows["token"][row].as_py() for row in found.tolist() if row >= 0]
 
@@ -134,11 +134,11 @@ class Ledger:
         first: int | None = None,
         progress: StreamProgress | None = None,
     ) -> Basis:
-        """Write down the files that a commit on `state` takes in; return what it must be given.
+        """Record the files that a commit on `state` takes in; return the basis the commit needs.
 
         `first`: lower of an interval whose files were found by their time.
-        `progress`: of a change stream, when the commit is in.
-        The ledger is then what it is after that commit.
+        `progress`: of a change stream, after the commit.
+        This ledger then has the content that it will have after the commit.
         """
         new = _table(list(files), token, progress)
         before = self.consumed
@@ -170,7 +170,7 @@ class Ledger:
     def _unchanged(
         self, files: Sequence[SourceFile], rows: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.bool_]:
-        """Return which files are as they were, each with its row; those touched since are read."""
+        """Return which files equal their ledger rows; files touched since are read."""
         sizes = np.array([file.size_bytes for file in files], np.int64)
         times = np.array([file.changed_ns for file in files], np.int64)
         long = sizes == self.rows["size_bytes"].to_numpy()[rows]
@@ -183,7 +183,7 @@ class Ledger:
         return same
 
     def _twins(self, files: Sequence[SourceFile]) -> dict[str, str]:
-        """Return the names of files whose bytes came, or come, under another name: and which."""
+        """Return files whose bytes came, or come now, under another name, with that name."""
         sizes = np.array([file.size_bytes for file in files], np.int64)
         old = self.rows["size_bytes"].to_numpy()
         values, counts = np.unique(sizes, return_counts=True)
@@ -217,7 +217,7 @@ class Ledger:
 
 
 def _whole(rows: pa.Table) -> pa.Table:
-    """Return rows with all columns; those of older ledgers know of no positions."""
+    """Return rows with all columns; rows of older ledgers have no positions."""
     for field in SCHEMA:
         if field.nullable and field.name not in rows.column_names:
             rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))

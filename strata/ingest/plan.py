@@ -1,4 +1,4 @@
-"""Cut the work: intervals into steps, files into tasks of about equal bytes."""
+"""Cuts the work: intervals into steps, files into tasks of about equal bytes."""
 
 import re
 from calendar import monthrange
@@ -24,16 +24,16 @@ PERIOD: Final = re.compile(
     r"P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?)?"
 )
 STEPS_MAX: Final = 100_000
-TASK_FILES: Final = 2000  # that a task reads at most, a few seconds' work
+TASK_FILES: Final = 2000  # at most per task, a few seconds' work
 NO_PIECES: Final[Mapping[str, Sequence[SourceFile]]] = MappingProxyType({})
 
 
 def steps_of(lower: int, upper: int, every: str | None = None) -> list[Step]:
     """Return the steps of [lower, upper), each as long as the ISO 8601 period `every`.
 
-    None: one step. The last one is shorter when the period does not divide the interval. Months
-    and years are counted from `lower` by the calendar, so that P1M from 31 January reaches the
-    ends of the months.
+    With None, there is one step. The last step is shorter when the period does not divide the
+    interval. Months and years are counted from `lower` by the calendar, so that P1M from 31 January
+    ends at the end of each month.
 
     Raises: InvalidRequest for an empty interval or a malformed period.
     """
@@ -63,7 +63,7 @@ def ingest_tasks(
 ) -> list[IngestTask]:
     """Return the tasks of a step whose interval, token and files are known.
 
-    `pieces`: of files that `split_large` has cut, by their path.
+    `pieces`: by path, for files that `split_large` has cut.
     """
     files = [
         piece.numbered(number)
@@ -80,10 +80,10 @@ def ingest_tasks(
 def split_large(
     settings: Settings, state: State, steps: Sequence[Step], runner: Runner
 ) -> dict[str, Sequence[SourceFile]]:
-    """Return the files that are larger than a task may read in pieces, by their path.
+    """Return the pieces of files that are larger than a task may read, by path.
 
     Raises: InvalidRequest for a file of the wrong shape.
-    Cost: reads those files once, side by side as far as the runner does.
+    Cost: reads those files once, in parallel as far as the runner allows.
     """
     limit, dialect = settings.ingest.task_bytes, Dialect.of(state.spec.source)
     large = {
@@ -129,9 +129,9 @@ def whole_task(
 
 
 def pack(files: Sequence[SourceFile], task_bytes: int) -> list[tuple[SourceFile, ...]]:
-    """Return the files in order, in groups of at most `task_bytes`; a larger one stands alone.
+    """Return the files in order, in groups of at most `task_bytes`; a larger file is alone.
 
-    However small they are, no more than TASK_FILES are together: each has to be opened.
+    A group has at most TASK_FILES files, however small: each file has to be opened.
     """
     groups: list[list[SourceFile]] = []
     size = 0

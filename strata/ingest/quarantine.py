@@ -1,11 +1,11 @@
 """Rejected rows as a shard of their own: `NAME.rejected`, beside the shard NAME.
 
-What a run rejects stands in blobs before its batch is committed; the commit names them
-(`Commit.rejects`), and only then are they appended to the shard of rejected rows, under a token
-made of the batch's. Whoever is killed in between leaves that to the next run (`catch_up`).
+A run stores its rejected rows in blobs before its batch is committed; the commit names the blobs
+(`Commit.rejects`). Then the rows are appended to the shard of rejected rows, under a token made
+from the batch's token. If a run is killed in between, the next run appends them (`catch_up`).
 
-`retry` gives the rows of one batch to the reader again, as a file that the ledger knows by its
-rows: doing it twice takes them in once. Then those that were read are retracted here.
+`retry` gives the rows of one batch to the reader again, as a file that the ledger identifies by its
+rows, so that two retries take them in once. Then the rows that could be read are retracted here.
 """
 
 from base64 import b64decode
@@ -36,18 +36,18 @@ from strata.store.retry import retry
 from strata.updates.order import sort_updates
 
 SUFFIX: Final = ".rejected"
-RETRY: Final = "retry-"  # tokens of batches that bring rows of the quarantine
-TRIES: Final = 20  # of an append that other writers overtake
+RETRY: Final = "retry-"  # tokens of batches that take in rows of the quarantine
+TRIES: Final = 20  # for an append that other writers overtake
 COLUMNS: Final = {
     "token": "string",  # of the batch that the row is missing from
-    "number": "int64",  # of the row among those of its batch, from 0
+    "number": "int64",  # of the row among its batch's rejected rows, from 0
     "file": "string",
     "line": "int64",
     "column_name": "string",
     "value": "string",
     "reason": "string",
     "raw": "bytes",
-    "header": "string",  # of CSV: without it the row could not be read again; else see `kept`
+    "header": "string",  # of CSV, needed to read the row again; else see `kept`
 }
 
 
@@ -82,7 +82,7 @@ def rows_of_index(blob: Blob, index: str) -> list[dict[str, Any]]:
 
 
 def catch_up(stores: Stores, state: State) -> int:
-    """Append rejected rows of committed batches that are not in the quarantine yet; count them.
+    """Append committed batches' rejected rows that the quarantine lacks; return how many.
 
     Cost: one state if some batch has rejected rows.
     """
@@ -90,7 +90,7 @@ def catch_up(stores: Stores, state: State) -> int:
     if not commits:
         return 0
     machine, name = Machine(stores), rejected_shard(state.name)
-    machine.create(_spec(name), revive=True)  # dropped or not: there is something to keep
+    machine.create(_spec(name), revive=True)  # even if dropped: there are rows to keep
     known = {commit.token for commit in machine.load(name).commits}
     added = 0
     for commit in commits:
@@ -125,7 +125,7 @@ def rejected(stores: Stores, name: str, token: str | None = None) -> list[Reject
 
 
 def release(stores: Stores, name: str, token: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Retract rows that were read at last; `token` is that of the batch that has them."""
+    """Retract rows that could finally be read; `token` is that of the batch that took them in."""
     if rows:
         _append(stores, rejected_shard(name), _token("out", token), rows, -1)
 

@@ -1,7 +1,7 @@
-"""Source rows once more, one by one, as the slow twin reads them.
+"""Reads source rows again, one by one, with the slow twin.
 
-Text formats are read again from the text of the row; of the others the values as their own
-libraries give them, before any cast. Nothing here knows how ingest types a column.
+Text formats are read again from the text of the row. For other formats, the values come from the
+format's own library, before any cast. Nothing here knows how ingest types a column.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ class Again:
 
     line: int | None
     value: Callable[[str, ColumnType], object]  # raises Unreadable
-    told: frozenset[str]  # columns that the source tells in this row
+    told: frozenset[str]  # columns that the source has in this row
 
 
 def reread(raw: RawFile, rows: Rows, spec: ShardSpec) -> list[Again]:
@@ -45,7 +45,7 @@ def reread(raw: RawFile, rows: Rows, spec: ShardSpec) -> list[Again]:
                 value, names = _json(raw, text, spec)
             else:
                 value, names = _columns(raw, row)
-        except (Unreadable, *FAILS):  # a row of which not even the fields are found says nothing
+        except (Unreadable, *FAILS):  # a row whose fields cannot even be found shows nothing
             value, names = _columns(raw, row)[0], set()
         if line is None:  # its text was not found
             names = set()
@@ -143,7 +143,7 @@ def _columns(raw: RawFile, row: int) -> tuple[Value, set[str]]:
 
 
 def _plain(scalar: pa.Scalar) -> Any:
-    """Return a value as Python has it, and times as the integers that are stored."""
+    """Return a value as a Python object, and times as the stored integers."""
     kind = scalar.type
     if isinstance(scalar, pa.ExtensionScalar | pa.DictionaryScalar):
         return _plain(scalar.value)

@@ -1,7 +1,7 @@
-"""Rows of the quarantine are read again: after a column was widened, or a policy was changed.
+"""Reads rows of the quarantine again, after a column was widened or a policy was changed.
 
 A retried row means what it meant in its file: it is read from its own bytes, or from the values
-that its file had. What was not kept so stays where it is.
+that its file had. A row that was not kept exactly stays in the quarantine.
 """
 
 from dataclasses import dataclass, replace
@@ -27,21 +27,21 @@ NOT_KEPT: Final = "not kept as it was in its file: take the file in again"
 
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """What became of the rejected rows of one batch."""
+    """The outcome for the rejected rows of one batch."""
 
     token: str  # of the batch that they are missing from
     rows: int
-    taken: int  # that are in the shard now
+    taken: int  # rows that are in the shard now
     reason: str = ""  # of the first that is still rejected
 
 
 def retry_rejected(
     stores: Stores, settings: Settings, name: str, token: str | None = None
 ) -> list[Retried]:
-    """Read the rows in the quarantine of a shard again, and take in what can be read now.
+    """Read the rows in the quarantine of a shard again, and take in those that can be read now.
 
-    They come in at the time of now, or at their own where rows bring it and it is not too late.
-    `token`: only the rows that are missing from this batch. Doing it again does it once.
+    They get the current time, or their own if rows bring it and it is not too late.
+    `token`: only the rows that are missing from this batch. A repetition changes nothing.
     Raises: as `ingest`.
     """
     return [_retry(stores, settings, name, one) for one in rejected(stores, name, token)]
@@ -67,7 +67,7 @@ def _retry(stores: Stores, settings: Settings, name: str, found: Rejected) -> Re
         again = rows_of_index(stores.blob, commit.rejects) if commit.rejects else []
         left = {row["file"] for row in again}
         taken = [row for row in rows if _name(found.token, row) not in left]
-        if taken or not done:  # else an earlier try took nothing: things may have changed since
+        if taken or not done:  # else an earlier try took nothing, and things may have changed
             break
     release(stores, name, tried, taken)
     reason = str(again[0]["reason"]) if again else "" if rows == list(found.rows) else NOT_KEPT
@@ -75,10 +75,10 @@ def _retry(stores: Stores, settings: Settings, name: str, found: Rejected) -> Re
 
 
 def _can_be_read(row: dict[str, Any], format: str) -> bool:
-    """Return whether the quarantine has a row as its file had it.
+    """Return whether the quarantine has a row exactly as its file had it.
 
-    A row of which the text was not found, or that is no text and was put aside by a Strata which
-    kept only the JSON for people, would be read as another one.
+    Two kinds of row would be read as different rows: those whose text was not found, and those that
+    are not text and come from an older Strata, which kept only the JSON for people.
     """
     header = row["header"] or ""
     if header.startswith(KEPT):
@@ -87,7 +87,7 @@ def _can_be_read(row: dict[str, Any], format: str) -> bool:
 
 
 def _ingest(stores: Stores, settings: Settings, name: str, found: Rejected, token: str) -> Commit:
-    """Take rows in, each as a file of its own: no row says anything of another."""
+    """Take rows in, each as a file of its own, because rows are independent of each other."""
     machine = Machine(stores)
     header = str(found.rows[0]["header"] or "")
     format = KEPT_FORMAT if header.startswith(KEPT) else "csv" if header else "jsonl"

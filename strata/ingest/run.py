@@ -1,4 +1,4 @@
-"""Run one ingest task: read its files, sort their updates, write them as a run, or as some."""
+"""Runs one ingest task: reads its files, sorts their updates, writes them as one or more runs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -28,16 +28,16 @@ from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
 
 RUN_BYTES: Final = 256 << 20  # of Arrow memory that are sorted together
-RUNS: Final = 1 << 20  # of one task; the number of a run tells its task
+RUNS: Final = 1 << 20  # per task, so that a run's number identifies its task
 
 
 def ingest_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
-    """Write what a task's files hold as sorted runs, and its rejected rows to the quarantine.
+    """Write the content of a task's files as sorted runs, and rejected rows to the quarantine.
 
-    Done twice it writes the same blobs. `blob` None opens the task's own store.
+    A repetition writes the same blobs. `blob` None opens the task's own store.
     Raises: InvalidRequest for a file of the wrong shape; nothing refers to what was written.
-    Cost: memory of six to eight times a run (`RUN_BYTES` of Arrow), both encodings written: 1.4 to
-    2 GiB, however large the rows of a file become.
+    Cost: memory of six to eight times a run (`RUN_BYTES` of Arrow) with both encodings: 1.4 to
+    2 GiB, even if the rows of a file become large.
     """
     store = open_stores(task.store).blob if blob is None else blob
     result = run_rows(store, task, _read(task))
@@ -89,7 +89,7 @@ def _read_file(file: SourceFile, task: IngestTask) -> Iterator[FileUpdates]:
 
 
 def _read_together(files: Sequence[SourceFile], task: IngestTask) -> list[FileUpdates] | None:
-    """Return what small files hold, read as one; None: each has to be read by itself."""
+    """Return the updates of small files, read as one; None: each must be read by itself."""
     whole = joined(files, task.spec.source.format)
     if whole is None:
         return None
@@ -116,7 +116,7 @@ def _together(files: Iterable[FileUpdates]) -> Iterator[list[FileUpdates]]:
 
 
 def takes(task: IngestTask) -> tuple[Taken, ...]:
-    """Return what the ledger will say of the files that a task has read; of each one task tells.
+    """Return the ledger's rows for the files that a task has read; one task reports each file.
 
     Raises: Unavailable if one has changed since it was found.
     """
@@ -125,7 +125,7 @@ def takes(task: IngestTask) -> tuple[Taken, ...]:
 
 
 def taken(file: SourceFile) -> Taken | None:
-    """Return what the ledger will say of a file that was read; None: another piece tells.
+    """Return the ledger's row for a file that was read; None: another piece reports it.
 
     Raises: Unavailable if it has changed since it was found.
     """
@@ -138,7 +138,7 @@ def taken(file: SourceFile) -> Taken | None:
 
 @dataclass(frozen=True, slots=True)
 class WrittenRun:
-    """The parts of a run that is stored, and whether they hold what was to be stored."""
+    """The parts of a stored run, and whether they hold the rows that were to be stored."""
 
     parts: tuple[WrittenPart, ...]
     differences: tuple[Difference, ...]
@@ -147,10 +147,10 @@ class WrittenRun:
 def write_run(
     store: Blob, task: IngestTask, tables: Sequence[pa.Table], number: int = 0
 ) -> WrittenRun:
-    """Sort, consolidate and store updates as one run, which has a number within its task.
+    """Sort, consolidate and store updates as one run; `number` counts the runs of the task.
 
-    Tasks do not see each other, and two may hold the same rows: the run's number in the batch comes
-    from both numbers, so that a batch never names a part twice.
+    Tasks do not see each other, and two may hold the same rows. The run's number in the batch is
+    made from the task's and the run's number, so that a batch never names a part twice.
     """
     updates = pa.concat_tables(tables or [updates_schema(task.relation).empty_table()])
     run = consolidate(sort_updates(updates, task.relation), task.relation)
@@ -171,7 +171,7 @@ def write_run(
 
 
 def put_aside(store: Blob, task: IngestTask, rejected: Sequence[Reject]) -> str:
-    """Store the rejected rows; the content is in the name, so a changed source file has its own."""
+    """Store the rejected rows; the name depends on the content, so changed files get new names."""
     data = encode_rejects(rejected)
     key = keys.quarantine_key(task.spec.name, f"{task.token}/{keys.content_hash(data)}")
     retry(partial(store.set, key, data))

@@ -1,9 +1,8 @@
-"""What the steps of a request come to: which are in, which files each takes, when its batch is.
+"""Plans the steps of a request: which are committed, which files each takes, and at what time.
 
-A step whose files are found by their time takes those of its interval that are not in yet; the
-first one that is still to be written also takes the files that came late for intervals which are
-in. A step that lies in the past takes what is left of its interval, at the shard's upper: the
-times of updates never go back.
+A step whose files are found by their time takes those of its interval that the shard lacks. The
+first uncommitted step also takes late files of committed intervals. A step in the past takes the
+rest of its interval at the shard's upper, because the times of updates never go back.
 """
 
 from collections.abc import Sequence
@@ -32,11 +31,11 @@ UNKNOWN: Final = np.iinfo(np.int64).min  # the time of a file whose path carries
 def plan_steps(
     machine: Machine, settings: Settings, state: State, ledger: Ledger, steps: Sequence[Step]
 ) -> list[Work]:
-    """Return what each step comes to.
+    """Return the work of each step.
 
-    Raises: InvalidRequest for steps that are not in order, an interval that is written otherwise
-    and that no ledger watched, a token of another interval, and no source to take from.
-    Cost: lists the source folders where a step brings no files.
+    Raises: InvalidRequest for steps out of order, an interval that is written under another token
+    and that no ledger watched, a token of another interval, and a shard without a source.
+    Cost: lists the source folders if a step brings no files.
     """
     asked = [_named(state.name, step) for step in steps]
     _check_order(state, asked)
@@ -54,7 +53,7 @@ def plan_steps(
 
 
 def files_token(name: str, files: Sequence[SourceFile], runner: Runner = serial) -> str:
-    """Return the token of a set of files: the same files with the same bytes have the same.
+    """Return the token of a set of files; the same files with the same bytes have the same token.
 
     Cost: reads the files.
     """
@@ -64,7 +63,7 @@ def files_token(name: str, files: Sequence[SourceFile], runner: Runner = serial)
 
 
 def again_token(name: str, ledger: Ledger, files: Sequence[SourceFile]) -> str:
-    """Return the token of taking files in once more: another one after each time they came.
+    """Return the token for taking files in once more; it differs after each time they came.
 
     Cost: reads the files.
     """
@@ -88,7 +87,7 @@ def _token(kind: str, *facts: str) -> str:
 def _named(name: str, step: Step) -> Step:
     """Return the step with its token.
 
-    Raises: InvalidRequest for an interval that is none.
+    Raises: InvalidRequest for an invalid interval.
     """
     lower, upper = step.lower, step.upper
     if lower is None or upper is None or not MIN_TIME <= lower < upper:
@@ -118,8 +117,8 @@ def _check_order(state: State, steps: Sequence[Step]) -> None:
 def _committed(machine: Machine, state: State, ledger: Ledger, step: Step) -> Commit | None:
     """Return the earlier commit of a step, before anything is read for it.
 
-    Raises: InvalidRequest when the interval is written under another token and nobody knows
-    from which files, or when the token stands for another interval.
+    Raises: InvalidRequest when the interval is written under another token from unknown files, or
+    when the token belongs to another interval.
     """
     assert step.token is not None
     lower, upper = bounds(step)
@@ -143,7 +142,7 @@ def _committed(machine: Machine, state: State, ledger: Ledger, step: Step) -> Co
 def _by_time(
     settings: Settings, state: State, ledger: Ledger, works: Sequence[Work], which: Sequence[int]
 ) -> list[Work]:
-    """Return the steps `which` with the files of their times that are not in yet."""
+    """Return the steps `which` with the files of their times that the shard lacks."""
     if not state.spec.source.paths:
         raise InvalidRequest(
             "the shard declares no source",
@@ -164,12 +163,12 @@ def _by_time(
 
 
 def _owners(state: State, ledger: Ledger, steps: Sequence[Step], times: Ints) -> Ints:
-    """Return for each file the number of the step that may take it; -1: none."""
+    """Return the number of the step that may take each file; -1: none."""
     owner = np.full(len(times), -1, np.int64)
     watched, late = ledger.watched_from(), ledger.late_from()
     for number, step in enumerate(steps):
         lower, upper = bounds(step)
-        if upper <= state.upper:  # in the past: what was not watched may be in
+        if upper <= state.upper:  # in the past: files the ledger did not watch may be in
             lower = upper if watched is None else max(lower, watched)
         elif late is not None:
             lower, late = min(lower, late), None
@@ -178,7 +177,7 @@ def _owners(state: State, ledger: Ledger, steps: Sequence[Step], times: Ints) ->
 
 
 def _shared(found: Sorted, owners: dict[str, int], steps: int) -> list[Sorted]:
-    """Return what was found out of all files, for each step of its own."""
+    """Return the findings about all files, split by step."""
     new: list[list[SourceFile]] = [[] for _ in range(steps)]
     taken: list[list[SourceFile]] = [[] for _ in range(steps)]
     changed: list[list[SourceFile]] = [[] for _ in range(steps)]
@@ -200,7 +199,7 @@ def _filled(work: Work, found: Sorted) -> Work:
 
 
 def _check_late(state: State, works: Sequence[Work]) -> None:
-    """Refuse files that come late where the order of files says what becomes of a key."""
+    """Refuse late files if the order of files decides the state of a key."""
     source = state.spec.source
     ordered = source.envelope in ORDERED
     if source.late_files == "take" or (source.late_files == "unless_ordered" and not ordered):
@@ -218,7 +217,7 @@ def _check_late(state: State, works: Sequence[Work]) -> None:
 
 
 def _named_files(state: State, ledger: Ledger, work: Work) -> Work:
-    """Return a step that brings its files with those of them that are not in yet."""
+    """Return a step with named files, reduced to the files that the shard lacks."""
     files = work.asked.files or ()
     if work.asked.again:
         return work

@@ -11,7 +11,7 @@ from strata.model.time import format_time
 def summary_of(shard: str, reports: Sequence[IngestReport], seconds: float) -> dict[str, Any]:
     """Return what a job did to a shard.
 
-    Counts are of the new batches; the files that were passed over are those of all reports.
+    Counts are those of the new batches; the skipped files are those of all reports.
     """
     new = [report for report in reports if not report.already_committed]
     known = [report for report in reports if report.already_committed]
@@ -40,7 +40,7 @@ def _span(reports: Sequence[IngestReport]) -> dict[str, int | None]:
 
 
 def line(report: IngestReport, number: int, of: int) -> str:
-    """Return one line of progress: which batch, and what became of it."""
+    """Return one line of progress: which batch, and its outcome."""
     where = f"{report.shard} {number}/{of} {format_time(report.lower)}"
     if report.already_committed:
         done = "already committed, left alone"
@@ -51,7 +51,7 @@ def line(report: IngestReport, number: int, of: int) -> str:
 
 
 def _remarkable(report: IngestReport) -> list[str]:
-    """Return what an operator should know about a batch apart from its size."""
+    """Return what an operator should know about a batch in addition to its size."""
     if not report.already_committed:
         return report.counts.remarks() + _files(report)
     return _files(report)

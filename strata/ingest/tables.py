@@ -1,6 +1,6 @@
-"""Rows that a program has in hand, as one batch: the same judgement and the same commit as files.
+"""Ingests a program's rows as one batch, with the same checks and the same commit as for files.
 
-`table_task` is done by whoever has the rows, table by table; `commit_tables` ends the batch.
+The owner of the rows calls `table_task`, table by table; `commit_tables` ends the batch.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,12 +33,12 @@ from strata.state.state import State
 from strata.store.interface import Blob
 from strata.store.open import Stores, open_stores
 
-NUMBERS = 1 << 16  # tables of one partition; the number of a table tells its place
+NUMBERS = 1 << 16  # tables of one partition; a table's number gives its place
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """How the rows of one batch are to be understood."""
+    """How to interpret the rows of one batch."""
 
     lower: int
     upper: int
@@ -51,10 +51,10 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A batch that is under way."""
+    """A batch in progress."""
 
-    state: State  # with what this batch declares
-    task: IngestTask  # picklable: goes to whoever has rows
+    state: State  # with this batch's declarations
+    task: IngestTask  # picklable: it goes to the owners of rows
     work: Work
     report: IngestReport | None = None  # the batch is in already
 
@@ -162,9 +162,9 @@ def commit_tables(
     results: Sequence[TaskResult],
     runner: Runner = serial,
 ) -> IngestReport:
-    """Commit what `table_task` has written as the one batch.
+    """Commit the runs that `table_task` has written as one batch.
 
-    Raises: InvalidRequest for too many rejected rows; Conflict when the shard went on meanwhile.
+    Raises: InvalidRequest for too many rejected rows; Conflict when the shard advanced meanwhile.
     """
     machine, name = Machine(stores), opened.state.name
     check_verified(opened.state, opened.work.step, results, machine)

@@ -1,4 +1,4 @@
-"""What a worker gets, what it returns, and what the caller gets in the end."""
+"""The input and the result of a worker, and the report that the caller gets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -36,7 +36,7 @@ class IngestTask:
     former: frozenset[str] = frozenset()  # names of columns that the shard had
     later: frozenset[str] = frozenset()  # names of columns that it got after its creation
     progress: StreamProgress | None = None  # of the change stream, when the work began
-    verify: Sampling | None = None  # how many rows are looked at twice; None: none
+    verify: Sampling | None = None  # how many rows are read twice; None: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class Staged:
     digests: tuple[str, ...]  # the content hash of each chunk
     truncations: tuple[Truncation, ...]
     legs: tuple[Leg, ...] = ()
-    moved: bool = False  # some row got another key, and not all of its values were sent
+    moved: bool = False  # some row got another key, and not all its values were sent
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedRows:
-    """What became of the rows of a file, or of a part of one."""
+    """The outcome for the rows of a file, or of a part of one."""
 
     counts: Counts
     rejected: Sequence[Reject]
@@ -64,7 +64,7 @@ class JudgedRows:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What is stored of a task, run by run, and the rows that are not in it."""
+    """The stored runs of a task, and its rejected rows."""
 
     batch: int
     number: int
@@ -94,22 +94,22 @@ class Step:
     upper: int | None
     token: str | None = None  # None: from the interval, else from the files
     files: tuple[SourceFile, ...] | None = None
-    empty: bool = True  # it is committed although there is no file to take in
-    format: str | None = None  # of rows of the quarantine that are read again
-    again: bool = False  # files are taken in although they are in the shard already
+    empty: bool = True  # whether to commit it even without a file to take in
+    format: str | None = None  # of quarantined rows that are read again
+    again: bool = False  # whether to take in files that the shard has
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a step comes to, as far as the ledger and the shard's upper tell."""
+    """The work of a step, as far as the ledger and the shard's upper determine it."""
 
     asked: Step  # with its token
-    step: Step  # the batch: its files are those that are not in yet, its bounds are free
-    found: Sorted = field(default_factory=Sorted)  # all files that were looked at
-    late_files: int = 0  # of earlier intervals, which are in
+    step: Step  # the batch: files that the shard lacks, bounds that are free
+    found: Sorted = field(default_factory=Sorted)  # all examined files
+    late_files: int = 0  # of earlier, committed intervals
     by_time: bool = False  # the files were found by their time
-    commit: Commit | None = None  # the step is in already
-    nothing: bool = False  # everything of the step is in, and it needs no batch
+    commit: Commit | None = None  # the earlier commit of the step
+    nothing: bool = False  # the shard has all of the step; no batch is needed
 
 
 NAMES_MAX: Final = 50  # files that a report names
@@ -117,7 +117,7 @@ NAMES_MAX: Final = 50  # files that a report names
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What became of one batch; `to_json` is the stable document of the command line."""
+    """The outcome of one batch; `to_json` is the stable document of the command line."""
 
     shard: str
     seqno: int

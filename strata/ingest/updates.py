@@ -1,10 +1,10 @@
-"""Typed source rows made into updates: which time, how often, and which columns are kept.
+"""Turns typed source rows into updates: their time, their diff, and the columns to keep.
 
-Envelopes: `append` adds each row once; `diff` takes how often from a column that is not stored;
+Envelopes: `append` adds each row once; `diff` takes the diff from a column that is not stored;
 `upsert` and `debezium` are in `strata.ingest.changes.tasks`. The time is the interval's lower, or
-comes from a column or the change stream. Late rows (before lower) are advanced to lower, refused or
-quarantined as the shard declares; early ones (at or after upper) refused, quarantined, or moved
-back to the last time before upper.
+comes from a column or the change stream. As the shard declares, late rows (before lower) are
+advanced to lower, refused or quarantined. Early rows (at or after upper) are refused, quarantined,
+or moved back to the last time before upper.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ TIMESTAMPTZ: Final = ColumnType(Kind.TIMESTAMPTZ)
 
 @dataclass(frozen=True, slots=True)
 class FileUpdates:
-    """What one source file gave."""
+    """The updates and rejected rows of one source file."""
 
     updates: pa.Table  # of `updates_schema`, in file order
     judged: JudgedRows
@@ -94,10 +94,10 @@ def default_of(column: Column) -> pa.Array | None:
 
 
 def file_updates(raw: RawFile, task: IngestTask) -> FileUpdates:
-    """Return the updates of one file, and the rows that gave none.
+    """Return the updates of one file, and the rows without an update.
 
-    Raises: InvalidRequest for a file of the wrong shape, and for a row out of its time where
-    the shard declares that such rows are refused.
+    Raises: InvalidRequest for a file of the wrong shape, and for a row outside the interval if the
+    shard refuses such rows.
     """
     spec, relation = task.spec, task.relation
     wanted = [WantedColumn(c.name, c.type, c.nullable, default_of(c)) for c in relation.columns]
@@ -129,7 +129,7 @@ def file_updates(raw: RawFile, task: IngestTask) -> FileUpdates:
 def judged_rows(
     raw: RawFile, bad: Mapping[int, tuple[str, str]], moments: "Moments", verified: Verified
 ) -> JudgedRows:
-    """Return what became of the rows of a file, of which some are `bad`."""
+    """Return the outcome for the rows of a file; `bad` are the unreadable ones."""
     found = rejects(raw, bad) if bad or raw.malformed else []
     counts = Counts(
         rows=raw.count + len(raw.malformed),
@@ -159,7 +159,7 @@ def times_of(
     """Return the time of each row; adds to `bad`.
 
     A change that seems to be delivered again is not late: it was in time.
-    Raises: InvalidRequest for a row out of its time where such rows are refused.
+    Raises: InvalidRequest for a row outside the interval if such rows are refused.
     """
     policy = task.spec.time
     if policy.origin == "interval":

@@ -1,12 +1,12 @@
-"""Ingest looked at twice: rows of the source against what was made of them and what was stored.
+"""Verifies ingest: compares rows of the source with their typed rows and with the stored rows.
 
-Some rows of a file are read again by the slow twin (`strata.ingest.twin`), which shares no code
-with the readers, and compared value by value with the typed rows. What was written of these is
-read back from the store, and its digest compared with that of the rows that went in. A difference
+The slow twin (`strata.ingest.twin`), which shares no code with the readers, reads some rows of a
+file again. They are compared value by value with the typed rows. The written parts are read back
+from the store, and their digest is compared with the digest of the rows that went in. A difference
 ends the run before anything is committed, and trips the source (`strata.state.source`).
 
-Which files and rows are chosen is a hash of the batch's token and of the file, so that a run that
-is repeated looks at the same ones.
+A hash of the batch's token and of the file chooses files and rows, so that a repeated run examines
+the same ones.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,22 +40,22 @@ from strata.store.interface import Blob
 from strata.store.retry import retry
 
 DAY_MS: Final = 86_400_000
-MOST: Final = 20  # differences that one task tells of
+MOST: Final = 20  # differences that one task reports
 FRACTION: Final = 2.0**-64
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How much is looked at twice."""
+    """How much of a batch is verified."""
 
-    token: str  # of the batch: the lot is drawn from it
+    token: str  # of the batch; seeds the draw
     share: float  # of the files, or pieces of one: 0 to 1
     rows: int  # of each of these, at most
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One value that is not what its source says."""
+    """One value that differs from its source."""
 
     file: str
     line: int | None
@@ -66,7 +66,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """How many rows were read twice, and what the two readings disagree in."""
+    """How many rows were read twice, and where the two readings disagree."""
 
     rows: int = 0
     differences: tuple[Difference, ...] = ()
@@ -76,10 +76,10 @@ NOTHING: Final = Verified()
 
 
 def sampling(settings: IngestSettings, state: State, now_ms: int, token: str) -> Sampling | None:
-    """Return how much of a batch is looked at twice; None: nothing.
+    """Return how much of a batch is verified; None: nothing.
 
-    A source is new until `verify_days` after its first file; a shard from before anybody wrote
-    that down has an old one.
+    A source is new until `verify_days` after its first file. The source of a shard from before that
+    time was recorded is old.
     """
     wish, rows = state.spec.source.verify, settings.verify_rows
     if wish == "never" or not rows:
@@ -91,7 +91,7 @@ def sampling(settings: IngestSettings, state: State, now_ms: int, token: str) ->
 
 
 def _chosen(how: Sampling | None, *facts: object) -> int | None:
-    """Return a seed where what `facts` name is looked at twice; None: it is not."""
+    """Return a seed if the file or piece that `facts` name is verified; None: it is not."""
     if how is None:
         return None
     text = chr(1).join(map(str, (how.token, *facts))).encode(errors="surrogateescape")
@@ -103,10 +103,10 @@ def verify_rows(
     how: Sampling | None, spec: ShardSpec, raw: RawFile, typed: TypedRows,
     types: Mapping[str, ColumnType], without: Rows = NONE_BAD,
 ) -> Verified:  # fmt: skip
-    """Compare some rows of a file with what was made of them, in the columns `types`.
+    """Compare some rows of a file with their typed rows, in the columns `types`.
 
-    A rejected row is not compared: it is not stored; nor are those of `without`, which have no
-    columns. What the twin knows nothing of is left out.
+    Rejected rows are not compared, because they are not stored; nor are the rows `without`, which
+    have no columns. Values that the twin cannot judge are left out.
     """
     seed = _chosen(how, raw.file, raw.before)
     if how is None or seed is None:
@@ -136,7 +136,7 @@ def _different(
             continue
         try:
             meant = row.value(name, kind)
-        except (Undecided, *FAILS):  # what the twin's own libraries cannot hold, it cannot judge
+        except (Undecided, *FAILS):  # the twin cannot judge what its libraries cannot hold
             continue
         except Unreadable as error:
             yield Difference(file, row.line, name, f"no {kind}: {error}"[:SHOWN], _shown(value))
@@ -158,7 +158,7 @@ def verify_stored(
     how: Sampling | None, store: Blob, relation: Relation, rows: pa.Table,
     written: Sequence[WrittenPart],
 ) -> tuple[Difference, ...]:  # fmt: skip
-    """Compare what is stored of a run with the rows that went in: by digest, diffs and times.
+    """Compare the stored run with the rows that went in: by digest, diffs and times.
 
     Raises: Corrupt for a part whose bytes cannot be read, or whose halves differ.
     """
@@ -181,9 +181,9 @@ def verify_stored(
 
 
 def _sums(tables: Iterable[pa.Table], relation: Relation) -> Words:
-    """Return digest, sum of the diffs, and sum of diffs times times; modulo 2**64.
+    """Return the digest, the sum of diffs, and the sum of each diff times its time; modulo 2**64.
 
-    None of them depends on order, on split or on consolidation.
+    They do not depend on order, split or consolidation.
     """
     total = np.zeros(3, np.uint64)
     for table in tables:

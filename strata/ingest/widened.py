@@ -1,7 +1,7 @@
-"""Rows are not retracted by value where a column was widened to a type that reads texts otherwise.
+"""Refuses retractions by value after a column was widened to a type that reads texts differently.
 
-12.8 as float32 is 12.800000190734863, and so it stays when the column is widened to float64; the
-same text read now is 12.8. A retraction of the row would not meet it, and both would stay.
+12.8 as float32 is 12.800000190734863 and keeps that value when the column is widened to float64;
+the same text read now is 12.8. A retraction would not match the stored row, and both would stay.
 """
 
 from itertools import pairwise
@@ -13,9 +13,9 @@ from strata.state.state import State
 
 
 def check_widened(state: State) -> None:
-    """Refuse to meet stored rows by values that are read otherwise than they were.
+    """Refuse to match stored rows by values that are now read differently.
 
-    `state` has the declaration by which is ingested: rows may bring another envelope.
+    `state` has the declaration that ingest uses: rows may bring another envelope.
     Raises: InvalidRequest naming the column.
     """
     for number in sorted(met_by_value(state.spec, state.relation)):

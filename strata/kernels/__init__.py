@@ -1,14 +1,14 @@
-"""Loops compiled to machine code, where Arrow and NumPy have no operation that would do.
+"""Loops compiled to machine code, for work that no Arrow or NumPy operation does.
 
-A kernel works on plain NumPy arrays, knows no types of Strata, and never trusts an offset that
-came from a file. Each has a slow, obviously right twin in `tests/`. With `NUMBA_DISABLE_JIT=1` the
-same code runs as Python, thousands of times slower.
+A kernel works on plain NumPy arrays, knows no types of Strata, and never trusts an offset from a
+file. Each has a slow, obviously correct twin in `tests/`. With `NUMBA_DISABLE_JIT=1` the same code
+runs as Python, thousands of times slower.
 """
 
 from typing import Final
 
 # Functions that use every kernel once, `module:function`, for `python -m strata.kernels`. They are
-# called by name: who uses kernels stands above them.
+# named, not imported, because users of kernels are in higher layers.
 WARM: Final = (
     "strata.format.rowcodec.warm:warm",
     "strata.stats.flat:warm",

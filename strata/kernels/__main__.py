@@ -9,7 +9,7 @@ from strata.kernels import WARM
 
 
 def main(names: list[str]) -> int:
-    """Run what uses the kernels once; of several, each in a process of its own."""
+    """Run the named functions, which use the kernels once; several run in separate processes."""
     if len(names) == 1:
         start = time.perf_counter()
         module, function = names[0].split(":")

@@ -9,4 +9,4 @@ Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Int32s = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
-Int = int | np.int64  # one to the compiler
+Int = int | np.int64  # the same type to the compiler

@@ -1,6 +1,7 @@
 """Kernels over the codes of texts: `strata.format.values.coded`.
 
-Of a file they were checked when they were read (`are_within`). Where `valid` is empty, all are.
+Codes from a file were checked when they were read (`are_within`). If `valid` is empty, all are
+valid.
 """
 
 import numpy as np
@@ -11,10 +12,10 @@ from strata.kernels.jit import lean
 
 @lean
 def number(codes: Int32s, valid: Bools, numbers: Int32s, made: Int32s) -> Int:
-    """Number codes anew, as they first come; return how many there are.
+    """Renumber codes in the order of their first use; return how many there are.
 
-    `numbers` has the new code of each old one, -1 to begin with; `made` gets those of all values,
-    0 for null.
+    `numbers` gets the new code of each old one and must start as -1; `made` gets the new codes of
+    all values, 0 for null.
     """
     count = np.int32(0)
     for i in range(len(codes)):
@@ -31,7 +32,7 @@ def number(codes: Int32s, valid: Bools, numbers: Int32s, made: Int32s) -> Int:
 
 @lean
 def text_ends(codes: Int32s, valid: Bools, lengths: Ints, ends: Ints) -> None:
-    """Write where each text would end, were they not coded, behind a 0; a null is empty."""
+    """Write 0 and then where each text would end without the coding; a null is empty."""
     total = np.int64(0)
     ends[0] = 0
     for i in range(len(codes)):

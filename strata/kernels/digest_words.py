@@ -1,6 +1,6 @@
 """Kernels of the content digest: `strata.format.digest` says what they compute.
 
-Whole words are read where they lie inside the data, single bytes at its end. Nothing is allocated.
+Whole words are read inside the data, single bytes at its end. Nothing is allocated.
 """
 
 from typing import Final
@@ -30,7 +30,7 @@ def _mix(x: np.uint64) -> np.uint64:
 
 @lean
 def text_digests(offsets: Ints, data: Bytes, out: Words) -> None:
-    """Write w(text) of each text. Whole words in a loop of their own, which is vectorised."""
+    """Write w(text) of each text. Whole words have a loop of their own, which is vectorised."""
     end = len(data)
     for i in range(len(out)):
         at, high = offsets[i], offsets[i + 1]
@@ -56,7 +56,7 @@ def text_digests(offsets: Ints, data: Bytes, out: Words) -> None:
 def list_digests(counts: Ints, items: Words, valid: Bools, out: Words) -> None:
     """Write w(list) of each list; `items` are w(item) of the items of all lists.
 
-    Where `valid` is empty, no item is null.
+    If `valid` is empty, no item is null.
     """
     at = 0
     for i in range(len(out)):
@@ -87,6 +87,6 @@ def add_hashes_of(words: Words, valid: Bools, seed: np.uint64, sums: Words) -> N
 
 @lean
 def mix_all(words: Words) -> None:
-    """Mix each word in its place."""
+    """Mix each word in place."""
     for i in range(len(words)):
         words[i] = _mix(words[i])

@@ -1,8 +1,9 @@
-"""Kernels that take days and decimals apart, and put them together again.
+"""Kernels that split days and decimals into parts, and join the parts again.
 
-Packed decimals of protobuf: two digits a byte, most significant first, the last half byte a sign (C
-plus, D minus). Here such a number is three words in base 16, lowest first, the sign its last digit.
-Decimals of Strata: 128-bit integers in two words, or the 40 bytes of `strata.format.values.packed`.
+Packed decimals of protobuf have two digits per byte, most significant first; the last half byte is
+the sign (C plus, D minus). Here such a number is three words in base 16, lowest word first, with
+the sign as the lowest digit. Decimals of Strata are 128-bit integers in two words, or the 40 bytes
+of `strata.format.values.packed`.
 """
 
 from typing import Final
@@ -18,19 +19,19 @@ BILLION: Final = np.uint64(10**9)
 ALL: Final = np.uint64(2**64 - 1)
 EIGHTS: Final = np.uint64(0x8888888888888888)
 LOW32: Final = np.uint64(2**32 - 1)
-FLAGS_AT: Final = 34  # of a packed decimal of 40 bytes: its flag byte
+FLAGS_AT: Final = 34  # where a packed decimal of 40 bytes has its flag byte
 UNITS_AT: Final = 8  # where its 13 units of three digits begin
 
 
 @lean
 def split_days(days: Ints, year: Ints, ordinal: Ints) -> None:
-    """Write the year and the day in it, from 1, of days since 1970-01-01 (proleptic Gregorian)."""
+    """Write year and day of the year, from 1, of days since 1970-01-01 (proleptic Gregorian)."""
     for i in range(len(days)):
-        # Since a 1st of January, 15,000 cycles of 400 years before year 1: never negative.
+        # Days since 1 January, 15,000 cycles of 400 years before year 1: never negative.
         rest = np.uint64(days[i] + 719_162 + 15_000 * 146_097)
         cycles = rest // np.uint64(146_097)
         rest -= cycles * np.uint64(146_097)
-        hundreds = min(rest // np.uint64(36_524), np.uint64(3))  # its last day is not in a fifth
+        hundreds = min(rest // np.uint64(36_524), np.uint64(3))  # the last day is not in a fifth
         rest -= hundreds * np.uint64(36_524)
         fours = rest // np.uint64(1461)
         rest -= fours * np.uint64(1461)
@@ -42,7 +43,7 @@ def split_days(days: Ints, year: Ints, ordinal: Ints) -> None:
 
 @inlined
 def _put_digits(words: Words, i: int, group: int, digits: np.uint64) -> None:
-    """Place a group of nine digits in base 16 behind the sign, `group` groups further up."""
+    """Put a group of nine digits in base 16 above the sign and above `group` other groups."""
     bit = 4 + 36 * group
     word, shift = bit >> 6, np.uint64(bit & 63)
     words[i, word] |= digits << shift
@@ -100,9 +101,9 @@ def decimal_digits(pairs: Words, valid: Bools) -> Words:
 
 @compiled
 def packed_digits(raw: Bytes, valid: Bools) -> tuple[Words, Ints, Bytes]:
-    """Return packed decimals (40 bytes each) as `decimal_digits` does, their scales, and others.
+    """Return packed decimals (40 bytes each) like `decimal_digits`, their scales, and codes.
 
-    Others: 1 for a null, 6, 7, 8 for the infinities and NaN, 0 for a number.
+    Codes: 1 for a null, 6, 7, 8 for the infinities and NaN, 0 for a number.
     """
     count = len(valid)
     words = np.zeros((count, 3), np.uint64)
@@ -138,7 +139,7 @@ def packed_digits(raw: Bytes, valid: Bools) -> tuple[Words, Ints, Bytes]:
 def _decimal_end(data: Bytes, at: int, stop: int) -> int:
     """Return where the packed decimal of a numeric message ends, -1 if it is not the first field.
 
-    At most 20 bytes, all digits but the last half byte, which is C or D.
+    It has at most 20 bytes; all half bytes are digits, except the last, which is C or D.
     """
     if stop - at < 3 or data[at] != 0x0A:
         return -1
@@ -149,7 +150,7 @@ def _decimal_end(data: Bytes, at: int, stop: int) -> int:
     last = data[end - 1]
     if (last & 15 != 0xC and last & 15 != 0xD) or last >> 4 > 9:
         return -1
-    if size <= 8 and at + 10 <= len(data):  # no 8 bit of a digit beside a 4 or a 2 bit
+    if size <= 8 and at + 10 <= len(data):  # a digit with bit 8 has neither bit 4 nor bit 2
         x = load64(data, at + 2) & (ALL >> np.uint64(64 - 8 * size))
         x &= ~(np.uint64(15) << np.uint64(8 * size - 8))
         wrong = x & EIGHTS & (x << np.uint64(1) | x << np.uint64(2))
@@ -193,8 +194,8 @@ def read_decimals(  # noqa: C901, PLR0912 -- one loop
 ) -> Words:
     """Return 128-bit integers (n, 2), low and high word, of numeric messages.
 
-    Another scale than the column's, and numbers that do not lie below `limit` (low and high word)
-    are odd. Messages that begin at -1 are not there.
+    Messages are odd if their scale is not the column's, or if their number is not below `limit`
+    (low and high word). Messages that begin at -1 do not exist.
     """
     pairs = np.zeros((len(begins), 2), np.uint64)
     for i in range(len(begins)):
@@ -228,12 +229,12 @@ def read_decimals(  # noqa: C901, PLR0912 -- one loop
         digit = np.uint64(data[end - 1] >> 4)
         if end - begins[i] < 11:
             low = low * np.uint64(10) + digit
-        else:  # the last half byte is the sign: ten times, not a hundred
+        else:  # the last half byte is the sign: times ten, not a hundred
             first = (low & LOW32) * np.uint64(10) + digit
             second = (low >> np.uint64(32)) * np.uint64(10) + (first >> np.uint64(32))
             high = high * np.uint64(10) + (second >> np.uint64(32))
             low = second << np.uint64(32) | first & LOW32
-        # 39 digits overflow 128 bits three times at most; 20 bytes of them are above any limit.
+        # 39 digits overflow 128 bits at most three times; a number of 20 bytes exceeds any limit.
         too_big = high > limit[1] or (high == limit[1] and low >= limit[0])
         if too_big or (end - begins[i] == 22 and data[begins[i] + 2] >> 4):
             odd[i] = True
@@ -248,7 +249,7 @@ def read_decimals(  # noqa: C901, PLR0912 -- one loop
 
 @inlined
 def _scale(data: Bytes, at: int, stop: int) -> tuple[int, int]:
-    """Return the scale field at `at`, which ends its message, and whether there is none other."""
+    """Return the scale field at `at`, and whether it is the only rest of its message."""
     if at == stop:
         return 0, 1
     if data[at] != 0x10:
@@ -271,7 +272,7 @@ def read_packed(  # noqa: C901 -- one loop
 ) -> Bytes:
     """Return the 40 bytes of each number: no zeros at its end, zero without sign and exponent.
 
-    Messages that begin at -1 are not there: zeros.
+    Messages that begin at -1 do not exist; their bytes are zero.
     """
     raw = np.zeros(40 * len(begins), np.uint8)
     digits = np.zeros(40, np.uint8)  # least significant first

@@ -1,8 +1,9 @@
-"""The float64 nearest to a decimal number, without looking at its text again.
+"""The float64 nearest to a decimal number, without reading its text again.
 
-Clinger's fast path where both parts are exact, else Eisel and Lemire's: the digits times a power
-of ten of 128 bits, of which 64 nearly always decide. It says so when they do not, when the number
-is too small to be normal, and when it is too large: then the slow way has to do it.
+If both parts are exact, Clinger's fast path is used. Otherwise Eisel and Lemire's method multiplies
+the digits by a 128-bit power of ten; 64 of its bits nearly always decide. The result is marked as
+uncertain if they do not decide, or if the number is too small to be normal or too large. Then the
+caller must take the slow way.
 
 Source: D. Lemire, "Number parsing at a gigabyte per second", Software: Practice and Experience
 51 (2021); the form with truncated powers is the one of Go's strconv.
@@ -25,7 +26,7 @@ _U64: Final = (1 << 64) - 1
 
 
 def _power(exponent: int) -> int:
-    """Return the first 128 bits of a power of ten, cut off."""
+    """Return the first 128 bits of a power of ten, truncated."""
     if exponent >= 0:
         value = 10**exponent
         return value << 128 >> value.bit_length()
@@ -37,7 +38,7 @@ _POWERS: Final = [_power(e) for e in range(LEAST, MOST + 1)]
 _HIGH: Final = np.array([p >> 64 for p in _POWERS], np.uint64)
 _LOW: Final = np.array([p & _U64 for p in _POWERS], np.uint64)
 _TENS: Final = np.array([float(f"1e{e}") for e in range(LEAST, MOST + 1)])
-_BELOW: Final = np.uint64(0x1FF)  # bits of the product's upper half behind the 54 that count
+_BELOW: Final = np.uint64(0x1FF)  # bits of the product's upper half after the 54 that count
 _ONES: Final = np.uint64(_U64)
 _ZERO: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
@@ -86,7 +87,7 @@ def _eisel_lemire(digits: Int, exponent: Int) -> tuple[float, bool]:
     top = high >> np.uint64(63)
     mantissa = high >> (top + np.uint64(9))
     if low == _ZERO and high & _BELOW == _ZERO and mantissa & _THREE == _ONE:
-        return 0.0, False  # half-way between two, as far as can be seen
+        return 0.0, False  # half-way between two, as far as these bits show
     mantissa = (mantissa + (mantissa & _ONE)) >> _ONE
     # 217706 / 2^16 is log2(10), precisely enough for these exponents.
     power = ((217706 * exponent) >> 16) + 64 - zeros - (1 - np.int64(top)) - 52

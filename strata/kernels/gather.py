@@ -1,9 +1,9 @@
 """Kernels that copy texts, or lists of numbers, out of many arrays: `strata.updates.gather`.
 
-Numba knows no list of arrays that costs nothing, so that arrays come as addresses: of the offsets
-of each, the one of its first row, and of the bytes that they count from. Rows are wanted by their
-numbers in all arrays behind one another; `sources` says of each row in which array it is, `firsts`
-which row is the first of an array. Nothing is allocated: callers bring the room.
+Numba has no list of arrays without a cost, so arrays come as addresses: the address of the first
+row's offset, and the address of the bytes that offsets count from. Rows are numbered across all
+arrays in order. `sources` gives the array of each row, `firsts` the first row of each array.
+Nothing is allocated: callers provide the memory.
 """
 
 from typing import Final
@@ -23,9 +23,9 @@ _SHORT: Final = 16
 def measure(
     rows: Ints, sources: Ints, firsts: Ints, offsets: Ints, valid: Bools, ends: Ints
 ) -> Int:
-    """Write where each text ends when they lie behind one another; return where the last one does.
+    """Write where each text ends when they are concatenated; return where the last one ends.
 
-    Where `valid` is empty, all are; a null is an empty text.
+    If `valid` is empty, all rows are valid; a null is an empty text.
     """
     total = np.int64(0)
     for i in range(len(rows)):
@@ -50,10 +50,10 @@ def copy_texts(
     ends: Ints,
     out: Bytes,
 ) -> None:
-    """Copy texts to where `ends` says that they begin and end; `width` bytes an item.
+    """Copy texts to the places that `ends` gives; an item has `width` bytes.
 
-    `limits` are where the bytes of each array end. Of short ones more is copied where there is
-    more on both sides: the next ones take its place.
+    `limits` are where the bytes of each array end. For short texts, more bytes are copied if both
+    sides have room; the next texts overwrite the excess.
     """
     for i in range(len(rows)):
         row = rows[i]

@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 @functools.cache
 def _sources(module: str) -> frozenset[Path]:
-    """Return the files of a kernels' module and of all those that it is built from."""
+    """Return the files of a kernel module and of all kernel modules that it is built from."""
     source = Path(__file__).with_name(module + ".py")
     inner = re.findall(r"^from strata\.kernels\.(\w+) import", source.read_text(), re.MULTILINE)
     return frozenset({source}).union(*map(_sources, inner))
@@ -22,7 +22,7 @@ def _sources(module: str) -> frozenset[Path]:
 
 @functools.cache
 def stamp(module: str) -> str:
-    """Return a digest of the sources that a module's kernels are built from, "" without files."""
+    """Return a digest of the sources of a module's kernels; "" if there are no files."""
     try:
         sources = sorted(_sources(module))
         return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
@@ -31,18 +31,18 @@ def stamp(module: str) -> str:
 
 
 def compiled(function: F) -> F:
-    """Return `function` compiled at its first call, and from then on found in the cache.
+    """Return `function`, compiled at its first call and then taken from the cache.
 
-    Where no folder can be written for the cache, each process compiles for itself.
+    If no folder for the cache is writable, each process compiles for itself.
     """
     return _cached(functools.partial(numba.njit, nogil=True), function)
 
 
 def lean(function: F) -> F:
-    """Return `function` compiled as `compiled` does it, for kernels that make no arrays.
+    """Return `function` compiled like `compiled`, for kernels that make no arrays.
 
-    Without reference counts: a kernel that is called for each token would spend nearly all of its
-    time on those of its arguments.
+    It has no reference counts: a kernel that is called for each token would spend nearly all its
+    time on the counts of its arguments.
     """
     return _lean(function, inline=False)
 
@@ -58,10 +58,10 @@ def _lean(function: F, *, inline: bool) -> F:
 
 
 def _cached(jit: Callable[..., Any], function: F) -> F:
-    """Return a kernel whose cache is good for as long as no source changes that it is built from.
+    """Return a kernel whose cache is valid until one of its sources changes.
 
-    Left alone, numba looks at the file of each function only, and would run old code of what is
-    built into it from another file.
+    By default, numba checks only the file of each function, and would run old code that was built
+    into it from another file.
     """
     try:
         kernel = jit(cache=True)(function)

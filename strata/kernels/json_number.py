@@ -26,17 +26,17 @@ from strata.kernels.memory import load64, trailing_zeros
 MAX_NUMBER: Final = 900  # bytes; Spark's parser stops at 1,000
 _EXPONENT_LIMIT: Final = 99_999
 ZEROS: Final = np.uint64(0x3030303030303030)
-TO_TOPS: Final = np.uint64(0x7676767676767676)  # what sets the highest bit of all above 9
+TO_TOPS: Final = np.uint64(0x7676767676767676)  # added, it sets the highest bit of bytes above 9
 TOPS: Final = np.uint64(0x8080808080808080)
 POWERS: Final = np.array([10**n for n in range(9)])
-MARGIN: Final = 1e-15  # more than what `about` may be wrong by, for one
+MARGIN: Final = 1e-15  # more than the relative error of `about`
 
 
 @inlined
 def number(
     cells: Ints, reals: Floats, slow: Ints, used: Ints, text: Bytes, i: Int, end: Int, node: Int
 ) -> Int:
-    """Add the number at `i`; return the position behind it."""
+    """Add the number at `i`; return the position after it."""
     start = i
     negative = text[i] == 0x2D
     first = i + 1 if negative else i
@@ -53,7 +53,7 @@ def number(
         if i == dot:
             return REFUSE
         exponent = dot - i
-        significant += i - dot  # too many for 0.00…, which only makes it slow
+        significant += i - dot  # too many for 0.00…, which is only slower
     if at(text, i, end) | 0x20 == 0x65:
         whole = False
         i, power = _exponent(text, i + 1, end)
@@ -89,7 +89,7 @@ def _digits(text: Bytes, i: Int, end: Int, value: Int) -> tuple[Int, Int]:
 
 @inlined
 def _eight(digits: np.uint64) -> Int:
-    """Return the number of eight digits, the first of them lowest: by pairs, by pairs of pairs."""
+    """Return the number of eight digits, first digit lowest: join pairs, then pairs of pairs."""
     pairs = digits * np.uint64(10) + (digits >> np.uint64(8))
     pairs &= np.uint64(0x00FF00FF00FF00FF)
     fours = pairs * np.uint64(100) + (pairs >> np.uint64(16))
@@ -99,7 +99,7 @@ def _eight(digits: np.uint64) -> Int:
 
 @inlined
 def _exponent(text: Bytes, i: Int, end: Int) -> tuple[Int, Int]:
-    """Return the position behind the exponent whose sign or digits begin at `i`, and its value."""
+    """Return the position after the exponent whose sign or digits begin at `i`, and its value."""
     sign = at(text, i, end)
     if sign == 0x2B or sign == 0x2D:
         i += 1
@@ -123,7 +123,7 @@ def _add_whole(cells: Ints, node: Int, value: Int) -> None:
 
 @inlined
 def _is_inside(reals: Floats, node: Int, digits: Int, exponent: Int, negative: bool) -> bool:
-    """Tell whether a number is so far inside the bounds that it need not be known exactly."""
+    """Return whether a number is far enough inside the bounds to need no exact value."""
     if exponent < LEAST or exponent > MOST:
         return False
     value = about(digits, exponent)
@@ -139,7 +139,7 @@ def _add_real(
     cells: Ints, reals: Floats, slow: Ints, used: Ints, node: Int, start: Int, end: Int,
     digits: Int, exponent: Int, negative: bool,
 ) -> None:  # fmt: skip
-    """Add a number with a fraction or an exponent: its digits, and where it stands."""
+    """Add a number with a fraction or an exponent, given by its digits and its place."""
     if exponent <= 280 and cells[node + LEVEL] >= HIDDEN:
         return
     value, sure = float_of(digits, exponent)

@@ -1,11 +1,12 @@
-"""One pass over JSON texts: what each path holds, without building a value.
+"""Finds what each path of JSON texts holds, in one pass and without building values.
 
-Strict JSON (RFC 8259), and within the limits of Spark's parser: the first text that is not, or
-that has a key twice in one map, ends the scan. Everything else is exact, but for numbers that
-`floats` is not sure of and integers beyond 64 bits: they are listed for the caller.
+Texts must be strict JSON (RFC 8259) and within the limits of Spark's parser. The scan ends at the
+first text that is not, or that has a key twice in one map. The results are exact, except for
+numbers that `floats` is uncertain about and integers beyond 64 bits; these are listed for the
+caller.
 
-Maps of a column mostly have their keys in one order: the key that followed the last one in an
-earlier row is compared first, then those behind it, and only after some is a hash looked up.
+Maps of a column mostly have their keys in one order. So the key that followed the last one in an
+earlier row is compared first, then the keys after it; only then is a hash looked up.
 """
 
 from typing import Final
@@ -76,7 +77,7 @@ _NULL, _TRUE, _ALSE = (
     np.uint64(int.from_bytes(word, "little")) for word in (b"null", b"true", b"alse")
 )
 ALL: Final = np.uint64(2**64 - 1)
-TOP: Final = np.uint64(2**63)  # turned, words sort as integers with a sign
+TOP: Final = np.uint64(2**63)  # with this bit flipped, words sort as signed integers
 
 
 @lean
@@ -87,7 +88,7 @@ def scan(
     """Add the texts from `row` on to the state; return the row that was not added, or their number.
 
     `offsets` ascend and stay SLACK bytes below the end of `text`. `used[STATUS]` says why the scan
-    stopped: FULL, then the caller drains the slow numbers, makes room and goes on; or REFUSED.
+    stopped. At FULL the caller drains the slow numbers, makes room and continues; else REFUSED.
     """
     used[STATUS] = GOING
     while row < len(offsets) - 1:
@@ -113,7 +114,7 @@ def _document(
     cells: Ints, reals: Floats, kept: Bytes, names: Bytes, table: Ints, slow: Ints,
     scratch: Bytes, used: Ints, text: Bytes, start: Int, end: Int,
 ) -> bool:  # fmt: skip
-    """Add one text; False if it is to be refused."""
+    """Add one text; False if it must be refused."""
     i = space(text, start, end)
     node: Int = 0
     top: Int = 0  # the node of the innermost bracket that is open
@@ -150,7 +151,7 @@ def _leaf(
     cells: Ints, reals: Floats, kept: Bytes, slow: Ints, scratch: Bytes, used: Ints, text: Bytes,
     i: Int, end: Int, node: Int,
 ) -> Int:  # fmt: skip
-    """Add the value at `i`, no map and no list; return the position behind it."""
+    """Add the value at `i`, neither a map nor a list; return the position after it."""
     byte = at(text, i, end)
     if byte == QUOTE:
         return _string(cells, kept, used, scratch, text, i + 1, end, node)
@@ -182,10 +183,10 @@ def _count(cells: Ints, at: Int) -> None:
 
 @inlined
 def _close(cells: Ints, text: Bytes, i: Int, end: Int, top: Int) -> tuple[Int, Int]:
-    """Close the brackets that end behind the value before `i`.
+    """Close the brackets that end after the value before `i`.
 
     Returns the position of the next member and the node of its bracket; REFUSE if something else
-    comes. With node 0 the position is that of the first byte that does not belong to the value.
+    follows. With node 0 the position is that of the first byte after the value.
     """
     while i >= 0:
         i = space(text, i, end)
@@ -206,7 +207,7 @@ def _key(
     cells: Ints, reals: Floats, used: Ints, names: Bytes, table: Ints, scratch: Bytes, text: Bytes,
     i: Int, end: Int, top: Int,
 ) -> tuple[Int, Int]:  # fmt: skip
-    """Return the position of the value behind the key at `i`, and its node."""
+    """Return the position of the value after the key at `i`, and its node."""
     if at(text, i, end) != QUOTE:
         return REFUSE, 0
     before = get(cells, top + BEFORE)
@@ -238,7 +239,7 @@ def _key(
 
 @inlined
 def _plain_key_end(cells: Ints, names: Bytes, text: Bytes, i: Int, end: Int, node: Int) -> Int:
-    """Return where the closing quote is if it is the key of `node` that begins at `i`."""
+    """Return where the closing quote is, if the key of `node` begins at `i`."""
     differ = load64(text, i) ^ np.uint64(get(cells, node + KEY_WORD))
     if differ & np.uint64(get(cells, node + KEY_MASK)) != np.uint64(0):
         return REFUSE
@@ -253,7 +254,7 @@ def _plain_key_end(cells: Ints, names: Bytes, text: Bytes, i: Int, end: Int, nod
 
 @inlined
 def _same(text: Bytes, i: Int, names: Bytes, place: Int, length: Int) -> bool:
-    """Tell whether so many bytes, one at least, are equal."""
+    """Return whether `length` bytes, at least one, are equal."""
     while length > 8:
         if load64(text, i) != load64(names, place):
             return False
@@ -269,7 +270,7 @@ def _look_up(
     cells: Ints, reals: Floats, used: Ints, names: Bytes, table: Ints, scratch: Bytes, text: Bytes,
     i: Int, end: Int, parent: Int,
 ) -> tuple[Int, Int]:  # fmt: skip
-    """Return where the closing quote of the key is that begins at `i`, and its node."""
+    """Return the place of the closing quote of the key that begins at `i`, and its node."""
     stop = string_end(used, text, i, end)
     if stop < 0:
         return REFUSE, 0
@@ -285,7 +286,7 @@ def _look_up(
 
 @inlined
 def _word(cells: Ints, text: Bytes, i: Int, end: Int, node: Int) -> Int:
-    """Add the null or truth value at `i`; return the position behind it."""
+    """Add the null or truth value at `i`; return the position after it."""
     if is_word(text, i, end, _NULL):
         _count(cells, node + NULL)
         return i + 4
@@ -302,7 +303,7 @@ def _word(cells: Ints, text: Bytes, i: Int, end: Int, node: Int) -> Int:
 def _string(
     cells: Ints, kept: Bytes, used: Ints, scratch: Bytes, text: Bytes, i: Int, end: Int, node: Int
 ) -> Int:
-    """Add the string whose content begins at `i`; return the position behind it."""
+    """Add the string whose content begins at `i`; return the position after it."""
     stop = string_end(used, text, i, end)
     if stop < 0:
         return REFUSE
@@ -337,7 +338,7 @@ def _add_string(
 def _extend(
     cells: Ints, kept: Bytes, node: Int, source: Bytes, start: Int, length: Int, prefix: Int
 ) -> None:
-    """Make a string the least or the greatest of its path if it is."""
+    """Record a string as the least or the greatest of its path if it is."""
     if cells[node + LEVEL] >= HIDDEN:
         return
     first = cells[node + STRING] == 1
@@ -351,7 +352,7 @@ def _extend(
 
 @inlined
 def _prefix(source: Bytes, start: Int, length: Int) -> Int:
-    """Return the first 8 bytes of a string, zeros behind it: who has less of them sorts before."""
+    """Return the first 8 bytes of a string, filled with zeros; smaller words sort first."""
     word = load64(source, start)
     if length < 8:
         word &= ~(ALL << np.uint64(8 * length))
@@ -362,7 +363,7 @@ def _prefix(source: Bytes, start: Int, length: Int) -> Int:
 def _compare(
     cells: Ints, kept: Bytes, node: Int, side: Int, source: Bytes, start: Int, length: Int
 ) -> Int:
-    """Return below, at or above 0 as a string sorts before, with or behind a kept one."""
+    """Return a number below, at or above 0 if a string sorts before, with or after a kept one."""
     held = cells[node + LOW_LENGTH + side]
     place = 8 * (node + KEPT_AT) + side * KEPT
     for k in range(min(length, held, KEPT)):

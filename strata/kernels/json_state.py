@@ -1,8 +1,8 @@
 """What the JSON scanner knows so far: a tree of paths with counts and bounds, in plain arrays.
 
-A node stands for a path: node 0 is the root, every other has a parent and a key. What lies in
-lists, or deeper than statistics go, has no paths of its own: there the parent is one of `NESTING`
-nodes without a key, one for each level of brackets, and only repeated keys and errors matter.
+A node represents a path: node 0 is the root, every other node has a parent and a key. Values in
+lists, or deeper than statistics go, have no paths of their own. Their parent is one of `NESTING`
+nodes without a key, one for each level of brackets, where only repeated keys and errors matter.
 """
 
 from typing import Final, NamedTuple
@@ -12,13 +12,13 @@ import numpy as np
 from strata.kernels.arrays import Bytes, Floats, Int, Ints
 from strata.kernels.jit import inlined, lean
 
-NESTING: Final = 400  # levels of brackets that a text must not reach
+NESTING: Final = 400  # a text must have fewer levels of brackets
 ROW: Final = 64  # cells of a node: counts and bounds, then the bytes of two strings
 FIRST: Final = (1 + NESTING) * ROW  # the first node with a key
 HIDDEN: Final = 1 << 30  # the level of nodes without statistics
 KEPT: Final = 104  # bytes kept of the least and greatest string of a path
 KEPT_AT: Final = 32  # the first cell of those bytes
-SLACK: Final = 16  # bytes behind texts, keys and scratch that may be read: words, not bytes
+SLACK: Final = 16  # readable bytes after texts, keys and scratch: whole words are read
 
 # Cells of a node, eight to a line of the cache. First: how many values of each kind.
 NULL, FALSE, TRUE, INTEGER, REAL, STRING, LIST, MAP = range(8)
@@ -65,7 +65,7 @@ class State(NamedTuple):
 
 
 def new_state(nodes: int, name_bytes: Int, row_bytes: Int) -> State:
-    """Return an empty tree with room for so many nodes and keys, and rows of that size."""
+    """Return an empty tree with room for these nodes and keys, and for rows of `row_bytes`."""
     count = FIRST // ROW + nodes
     cells = np.zeros(count * ROW, np.int64)
     state = State(
@@ -85,7 +85,7 @@ def new_state(nodes: int, name_bytes: Int, row_bytes: Int) -> State:
 
 
 def grown(state: State, nodes: int, name_bytes: Int, row_bytes: Int) -> State:
-    """Return the same tree with room for so many more nodes and keys, and rows of that size."""
+    """Return the same tree with room for more nodes and keys, and for rows of `row_bytes`."""
     used, names = int(state.used[NODES]), int(state.used[NAME_BYTES])
     bigger = new_state(used // ROW + nodes, names + name_bytes, row_bytes)
     bigger.cells[:used] = state.cells[:used]
@@ -97,7 +97,7 @@ def grown(state: State, nodes: int, name_bytes: Int, row_bytes: Int) -> State:
 
 @lean
 def _begin(cells: Ints, reals: Floats, node: Int, level: Int) -> None:
-    """Make a node without values and without a key. No value extends the bounds of hidden ones."""
+    """Make a node without values and key. No value extends the bounds of hidden nodes."""
     hidden = level >= HIDDEN
     cells[node + LEVEL], cells[node + PLAIN_LENGTH] = level, -1
     cells[node + LOW_INTEGER] = _LEAST if hidden else _MOST
@@ -111,7 +111,7 @@ def _begin(cells: Ints, reals: Floats, node: Int, level: Int) -> None:
 
 @inlined
 def get(cells: Ints, at: Int) -> Int:
-    """Return a cell. Unlike `cells[at]`, it does not ask whether `at` counts from the end."""
+    """Return a cell. Unlike `cells[at]`, it does not check whether `at` counts from the end."""
     return cells[np.uint64(at)]
 
 
@@ -126,7 +126,7 @@ def child(
     cells: Ints, reals: Floats, used: Ints, names: Bytes, table: Ints,
     parent: Int, source: Bytes, start: Int, length: Int,
 ) -> Int:  # fmt: skip
-    """Return the node of a key under a parent; it is made if there is none.
+    """Return the node of a key under a parent; make it if there is none.
 
     `source[start:start + length]` is the key as UTF-8, without escapes.
     """
@@ -174,7 +174,7 @@ def _hash(parent: Int, source: Bytes, start: Int, length: Int) -> Int:
 
 @lean
 def enter_all(cells: Ints, names: Bytes, table: Ints, end: Int) -> None:
-    """Fill the empty hash table of a tree whose nodes' cells end there."""
+    """Fill the empty hash table of a tree whose cells end at `end`."""
     for node in range(FIRST, end, ROW):
         start, length = cells[node + KEY_START], cells[node + KEY_LENGTH]
         slot = _hash(cells[node + PARENT], names, start, length) & (len(table) - 1)

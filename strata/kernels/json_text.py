@@ -11,9 +11,9 @@ from strata.kernels.memory import load32, load64, trailing_zeros
 
 QUOTE: Final = 0x22
 BACKSLASH: Final = 0x5C
-REFUSE: Final = -1  # instead of a position: not JSON, or beyond what readers take
+REFUSE: Final = -1  # instead of a position: not JSON, or beyond the limits of readers
 
-_ESCAPES: Final = np.zeros(256, np.uint8)  # what stands behind a backslash, and for what
+_ESCAPES: Final = np.zeros(256, np.uint8)  # the byte after a backslash -> the byte it means
 for _letter, _byte in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
     _ESCAPES[_letter] = _byte
 
@@ -27,13 +27,13 @@ TOPS: Final = np.uint64(0x8080808080808080)
 
 @inlined
 def at(text: Bytes, i: Int, end: Int) -> Int:
-    """Return the byte at a position, 0 behind the end: no token begins with it."""
+    """Return the byte at a position; after the end 0, which begins no token."""
     return np.int64(text[np.uint64(i)]) if i < end else np.int64(0)
 
 
 @inlined
 def space(text: Bytes, i: Int, end: Int) -> Int:
-    """Return the position of the first byte from `i` on that is no white space."""
+    """Return the position of the first byte from `i` on that is not white space."""
     while i < end:
         byte = text[np.uint64(i)]
         if byte > 0x20 or (byte != 0x20 and byte != 0x0A and byte != 0x0D and byte != 0x09):
@@ -44,9 +44,9 @@ def space(text: Bytes, i: Int, end: Int) -> Int:
 
 @inlined
 def string_end(used: Ints, text: Bytes, i: Int, end: Int) -> Int:
-    """Return where, from `i` on, a quote or a backslash stands; REFUSE if neither comes.
+    """Return where the first quote or backslash from `i` on is; REFUSE if there is neither.
 
-    Bytes of other than ASCII are noted, their coding has to be checked.
+    Bytes that are not ASCII are noted, because their encoding must be checked.
     """
     while i < end:
         odd = _unlike_text(load64(text, i))
@@ -73,7 +73,7 @@ def _ends(byte: np.uint8) -> bool:
 
 @inlined
 def _unlike_text(word: np.uint64) -> np.uint64:
-    """Return the highest bits of bytes that do not stand for themselves in a string.
+    """Return the highest bits of the bytes that are special in a string.
 
     A borrow may add some above the lowest of them, never below it.
     """
@@ -117,9 +117,9 @@ def unescape(used: Ints, scratch: Bytes, text: Bytes, i: Int, end: Int) -> tuple
 
 @inlined
 def _code(out: Bytes, length: Int, text: Bytes, i: Int, end: Int) -> tuple[Int, Int]:
-    r"""Write the character of a `\uXXXX`, or of two that are a surrogate pair, at `i`.
+    r"""Write the character of the `\uXXXX` at `i`, or of two that are a surrogate pair.
 
-    Returns the position behind, or REFUSE, and the new length.
+    Returns the position after it, or REFUSE, and the new length.
     """
     code = _hex(text, i + 2, end)
     i += 6
@@ -154,7 +154,7 @@ def _code(out: Bytes, length: Int, text: Bytes, i: Int, end: Int) -> tuple[Int, 
 
 @inlined
 def _hex(text: Bytes, i: Int, end: Int) -> Int:
-    """Return the value of four hexadecimal digits, -1 if they are none."""
+    """Return the value of four hexadecimal digits, -1 if they are not."""
     if i + 4 > end:
         return -1
     value: Int = 0
@@ -172,5 +172,5 @@ def _hex(text: Bytes, i: Int, end: Int) -> Int:
 
 @inlined
 def is_word(text: Bytes, i: Int, end: Int, word: np.uint64) -> bool:
-    """Tell whether four letters, the first of them lowest, stand at `i`."""
+    """Return whether the four letters of `word`, the first one lowest, are at `i`."""
     return bool(i + 4 <= end and load32(text, i) == word)

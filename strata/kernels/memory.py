@@ -1,7 +1,7 @@
-"""Words of eight and four bytes at any byte of an array: what kernels move at once.
+"""Reads and writes words of eight and four bytes at any byte of an array.
 
-Nothing is checked here: who asks for a word makes sure that all its bytes lie inside the array.
-Little-endian. Where Numba is switched off, the same functions in Python.
+Nothing is checked here: callers make sure that all bytes of a word are inside the array. Words are
+little-endian. If Numba is switched off, the same functions run in Python.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from strata.kernels.jit import inlined
 WORD: Final = ir.IntType(64)
 HALF: Final = ir.IntType(32)
 BYTE: Final = ir.IntType(8)
-Emitted = tuple[Any, Callable[..., Any]]  # what Numba asks of an intrinsic: types and generator
+Emitted = tuple[Any, Callable[..., Any]]  # what Numba requires of an intrinsic: types and generator
 
 
 def _pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any, size: Any) -> Any:
@@ -198,7 +198,7 @@ else:
 
 @inlined
 def copy(out: Bytes, to: int, data: Bytes, at: int, size: int) -> None:
-    """Copy `size` bytes, no more and no less, eight at a time as far as that goes."""
+    """Copy exactly `size` bytes, eight at a time as far as possible."""
     if size >= 8:
         for j in range(0, size - 8, 8):
             store64(out, to + j, load64(data, at + j))

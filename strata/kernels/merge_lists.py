@@ -1,7 +1,7 @@
 """Kernel that lays lists of numbers out as bytes that sort like them: `sortable`.
 
-A list is 01, its items, 00; an item 01 and its bytes; a null is 02, whether list or item. Where a
-mask is empty, nothing is null. The caller made room for all bytes.
+A list is 01, its items, 00. An item is 01 and its bytes. A null list or item is 02. If a mask is
+empty, nothing is null. The caller provides room for all bytes.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ def list_bytes(
     ends: Int32s,
     out: Bytes,
 ) -> Int:
-    """Write the bytes of each list behind one another, and where each ends; return their sum."""
+    """Write the bytes of all lists in order, and where each ends; return their total size."""
     at, item = np.int64(0), np.int64(0)
     for i in range(len(counts)):
         if len(listed) and not listed[i]:

@@ -1,16 +1,16 @@
 """Kernel that brings texts into order group by group, as `strata.kernels.merge_words` does numbers.
 
-A group is sorted by merging, two by two, the ascending runs that are found in it. With each text
-goes how many bytes it shares with the one before it in its run; of two texts, the one that shares
-more with the text given out last comes first, and neither is looked at. Only where both share
-equally much are they compared, from there on. So, over all merges, a byte is hardly looked at
-twice, however much of them texts have in common (Ng and Kakehi, "Merging string sequences by
-longest common prefixes", 2008).
+A group is sorted by merging its ascending runs in pairs. Each text carries the number of bytes that
+it shares with the text before it in its run. Of two texts, the one that shares more bytes with the
+last output comes first, and neither is read. The texts are compared only if both share equally
+many bytes, and only from there on. So over all merges a byte is rarely read twice, even if texts
+have long common prefixes (Ng and Kakehi, "Merging string sequences by longest common prefixes",
+2008).
 
-Where half of a group, or more, equal the text before them in their run, they are left out and put
-behind it in the end.
+If half of a group or more equal the text before them in their run, they are left out and put after
+that text at the end.
 
-Stable. Nothing is allocated: callers bring the room. Twin: Python's sort of each group
+The sort is stable. Nothing is allocated: callers provide memory. Twin: Python's sort of each group
 (`tests/laws/test_arrange.py`).
 """
 
@@ -40,10 +40,10 @@ def sort_texts(
     other_shared: Ints,
     starts: Ints,
 ) -> None:
-    """Sort each group by its texts, which share `skip` bytes; `order` with them; take apart.
+    """Sort each group and `order` by its texts, which share `skip` bytes; split unequal texts.
 
-    `at` are the addresses of texts and `sizes` their bytes; `rows` says which belongs to a row.
-    Shape: all of one length, `starts` one longer; `rows`, and from `shared` on, they are room.
+    `at` are the addresses of texts and `sizes` their bytes; `rows` gives the text of each row.
+    Shape: all of one length, `starts` one longer; `rows`, and all from `shared` on, are scratch.
     """
     low, count = 0, len(rows)
     while low < count:
@@ -52,7 +52,7 @@ def sort_texts(
             high += 1
         if high - low > 1:
             runs, heads = _find_runs(at, sizes, skip, rows, shared, starts, low, high)
-            if runs > 1 and 2 * heads <= high - low:  # two of them find room in the other arrays
+            if runs > 1 and 2 * heads <= high - low:  # the other arrays have room for both
                 middle = low + heads
                 _pick_heads(
                     rows, shared, other_rows, other_order, other_shared, starts, runs, low, high
@@ -95,7 +95,7 @@ def _pick_heads(
     low: Int,
     high: Int,
 ) -> None:
-    """Write to the same place of other arrays those that equal none before; move `starts` along."""
+    """Write texts that do not equal the one before to the other arrays, in place; fit `starts`."""
     count, run = 0, 0
     for i in range(low, high):
         if run < runs and starts[run] == i:
@@ -122,7 +122,7 @@ def _put_behind_heads(
     low: Int,
     high: Int,
 ) -> None:
-    """Order [low, high) as its heads are, from `first` on, each with those that equal it."""
+    """Order [low, high) like its heads, from `first` on, each followed by its equal texts."""
     to = low
     for head in range(first, first + count):
         i = heads[head]
@@ -153,7 +153,7 @@ def _merge_runs(
     low: Int,
     high: Int,
 ) -> bool:
-    """Merge the ascending runs of [low, high); return whether all is in the other arrays then."""
+    """Merge the ascending runs of [low, high); return whether the result is in the other arrays."""
     aside = False
     while runs > 1:
         starts[runs] = high
@@ -189,9 +189,10 @@ def _find_runs(
     low: Int,
     high: Int,
 ) -> tuple[Int, Int]:
-    """Note where ascending runs start, and what each text shares with the one before it.
+    """Note where ascending runs start, and how many bytes each text shares with the one before.
 
-    -1 where it equals that. Returns how many runs there are, and how many texts that do not.
+    -1 means that it equals the one before. Returns the number of runs, and of texts that do not
+    equal the one before.
     """
     runs, heads = 1, 1
     starts[0], shared[low] = low, skip
@@ -226,7 +227,7 @@ def _merge_two(
 ) -> None:
     """Merge texts [a, b) and [b, c), each ascending, to the same places of the other arrays."""
     i, j, k = a, b, a
-    one, two = skip, skip  # what either text shares with the one given out last
+    one, two = skip, skip  # bytes that each text shares with the last output
     while i < b and j < c:
         first = one > two
         if one == two:

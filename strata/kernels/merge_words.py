@@ -1,12 +1,12 @@
-"""Kernels of the merge: rows brought into order group by group, equal ones added up.
+"""Kernels of the merge: they sort rows group by group and add up equal rows.
 
-Rows stand in groups of those that no column so far tells apart: `equal[i]` says that row i
-belongs to the group of row i-1. A step looks at one more word (or text) of each row, sorts every
-group by it and says which rows are still equal. Rows come as a few ascending runs one behind the
-other, so each group is sorted by merging the runs that are found in it: rows that are in order
-already cost one comparison each. Texts: `strata.kernels.merge_texts`.
+A group holds rows that are equal in all columns so far: `equal[i]` says that row i belongs to the
+group of row i-1. A step reads one more word (or text) of each row, sorts every group by it and
+marks the rows that are still equal. Rows come as a few consecutive ascending runs, so each group is
+sorted by merging the runs found in it. Rows that are already in order cost one comparison each.
+Texts: `strata.kernels.merge_texts`.
 
-Stable. Nothing is allocated: callers bring the room. Twin: Python's sort of each group
+The sort is stable. Nothing is allocated: callers provide memory. Twin: Python's sort of each group
 (`tests/laws/test_merge_kernels.py`).
 """
 
@@ -20,7 +20,7 @@ from strata.kernels.memory import at8, at64, byte_swap, load64
 
 FEW: Final = 16  # rows of a group that are sorted by insertion
 _EIGHT: Final = 8
-_PAGE: Final = 4096  # memory is there, or not, by so many bytes
+_PAGE: Final = 4096  # bytes of a page, which is readable as a whole or not at all
 _ZERO: Final = np.uint64(0)
 
 
@@ -28,9 +28,9 @@ _ZERO: Final = np.uint64(0)
 def sort_words(
     words: Words, order: Ints, equal: Bools, other_words: Words, other_order: Ints, starts: Ints
 ) -> None:
-    """Sort each group by its words, `order` with them, and take apart those that differ.
+    """Sort each group and `order` by its words, and split rows whose words differ.
 
-    Shape: all of one length, `starts` one longer; the last three are room, and end as anything.
+    Shape: all of one length, `starts` one longer; the last three are scratch memory.
     """
     low, count = 0, len(words)
     while low < count:
@@ -48,7 +48,7 @@ def sort_words(
 
 @inlined
 def _insert(words: Words, order: Ints, low: int, high: int) -> None:
-    """Sort a few rows in their place."""
+    """Sort a few rows in place."""
     for i in range(low + 1, high):
         word, row, j = words[i], order[i], i
         while j > low and words[j - 1] > word:
@@ -100,7 +100,7 @@ def _merge_two(
 ) -> None:
     """Merge rows [a, b) and [b, c), each ascending, to the same places of the other arrays.
 
-    Without a branch on which one is less, which nothing could foresee.
+    It does not branch on which row is less, as no processor could predict that.
     """
     i, j, k = a, b, a
     while i < b and j < c:
@@ -123,7 +123,7 @@ def _merge_two(
 
 @lean
 def compare(offsets: Ints, data: Bytes, skip: Int, a: Int, b: Int) -> int:
-    """Return how the text of row `a` compares with that of `b` behind `skip` equal bytes."""
+    """Return how the text of row `a` compares with that of `b` after `skip` equal bytes."""
     at_a, at_b = offsets[a] + skip, offsets[b] + skip
     size_a, size_b = offsets[a + 1] - at_a, offsets[b + 1] - at_b
     common = min(size_a, size_b)
@@ -165,10 +165,10 @@ def common_prefix(at: Ints, sizes: Ints, rows: Ints) -> Int:
 def text_words(
     at: Ints, sizes: Ints, skip: Int, width: Int, rows: Ints, out: Words
 ) -> tuple[Int, Int]:
-    """Write the first `width` bytes of each text behind `skip` as a word that sorts like them.
+    """Write the first `width` bytes of each text after `skip` as a word that sorts like them.
 
-    Shorter ones are filled up with zeros; of seven bytes, the eighth says how many there were.
-    Returns how many bytes texts have behind `skip`: the fewest, which may be negative, and most.
+    Shorter texts are filled with zeros; with seven bytes, the eighth says how many there were.
+    Returns how many bytes texts have after `skip`: the fewest, which may be negative, and the most.
     """
     shortest, longest = np.int64(1) << np.int64(62), -skip
     for i in range(len(rows)):
@@ -176,7 +176,7 @@ def text_words(
         shortest, longest = min(shortest, size), max(longest, size)
         taken = max(min(size, width), 0)
         word = _ZERO
-        # What lies behind a text may be looked at where it is of the same page.
+        # Bytes after a text may be read if they are on the same page.
         if taken == _EIGHT or (taken and here % _PAGE <= _PAGE - _EIGHT):
             rest = np.uint64(8 * (_EIGHT - taken))
             word = (byte_swap(at64(here)) >> rest) << rest
@@ -191,9 +191,9 @@ def text_words(
 def pack(
     words: Words, values: Words, valid: Bools, low: np.uint64, down: np.uint64, up: np.uint64
 ) -> None:
-    """Put how far each value lies above `low`, without its `down` lowest bits, at bit `up`.
+    """Put each value's distance above `low`, without its `down` lowest bits, at bit `up`.
 
-    Nothing for invalid ones; where `valid` is empty, all are valid.
+    Invalid values are skipped; if `valid` is empty, all are valid.
     """
     if len(valid):
         for i in range(len(words)):
@@ -208,7 +208,7 @@ def pack(
 def add_up(diffs: Ints, order: Ints, equal: Bools, rows: Ints, sums: Ints) -> int:
     """Write the first row of each group and the sum of its diffs, unless it is zero.
 
-    Returns how many there are; -1 when a sum on the way left int64.
+    Returns how many there are; -1 if a partial sum left int64.
     """
     made, i, count = 0, 0, len(order)
     while i < count:

@@ -1,8 +1,8 @@
-"""The smallest things that are read of protobuf messages: numbers, lengths, frames, fields.
+"""Reads the smallest items of protobuf messages: numbers, lengths, frames, fields.
 
-Nothing is read outside the array, and every end that is returned lies at or before the `stop` that
-was given: a length is believed only if that many bytes are there. A beginning or an end of -1 says
-that what was looked for is not there. Built into each of their callers.
+Nothing is read outside the array, and every returned end is at or before the given `stop`: a length
+is trusted only if that many bytes exist. A beginning or an end of -1 says that the item does not
+exist. These kernels are inlined into their callers.
 """
 
 from typing import Any, Final
@@ -20,7 +20,7 @@ ROLES: Final = np.uint64(1 << 0x08 | 1 << 0x10 | 1 << 0x1A | 1 << 0x20)  # tags 
 
 @inlined
 def word_at(data: Bytes, at: int) -> np.uint64:
-    """Return the eight bytes at `at`; those behind the array are zero."""
+    """Return the eight bytes at `at`; bytes after the array are zero."""
     if at + 8 <= len(data):
         return load64(data, at)
     word = np.uint64(0)
@@ -54,7 +54,7 @@ def varint_at(data: Bytes, at: int, stop: int) -> tuple[np.uint64, Any]:
 
 @inlined
 def whole_varint(word: np.uint64, size: int, stop: int) -> tuple[np.uint64, int]:
-    """Return the number that fills the first bytes of a word, and `stop`; -1: it does not."""
+    """Return the number that fills the first bytes of a word, and `stop`; -1: it does not fill."""
     keep = ALL >> np.uint64(64 - 8 * size)
     word &= keep
     exact = word & TOPS == TOPS & keep >> np.uint64(8)
@@ -80,7 +80,7 @@ def _long_varint(data: Bytes, at: int, stop: int) -> tuple[np.uint64, int]:
 
 @inlined
 def sized(data: Bytes, at: int, stop: int) -> tuple[int, Any]:
-    """Return where the bytes behind the length at `at` begin and end; -1: not before `stop`."""
+    """Return where the bytes after the length at `at` begin and end; -1: not before `stop`."""
     if 0 <= at < stop and data[np.uint64(at)] < 128:
         size = np.int64(data[np.uint64(at)])
         at += 1
@@ -94,7 +94,7 @@ def sized(data: Bytes, at: int, stop: int) -> tuple[int, Any]:
 
 @inlined
 def framed(data: Bytes, at: int, stop: int, frame: int) -> tuple[int, Any]:
-    """Return where the message with this frame at `at` begins and ends; -1: it is not there."""
+    """Return where the message with this frame at `at` begins and ends; -1: it does not exist."""
     if at < 0 or at + 2 > stop or data[np.uint64(at)] != frame:
         return -1, -1
     size = np.int64(data[np.uint64(at + 1)])
@@ -105,20 +105,20 @@ def framed(data: Bytes, at: int, stop: int, frame: int) -> tuple[int, Any]:
 
 @inlined
 def content(word: np.uint64, start: int, stop: int, tag: int, head: int) -> int:
-    """Return what follows a datum's tag; -1: it has another one. `word`: how the datum begins."""
+    """Return the place after a datum's tag; -1: another tag. `word`: the datum's first bytes."""
     mask = np.uint64(0xFFFF) if head == 2 else np.uint64(0xFF)
     return start + head if stop - start >= head and word & mask == np.uint64(tag) else -1
 
 
 @inlined
 def is_null(word: np.uint64, start: int, stop: int) -> bool:
-    """Return whether a datum is null. `word`: how it begins."""
+    """Return whether a datum is null. `word`: its first bytes."""
     return stop - start == 2 and word & np.uint64(0xFFFF) == np.uint64(0x0108)
 
 
 @inlined
 def number_field(data: Bytes, at: int, stop: int, wanted: int) -> tuple[Any, np.uint64, int]:
-    """Return tag, number and end of the field at `at`; tag 0: another one. `wanted` 0: a role."""
+    """Return tag, number and end of the field at `at`; tag 0: unwanted. `wanted` 0: any role."""
     word = word_at(data, at) if at < stop else np.uint64(0)
     tag = np.int64(word & np.uint64(0xFF))
     if at >= stop or (wanted and tag != wanted):

@@ -1,12 +1,12 @@
 """Kernels that read protobuf datums, one column of them at a time.
 
-A column of messages is where each begins and where it ends in `data`; a beginning of -1 says that
-there is none (its parent is null, or odd), and its value is null. What looks different from what
-`row_write` writes, in any way, is marked in `odd`: its value then means nothing, and a patient
-decoder has to read the row. So these kernels may give up at any doubt, and must never read wrongly.
+A column of messages is given by where each begins and ends in `data`. A beginning of -1 says that
+there is no message (its parent is null or odd); its value is null. A message that differs in any
+way from the output of `row_write` is marked in `odd`. Then its value is meaningless, and a patient
+decoder must read the row. So these kernels may give up at any doubt, but must never read wrongly.
 
-Nothing is read outside [begin, end), and every end lies inside its parent's; what is allocated is
-counted, not stated. Tags and heads are as in `row_write`.
+Nothing is read outside [begin, end), and every end is inside its parent's. Sizes of allocations are
+counted, never taken from the data. Tags and heads are as in `row_write`.
 """
 
 from typing import Final
@@ -28,7 +28,7 @@ from strata.kernels.row_fields import (
     word_at,
 )
 
-# Between lines that are written at once: a power of two would put all into the same cache lines.
+# Between lines that are written together: a power of two would put all into the same cache lines.
 APART: Final = 40
 
 
@@ -36,9 +36,9 @@ APART: Final = 40
 def walk(
     data: Bytes, begins: Ints, ends: Ints, keep: Ints, kept: int, odd: Bools
 ) -> tuple[Ints, Ints]:
-    """Return where the datums of rows begin and end, those that are kept.
+    """Return where the kept datums of rows begin and end.
 
-    Shape: a row has len(keep) datums; `keep[c]` is the line of the answer for datum c, -1: none.
+    Shape: a row has len(keep) datums; `keep[c]` is the line of the result for datum c, -1: none.
     """
     starts = np.empty((kept, len(begins) + APART), np.int64)
     stops = np.empty((kept, len(begins) + APART), np.int64)
@@ -133,7 +133,7 @@ def read_spans(
 
 @compiled
 def text_offsets(begins: Ints, ends: Ints) -> Int32s:
-    """Return where texts begin when they stand behind one another."""
+    """Return where texts begin when they are concatenated."""
     offsets = np.zeros(len(begins) + 1, np.int32)
     for i in range(len(begins)):
         offsets[i + 1] = offsets[i] + (ends[i] - begins[i])
@@ -142,7 +142,7 @@ def text_offsets(begins: Ints, ends: Ints) -> Int32s:
 
 @lean
 def copy_texts(data: Bytes, begins: Ints, ends: Ints, out: Bytes) -> None:
-    """Copy texts behind one another."""
+    """Concatenate texts."""
     to = 0
     for i in range(len(begins)):
         begin = begins[i]
@@ -162,7 +162,7 @@ def any_high(data: Bytes) -> bool:
 
 @compiled
 def copy_blocks(data: Bytes, begins: Ints, ends: Ints, width: int, odd: Bools) -> Bytes:
-    """Return texts of `width` bytes, zeros where there is none."""
+    """Return texts of `width` bytes, zeros if there is no text."""
     out = np.zeros(width * len(begins), np.uint8)
     for i in range(len(begins)):
         if begins[i] < 0:
@@ -193,8 +193,8 @@ def read_number_messages(
     """Return tags and values of the fields of messages of numbers, see `put_number_messages`.
 
     Shape: `spec` (fields, 2): tag (0: that of a role) and group of a field; `within` (fields, 2)
-    as in `read_varints`. Fields that are left out have the
-    value 0. Tags only if the first field is a role.
+    as in `read_varints`. Omitted fields have the value 0. Tags are returned only if the first field
+    is a role.
     """
     tags = np.zeros((len(spec) if spec[0, 0] == 0 else 0, len(begins)), np.uint8)
     values = np.zeros((len(spec), len(begins)), np.uint64)
@@ -227,7 +227,7 @@ def read_number_messages(
 
 @compiled
 def count_elements(data: Bytes, begins: Ints, ends: Ints, frame: int, odd: Bools) -> Ints:
-    """Return the offsets of lists in all their elements: how many messages with that frame."""
+    """Return the offsets of lists in all their elements, by counting messages with that frame."""
     offsets = np.zeros(len(begins) + 1, np.int64)
     for i in range(len(begins)):
         count, stop = 0, begins[i]
@@ -243,7 +243,7 @@ def count_elements(data: Bytes, begins: Ints, ends: Ints, frame: int, odd: Bools
 
 @compiled
 def find_elements(data: Bytes, begins: Ints, ends: Ints, offsets: Ints) -> tuple[Ints, Ints]:
-    """Return where the elements that were counted begin and end."""
+    """Return where the counted elements begin and end."""
     starts = np.empty(offsets[-1], np.int64)
     stops = np.empty(offsets[-1], np.int64)
     for i in range(len(begins)):
@@ -256,7 +256,7 @@ def find_elements(data: Bytes, begins: Ints, ends: Ints, offsets: Ints) -> tuple
 
 @lean
 def mark_parents(offsets: Ints, child_odd: Bools, odd: Bools) -> None:
-    """Mark lists of which an element is odd."""
+    """Mark lists that have an odd element."""
     for i in range(len(odd)):
         for j in range(offsets[i], offsets[i + 1]):
             odd[i] |= child_odd[j]
@@ -275,7 +275,7 @@ def find_array(data: Bytes, begins: Ints, ends: Ints, odd: Bools) -> tuple[Ints,
 
 @lean
 def check_dimensions(offsets: Ints, lengths: Words, elements: Ints, odd: Bools) -> None:
-    """Mark arrays whose lengths do not multiply to the number of elements; none: no elements."""
+    """Mark arrays whose lengths do not multiply to the number of elements; no lengths mean none."""
     for i in range(len(odd)):
         count = np.uint64(elements[i + 1] - elements[i])
         product = np.uint64(1 if offsets[i + 1] > offsets[i] else 0)
@@ -294,7 +294,7 @@ def check_dimensions(offsets: Ints, lengths: Words, elements: Ints, odd: Bools) 
 def find_entries(
     data: Bytes, begins: Ints, ends: Ints, offsets: Ints, odd: Bools
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return keys and values of the entries of maps; keys must ascend, an empty one is left out."""
+    """Return keys and values of the entries of maps; keys must ascend, an empty key is omitted."""
     keys, key_ends = np.zeros(len(begins), np.int64), np.zeros(len(begins), np.int64)
     starts, stops = np.full(len(begins), -1, np.int64), np.full(len(begins), -1, np.int64)
     for i in range(len(offsets) - 1):
@@ -328,7 +328,7 @@ def _before(data: Bytes, at: int, end: int, other: int, other_end: int) -> bool:
 def find_ends(data: Bytes, begins: Ints, ends: Ints, odd: Bools) -> tuple[Bytes, Ints]:
     """Return the ends of ranges: flags as in `range_sizes` (16: empty), and where the ends lie.
 
-    Shape: (4, n): beginnings of lower ends, their ends, the same of upper ends.
+    Shape: (4, n): beginnings and ends of lower ends, then those of upper ends.
     """
     flags = np.zeros(len(begins), np.uint8)
     spans = np.full((4, len(begins)), -1, np.int64)

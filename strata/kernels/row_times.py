@@ -1,8 +1,8 @@
 """Kernels that read dates and timestamps straight from their datums.
 
-Columns of messages, `odd` and tags are as in `row_read`. A date is a message of a year and of a day
-in it, from 1; a timestamp is one of a date and of a time of seconds and nanoseconds. Fields that
-are left out are 0.
+Columns of messages, `odd` and tags are as in `row_read`. A date is a message of a year and a day of
+the year, from 1. A timestamp is a message of a date and a time, which has seconds and nanoseconds.
+Omitted fields are 0.
 """
 
 from typing import Final
@@ -16,8 +16,8 @@ from strata.kernels.row_fields import content, framed, is_null, number_field, si
 LOWEST: Final = -(2**63)
 HIGHEST: Final = 2**63 - 1
 DAY_US: Final = 86_400_000_000
-INT32: Final = np.uint64(2**31)  # numbers of 32 bits and this, modulo 2**64, are below 2**32
-# How a date begins whose year has two bytes: tag, year (highest bits only), tag of the day.
+INT32: Final = np.uint64(2**31)  # a 32-bit number plus this, modulo 2**64, is below 2**32
+# The first bytes of a date with a two-byte year: tag, year (highest bits only), tag of the day.
 USUAL: Final = np.uint64(0x10008008)
 USUAL_BITS: Final = np.uint64(0xFF8080FF)
 
@@ -35,7 +35,7 @@ def _join_days(year: np.int64, day: np.int64) -> tuple[np.int64, bool]:
 
 @inlined
 def _date(data: Bytes, at: int, stop: int) -> tuple[np.int64, bool]:
-    """Return the days since 1970-01-01 of the date that fills [at, stop), and whether it does."""
+    """Return days since 1970-01-01 of the date in [at, stop), and whether it fills that exactly."""
     word = word_at(data, at) if 0 <= at < stop else np.uint64(0)
     years = word >> np.uint64(16) & np.uint64(0x7F)
     low, high = word >> np.uint64(32) & np.uint64(0xFF), word >> np.uint64(40) & np.uint64(0xFF)
@@ -59,7 +59,7 @@ def _micros(days: np.int64, seconds: np.int64, nanos: np.int64) -> tuple[np.int6
     """Return microseconds since 1970, and whether they are whole and fit."""
     whole = nanos // 1000
     late = seconds * 1_000_000 + whole
-    if days < 0:  # from the day's end, so that no step goes beyond the limits
+    if days < 0:  # count from the day's end, so that no step overflows
         days, late = days + 1, late - DAY_US
     if abs(days) > 106_751_991 or whole * 1000 != nanos:
         return np.int64(0), False
@@ -70,7 +70,7 @@ def _micros(days: np.int64, seconds: np.int64, nanos: np.int64) -> tuple[np.int6
 
 @inlined
 def _timestamp(data: Bytes, at: int, stop: int) -> tuple[np.int64, bool]:
-    """Return microseconds since 1970 of the timestamp that fills [at, stop), and whether it does.
+    """Return microseconds since 1970 of the timestamp in [at, stop), and whether it fills that.
 
     `at` -1: there is none.
     """
@@ -121,7 +121,7 @@ def read_dates(
 def read_timestamps(
     data: Bytes, starts: Ints, stops: Ints, tag: int, head: int, odd: Bools
 ) -> tuple[Ints, Bools]:
-    """Return microseconds since 1970, and which are not null; what is finer, or too far, is odd."""
+    """Return microseconds since 1970, and which are not null; finer or too far times are odd."""
     micros = np.zeros(len(starts), np.int64)
     valid = np.zeros(len(starts), np.bool_)
     for i in range(len(starts)):

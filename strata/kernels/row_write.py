@@ -1,12 +1,12 @@
 """Kernels that write protobuf datums, one column of them at a time.
 
-A *datum* here is what stands in a repeated or embedded field: a frame (one tag byte and the size),
-then the field of the value (a tag of one or two bytes and its content). Every type has two steps:
-how many bytes each datum's body takes (`*_sizes`), then writing each at its cursor (`put_*`).
+A *datum* is the content of a repeated or embedded field: a frame (one tag byte and the size), then
+the field of the value (a tag of one or two bytes and its content). Every type has two steps: get
+the size of each datum's body (`*_sizes`), then write each datum at its cursor (`put_*`).
 
-Cursors: `at[i]` is where datum i begins in `out`; -1: there is none, its parent is null. Writing
-moves a cursor behind its datum. `tag` holds the field's tag bytes, the first one lowest; `head` is
-how many they are. A null takes the body `08 01`, whatever its type.
+Cursors: `at[i]` is where datum i begins in `out`; -1: there is no datum, as its parent is null.
+Writing moves a cursor after its datum. `tag` holds the field's tag bytes, the first one lowest;
+`head` is their number. A null of any type has the body `08 01`.
 """
 
 from typing import Final
@@ -41,7 +41,7 @@ def _spread(value: np.uint64, size: int) -> np.uint64:
 
 @inlined
 def _put_short(out: Bytes, at: int, low: np.uint64, high: np.uint64, size: int) -> int:
-    """Write 4 to 15 bytes of two words, no byte more: the stores overlap."""
+    """Write exactly 4 to 15 bytes of two words: the stores overlap."""
     if size > 8:
         shift = np.uint64(8 * size - 64)
         store64(out, at, low)
@@ -60,7 +60,7 @@ def _put_number(out: Bytes, at: int, tag: int | np.int64, value: np.uint64, stop
         out[at] = tag
         return _put_varint(out, at + 1, value)
     word = np.uint64(tag) | _spread(value, size - 1) << np.uint64(8)
-    if at + 8 <= stop:  # what is too much is overwritten by the next field
+    if at + 8 <= stop:  # the next field overwrites the excess
         store64(out, at, word)
     elif size >= 4:
         _put_short(out, at, word, np.uint64(0), size)
@@ -148,7 +148,7 @@ def message_sizes(inner: Ints, valid: Bools, head: int) -> Ints:
 def put_messages(
     inner: Ints, valid: Bools, sizes: Ints, tag: int, head: int, frame: int, out: Bytes, at: Ints
 ) -> Ints:
-    """Write all of a message but its content; return where that goes, -1 under a null."""
+    """Write a message without its content; return where the content goes, -1 under a null."""
     inside = np.empty(len(at), np.int64)
     for i in range(len(at)):
         inside[i] = -1
@@ -172,7 +172,7 @@ def put_frames(frame: int, sizes: Ints, out: Bytes, at: Ints) -> None:
 
 @compiled
 def positions(inside: Ints, offsets: Ints, sizes: Ints) -> Ints:
-    """Return where each element goes, when lists begin at `inside` and frames are included."""
+    """Return where each element goes if lists begin at `inside` and frames are included."""
     at = np.full(len(sizes), -1, np.int64)
     for i in range(len(inside)):
         here = inside[i]
@@ -269,7 +269,7 @@ def put_texts(
 
 @compiled
 def entry_sizes(key_offsets: Ints, value_sizes: Ints) -> Ints:
-    """Return the sizes of a map's entries: a key, left out if empty, and a value."""
+    """Return the sizes of a map's entries: a key, omitted if empty, and a value."""
     sizes = np.empty(len(value_sizes), np.int64)
     for i in range(len(sizes)):
         size = key_offsets[i + 1] - key_offsets[i]
@@ -311,10 +311,10 @@ def put_number_messages(
 ) -> None:
     """Write messages whose fields are numbers, or messages (groups) of numbers.
 
-    Shape: `values` fields by rows; a zero is left out. `fields` (fields, 2): the tag, and the
-    group, ascending; a tag of 0: that of a role, found in `roles` by field and row, never left out.
-    `heads[g]` is a group's tag, 0: its fields stand in the message itself. No more than four
-    fields, so that every length is one byte.
+    Shape: `values` fields by rows; a zero is omitted. `fields` (fields, 2): the tag, and the group,
+    ascending. A tag of 0 means a role's tag: it is in `roles` by field and row, and the field is
+    never omitted. `heads[g]` is a group's tag; 0: its fields are in the message itself. There are
+    at most four fields, so that every length is one byte.
     """
     for i in range(len(at)):
         here = at[i]
@@ -348,7 +348,7 @@ def numeric_sizes(words: Words, scales: Ints, others: Bytes) -> tuple[Ints, Ints
     for i in range(len(others)):
         if others[i]:
             continue
-        nibbles = 2  # a digit at least, and the sign
+        nibbles = 2  # at least one digit, and the sign
         for k in range(3):
             if words[i, k]:
                 nibbles = max(nibbles, 16 * k + ((bit_length(words[i, k]) + 3) >> 2))
@@ -384,7 +384,7 @@ def put_numerics(
     out: Bytes,
     at: Ints,
 ) -> None:
-    """Write digits, most significant first, and scales; a scale of 0 is left out."""
+    """Write digits, most significant first, and scales; a scale of 0 is omitted."""
     for i in range(len(at)):
         if at[i] < 0:
             continue
@@ -410,7 +410,7 @@ def put_numerics(
 def range_sizes(lower_sizes: Ints, upper_sizes: Ints, ends: Bytes, empty: Bools) -> Ints:
     """Return the bytes of a range's inner message.
 
-    `ends`: 1 lower end in the range, 2 upper end in it, 4 there is a lower end, 8 an upper end.
+    `ends`: 1 the lower end is inclusive, 2 the upper end is, 4 there is a lower end, 8 an upper.
     """
     sizes = np.zeros(len(ends), np.int64)
     for i in range(len(ends)):
@@ -426,7 +426,7 @@ def range_sizes(lower_sizes: Ints, upper_sizes: Ints, ends: Bytes, empty: Bools)
 def put_ranges(
     sizes: Ints, lower_sizes: Ints, ends: Bytes, empty: Bools, out: Bytes, inside: Ints
 ) -> tuple[Ints, Ints]:
-    """Write the inner messages but for their ends; return where the ends go, -1 for none."""
+    """Write the inner messages without their ends; return where the ends go, -1 for none."""
     lower, upper = np.full(len(ends), -1, np.int64), np.full(len(ends), -1, np.int64)
     for i in range(len(ends)):
         if inside[i] < 0 or empty[i]:

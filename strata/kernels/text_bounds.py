@@ -1,7 +1,7 @@
 """Kernel that finds the least and the greatest of many texts: `strata.stats.flat`.
 
-The first seven bytes and the length decide mostly; only longer texts that agree in these bytes with
-the least or the greatest so far are compared whole.
+The first seven bytes and the length mostly decide. Only longer texts with the same first bytes as
+the least or the greatest so far are compared as a whole.
 """
 
 from typing import Final
@@ -24,7 +24,7 @@ _BITS: Final = np.uint64(8)  # of a byte
 def _first_word(data: Bytes, at: Int, size: Int) -> np.uint64:
     """Return the first seven bytes of a text, filled with zeros, and its length, 8 if it is longer.
 
-    Words sort like the texts; equal ones of up to seven bytes are equal texts.
+    Words sort like the texts; equal words of up to seven bytes mean equal texts.
     """
     kept = min(size, _SEVEN)
     if at + _EIGHT <= len(data):

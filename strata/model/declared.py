@@ -1,8 +1,8 @@
-"""What people declare, checked: a mapping from a file becomes a frozen dataclass, by pydantic.
+"""Checks what people declare: pydantic turns a mapping from a file into a frozen dataclass.
 
-A field's annotation says what the field takes, with `Range`, `OneOf` and `Parsed` where a type does
-not say enough. Nothing is converted, and a name that no field has is refused. Pydantic is loaded
-when the first mapping is checked: most processes never read a declaration.
+A field's annotation says what the field takes. `Range`, `OneOf` and `Parsed` narrow it where a type
+is not enough. Values are never converted, and names without a field are refused. Pydantic is loaded
+when the first mapping is checked, because most processes never read a declaration.
 """
 
 import json
@@ -26,7 +26,7 @@ _UNKNOWN: Final = ("extra_forbidden", "unexpected_keyword_argument")
 
 
 class Declared:
-    """Base of dataclasses that people fill: how pydantic checks them."""
+    """Base of the dataclasses that people fill; it configures how pydantic checks them."""
 
     __slots__ = ()
     __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True}
@@ -34,7 +34,7 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What a whole number may be, both ends included; None: no end."""
+    """The range of a whole number, both ends inclusive; None means no upper end."""
 
     low: int = 0
     high: int | None = None
@@ -55,14 +55,14 @@ class Range:
 
 
 class OneOf:
-    """The texts that a setting may be."""
+    """The texts that a setting may take."""
 
     def __init__(self, *values: str) -> None:
-        """Take the texts, in the order in which people are shown them."""
+        """Take the texts, in the order in which they are shown to people."""
         self.values = values
 
     def __str__(self) -> str:
-        """Return them for people."""
+        """Return the texts for people."""
         return f"one of {', '.join(map(repr, self.values))}"
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
@@ -74,7 +74,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A value that a function makes of what is declared; the function raises InvalidRequest."""
+    """A value that a function makes from the declared one; the function raises InvalidRequest."""
 
     parse: Callable[[Any], object]
 
@@ -86,29 +86,29 @@ class Parsed:
 
 
 def checked(kind: type[T], raw: Mapping[str, Any], where: Where) -> T:
-    """Return the `kind` that a mapping of a file declares.
+    """Return the `kind` that a mapping from a file declares.
 
-    Raises: InvalidRequest with the setting, its value, what it takes, and the details of `where`.
+    Raises: InvalidRequest with the setting, its value, what it takes, and the details from `where`.
     """
     from pydantic import ValidationError
 
     try:
         found: T = _adapter(cast(Any, kind)).validate_json(json.dumps(raw, default=str))
-    except InvalidRequest as error:  # of a function that parses one setting
+    except InvalidRequest as error:  # from a function that parses one setting
         details = {**where(""), **error.details}
         raise InvalidRequest(error.message, **details, cure=error.cure) from error
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False)
-        # A misspelled name often leaves another setting missing: it explains more.
+        # A misspelled name often leaves another setting missing; the misspelling explains more.
         first = min(problems, key=lambda one: one["type"] not in _UNKNOWN)
         raise _misfit(kind, first, where) from error
-    except TypeError as error:  # a key that is no text
+    except TypeError as error:  # a key that is not a text
         raise InvalidRequest("this is not a declaration", **where(""), reason=str(error)) from error
     return found
 
 
 def converted(hint: Any, text: str) -> Any:
-    """Return the value that a text of the environment stands for; the text itself if none."""
+    """Return the value that an environment variable's text means; the text itself if none."""
     from pydantic import TypeAdapter, ValidationError
 
     if NoneType in get_args(hint) and text.strip().lower() in ("", "none"):
@@ -120,7 +120,7 @@ def converted(hint: Any, text: str) -> Any:
 
 
 def expectation(hint: Any, name: str) -> str | None:
-    """Return what a setting takes, with unit and range; None where its type does not say.
+    """Return what a setting takes, with unit and range; None if its type does not say.
 
     >>> expectation(int, "grace_ms"), expectation(str | None, "column")
     ('a whole number of milliseconds', 'a text in quotes')
@@ -160,7 +160,7 @@ def _adapter(kind: Any) -> Any:
 
 
 def _misfit(kind: Any, problem: Mapping[str, Any], where: Where) -> InvalidRequest:
-    """Return the error about what pydantic found first."""
+    """Return the error for the first problem that pydantic found."""
     place = problem["loc"]
     setting = ".".join(map(str, place))
     details: dict[str, Any] = {"setting": setting, **where(setting)}
@@ -169,7 +169,7 @@ def _misfit(kind: Any, problem: Mapping[str, Any], where: Where) -> InvalidReque
     if problem["type"] in _UNKNOWN:
         known = ", ".join(hints_of(kind))
         return InvalidRequest("unknown setting", **details, cure=f"one of {known}")
-    hint = hints_of(kind)[place[-1]] if is_dataclass(kind) else kind  # what is in a list: the list
+    hint = hints_of(kind)[place[-1]] if is_dataclass(kind) else kind  # of an item: its list
     cure = expectation(hint, str(place[-1]))
     if problem["type"] == "missing":
         return InvalidRequest("a setting is missing", **details, cure=cure)

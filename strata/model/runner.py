@@ -1,9 +1,8 @@
 """How an engine function is run over many items: here, in threads, or on a cluster.
 
-A function handed to a runner and its items must be picklable and must open what they need
-themselves (`open_stores`), because a runner may carry them to another machine. How many cores an
-item may keep busy, `cores` tells it there: threads of its own cost more than they give where
-other items have the other cores.
+A function and its items must be picklable and must open what they need themselves (`open_stores`),
+because a runner may carry them to another machine. There, `cores` returns how many cores an item
+may keep busy. An item's own threads cost more than they gain while other items use the other cores.
 """
 
 import os
@@ -30,25 +29,25 @@ class Runner(Protocol):
 
 
 def cores() -> int:
-    """Return how many cores the item at hand may keep busy: all, where no runner shares them."""
+    """Return how many cores the current item may keep busy: all, unless a runner shares them."""
     return _CORES.get(os.cpu_count() or 1)
 
 
 class Here(Executor):
-    """Does what it is given at once, in the thread that gives it."""
+    """Runs each function at once, in the thread that submits it."""
 
     def submit(self, fn: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs) -> Future[A]:
-        """Return what `fn` returned, or raised, as a future."""
+        """Return a future with what `fn` returned or raised."""
         done: Future[A] = Future()
         try:
             done.set_result(fn(*args, **kwargs))
-        except BaseException as error:  # it is raised where the result is asked for
+        except BaseException as error:  # raised again where the result is read
             done.set_exception(error)
         return done
 
 
 def on_cores(count: int, function: Callable[[A], B], item: A) -> B:
-    """Return `function(item)`, which is told by `cores` that it has `count` of them."""
+    """Return `function(item)`; inside it, `cores` returns `count`."""
     before = _CORES.set(count)
     try:
         return function(item)
@@ -57,7 +56,7 @@ def on_cores(count: int, function: Callable[[A], B], item: A) -> B:
 
 
 def share(total: int, items: int) -> int:
-    """Return how many of some cores each item has while `items` of them are run, at least one.
+    """Return how many of `total` cores each of `items` concurrent items gets, at least one.
 
     >>> [share(4, items) for items in (1, 2, 3, 9)]
     [4, 2, 1, 1]
@@ -66,16 +65,16 @@ def share(total: int, items: int) -> int:
 
 
 def heaviest_first(items: Sequence[object]) -> list[int]:
-    """Return the numbers of items in the order in which they are best begun.
+    """Return the indices of items in the best order to start them.
 
-    By their `weight`, where they have one: a heavy item that is begun last is waited for by all
-    cores but one.
+    Items with a `weight` are sorted by it: if a heavy item starts last, all cores but one wait for
+    it.
     """
     return sorted(range(len(items)), key=lambda n: -getattr(items[n], "weight", 0))
 
 
 def serial(function: Callable[[A], B], items: Sequence[A]) -> Iterator[B]:
-    """Yield the results one after the other, each computed when it is asked for."""
+    """Yield the results one after the other; each is computed when it is requested."""
     for item in items:
         yield function(item)
 
@@ -83,7 +82,7 @@ def serial(function: Callable[[A], B], items: Sequence[A]) -> Iterator[B]:
 def threads(count: int) -> Runner:
     """Return a runner that keeps at most `count` threads busy.
 
-    At most twice `count` results wait unread, so that a slow consumer bounds the memory.
+    At most twice `count` results wait unread, which bounds the memory behind a slow consumer.
     """
 
     def run(function: Callable[[A], B], items: Sequence[A]) -> Iterator[B]:
@@ -99,7 +98,7 @@ def threads(count: int) -> Runner:
                 while waiting:
                     yield waiting.popleft().result()
             finally:
-                for future in waiting:  # an error or an abandoned run: start nothing more
+                for future in waiting:  # after an error or an abandoned run, start nothing more
                     future.cancel()
 
     return run

@@ -1,7 +1,7 @@
 """A shard's relation: columns with ids that are never reused, split into key and value.
 
-Parquet children, statistics and filters refer to a column by id, so that a dropped name that
-comes back is another column. `Relation` is one version; a part records the version it was
+Parquet children, statistics and filters refer to a column by id, so a name that is dropped and
+added again is a different column. `Relation` is one version; a part records the version it was
 written with.
 """
 
@@ -16,7 +16,7 @@ from strata.model.types import ColumnType
 class Column:
     """One column of a relation version."""
 
-    id: int  # unique in the shard for ever; from 1
+    id: int  # from 1; unique in the shard for ever
     name: str
     type: ColumnType
     nullable: bool = True
@@ -85,7 +85,7 @@ class Relation:
     def column(self, name: str) -> Column:
         """Return the column called `name`.
 
-        Raises: InvalidRequest, naming the columns there are.
+        Raises: InvalidRequest, naming the columns that exist.
         """
         try:
             return self.by_name[name]

@@ -1,8 +1,8 @@
 """Every setting of the system that is not a property of one shard.
 
-Plain frozen data, no behaviour but what keeps passwords from being shown; `strata.config.settings`
-fills it from files and the environment.
-Units end the names. `config/base.toml` repeats each field once with its default.
+Plain frozen data; its only behaviour hides passwords. `strata.config.settings` fills it from files
+and the environment. Names end with their unit. `config/base.toml` repeats each field once with its
+default.
 """
 
 import re
@@ -19,9 +19,9 @@ Permille = Annotated[int, Range(0, 1000)]
 
 
 def without_password(address: str) -> str:
-    """Return an address of a store with its password, or what looks like a secret, masked.
+    """Return a store's address with its password, and parameters that look secret, masked.
 
-    Errs: may mask more than the password, never less: up to the last @.
+    Errs: may mask more than the password, never less: it masks up to the last @.
 
     >>> without_password("postgresql://u:a/b@c@db/x?sslkey=k&n=1")
     'postgresql://u:***@db/x?sslkey=***&n=1'
@@ -37,11 +37,11 @@ class StoreSettings(Declared):
     blob: str = "file://.strata/blob"  # file:///path | s3://bucket/prefix | memory://name
     consensus: str = "sqlite:///.strata/consensus.db"  # any SQLAlchemy address | memory://name
     landing: str = "."  # the root that relative source paths of shard declarations start from
-    # `rollout.kill`, filled in by `Settings`: whoever opens the stores obeys it.
+    # `rollout.kill`, filled in by `Settings`, so that everyone who opens the stores obeys it.
     kill: bool = field(default=False, metadata={"setting": False})
 
     def __repr__(self) -> str:
-        """Return what it says, but for passwords: tracebacks and notebooks show this."""
+        """Return the fields without passwords: tracebacks and notebooks show this text."""
         blob, consensus, landing = map(without_password, (self.blob, self.consensus, self.landing))
         return f"StoreSettings({blob=}, {consensus=}, {landing=}, kill={self.kill})"
 
@@ -59,10 +59,10 @@ class SparkSettings(Declared):
 class IngestSettings(Declared):
     """How the ingest job cuts its work."""
 
-    task_bytes: Positive = 64 * 1024 * 1024  # source bytes that a task reads at most
+    task_bytes: Positive = 64 * 1024 * 1024  # at most these source bytes for each task
     verify_days: Count = 7  # of a new source: rows of every file are read twice and compared
-    verify_percent: Percent = 1  # later: the share of files of which rows are read twice
-    verify_rows: Count = 100  # of each of these files, or pieces of one, at most
+    verify_percent: Percent = 1  # later: the share of files whose rows are read twice
+    verify_rows: Count = 100  # at most, of each such file or piece of a file
     follow_links: bool = False  # True: links below a landing root may lead out of it
 
 
@@ -72,7 +72,7 @@ class CompactSettings(Declared):
 
     min_inputs: Count = 2  # a merge request with fewer runs does nothing
     memory_bytes: Positive = 1024 * 1024 * 1024  # bound of one merge task
-    chunk_bytes: Positive = 1024 * 1024 * 1024  # a long merge keeps what it did, time and again
+    chunk_bytes: Positive = 1024 * 1024 * 1024  # a long merge saves its progress this often
     history_ms: Count | None = None  # since follows upper at this distance; None keeps all history
 
 
@@ -80,9 +80,9 @@ class CompactSettings(Declared):
 class ReadSettings(Declared):
     """How readers fetch parts."""
 
-    fetchers: Positive = 4  # parts that a task fetches and decodes at the same time
-    ahead_bytes: Count = 64 * 1024 * 1024  # stored bytes of the parts that are under way
-    hold_ms: Count = 4 * 3_600_000  # what a read planned stays stored this long; 0: no hold
+    fetchers: Positive = 4  # parts that a task fetches and decodes at once
+    ahead_bytes: Count = 64 * 1024 * 1024  # stored bytes of the parts being fetched
+    hold_ms: Count = 4 * 3_600_000  # planned parts stay stored this long; 0: no hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +90,17 @@ class ValidateSettings(Declared):
     """How soft evaluation reports."""
 
     report_dir: str = ".strata/report"  # Data Docs site and summary files
-    report_url: str = ""  # s3://bucket/prefix?endpoint=…: the report goes there as well
+    report_url: str = ""  # s3://bucket/prefix?endpoint=…: a second place for the report
     max_failed_rows: Count = 20  # failed lines shown in the report; all are in the verdict table
     used_filters: Count = 20  # filters of readers that are evaluated beside the registered ones
     format_percent: Percent = 100  # share of the parts whose format a run checks
-    # A filter's query that takes longer is stopped.
+    # A filter's query is stopped after this time.
     filter_seconds: Annotated[int, Range(1, 86_400)] = 3600
 
 
 @dataclass(frozen=True, slots=True)
 class UsageSettings(Declared):
-    """The log of the filters that readers used: trimming and soft evaluation learn from it."""
+    """The log of readers' filters, which trimming and soft evaluation learn from."""
 
     log: bool = True  # False: readers write nothing
     days: Count = 30  # filters are remembered this long
@@ -110,7 +110,7 @@ class UsageSettings(Declared):
 class GcSettings(Declared):
     """How long garbage collection waits."""
 
-    grace_ms: Count = 24 * 3_600_000  # at least what readers and writers without a lease have
+    grace_ms: Count = 24 * 3_600_000  # readers and writers without a lease have at least this
     aside_days: Count = 7  # days during which a deleted blob can be restored
     reject_days: Count = 30  # rows that could not be read, of runs that never committed
     verdict_days: Count = 400  # verdict tables that the state no longer names
@@ -126,7 +126,7 @@ class MetricsSettings(Declared):
 
 @dataclass(frozen=True, slots=True)
 class Thresholds(Declared):
-    """The evidence that a step up needs, where the store says nothing else."""
+    """The evidence that a step up needs, unless the store sets other values."""
 
     audit_parts: Count = 3000  # soft -> audit: would-be-skipped parts that were audited, at least
     audit_runs: Count = 20  # soft -> audit: runs of soft evaluation, at least
@@ -144,7 +144,7 @@ class Thresholds(Declared):
 class RolloutSettings(Declared):
     """The global switch, and what tightens the thresholds of the store; see `rollout.policy`.
 
-    None: as the store says. A value holds where it is stricter, and is passed over where it is not.
+    None means the store's value. A value counts only if it is stricter than the store's.
     """
 
     kill: bool = False  # True: no reader skips anything, in any mode

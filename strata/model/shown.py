@@ -1,11 +1,11 @@
-"""Reports as JSON: what commands print with --json, and jobs leave for Airflow."""
+"""Reports as JSON: commands print them with --json, jobs leave them for Airflow."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, Final, Protocol
 
-_NAMES: Final = {"size_bytes": "bytes"}  # fields that are called otherwise in every document
+_NAMES: Final = {"size_bytes": "bytes"}  # fields with another name in every document
 
 
 class Report(Protocol):
@@ -21,7 +21,7 @@ class Report(Protocol):
 
 
 def json_of(value: Any, **names: str) -> dict[str, Any]:
-    """Return the fields of a dataclass as JSON has them; `names` gives fields other names.
+    """Return the fields of a dataclass as JSON values; `names` renames fields.
 
     >>> from dataclasses import make_dataclass
     >>> json_of(make_dataclass("Blob", ["key", "size_bytes"])("k", 5), key="name")

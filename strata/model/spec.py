@@ -1,7 +1,7 @@
 """A shard's declaration, as the YAML files in `config/shards/` write it.
 
-`parse_spec` turns the loaded mapping into frozen values and refuses what it does not know, by
-name: a misspelled setting must never be ignored. The declaration gives names; ids are given
+`parse_spec` turns the loaded mapping into frozen values. It refuses unknown settings by name,
+because a misspelled setting must never be ignored. The declaration gives names; ids are assigned
 when the shard is created (`relation`).
 """
 
@@ -25,7 +25,7 @@ DELIMITERS: Final = frozenset("\t !#$%&'()*+,-./:;<=>?@[]^_`{|}~")
 NULLS: Final = ("", "NA")
 FORMATS: Final = ("avro", "csv", "json", "jsonl", "orc", "parquet")
 ENVELOPES: Final = ("append", "upsert", "debezium", "diff")
-ORDERED: Final = ("upsert", "debezium")  # envelopes whose rows say what becomes of a key
+ORDERED: Final = ("upsert", "debezium")  # envelopes whose rows set or delete a key
 RESERVED: Final = frozenset({"t", "d", "__part", "__maps"})  # columns that readers add
 PartBytes = Annotated[int, Range(1024)]
 KEEP_DEFAULT: Final = (
@@ -52,19 +52,19 @@ class SourceSpec(Declared):
     envelope: Annotated[str, OneOf(*ENVELOPES)] = "append"
     diff_column: str = "diff"  # envelope diff: the column that holds +n or -n
     max_rejected: float = 0.05  # a run with a larger share of unreadable rows commits nothing
-    # once: the same bytes under another name are not taken
+    # once: the same bytes under another name are skipped
     same_content: Annotated[str, OneOf("once", "each")] = "once"
-    # unless_ordered: those of change streams are refused
+    # unless_ordered: refused for change streams
     late_files: Annotated[str, OneOf("unless_ordered", "take", "refuse")] = "unless_ordered"
     deleted_column: str = ""  # envelope upsert: a column that is true in tombstones, not stored
     # changes that the shard contradicts
     contradictions: Annotated[str, OneOf("fail", "quarantine", "count")] = "fail"
-    # of a table, into a shard with rows
+    # a snapshot of a table, into a shard that has rows
     snapshots: Annotated[str, OneOf("refuse", "replace", "merge")] = "refuse"
     # columns come or go in a change stream
     schema_changes: Annotated[str, OneOf("refuse", "report")] = "refuse"
-    delimiter: str = DELIMITER  # of CSV: the character between two fields
-    nulls: tuple[str, ...] = NULLS  # of CSV: what an unquoted field says that is null
+    delimiter: str = DELIMITER  # CSV: the character between two fields
+    nulls: tuple[str, ...] = NULLS  # CSV: the texts of unquoted fields that are null
     # rows are read twice and compared; sampled: as the settings say
     verify: Annotated[str, OneOf("sampled", "always", "never")] = "sampled"
 
@@ -87,7 +87,7 @@ class StatsSpec(Declared):
     """How much statistics a part may carry."""
 
     budget_bytes: Count = 1024  # per part, measured on the stored encoding
-    keep: tuple[str, ...] = KEEP_DEFAULT  # name patterns that survive every budget
+    keep: tuple[str, ...] = KEEP_DEFAULT  # patterns of names that survive every budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class RolloutSpec(Declared):
     """The filter mode that a new shard starts in: `off` or `soft`; see `strata.state.rollout`."""
 
     mode: Annotated[str, OneOf(*MODES)] = "off"
-    audit_percent: Percent = 0  # share of skipped parts that is fetched and checked all the same
+    audit_percent: Percent = 0  # share of skipped parts that is fetched and checked anyway
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class ShardSpec(Declared):
 
 
 def check_name(name: str) -> str:
-    """Return `name` if it may name a shard, a filter or a token; it becomes part of a path.
+    """Return `name` if a shard, a filter or a token may have it; it becomes part of a path.
 
     Raises: InvalidRequest.
     """
@@ -191,7 +191,7 @@ def check_column_names(shard: str, names: Iterable[str]) -> None:
 
 
 def _check(spec: ShardSpec) -> None:
-    """Refuse what no single setting shows. Raises: InvalidRequest."""
+    """Refuse combinations of settings that contradict each other. Raises: InvalidRequest."""
     if not spec.columns:
         raise InvalidRequest("a shard needs a column", shard=spec.name, setting="columns")
     check_column_names(spec.name, (column.name for column in spec.columns))

@@ -55,7 +55,7 @@ def _parse_iso(text: str) -> int:
 
 
 def format_time(value: int) -> str:
-    """Return `value` as ISO 8601 in UTC, with milliseconds only where there are any.
+    """Return `value` as ISO 8601 in UTC, with milliseconds only if they are not zero.
 
     >>> format_time(1356998400000)
     '2013-01-01T00:00:00Z'

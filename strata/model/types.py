@@ -1,9 +1,10 @@
 """Column types: what a user declares, before any encoding.
 
 `parse_type` reads the text form used in shard declarations (`numeric(10,2)`, `list<int32>`,
-`record<lat: float64, lon: float64>`) and what users of Spark and PostgreSQL write for the same
-(`ALIASES`, `struct<...>`, `map<string, int>`); `str()` of a type gives the canonical text. How each
-type is stored, ordered and summarised is the table in `strata.format.encodings`.
+`record<lat: float64, lon: float64>`). It also reads what users of Spark and PostgreSQL write for
+the same type (`ALIASES`, `struct<...>`, `map<string, int>`). `str()` of a type returns the
+canonical text. The table in `strata.format.encodings` says how each type is stored, ordered and
+summarised.
 """
 
 import re
@@ -15,7 +16,7 @@ from typing import Final
 
 from strata.errors import InvalidRequest
 
-MAX_DEPTH: Final = 32  # types inside one another: protobuf libraries refuse 100 nested messages
+MAX_DEPTH: Final = 32  # nested types; protobuf libraries refuse 100 nested messages
 
 
 class Kind(StrEnum):
@@ -103,15 +104,15 @@ class ColumnType:
     """A declared type; compare with ==, print with str()."""
 
     kind: Kind
-    precision: int | None = None  # numeric: digits in all, 1 to 38; None: any number, see docs
-    scale: int | None = None  # numeric with a precision: digits behind the point, 0 to precision
-    length: int | None = None  # char and varchar: most characters; None (varchar only): any
+    precision: int | None = None  # numeric: total digits, 1 to 38; None: any number, see docs
+    scale: int | None = None  # numeric with a precision: digits after the point, 0 to precision
+    length: int | None = None  # char and varchar: most characters; None: any (varchar only)
     element: "ColumnType | None" = None  # list, array, int2vector, range; map: values (keys: text)
     fields: tuple[Field, ...] = ()  # record only
 
     @property
     def inner(self) -> "ColumnType":
-        """Return the type of the elements, of the values of a map, of the ends of a range."""
+        """Return the type of the elements of a list, the values of a map or the ends of a range."""
         assert self.element is not None
         return self.element
 
@@ -247,7 +248,7 @@ def _inside(rest: str, text: str) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Return the comma-separated items of `text`, commas inside brackets left alone."""
+    """Return the comma-separated items of `text`; commas inside brackets do not separate."""
     items, depth, start = [], 0, 0
     for position, char in enumerate(text):
         depth += (char in "<(") - (char in ">)")

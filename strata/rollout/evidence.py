@@ -1,6 +1,6 @@
 """Counts of audits, by stratum, and what they say about the parts that were not audited.
 
-One run of soft evaluation adds one `Counts` to a shard's evidence, in the commit that records its
+One run of soft evaluation adds one `AuditCounts` to a shard's evidence, in the commit that records its
 verdicts. A mismatch resets the evidence, and so does a change of the deciding code. Each pair of
 part and filter counts once; auditing it again counts as another night and as a repeat. Evidence
 proves nothing: parts are not drawn independently, so the bound holds for the audited mix.
@@ -31,7 +31,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class AuditCounts:
     """What one clean run of soft evaluation looked at."""
 
     parts: int  # would-be-skipped parts fetched and judged, with a filter not seen before
@@ -45,7 +45,9 @@ class Counts:
     seen: Seen | None = None  # everything judged so far; None: it is not kept
 
 
-def add(old: Evidence, new: Counts, now_ms: int, basis: str, *, counts_for_step: bool) -> Evidence:
+def add(
+    old: Evidence, new: AuditCounts, now_ms: int, basis: str, *, counts_for_step: bool
+) -> Evidence:
     """Return the evidence after one more run without a mismatch.
 
     `counts_for_step`: the run audited a share that counts for the next step. A run that judges

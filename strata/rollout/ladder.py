@@ -17,7 +17,7 @@ from typing import Final
 
 from strata.errors import Conflict, InvalidRequest
 from strata.rollout.basis import basis_of
-from strata.rollout.evidence import Counts, add
+from strata.rollout.evidence import AuditCounts, add
 from strata.rollout.gates import LADDER, gates, next_mode, unmet
 from strata.rollout.obey import SKIPPING, is_approved
 from strata.rollout.people import Person, check_said, identity_of
@@ -177,7 +177,7 @@ def record(  # noqa: PLR0913  these are the fields of one record
     now_ms: int,
     *,
     key: str,
-    counts: Counts,
+    counts: AuditCounts,
     policy: Policy,
     mismatch: str = "",
     quarantine: Collection[str] = (),

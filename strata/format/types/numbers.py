@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
 from strata.format.types import from_json
-from strata.format.types.row import Encoding, Form, Layout, View, scalar
+from strata.format.types.row import Encoding, Form, Layout, TypeView, scalar
 from strata.format.types.shown import as_array, as_unsigned
 from strata.format.values.nested import structured
 from strata.format.values.packed import (
@@ -60,7 +60,7 @@ def _unsigned(kind: Kind, seen: pa.DataType, spark: str, datum: tuple[str, int])
         return as_array(as_unsigned(array, arrow, column_type), array)
 
     json = from_json.unsigned64 if width == 64 else from_json.integer
-    view = View(seen, lambda array: array.cast(seen), store)
+    view = TypeView(seen, lambda array: array.cast(seen), store)
     return scalar(
         kind, arrow, spark, datum, layout=layout, order=_ORDER, json=json, quoted=False, view=view
     )
@@ -126,7 +126,7 @@ UNBOUNDED: Final = scalar(  # a numeric without a precision
     Kind.NUMERIC, UNBOUNDED_NUMERIC, "struct<approx: double, text: string>", ("numeric", 24),
     layout=Layout(Form.NUMERIC), order=_NUMERIC_ORDER,
     json=lambda value: {"approx": None, "text": str(from_json.decimal(value))},
-    view=View(NUMBER, _show_numeric, _store_numeric),
+    view=TypeView(NUMBER, _show_numeric, _store_numeric),
     spelling=lambda array, _: numeric(pack(unpack(array.flatten()[1]), valid_mask(array))),
     parts=lambda _: (Field("approx", ColumnType(Kind.FLOAT64)),),  # packed bytes have no order
 )  # fmt: skip

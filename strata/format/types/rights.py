@@ -16,7 +16,7 @@ from strata.format.types.row import (
     Encoding,
     Message,
     Number,
-    View,
+    TypeView,
     message,
     packed,
     scalar,
@@ -89,7 +89,7 @@ def _right(
     datum: tuple[str, int],
     *,
     role: Callable[[Any], Any],
-    view: View,
+    view: TypeView,
 ) -> Encoding:
     def read(value: Any) -> dict[str, Any]:
         parts = from_json.parts(value, {"grantee": None, "grantor": None, "mode": 0})
@@ -115,6 +115,6 @@ ROWS: Final = (
     ),
     _right(
         Kind.MZ_ACLITEM, MZ_ACL, "string", ("mz_acl_item", 32), role=from_json.text,
-        view=View(_seen(pa.string()), _show_mz_acl, _store_mz_acl),
+        view=TypeView(_seen(pa.string()), _show_mz_acl, _store_mz_acl),
     ),
 )  # fmt: skip

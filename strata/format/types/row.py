@@ -132,7 +132,7 @@ def packed(written: Message) -> Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TypeView:
     """The view of values whose stored form engines and people do not know."""
 
     type: pa.DataType
@@ -162,7 +162,7 @@ class Encoding:
     quoted: bool = True  # a JSON text is a value of the type, not JSON itself
     stats: StatsKind = "range"  # range: low and high; json: recursive per path; nested: of leaves
     by_value: bool = True  # `order` is the order of the values, as SQL compares them
-    view: View | None = None  # None: as stored, or part by part
+    view: TypeView | None = None  # None: as stored, or part by part
     spelling: Callable[[pa.Array, ColumnType], pa.Array] | None = (
         None  # gives equal values equal bytes
     )

@@ -8,14 +8,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
-from strata.format.types.row import Message, View
+from strata.format.types.row import Message, TypeView
 from strata.format.values.nested import structured
 from strata.format.values.physical import pack_mask, records, turn_sign, valid_mask
 from strata.kernels.arrays import Bytes, Ints
 from strata.model.types import ColumnType
 
 
-def record_view(written: Message, seen: pa.StructType) -> View:
+def record_view(written: Message, seen: pa.StructType) -> TypeView:
     """Return the view that shows stored numbers as a struct, in their order."""
 
     def show(array: pa.Array) -> pa.Array:
@@ -38,7 +38,7 @@ def record_view(written: Message, seen: pa.StructType) -> View:
                 fields[number.name] = as_unsigned(child, wanted, column_type)
         return fixed(fields, array)
 
-    return View(seen, show, store)
+    return TypeView(seen, show, store)
 
 
 def as_unsigned(array: pa.Array, wanted: pa.DataType, column_type: ColumnType) -> npt.NDArray[Any]:

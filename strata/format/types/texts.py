@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.format.types import from_json
-from strata.format.types.row import Encoding, Form, Layout, View, scalar
+from strata.format.types.row import Encoding, Form, Layout, TypeView, scalar
 from strata.format.types.shown import from_hexadecimal, hexadecimal
 from strata.format.values.json_text import canonical_json
 from strata.format.values.physical import refuse, true
@@ -71,6 +71,6 @@ ROWS: Final = (
     scalar(
         Kind.UUID, pa.binary(UUID_BYTES), "string", ("uuid", 25), layout=Layout(Form.BLOCK),
         order="by unsigned byte", json=from_json.text,
-        view=View(pa.string(), lambda a: hexadecimal(a, (8, 12, 16, 20)), _store_uuid),
+        view=TypeView(pa.string(), lambda a: hexadecimal(a, (8, 12, 16, 20)), _store_uuid),
     ),
 )  # fmt: skip

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.format.types import from_json
-from strata.format.types.row import Form, Layout, Number, View, message, packed, scalar
+from strata.format.types.row import Form, Layout, Number, TypeView, message, packed, scalar
 from strata.format.types.shown import (
     as_texts,
     decimal_digits,
@@ -108,7 +108,7 @@ ROWS: Final = (
     scalar(
         Kind.TIME, pa.binary(8), "string", ("time", 17), order="by second, then nanosecond",
         layout=TIME_LAYOUT, json=from_json.text,
-        view=View(pa.string(), _show_time, _store_time), spelling=_spelt_times,
+        view=TypeView(pa.string(), _show_time, _store_time), spelling=_spelt_times,
     ),
     scalar(
         Kind.TIMESTAMP, pa.timestamp("us"), "timestamp_ntz", ("timestamp", 18),

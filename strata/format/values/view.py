@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from strata.errors import InvalidRequest
 from strata.format.encodings import arrow_type, encoding
-from strata.format.types.row import View
+from strata.format.types.row import TypeView
 from strata.format.values.nested import items, listed, structured
 from strata.model.types import ColumnType
 
-Leaf = Callable[[View, pa.Array, ColumnType], pa.Array]
+Leaf = Callable[[TypeView, pa.Array, ColumnType], pa.Array]
 
 
 def has_view(column_type: ColumnType) -> bool:
@@ -72,11 +72,11 @@ def from_view(array: pa.Array, column_type: ColumnType) -> pa.Array:
     return _each_leaf(array, column_type, _store, arrow_type)
 
 
-def _show(view: View, array: pa.Array, _: ColumnType) -> pa.Array:
+def _show(view: TypeView, array: pa.Array, _: ColumnType) -> pa.Array:
     return view.show(array)
 
 
-def _store(view: View, array: pa.Array, column_type: ColumnType) -> pa.Array:
+def _store(view: TypeView, array: pa.Array, column_type: ColumnType) -> pa.Array:
     return view.store(array, column_type)
 
 

@@ -1,1 +1,1 @@
-"""Changes of keyed rows: staged, resolved against the shard, settled."""
+"""Stage changes of keyed rows, resolve them against the shard, and settle them."""

@@ -1,9 +1,9 @@
-"""The rows that a shard holds for some keys, from those row groups that may hold one of them.
+"""Finds the rows that a shard holds for some keys; reads only row groups that may hold one.
 
-What a row group may hold is told by the bytes before its first and after its last row. They help
-where key columns lead the sort order; of a part in another order every group is read.
+The bytes before a group's first row and after its last one bound what it may hold. They help if key
+columns lead the sort order; all groups are read of a part in another order.
 
-Errs: reads groups without such a key, never leaves one out that has it.
+Errs: may read groups without such a key, never omits one that has it.
 """
 
 from bisect import bisect_left, bisect_right
@@ -63,7 +63,7 @@ def _parts(stores: Stores, state: State) -> list[PartRef]:
 
 
 def _prefixes(keys: pa.BinaryArray, whole: bool) -> list[bytes] | None:
-    """Return the sorted keys where they lead the sort order as a whole; else nothing helps."""
+    """Return the sorted keys if whole keys lead the sort order; None: no group can be excluded."""
     return keys.to_pylist() if whole else None
 
 
@@ -132,9 +132,9 @@ def _rows(
 
 
 def _near(keys: pa.BinaryArray, found: pa.BinaryArray) -> pa.BinaryArray:
-    """Return those of the sorted keys that lie between the least and the greatest found.
+    """Return the sorted keys that lie between the least and the greatest key found.
 
-    Arrow would put all of them into a table of hashes, for each batch of rows anew.
+    With all keys, Arrow would build a hash table of them for each batch of rows.
     """
     ends = pc.min_max(found)
     low, high = ends["min"].as_py(), ends["max"].as_py()

@@ -1,11 +1,10 @@
-"""Changes of keys and the rows that are there become updates; what contradicts them is found.
+"""Turns changes of keys and the shard's rows into updates, and finds contradicting changes.
 
-For each key the changes stand in the order of the stream, behind the row that the shard holds. A
-row that is there is retracted by the change that follows it, at that change's time, and the new
-row is added at the same time. Times never go back within a key: where a clock did, the time of
-the change before counts. Whatever is not a change any more (a row that is replaced by an equal
-one) adds up to nothing when the updates are consolidated. A change that was delivered before is
-left out: of one batch the key tells it, of earlier ones the course
+The changes of each key are in stream order, after the row that the shard holds. A change retracts
+the row before it, at the change's time, and adds the new row at the same time. Times never go back
+within a key: if a clock did, the time of the previous change counts. A row that is replaced by an
+equal one adds up to nothing when the updates are consolidated. Changes that were delivered before
+are left out: within a batch the key identifies them, across batches the course does
 (`strata.ingest.readers.position`).
 """
 
@@ -69,12 +68,12 @@ def resolve(
 ) -> Resolved:
     """Return what the changes do to the rows `old`.
 
-    Shape: `changes` of `change.combined`; `old` as `lookup` gives them, of all keys of the changes,
-    and of all keys of the shard if there are `truncations`, or the `course` has some.
-    `leave_out`: a change that contradicts is not applied; else it does what it says as far as
-    that goes: an insert replaces, an update inserts, a delete does nothing.
-    Raises: InvalidRequest where the shard holds a key more than once, or a value that a change
-    says to be as it was is not known.
+    Shape: `changes` from `change.combined`; `old` from `lookup`, for all keys of the changes, and
+    for all keys of the shard if there are `truncations` or the `course` empties the shard.
+    `leave_out`: contradicting changes are not applied; otherwise they are applied as far as
+    possible: an insert replaces, an update inserts, a delete does nothing.
+    Raises: InvalidRequest if the shard holds a key more than once, or if a change keeps a value
+    that is not known.
     """
     course = course or Course()
     stream = _stream(changes, old, relation, truncations, course)
@@ -102,7 +101,7 @@ class _Stream:
     lsn: Ints
 
     def only(self, mask: Bools) -> "_Stream":
-        """Return those that count."""
+        """Return the changes and rows that `mask` selects."""
         if mask.all():
             return self
         return _Stream(
@@ -111,7 +110,7 @@ class _Stream:
         )  # fmt: skip
 
     def softened(self, course: Course) -> "_Stream":
-        """Let what may be in a snapshot already be applied whatever is there."""
+        """Let changes that a snapshot may already contain apply to any existing row."""
         known = (self.op != OLD) & (self.lsn > 0)
         if not known.any() or not course.starts:
             return self
@@ -130,7 +129,7 @@ class _Stream:
         return found
 
     def _in_shard(self, course: Course) -> Bools:
-        """Return which are not behind what is in; at the same position the shard's row decides."""
+        """Return which are not ahead of the shard; at an equal position the shard's row decides."""
         leg = course.legs_of(self.at)
         commit = np.array(course.commits, np.int64)[leg]
         lsn = np.array(course.lsns, np.int64)[leg]
@@ -148,7 +147,7 @@ class _Stream:
         return found
 
     def _in_batch(self, course: Course, known: Bools) -> Bools:
-        """Return which are not behind the change before them, of the same key and epoch."""
+        """Return which are not ahead of the change before them, of the same key and epoch."""
         epoch = np.searchsorted(np.array(course.epochs, np.int64), self.at, "right")
         facts = np.stack([epoch, self.commit, self.lsn], axis=1)[known]
         _, place = np.unique(facts, axis=0, return_inverse=True)
@@ -186,7 +185,7 @@ def _stream(
         for name, values in added.items():
             more = np.repeat(np.array(values, np.int64), len(first))
             columns[name] = np.r_[columns[name], more]
-    # What a snapshot replaces goes before its first row, which has the same place.
+    # Rows that a snapshot replaces go before its first row, which has the same place.
     order = np.lexsort((op != REMOVE, columns[AT], group))
     found = _Stream(
         rows, row[order], group[order], op[order], columns[T][order], columns[AT][order],
@@ -196,7 +195,7 @@ def _stream(
 
 
 def _lifted(stream: _Stream, course: Course) -> Ints:
-    """Return the times, of changes none before the latest of the legs before."""
+    """Return the times; no change's time is before the latest one of the previous legs."""
     floors = np.array(course.times, np.int64)[course.legs_of(stream.at)]
     lifted: Ints = np.where(stream.lsn == UNKNOWN, stream.time, np.maximum(stream.time, floors))
     return lifted
@@ -234,7 +233,7 @@ def _not_keyed(rows: pa.Table, relation: Relation) -> InvalidRequest:
 
 @dataclass(frozen=True)
 class _Kept:
-    """Those of a stream that count, still key by key."""
+    """The entries of a stream that count, still key by key."""
 
     stream: _Stream
     order: Ints
@@ -254,7 +253,7 @@ class _Kept:
         )  # fmt: skip
 
     def contradictions(self, *, skipping: bool) -> Bools:
-        """Return which changes contradict; `skipping`: those do not change what is there."""
+        """Return which changes contradict; `skipping`: those leave the existing row unchanged."""
         there = np.isin(self.op, (OLD, INSERT, UPSERT, UPDATE))
         decided = self.op != UPDATE if skipping else np.ones(len(self.op), bool)
         last = self._last(decided)
@@ -266,7 +265,7 @@ class _Kept:
         return wrong
 
     def _last(self, mask: Bools) -> Ints:
-        """Return for each the last one of its key up to it where `mask` is true; -1: none."""
+        """Return for each entry the last one up to it, of its key, with `mask` true; -1: none."""
         if not len(mask):
             return np.zeros(0, np.int64)
         last = np.maximum.accumulate(np.where(mask, np.arange(len(mask)), -1))
@@ -279,7 +278,7 @@ class _Kept:
         return mask
 
     def times(self) -> Ints:
-        """Return the times, none before the one before it of the same key."""
+        """Return the times, which never go back within a key."""
         if not len(self.time):
             return self.time
         values, rank = np.unique(self.time, return_inverse=True)
@@ -288,10 +287,10 @@ class _Kept:
         return raised
 
     def _origins(self, same: Bools) -> Ints:
-        """Return for each the one whose value it has: itself, or where it is as it was, another.
+        """Return for each entry the one whose value it has: itself, or an earlier one if unchanged.
 
-        That is the row before it, or for a row whose key was changed the one before the delete
-        that stands at its place of the log. -1: there is none.
+        The earlier one is the row before it. For a row with a changed key, it is the row before the
+        delete at its place in the log. -1: there is none.
         """
         number = np.arange(len(self.op))
         last = self._last(self.present())
@@ -310,9 +309,9 @@ class _Kept:
         return origin
 
     def rows(self, relation: Relation, which: Ints) -> list[pa.ChunkedArray]:
-        """Return the columns of some of them; what is as it was is taken from the row before.
+        """Return the columns of some entries; unchanged values come from the row before.
 
-        Raises: InvalidRequest where there is none.
+        Raises: InvalidRequest if there is no such row.
         """
         table = self.stream.rows
         arrays = []
@@ -334,14 +333,14 @@ class _Kept:
 
 
 def _taken(column: pa.ChunkedArray, rows: Ints) -> pa.ChunkedArray:
-    """Return rows of a column, itself where these are all of them as they stand."""
+    """Return rows of a column; the column itself if these are all its rows in order."""
     if len(rows) == len(column) and (rows == np.arange(len(rows))).all():
         return column
     return column.take(pa.array(rows))
 
 
 def _updates(kept: _Kept, relation: Relation) -> pa.Table:
-    """Return what each change adds, and what it retracts: the row before it, if one was left."""
+    """Return the rows that changes add, and those they retract: the row before, if there is one."""
     times, present = kept.times(), kept.present()
     change = kept.op != OLD
     number = np.arange(len(change))

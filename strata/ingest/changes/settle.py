@@ -1,4 +1,4 @@
-"""Changes of a batch meet the shard as it is; how many rows of a batch may be rejected."""
+"""Applies a batch's changes to the current shard, and limits how many rows it may reject."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from strata.state.source import trip
 from strata.state.state import State, Trip
 from strata.store.open import Stores
 
-FEW: Final = 10  # so many rejected rows do not fail a run, if they are at most half of it
+FEW: Final = 10  # up to this many rejected rows never fail a run, if they are at most half of it
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Settler:
     spec: ShardSpec | None = None  # of this request; None: the shard's
 
     def settle(self, work: Work, found: Sequence[TaskResult]) -> IngestReport:
-        """Apply the changes of one batch to the shard as it is now, and commit the updates.
+        """Apply the changes of one batch to the current shard, and commit the updates.
 
-        Raises: Conflict when the shard went on, or its columns changed, in the meantime.
+        Raises: Conflict when the shard advanced or its columns changed in the meantime.
         """
         state = self.committer.machine.load(self.committer.state.name)
         if state.relation != self.committer.state.relation:
@@ -66,10 +66,10 @@ class Settler:
         )
 
     def _course(self, state: State, step: Step, staged: Sequence[Staged]) -> Course:
-        """Return how the changes of a batch follow on those that are in.
+        """Return how the changes of a batch continue those in the shard.
 
-        Files that are taken in again, and rows of the quarantine, were there before by intention.
-        Raises: InvalidRequest for a snapshot that the shard does not take.
+        Repeated files and rows of the quarantine are repeated on purpose.
+        Raises: InvalidRequest for a snapshot that the shard does not accept.
         """
         legs = [leg for one in staged for leg in one.legs]
         if step.again or step.format is not None:
@@ -87,7 +87,7 @@ class Settler:
 def check_verified(
     state: State, step: Step, results: Sequence[TaskResult], machine: Machine | None = None
 ) -> None:
-    """Refuse a batch that would not hold what its source says; `machine` trips the source, too.
+    """Refuse a batch that would differ from its source; `machine` also trips the source.
 
     Raises: Corrupt, naming file, line, column and both values.
     """

@@ -1,7 +1,7 @@
-"""Changes that wait to be resolved: one blob a group of files, sorted by key, cut into chunks.
+"""Changes that wait to be resolved: one blob per group of files, sorted by key, cut into chunks.
 
-A slice of the keys is read without the rest of the blob: where each chunk begins, as a key and as
-a byte, is handed along (`Staged`), and the chunks of a slice lie side by side.
+A slice of the keys is read without the rest of the blob: `Staged` carries the first key and the
+first byte of each chunk, and the chunks of a slice are adjacent.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ from strata.store.interface import Blob
 from strata.store.retry import retry
 from strata.updates.slices import Slice
 
-CHUNKS: Final = 64  # of a blob, at most: the driver learns their first keys
-CHUNK_ROWS: Final = 4096  # at least, but for the last
+CHUNKS: Final = 64  # per blob, at most: the driver holds their first keys
+CHUNK_ROWS: Final = 4096  # at least, except in the last
 SLICE_BYTES: Final = 64 << 20  # of changes in memory that are resolved at once
 WORTH_BYTES: Final = 16 << 20  # of changes in memory that are worth a task
 
@@ -35,7 +35,7 @@ def stage(
     truncations: tuple[Truncation, ...],
     legs: tuple[Leg, ...],
 ) -> Staged | None:
-    """Put changes aside, sorted by key; None: there is nothing."""
+    """Put changes aside, sorted by key; None: there are none."""
     rows = changes.num_rows
     if not rows:
         return Staged(None, 0, (), (), (), truncations, legs) if truncations or legs else None
@@ -58,7 +58,7 @@ def stage(
 def slices_of(staged: Sequence[Staged], task_bytes: int) -> list[Slice]:
     """Return slices of the keys that hold about equal bytes of the changes.
 
-    There are as many as there are blobs, unless they would be large or not worth a task.
+    There is one slice per blob, unless slices would be too large or too small for a task.
     """
     if any(one.moved for one in staged):  # the old key of a row may be in any slice
         return [Slice()]
@@ -97,7 +97,7 @@ def staged_rows(store: Blob, shard: str, staged: Staged, piece: Slice) -> pa.Tab
 
 
 def _chunks(lows: Sequence[bytes], piece: Slice) -> range:
-    """Return which chunks may hold a key of a slice; the last key of one may begin the next."""
+    """Return which chunks may hold a key of a slice; two chunks may share a key at their border."""
     chosen = [
         number
         for number, low in enumerate(lows)

@@ -1,4 +1,4 @@
-"""The tasks of a change stream: files are read and put aside, then resolved key range by key range.
+"""The tasks of a change stream: read files and put them aside, then resolve each key range.
 
 1. `stage_task`, many side by side: the changes of some files, typed, with their place in the
    stream, sorted by key, in a blob that no state ever names (garbage collection removes it).
@@ -67,7 +67,7 @@ Ops = npt.NDArray[np.uint8]
 class ResolveTask:
     """The changes of one batch in one slice of the keys; picklable."""
 
-    task: IngestTask  # what all tasks of the batch share; `files` are those of the whole batch
+    task: IngestTask  # what all tasks of the batch share; `files` are the batch's
     state: State  # the shard that the changes are applied to
     staged: tuple[Staged, ...]
     piece: Slice
@@ -190,7 +190,7 @@ def _rows_of(raw: RawFile, op: int) -> Rows:
 
 
 def _marked(typed: TypedRows, task: IngestTask) -> Ops:
-    """Return the operations of keyed rows: one that is marked removes its key."""
+    """Return the operations of keyed rows; a marked row removes its key."""
     mark = typed.columns.get(task.spec.source.deleted_column)
     if mark is None:
         return np.full(typed.count, UPSERT, np.uint8)
@@ -205,7 +205,7 @@ def _check_nulls(
     same: Mapping[str, Mask],
     bad: dict[int, tuple[str, str]],
 ) -> None:
-    """Add to `bad` the rows that say null of a column that may not be null."""
+    """Add to `bad` the rows with a null in a column that may not be null."""
     told = ~np.isin(ops, (DELETE, TRUNCATE))
     for column in relation.value_columns:
         if not column.nullable:
@@ -240,14 +240,14 @@ def _no_places(count: int) -> Places:
 
 
 def _moves(ops: npt.NDArray[np.uint8], same: Sequence[npt.NDArray[np.bool_]]) -> bool:
-    """Return whether a row that was inserted lacks values: those of the row deleted before it."""
+    """Return whether an inserted row lacks values, which the row deleted before it has."""
     return any(bool((mask & (ops == INSERT)).any()) for mask in same)
 
 
 def _check_columns(raw: RawFile, task: IngestTask) -> None:
-    """Refuse changes of a table that has other columns than the shard, where that is declared.
+    """Refuse changes of a table whose columns differ from the shard's, if that is declared.
 
-    A column that the shard had once, or got later, may be missing on one side.
+    A column that the shard dropped or added later may be missing on one side.
     Raises: InvalidRequest.
     """
     if raw.ops is None or task.spec.source.schema_changes != "refuse":
@@ -290,9 +290,9 @@ def resolve_tasks(
 def resolve_task(work: ResolveTask, stores: Stores | None = None) -> TaskResult:
     """Write the run of one slice.
 
-    Raises: InvalidRequest for a change that contradicts the shard where that is declared to fail,
-    and where the shard does not hold a key exactly once.
-    Cost: the staged changes, and the row groups of the shard that may hold one of their keys.
+    Raises: InvalidRequest for a contradicting change if the declaration says to fail, and if the
+    shard does not hold a key exactly once.
+    Cost: reads the staged changes, and the shard's row groups that may hold one of their keys.
     """
     task, state, piece = work.task, work.state, work.piece
     stores = open_stores(task.store) if stores is None else stores
@@ -332,7 +332,7 @@ def resolve_task(work: ResolveTask, stores: Stores | None = None) -> TaskResult:
 
 
 def _wrong(rows: pa.Table, task: IngestTask) -> list[Reject]:
-    """Return changes as rejected rows; their text is one that the envelope's reader takes."""
+    """Return changes as rejected rows, with a text that the envelope's reader accepts."""
     names = {child(c.id): c for c in task.relation.columns}
     shown = {
         c.name: to_view(rows[name].combine_chunks(), c.type).to_pylist()
@@ -363,7 +363,7 @@ def _as_event(op: int, row: dict[str, Any], time: int, task: IngestTask) -> dict
 
 
 def _kept(row: pa.Table, task: IngestTask, same: Sequence[str]) -> str | None:
-    """Return a change as it can be read again, all values as they are."""
+    """Return a change in a form that can be read again, with all values intact."""
     columns = {c.name: one_chunk(row[child(c.id)]) for c in task.relation.columns}
     if task.spec.time.origin != "interval" and time_column(task.spec) not in columns:
         columns[time_column(task.spec)] = one_chunk(row[T])

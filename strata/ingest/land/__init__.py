@@ -1,1 +1,1 @@
-"""Source files: where they lie, what time each is of, and their bytes."""
+"""Source files: where they are, what time each belongs to, and their bytes."""

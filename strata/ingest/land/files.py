@@ -1,10 +1,9 @@
-"""The landing folder: which files there are, what time each is of, and their bytes.
+"""The landing folder: which files exist, what time each belongs to, and their bytes.
 
 A file belongs to the time that its path carries, as `path_time` finds it or as the declared path
 says with strftime directives (`landing/%Y/%m/%d/*.csv`).
 
-Files whose name begins with `_` or `.` are markers of other tools and are passed over, and so
-are folders called so.
+Files and folders whose name begins with `_` or `.` are markers of other tools and are skipped.
 """
 
 import lzma
@@ -34,16 +33,16 @@ PACKINGS: Final = {
 }  # fmt: skip
 BOM: Final = b"\xef\xbb\xbf"  # the mark of UTF-8
 CHUNK_BYTES: Final = 1 << 20
-HASHED_TOGETHER: Final = 1000  # files that one task of a runner reads to tell what they are
+HASHED_TOGETHER: Final = 1000  # files that one task of a runner hashes
 
 
 def files_at(root: str, paths: Sequence[str], *, follow_links: bool = False) -> list[SourceFile]:
-    """Return the files that `paths` name, folders searched, each once, sorted by path.
+    """Return the files that `paths` name, each once, sorted by path; folders are searched.
 
-    A relative path starts at the current folder if something is there, else at `root`. A path may
-    itself be a link; a link below it that leads out of it, and of `root`, is refused, unless
+    A relative path starts at the current folder if it exists there, else at `root`. A path may
+    itself be a link. A link below it that leads out of it and of `root` is refused, unless
     `follow_links`.
-    Raises: InvalidRequest for a path with nothing behind it, and for what is no file.
+    Raises: InvalidRequest for a path that leads to nothing, or to something other than a file.
     """
     found: dict[str, SourceFile] = {}
     for path in paths:
@@ -70,9 +69,9 @@ def files_at(root: str, paths: Sequence[str], *, follow_links: bool = False) -> 
 def files_by_time(
     root: str, paths: Sequence[str], *, follow_links: bool = False
 ) -> list[SourceFile]:
-    """Return the files of a shard's declared source paths with the times they are of, by time.
+    """Return the files of a shard's declared source paths with their times, sorted by time.
 
-    A file that links lead to as well is of the time that its own path carries.
+    A file that links also lead to has the time that its own path carries.
     Raises: InvalidRequest for a folder that is missing, or a file whose path carries no time.
     Cost: lists the folders; opens nothing.
     """
@@ -96,7 +95,7 @@ def fingerprint(file: SourceFile) -> str:
 
 
 def fingerprints(files: Sequence[SourceFile], runner: Runner = serial) -> list[str]:
-    """Return the hashes of many files, read side by side as far as the runner does.
+    """Return the hashes of many files, read in parallel as far as the runner allows.
 
     Raises: as `fingerprint`.
     """
@@ -122,7 +121,7 @@ def read_bytes(file: SourceFile) -> bytes:
 
 
 def read_text(file: SourceFile) -> bytes:
-    """Return the same without the mark of UTF-8 that a file may begin with."""
+    """Return the same bytes without a UTF-8 byte order mark."""
     data = read_bytes(file)
     begins = file.piece is None or file.piece.start == 0
     return data.removeprefix(BOM) if begins else data
@@ -158,7 +157,7 @@ class Reading(Protocol):
     """A stream of bytes."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to so many bytes; none: the end."""
+        """Return up to `size` bytes; none: the end."""
 
 
 def _packing(file: SourceFile) -> str | None:

@@ -1,9 +1,9 @@
-"""A local landing folder: which files lie in it, and that each is what it was found to be.
+"""A local landing folder: which files it holds, and a check that each is the file that was found.
 
-Whoever puts files down is not trusted with the rest of the machine. A link below a root is followed
-as far as it stays there; one that leads out is refused, and so is what is neither file nor folder
-(a pipe would be waited for without end). Between listing and opening a file may be swapped for a
-link: what was opened is asked where it lies, and that has to be the path that was listed.
+People who deliver files are not trusted with the rest of the machine. Links below a root are
+followed if they stay below it and refused if they lead out. Anything that is neither a file nor a
+folder is refused as well: reading a pipe could wait for ever. A file may be swapped for a link
+between listing and opening. Therefore the opened file's own path must be the listed path.
 """
 
 import os
@@ -28,7 +28,7 @@ class Folder:
     """A local folder, and what lies below it."""
 
     def __init__(self, base: Path, *, follow_links: bool = False) -> None:
-        """Begin at `base`, which has no link in it."""
+        """Begin at `base`, a path without links."""
         self._base = base
         self._root = f"{str(base).rstrip(os.sep)}{os.sep}"
         self._follow_links = follow_links
@@ -36,7 +36,7 @@ class Folder:
     def below(self, path: str) -> Below | None:
         """See `Landing`. A relative path that leads out of the folder by a link is refused.
 
-        One that begins with / or leads out with .. says so itself: it is a root of its own.
+        A path that begins with / or leads out with .. does so openly: it is a root of its own.
         """
         start = self._base / path
         if self._inside(os.path.normpath(start), [self._root]) and os.path.lexists(start):
@@ -57,7 +57,7 @@ class Folder:
         return iter([(os.path.basename(path), self._regular(absolute))])
 
     def _walk(self, start: str) -> Below:
-        """Yield what lies in a folder, then what links in it lead to; each folder once."""
+        """Yield the files in a folder, then those its links lead to; each folder once."""
         allowed = [f"{start.rstrip(os.sep)}{os.sep}"]
         if self._root != os.sep and self._inside(start, [self._root]):
             allowed.append(self._root)
@@ -85,7 +85,7 @@ class Folder:
                     links.append((entry.path, below))
                 elif entry.is_dir(follow_symlinks=False):
                     waiting.append((entry.path, f"{below}/"))
-                else:  # the folder's path is a true one, so the file's is
+                else:  # the folder's path has no links, so the file's has none
                     yield below, self._file(entry.path, entry.stat(follow_symlinks=False))
 
     def _entries(self, folder: str) -> list[os.DirEntry[str]]:
@@ -148,9 +148,9 @@ class Folder:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that cannot be shown, or not be stored: control characters, no UTF-8.
+    """Refuse a name that cannot be shown or stored: control characters, or not UTF-8.
 
-    Two names may look alike once they are escaped, and a file is known by its name.
+    Two escaped names may look alike, and the name identifies a file.
     """
     if name.isprintable() or not any(ord(c) < 32 or 127 <= ord(c) < 160 or _half(c) for c in name):
         return
@@ -161,7 +161,7 @@ def check_name(name: str) -> None:
 
 
 def shown_name(name: str) -> str:
-    r"""Return a name as messages have it, what cannot be shown escaped.
+    r"""Return a name for messages; characters that cannot be shown are escaped.
 
     >>> shown_name(chr(10) + "a" + chr(0xDCFF))
     '\\x0aa\\xff'
@@ -173,15 +173,15 @@ def shown_name(name: str) -> str:
 
 
 def _half(character: str) -> bool:
-    """Return whether this is no character, but a byte of a name that is no UTF-8."""
+    """Return whether this stands for a byte of a name that is not UTF-8."""
     return 0xD800 <= ord(character) < 0xE000
 
 
 def open_local(file: SourceFile) -> pa.NativeFile:
     """Open a file on this machine.
 
-    Raises: InvalidRequest when it cannot be opened, is no file any more, or its path leads
-    elsewhere than it did when it was found.
+    Raises: InvalidRequest when it cannot be opened, is no longer a file, or its path leads
+    elsewhere than when it was found.
     """
     number = -1
     try:
@@ -201,7 +201,7 @@ def open_local(file: SourceFile) -> pa.NativeFile:
 
 
 def seen_local(file: SourceFile) -> tuple[int, int]:
-    """Return the size of a file now, and when it was changed.
+    """Return a file's current size, and when it was changed.
 
     Raises: InvalidRequest when it is gone, or its path leads elsewhere than it did.
     """
@@ -216,7 +216,7 @@ def seen_local(file: SourceFile) -> tuple[int, int]:
 
 
 def _lies_at(number: int, path: str) -> bool:
-    """Return whether the open file lies at a path, without a link on the way."""
+    """Return whether the open file is at a path that has no links."""
     if os.path.isdir(OPENED):
         return os.readlink(f"{OPENED}/{number}") == os.path.abspath(path)
     here: Any = os.stat(path, follow_symlinks=False)

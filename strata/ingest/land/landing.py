@@ -1,7 +1,7 @@
-"""Where source files lie: a folder, or a prefix of a bucket. What is there, and its bytes.
+"""The places of source files, a folder or a bucket's prefix: lists them and opens their files.
 
-Names that begin with `_` or `.` are markers of other tools and are passed over, and so are folders
-called so. Local folders are walked by `strata.ingest.land.folder`.
+Files and folders whose name begins with `_` or `.` are markers of other tools and are skipped.
+`strata.ingest.land.folder` walks local folders.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class Landing(Protocol):
     """A place that relative paths start from."""
 
     def below(self, path: str) -> Below | None:
-        """Return the file at a path, or those below it; None: there is nothing."""
+        """Return the file at a path, or the files below it; None: the path does not exist."""
 
 
 def landing(root: str, path: str = "", *, follow_links: bool = False) -> tuple[Landing, str]:
@@ -68,7 +68,7 @@ class _Prefix:
         self._shown = shown  # before the key, in the names of files
 
     def below(self, path: str) -> Below | None:
-        """See `Landing`. A prefix with nothing below it is empty: there are no folders."""
+        """See `Landing`. A prefix without objects is empty: buckets have no folders."""
         key = path.strip("/")
         if key and not path.endswith("/"):
             found = self._bucket.at(key)
@@ -94,9 +94,9 @@ class _Prefix:
 def open_file(file: SourceFile) -> pa.NativeFile:
     """Return the file's stored bytes as a stream that can seek.
 
-    Raises: InvalidRequest when it cannot be opened, or its path leads elsewhere than it did when
-    it was found; Unavailable, also while it is read, where a server does not answer or has
-    another object than was found.
+    Raises: InvalidRequest when it cannot be opened, or its path leads elsewhere than when it was
+    found; Unavailable, also while it is read, when a server does not answer or has another object
+    than the one that was found.
     """
     if file.path.startswith(S3):
         stream = ObjectStream(file.path, file.size_bytes, file.version)
@@ -105,9 +105,9 @@ def open_file(file: SourceFile) -> pa.NativeFile:
 
 
 def check_unchanged(file: SourceFile) -> None:
-    """Refuse a file that is not what it was when it was found: somebody still writes it.
+    """Refuse a file that changed since it was found: somebody is still writing it.
 
-    Raises: Unavailable, so that it is tried again; InvalidRequest if its path leads elsewhere.
+    Raises: Unavailable, so that callers retry; InvalidRequest if its path leads elsewhere.
     """
     if not file.changed_ns:
         return

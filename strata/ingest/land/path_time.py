@@ -1,11 +1,11 @@
-"""The time that a path carries: which digits in it are a date, and which an hour.
+"""The time that a path carries: which of its digits are a date, and which are an hour.
 
 The first date counts: `2013-01-31.csv`, `20130131T05.jsonl`, `date=2013-01-31/hour=05/x.parquet`,
-`year=2013/month=01/day=31/x.csv`, `2013/01/31/05/x.csv`. Two digits behind it, in its name or as
-the name of a folder, are an hour, and if they can be none (`2013-01-31/30/`) the path is refused:
-nobody knows what they are. The name of a file in the folder of a day is no hour. A declared path
-with strftime directives (`landing/%Y-%m-%d/*/*.csv`) says where the time stands: nothing is
-guessed then.
+`year=2013/month=01/day=31/x.csv`, `2013/01/31/05/x.csv`. Two digits after it, in its name or as
+the name of a folder, are an hour. If they cannot be an hour (`2013-01-31/30/`), their meaning is
+unknown and the path is refused. The name of a file in a day's folder is not an hour. A declared
+path with strftime directives (`landing/%Y-%m-%d/*/*.csv`) says where the time is; then nothing is
+guessed.
 """
 
 import re
@@ -18,7 +18,7 @@ from strata.errors import InvalidRequest
 
 GLOB: Final = "*?["
 
-_CLOCK: Final = (  # of `2013-01-31-2013-02-01` and `2013-01-31/07.csv` nothing is an hour
+_CLOCK: Final = (  # `2013-01-31-2013-02-01` and `2013-01-31/07.csv` have no hour
     r"(?:(?:[T_ -]|[/_-]?hour=)(?P<hour>\d{2})(?:[:-]?(?P<minute>\d{2}))?(?!\d|-\d\d-)"
     r"|/(?P<hours>\d{2})(?=/))?"
 )
@@ -48,7 +48,7 @@ DIRECTIVES: Final = {
 def path_time(relative: str) -> int | None:
     """Return the first time that a path carries, in milliseconds; None if there is none.
 
-    Raises: InvalidRequest where a date is followed by what stands like an hour, and is none.
+    Raises: InvalidRequest if the digits after a date look like an hour but cannot be one.
 
     >>> path_time("date=2013-01-31/hour=05/x.csv") == path_time("20130131T05.csv")
     True
@@ -102,7 +102,7 @@ def _pattern_token(token: str, declared: str, number: int) -> str:
 
 
 def _once(pattern: str) -> str:
-    """Make a directive that comes again repeat what it was the first time (`%Y/%Y-%m`)."""
+    """Make a repeated directive (`%Y/%Y-%m`) match the same text as its first occurrence."""
     seen: set[str] = set()
 
     def replace(match: re.Match[str]) -> str:
@@ -116,7 +116,7 @@ def _once(pattern: str) -> str:
 
 
 def milliseconds(named: Mapping[str, str | None]) -> int | None:
-    """Return the moment that named digits stand for; None: they are no date or no hour."""
+    """Return the moment that named digits stand for; None: they are not a date, or not an hour."""
     fields = {name: int(text) for name, text in named.items() if text is not None}
     hour = fields.get("hour", fields.get("hours", 0))
     try:
@@ -124,6 +124,6 @@ def milliseconds(named: Mapping[str, str | None]) -> int | None:
             fields["year"], fields.get("month", 1), fields.get("day", 1),
             hour, fields.get("minute", 0), tzinfo=UTC,
         )  # fmt: skip
-    except ValueError:  # digits that are no date: a number that only looks like one
+    except ValueError:  # a number that only looks like a date
         return None
     return int(moment.timestamp()) * 1000

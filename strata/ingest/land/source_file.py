@@ -1,4 +1,4 @@
-"""A source file, or a piece of one, as tasks hand it on."""
+"""A source file, or a piece of one, as tasks pass it on."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from strata.model.spec import DELIMITER, NULLS, SourceSpec
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How the CSV of a source is written."""
+    """The dialect of a source's CSV."""
 
     delimiter: str = DELIMITER
     nulls: tuple[str, ...] = NULLS  # unquoted fields that are null
@@ -20,13 +20,13 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class FileRange:
-    """Some records of a file, which are read without the others."""
+    """Some records of a file that are read without the others."""
 
     start: int  # first byte; row group of Parquet, stripe of ORC
     stop: int
     size_bytes: int
-    before: int = 0  # to be added to the number of a line, an element or a row
-    header: bytes = b""  # of the file: what its records cannot be read without
+    before: int = 0  # offset for the number of a line, an element or a row
+    header: bytes = b""  # of the file; its records cannot be read without it
     fingerprint: str = ""  # of the whole file, in its first piece
     data: bytes | None = None  # header and records; None: not read yet
     whole: bool = False  # it is all of the file
@@ -37,9 +37,9 @@ class SourceFile:
     """One file to ingest."""
 
     path: str  # absolute; on S3 the address
-    name: str  # as people know it: relative to the landing root where it lies below it
+    name: str  # for people: relative to the landing root if it is below it
     size_bytes: int  # as stored, possibly compressed
-    time_ms: int | None = None  # the time its path carries; None: not asked or none found
+    time_ms: int | None = None  # the time its path carries; None: not looked for, or none
     changed_ns: int = 0  # when the store last changed it; 0: not known
     version: str = ""  # on S3: the ETag
     piece: FileRange | None = None  # None: all of it
@@ -47,7 +47,7 @@ class SourceFile:
     dialect: Dialect = Dialect()  # of CSV
 
     def of_time(self, time_ms: int) -> "SourceFile":
-        """Return the file with its time; as `replace` does it, several times as fast."""
+        """Return the file with its time; like `replace`, but several times as fast."""
         return SourceFile(
             self.path, self.name, self.size_bytes, time_ms, self.changed_ns, self.version,
             self.piece, self.number, self.dialect,
@@ -62,24 +62,24 @@ class SourceFile:
 
     @property
     def before(self) -> int:
-        """Return what is to be added to the number of a line, an element or a row."""
+        """Return the offset for the number of a line, an element or a row."""
         return 0 if self.piece is None else self.piece.before
 
     @property
     def is_whole(self) -> bool:
-        """Return whether it is judged as a file, and not as some of its rows."""
+        """Return whether it is judged as a whole file, not as some of its rows."""
         return self.piece is None or self.piece.whole
 
     @property
     def load_bytes(self) -> int:
-        """Return how many stored bytes there are to read."""
+        """Return how many stored bytes must be read."""
         return self.size_bytes if self.piece is None else self.piece.size_bytes
 
     @property
     def suffixes(self) -> list[str]:
         """Return the suffixes of its name, in lower case."""
         path = self.path.partition("?")[0] if self.path.startswith("s3://") else self.path
-        name = path.rstrip("/").rpartition("/")[2].lstrip(".")  # a million files are asked
+        name = path.rstrip("/").rpartition("/")[2].lstrip(".")  # called for a million files
         return [f".{word.lower()}" for word in name.split(".")[1:]] if name[-1:] != "." else []
 
     @property

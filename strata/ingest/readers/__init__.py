@@ -1,1 +1,1 @@
-"""Readers: source files as raw columns or changes, one module a format."""
+"""Readers: source files as raw columns or changes, one module per format."""

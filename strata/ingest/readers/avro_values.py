@@ -1,8 +1,8 @@
-"""Values of Avro as Arrow has them, and never as fastavro would make them of logical types.
+"""Converts Avro values to Arrow, without fastavro's own conversion of logical types.
 
-fastavro (1.12) rounds a decimal with more digits than its schema says, and ends the file where a
-time lies beyond Python's. So the schema in the file's header loses its logical types before the
-records are read, and what these mean is found out here, one value at a time.
+fastavro (1.12) rounds a decimal that has more digits than its schema says, and stops reading at a
+time beyond Python's range. So the logical types are removed from the schema in the file's header
+before the records are read, and this module applies them, one value at a time.
 """
 
 import io
@@ -49,9 +49,9 @@ LOGICAL: Final[dict[str, pa.DataType]] = {
 def without_logical(data: bytes) -> bytes:
     """Return an Avro file with the same records, whose schema says only how they are stored.
 
-    In a union of several types the logical ones stay: nothing else tells a time from a number.
-    Decimals go there, too.
-    Raises: what fastavro raises for a header that is none.
+    In a union of several types the logical types stay, because only they distinguish a time from a
+    number. Decimals are removed there, too.
+    Raises: what fastavro raises for an invalid header.
     """
     stream = io.BytesIO(data)
     header: Any = fastavro.schemaless_reader(stream, HEADER, None)
@@ -70,7 +70,7 @@ def _stored(schema: Any, *, others: bool) -> Any:
     if not isinstance(schema, dict):
         return schema
     kept = {
-        name: [_stored(field, others=False) for field in part]  # a list, and no union
+        name: [_stored(field, others=False) for field in part]  # a list, but not a union
         if name == "fields"
         else _stored(part, others=others)
         for name, part in schema.items()
@@ -81,7 +81,7 @@ def _stored(schema: Any, *, others: bool) -> Any:
 
 
 def column(values: list[Any], schema: Any) -> Raw:
-    """Return a column as an Arrow array, or as objects where Avro's type has no such array."""
+    """Return a column as an Arrow array, or as objects if Arrow has no array of Avro's type."""
     for digits in (MOST_DIGITS, WIDE_DIGITS):
         kind = _known(schema, digits)
         if kind is None:
@@ -94,7 +94,7 @@ def column(values: list[Any], schema: Any) -> Raw:
 
 
 def _known(schema: Any, digits: int) -> pa.DataType | None:
-    """Return the Arrow type of a schema; None also for one that says it wrongly."""
+    """Return the Arrow type of a schema; None also for an invalid schema."""
     try:
         return arrow_of(schema, digits)
     except FAILS:
@@ -104,7 +104,7 @@ def _known(schema: Any, digits: int) -> pa.DataType | None:
 def arrow_of(schema: Any, digits: int = MOST_DIGITS) -> pa.DataType | None:
     """Return the Arrow type of an Avro schema; None for unions of several types and names.
 
-    `digits`: that a decimal has room for at least, whatever its schema says.
+    `digits`: the least precision of a decimal, even if its schema says less.
     """
     if isinstance(schema, list):
         others = [one for one in schema if one != "null"]
@@ -141,7 +141,7 @@ def _record(fields: Sequence[dict[str, Any]], digits: int) -> pa.DataType | None
 
 
 def _arrow_value(value: Any, kind: pa.DataType) -> Any:
-    """Return a value as Arrow takes it: maps as pairs, decimals out of their bytes."""
+    """Return a value in a form that Arrow accepts: maps as pairs, decimals from their bytes."""
     if value is None:
         return None
     if pa.types.is_decimal(kind):
@@ -156,15 +156,15 @@ def _arrow_value(value: Any, kind: pa.DataType) -> Any:
 
 
 def _decimal(data: bytes, scale: int) -> Decimal:
-    """Return the number that the bytes of a decimal say, with all its digits."""
+    """Return the number in the bytes of a decimal, with all its digits."""
     unscaled = int.from_bytes(data, "big", signed=True)
     return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
 
 
 def _object(value: Any) -> Any:
-    """Return a value as JSON would have it; bytes, and numbers that JSON lacks, stay what they are.
+    """Return a value as JSON would have it; bytes, and numbers that JSON lacks, stay unchanged.
 
-    A time becomes its text: of a union nobody says which of its types is meant.
+    A time becomes its text, because a union does not say which of its types is meant.
     """
     if isinstance(value, dict):
         return {key: _object(item) for key, item in value.items()}

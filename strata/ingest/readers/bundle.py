@@ -1,10 +1,10 @@
-"""Many small files read as one text, where that finds what reading each by itself finds.
+"""Reads many small files as one text, if that gives the same as reading each by itself.
 
-Opening a reader costs a thousand times what the rows of a tiny file do. Records of JSON lines and
-of plain CSV end with their line, so whole files can stand behind one another. Whatever is unusual
-(a packed file, a quote, another header, a mark of UTF-8) is not joined; and who reads a joined
-text takes what it gives only if no row of it is rejected: which file a bad row stands in, and
-whether a file has the wrong shape, only that file can tell.
+Opening a reader costs a thousand times as much as reading the rows of a tiny file. Records of JSON
+lines and of plain CSV end with their line, so whole files can be concatenated. Unusual files (a
+packed file, a quote, another header, a byte order mark) are not joined. Callers use the rows of a
+joined text only if none is rejected. Otherwise each file must be read by itself, to find the file
+of a bad row and files of the wrong shape.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ TOGETHER_BYTES: Final = 4 << 20
 
 
 def bundles(files: Sequence[SourceFile], spec: ShardSpec) -> Iterator[tuple[SourceFile, ...]]:
-    """Yield the files in order, those together that may be read as one text."""
+    """Yield the files in order, in groups that may be read as one text."""
     waiting: list[SourceFile] = []
     size = 0
     joins = format_of(spec.source.format).joins and spec.source.envelope not in ORDERED
@@ -42,10 +42,10 @@ def bundles(files: Sequence[SourceFile], spec: ShardSpec) -> Iterator[tuple[Sour
 
 
 def joined(files: Sequence[SourceFile], format: str) -> SourceFile | None:
-    """Return files as one that is read already; None: they have to be read one by one."""
+    """Return files joined as one loaded file; None: they must be read one by one."""
     try:
         texts = [_bytes(file) for file in files]
-    except (InvalidRequest, OSError):  # whoever reads that file by itself says what is wrong
+    except (InvalidRequest, OSError):  # reading that file by itself reports what is wrong
         return None
     data = format_of(format).joined(texts)
     if data is None:

@@ -1,7 +1,7 @@
-"""Changes of keyed rows, as change streams tell them, in the order in which they happened.
+"""Changes of keyed rows, as change streams report them, in the order in which they happened.
 
-A change names a key and says what became of its row. Which row it replaces is in the shard: it is
-looked up (`strata.ingest.changes.lookup`) and both together become updates
+A change names a key and says what happened to its row. The row that it replaces is in the shard. It
+is looked up (`strata.ingest.changes.lookup`), and both together become updates
 (`strata.ingest.changes.resolve`).
 """
 
@@ -21,8 +21,8 @@ from strata.updates.order import one_chunk
 INSERT: Final = 0  # the key must not be there
 UPDATE: Final = 1  # the key must be there
 DELETE: Final = 2  # the key must be there
-UPSERT: Final = 3  # whatever was there
-REMOVE: Final = 4  # as DELETE, and it does not matter whether the key is there
+UPSERT: Final = 3  # the key may be there or not
+REMOVE: Final = 4  # as DELETE, but the key may be missing
 TRUNCATE: Final = 5  # all keys
 OLD: Final = 9  # not a change: the row that is in the shard
 
@@ -31,8 +31,8 @@ AT: Final = "at"  # place in the stream: number of the file << 32 | number of th
 KEY: Final = "key"  # bytes that sort like the key; see `key_bytes`
 COMMIT: Final = "commit"  # position in the log of the database: see `position`
 LSN: Final = "lsn"
-SOURCE_TIME: Final = "source.ts_ms"  # where a change stream says when the change was committed
-SAME: Final = "same."  # before a column's name: in this row the column is as it was
+SOURCE_TIME: Final = "source.ts_ms"  # where a change stream has the time of the commit
+SAME: Final = "same."  # before a column's name: the column did not change in this row
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Truncation:
 def changes_schema(relation: Relation, same: Sequence[int] = ()) -> pa.Schema:
     """Return the schema of changes: the columns by id, then t, op, at, key, commit, lsn.
 
-    `same`: ids of columns that have a mask of rows in which they are as they were.
+    `same`: ids of columns with a mask of the rows in which they did not change.
     """
     columns = [updates_schema(relation).field(child(c.id)) for c in relation.columns]
     own = [
@@ -70,7 +70,7 @@ def key_bytes(rows: pa.Table | pa.RecordBatch, ids: Sequence[int]) -> pa.BinaryA
 
 
 def leading_key_ids(relation: Relation) -> tuple[int, ...]:
-    """Return the key columns that lead the sort order: those that parts can be chosen by."""
+    """Return the key columns that lead the sort order; only these help to choose parts."""
     ids: list[int] = []
     for i in relation.sort_ids:
         if i not in relation.key:
@@ -90,7 +90,7 @@ def combined(tables: Sequence[pa.Table], relation: Relation) -> pa.Table:
 
 
 def _in_order(changes: pa.Table) -> bool:
-    """Return whether changes are sorted by key and place already, as many a source delivers them.
+    """Return whether changes are already sorted by key and place; many sources deliver them so.
 
     `changes`: in one chunk.
     """

@@ -14,12 +14,12 @@ INT64: Final = ColumnType(Kind.INT64)
 
 @dataclass(frozen=True, slots=True)
 class SourceColumns:
-    """The columns that a source file has, and what its rows stand for."""
+    """The columns that a source file has, and what its rows represent."""
 
     relation: Relation
     source: SourceSpec
     names: tuple[str, ...]  # the declared ones, then those of the envelope and the time
-    optional: tuple[str, ...]  # those that a file, or a row of JSON, may lack
+    optional: tuple[str, ...]  # columns that a file, or a row of JSON, may lack
 
     @staticmethod
     def of(spec: ShardSpec, relation: Relation) -> "SourceColumns":
@@ -40,7 +40,7 @@ class SourceColumns:
 
 
 def source_names(spec: ShardSpec, relation: Relation) -> list[str]:
-    """Return the columns that a source file has; those with a default may be missing."""
+    """Return the columns that a source file has; columns with a default may be missing."""
     names = [column.name for column in relation.columns]
     if spec.source.envelope == "diff":
         names.append(spec.source.diff_column)

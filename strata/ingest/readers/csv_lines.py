@@ -1,4 +1,4 @@
-"""Where the records of a CSV text stand: found again only for a row that is rejected."""
+"""Finds the lines of records in a CSV text again; used only when a row is rejected."""
 
 import re
 from collections.abc import Sequence
@@ -42,8 +42,8 @@ def located_records(
 def line_starts(data: bytes) -> Starts:
     """Return where each record that is not blank begins, in bytes; the header is the first.
 
-    A line break ends a record when the quotes before it are balanced. That is what the parser
-    does, unless a quote stands inside an unquoted field (then `slow_line_starts` is right).
+    A line break ends a record when the quotes before it are balanced. The parser does the same,
+    unless a quote is inside an unquoted field (then `slow_line_starts` is right).
     """
     raw = np.frombuffer(data, np.uint8)
     breaks = np.flatnonzero(raw == ord("\n"))
@@ -58,10 +58,10 @@ def line_starts(data: bytes) -> Starts:
 
 
 def slow_line_starts(data: bytes, delimiter: str = ",") -> Starts:
-    """Return the same as `line_starts`, for any file, a record at a time, as the parser reads it.
+    """Return the same as `line_starts`, for any file, one record at a time, like the parser.
 
-    A quote opens only at the beginning of a field; what stands behind the closing one is text. A
-    lone carriage return ends a record, too.
+    A quote opens only at the beginning of a field; anything after the closing quote is text. A lone
+    carriage return also ends a record.
     """
     other = b"[^\\r\\n" + re.escape(delimiter.encode()) + b"]*+"
     field = b'(?:"[^"]*+(?:""[^"]*+)*+"?)?+' + other

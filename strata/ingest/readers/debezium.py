@@ -1,12 +1,12 @@
 """Read change events as Debezium writes them in JSON, and keyed records as Kafka tools dump them.
 
 An event is the envelope (`before`, `after`, `source`, `op`, `ts_ms`), plain or as the payload of a
-schema; it may stand in a record, `{"key": ..., "value": ...}`. Operations: c (create), r (snapshot
-read), u (update), d (delete), t (truncate). What is no change is passed over and counted:
+schema; it may be inside a record, `{"key": ..., "value": ...}`. Operations: c (create), r (snapshot
+read), u (update), d (delete), t (truncate). Messages that are not changes are skipped and counted:
 tombstones (null), messages (m), the begin and end of transactions, schema changes, heartbeats.
 
-Of a delete only the key is asked for, which every replica identity gives. A value that the
-database did not send because it did not change stands as a placeholder; it stays as it was.
+A delete needs only the key, which every replica identity provides. A placeholder stands for a value
+that the database did not send because it did not change; the value stays as it was.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ GONE: Final = (True, "true", "True", "t", "1", 1)
 KEPT: Final = (None, False, "false", "False", "f", "0", 0, "")
 TWICE: Final = "a key stands twice"
 OPS: Final = {"c": INSERT, "r": UPSERT, "u": UPDATE, "d": DELETE, "t": TRUNCATE}
-WHOLE: Final = (INSERT, UPDATE, UPSERT)  # operations that tell a whole row
+WHOLE: Final = (INSERT, UPDATE, UPSERT)  # operations that carry a whole row
 PLACEHOLDERS: Final = frozenset(
     {
         "__debezium_unavailable_value",
@@ -43,12 +43,12 @@ PLACEHOLDERS: Final = frozenset(
         "b68a35a7-17ad-35b3-af2a-ae46edb4545a",  # as a uuid: the hash of it
     }
 )
-MAX_PLACE: Final = 2**63 - 1  # what PostgreSQL's own positions never reach
+MAX_PLACE: Final = 2**63 - 1  # PostgreSQL's own positions never reach it
 NUMBERS: Final = [*b"__debezium_unavailable_value"]  # of an array of integers or dates
 
 
 class Event(NamedTuple):
-    """What one message says."""
+    """The content of one message."""
 
     op: int
     row: dict[str, Any]
@@ -60,7 +60,7 @@ class Event(NamedTuple):
 def read_debezium(
     source: SourceFile, relation: Relation, names: Sequence[str], *, array: bool = False
 ) -> RawFile:
-    """Return the columns `names` of the rows that events are about, with what became of them.
+    """Return the columns `names` of the rows that events are about, with their operations.
 
     Raises: as `read_lines`, `read_array`.
     Cost: the whole file in memory.
@@ -77,7 +77,7 @@ def read_debezium(
 def one_by_one(
     source: SourceFile, found: Objects, relation: Relation, names: Sequence[str]
 ) -> RawFile:
-    """Return the same, each event judged by itself."""
+    """Return the same, judging each event by itself."""
     key = [column.name for column in relation.key_columns]
     events: list[Event] = []
     kept: list[int] = []
@@ -103,7 +103,7 @@ def _raw(
     names: Sequence[str],
     passed: int | None,
 ) -> RawFile:
-    """Return the rows of events; `passed` None: they are records, whose values are plain JSON."""
+    """Return the rows of events; `passed` None: they are records with plain JSON values."""
     events: list[Event] = found.values
     columns, original, same = _columns(events, relation, names, encoded=passed is not None)
     whole = {tuple(event.row) for event in events if event.op in WHOLE}
@@ -135,7 +135,7 @@ _Lists = dict[str, list[Any]]
 def _columns(
     events: Sequence[Event], relation: Relation, names: Sequence[str], *, encoded: bool
 ) -> tuple[_Lists, _Lists, dict[str, npt.NDArray[np.bool_]]]:
-    """Return columns, the same as people know them, and where values are as they were."""
+    """Return columns, the same columns as people know them, and where values did not change."""
     columns: _Lists = {}
     original: _Lists = {}
     same = {}
@@ -156,11 +156,11 @@ def _columns(
 
 
 def defaulted(events: Sequence[Event], names: Sequence[str]) -> dict[str, int]:
-    """Return how many values of each nullable column are its default, where no event has a null.
+    """Return how many values of each nullable column are its default, if no event has a null.
 
     Kafka's JsonConverter writes the default in place of a null unless it is configured otherwise
-    (`replace.null.with.default=false`). The schema in an event has the default; a value alone does
-    not say which it was, so this is a warning. Columns without such values are left out.
+    (`replace.null.with.default=false`). The schema in an event has the default. A value alone does
+    not show whether it was null, so this is a warning. Columns without such values are left out.
     """
     counts: dict[str, int] = {}
     nulls: set[str] = set()
@@ -187,7 +187,7 @@ def _places(events: Sequence[Event]) -> Places | None:
 
 
 def _place(origin: Any, op: str) -> tuple[int, int, int, bool] | None:
-    """Return where a PostgreSQL change stands in the log; None: it does not say."""
+    """Return the position of a PostgreSQL change in the log; None: the event does not have it."""
     lsn = whole(origin.get("lsn")) if isinstance(origin, dict) else None
     if lsn is None:
         return None
@@ -213,7 +213,7 @@ def _is_placeholder(value: object) -> bool:
 
 
 def _judged(judge: Callable[..., Event | str | None], *facts: Any) -> Any:
-    """Return what a message says; one whose parts are of other types than they should is none."""
+    """Return the content of a message; a message whose parts have the wrong types is rejected."""
     try:
         return judge(*facts)
     except FAILS:
@@ -221,7 +221,7 @@ def _judged(judge: Callable[..., Event | str | None], *facts: Any) -> Any:
 
 
 def _event(value: Any, key: Sequence[str]) -> Event | str | None:
-    """Return what an event says; None: it is no change; text: what is wrong with it."""
+    """Return the content of an event; None: it is not a change; text: what is wrong with it."""
     record_key, whole = None, value
     if isinstance(value, dict) and value.keys() >= {"key", "value"} and "op" not in value:
         record_key, _ = _payload(value["key"])
@@ -277,7 +277,7 @@ def _payload(value: Any) -> tuple[Any, Any]:
 
 
 def _row_schema(schema: Any, which: str) -> dict[str, Any] | None:
-    """Return the Connect schema of each field of the row; None where there is none."""
+    """Return the Connect schema of each field of the row; None if there is none."""
     if not isinstance(schema, dict):
         return None
     for field in schema.get("fields") or ():

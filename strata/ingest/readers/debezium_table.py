@@ -1,7 +1,7 @@
-"""Change events read by Arrow as a table: the fast way of `debezium`, for PostgreSQL's.
+"""Reads PostgreSQL's change events with Arrow as a table: the fast way of `debezium`.
 
-For files whose every line is a create, snapshot read, update or delete, or a tombstone, with
-the declared columns and no others, as all but few are. Of anything else None is returned, and
+It handles files in which each line is a create, snapshot read, update, delete or tombstone with
+exactly the declared columns, as nearly all files are. For any other file it returns None, and then
 each event is judged by itself.
 """
 
@@ -41,12 +41,12 @@ EVENT: Final = {
     "source": pa.struct([*SOURCE.items()]), "transaction": pa.struct([*TRANSACTION.items()]),
     "op": pa.string(), "ts_ms": pa.int64(), "ts_us": pa.int64(), "ts_ns": pa.int64(),
 }  # fmt: skip
-# Kinds that Debezium tells as numbers, and those whose text is converted one by one.
+# Kinds that Debezium encodes as numbers, and kinds whose text is converted one by one.
 NUMBERS: Final = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64(), Kind.TIME: pa.int64()}
 SINGLY: Final = (Kind.TIME, Kind.INTERVAL, Kind.JSONB, Kind.BYTES, Kind.NUMERIC)
 OUTER: Final = frozenset({"key", "value", "before", "after", "source", "transaction"})
 SEQUENCE: Final = r'^\[(?:null|"(?P<commit>\d{1,18})"),(?:null|"\d{1,18}")\]$'  # all of it
-BEGINS: Final = b'{"key":'  # of a record; else the line is the event
+BEGINS: Final = b'{"key":'  # of a record; otherwise the line is the event
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class _Events:
 
     kept: Rows  # which lines
     ops: Bytes
-    rows: dict[str, pa.Array]  # of the row that each is about
+    rows: dict[str, pa.Array]  # of the row that each event is about
     times: pa.Array
     places: Places
     passed: int
@@ -69,9 +69,9 @@ def read_events(
     time_name: str,
     placeholders: Sequence[str],
 ) -> RawFile | None:
-    """Return what `debezium` does, of a text with an event a line; None: it has to.
+    """Return what `debezium` returns, for a text with one event per line; None: use `debezium`.
 
-    `time_name`: the name in `names` under which the time of the commit is asked for.
+    `time_name`: the name in `names` that requests the time of the commit.
     """
     if any(name != time_name and name not in relation.by_name for name in names):
         return None
@@ -114,7 +114,7 @@ def _read_as(column: Column) -> pa.DataType | None:
 
 
 def _plain(values: pa.Array, column: Column) -> Raw:
-    """Return values as they are judged: as columns, or one by one."""
+    """Return values in the form in which they are judged: as columns, or one by one."""
     if column.type.kind not in SINGLY or pa.types.is_decimal(values.type):
         return values
     return plain_values(values.to_pylist(), column, [None] * len(values))
@@ -142,7 +142,7 @@ def _dumped(value: Any) -> str:
 
 
 def _events(data: bytes, relation: Relation, fields: dict[str, Any]) -> _Events | None:
-    """Return the events of a text; None: some are not of the plain kind."""
+    """Return the events of a text; None: some are not plain."""
     row = pa.struct([*fields.items()])
     event = pa.struct([("before", row), ("after", row), *EVENT.items()])
     key = [column.name for column in relation.key_columns]
@@ -157,7 +157,7 @@ def _events(data: bytes, relation: Relation, fields: dict[str, Any]) -> _Events 
     events = _struct(table["value"]) if recorded else _struct(table.to_struct_array())
     kept = np.flatnonzero(events.is_valid().to_numpy(zero_copy_only=False))
     if recorded and any(told_nulls(data, n) != table[n].null_count for n in ("key", "value")):
-        return None  # a record that lacks its value is no tombstone, and is to be reported
+        return None  # a record without a value is not a tombstone and must be reported
     events = events.take(pa.array(kept))
     ops = _ops(events.field("op"))
     if ops is None or not _tells_columns(data, events, relation, key):
@@ -182,7 +182,7 @@ def _child(struct: pa.StructArray, name: str) -> pa.Array:
 
 
 def _ops(letters: pa.Array) -> Bytes | None:
-    """Return the operations; None where one is another."""
+    """Return the operations; None if there is any other."""
     index = pc.index_in(letters, value_set=pa.array([*OPS]))
     if index.null_count:
         return None
@@ -193,9 +193,9 @@ def _ops(letters: pa.Array) -> Bytes | None:
 def _tells_columns(
     data: bytes, events: pa.StructArray, relation: Relation, key: Sequence[str]
 ) -> bool:
-    """Return whether every row tells every column: as many nulls are told as are found.
+    """Return whether every row has every column: the text has as many nulls as were read.
 
-    A column that is missing would be null as well, and is to be reported.
+    A missing column would be read as null as well, and must be reported.
     """
     rows = [events.field(which) for which in ("before", "after")]
     for column in relation.columns:
@@ -211,7 +211,7 @@ def _tells_columns(
 
 
 def _null_elsewhere(events: pa.StructArray, name: str) -> bool:
-    """Return whether a key of this name may be null around the rows, too."""
+    """Return whether a key of this name may also be null outside of the rows."""
     around = [events.field("source"), events.field("transaction"), events]
     return name in OUTER or any(
         pc.any(pc.and_(struct.is_valid(), _child(struct, name).is_null())).as_py()
@@ -227,7 +227,7 @@ def _rows(
     key: Sequence[str],
     names: Sequence[str],
 ) -> dict[str, pa.Array] | None:
-    """Return the row that each event is about; None where one lacks it, or changes its key."""
+    """Return the row that each event is about; None if one lacks its row or changes its key."""
     before, after = events.field("before"), events.field("after")
     deletes = pa.array(ops == DELETE)
     lacking = pc.if_else(deletes, before.is_null(), after.is_null())
@@ -251,7 +251,7 @@ def _rows(
 
 
 def _places(events: pa.StructArray, source: pa.StructArray, ops: Bytes) -> Places | None:
-    """Return where the events stand in the log; None where one does not say."""
+    """Return the events' positions in the log; None if one has no position."""
     lsn, mark = _child(source, "lsn"), _child(source, "snapshot")
     connector, sequence = _child(source, "connector"), _child(source, "sequence")
     if lsn.null_count or not pc.all(pc.equal(connector, "postgresql")).as_py():

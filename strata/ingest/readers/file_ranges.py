@@ -1,10 +1,10 @@
-"""Large files in ranges of whole records, so that no task holds more than its share of one.
+"""Cuts large files into ranges of whole records, so that no task holds more than its share.
 
-Two cuts, by the same rule. `split_file` cuts a file that is larger than a task may read, once,
-before the tasks begin: a text is read from its first byte to its last, as only that shows which
-line break ends a record and on which line each range begins; other formats say themselves where
-their groups of rows are. `TextFormat.parts` then gives a task what it reads, some MiB at a time;
-packed files, which can only be read from their beginning, come that way as well.
+There are two cuts by the same rule. `split_file` cuts a file that is larger than a task may read,
+once, before the tasks begin. It reads a text from the first byte to the last, because only that
+shows which line break ends a record and on which line each range begins. Other formats say
+themselves where their groups of rows are. `TextFormat.parts` then gives a task its text, some MiB
+at a time. It also reads packed files, which can only be read from their beginning.
 """
 
 from abc import abstractmethod
@@ -31,7 +31,7 @@ from strata.ingest.readers.records import Ends
 from strata.ingest.readers.rejects import SHOWN
 from strata.ingest.readers.source import RawFile
 
-PART_BYTES: Final = 16 << 20  # of a text that are read at once
+PART_BYTES: Final = 16 << 20  # of a text, read at once
 RECORD_BYTES: Final = 64 << 20  # a record may not be longer
 BLOCK_BYTES: Final = 4 << 20
 
@@ -66,9 +66,9 @@ def grouped(sizes: Sequence[tuple[int, int]], piece_bytes: int) -> list[FileRang
 
 
 class TextFormat(Format):
-    """A format whose files are texts of records, which can be cut behind any of them."""
+    """A format whose files are texts of records and can be cut after any record."""
 
-    closes: bool = False  # what stands behind the last record has to be read too
+    closes: bool = False  # the text after the last record must be read, too
 
     @abstractmethod
     def rows(self, part: SourceFile, columns: SourceColumns) -> RawFile:
@@ -76,10 +76,10 @@ class TextFormat(Format):
 
     @abstractmethod
     def ends(self, dialect: Dialect, *, within: bool) -> Ends:
-        """Return a scanner for where records end; `within`: it starts behind a record."""
+        """Return a scanner for the ends of records; `within`: it starts after a record."""
 
     def header(self, file: SourceFile, text: bytes) -> bytes:
-        """Return the beginning of a file without which its records cannot be read."""
+        """Return the beginning of a file that is needed to read its records."""
         return b""
 
     def waits(self, records: bytes) -> bool:
@@ -87,7 +87,7 @@ class TextFormat(Format):
         return False
 
     def framed(self, records: bytes, *, first: bool, last: bool) -> bytes:
-        """Return some records of a file as a text that can be read by itself."""
+        """Return some records of a file as a text that can be read on its own."""
         return records
 
     def read(self, file: SourceFile, columns: SourceColumns) -> Iterator[RawFile]:
@@ -97,9 +97,9 @@ class TextFormat(Format):
             yield replace(raw, number=file.number, before=part.before, whole=part.is_whole)
 
     def parts(self, file: SourceFile, part_bytes: int = PART_BYTES) -> Iterator[SourceFile]:
-        """Yield a file or piece in parts that are read at once; a small file is one.
+        """Yield a file or piece in parts that are read at once.
 
-        So is what is read already.
+        A small file is one part, and so is a loaded one.
         Raises: as `split_file`.
         """
         read = file.piece is not None and file.piece.data is not None
@@ -122,7 +122,7 @@ class TextFormat(Format):
 
 
 class _Hashing:
-    """A stream whose bytes are hashed on their way."""
+    """A stream that hashes its bytes while they are read."""
 
     def __init__(self, stream: Reading, digest: Any) -> None:
         self._stream, self._digest = stream, digest
@@ -135,7 +135,7 @@ class _Hashing:
 
 @contextmanager
 def _range(file: SourceFile) -> Iterator[Reading]:
-    """Open the bytes of a piece; of a packed file those that it holds."""
+    """Open the bytes of a piece; for a packed file, its unpacked bytes."""
     if is_packed(file) or file.piece is None:
         with unpacked(file) as stream:
             yield stream
@@ -146,7 +146,7 @@ def _range(file: SourceFile) -> Iterator[Reading]:
 
 
 class _Limited:
-    """The next so many bytes of a stream."""
+    """The next bytes of a stream, up to a limit."""
 
     def __init__(self, stream: Reading, left: int) -> None:
         self._stream, self._left = stream, left
@@ -194,14 +194,14 @@ def _refuse(file: SourceFile, problem: str, line: int, record: bytes | bytearray
 
 @dataclass
 class _Text:
-    """How far a text was read, and what each part of it needs to be read by itself."""
+    """How far a text was read, and what each part needs to be read on its own."""
 
     file: SourceFile
     format: TextFormat
     start: int  # of the next part, in bytes of the unpacked file
     units: int  # lines or elements before it
     header: bytes  # of CSV
-    ends: bool  # the text goes on to the end of the file
+    ends: bool  # the text extends to the end of the file
 
     @staticmethod
     def of(file: SourceFile, format: TextFormat) -> "_Text":
@@ -214,7 +214,7 @@ class _Text:
         return _Text(file, format, piece.start, units, piece.header, ends)
 
     def waits(self, records: bytearray) -> bool:
-        """Return whether these are only blank lines before a header."""
+        """Return whether the records are only blank lines before a header."""
         return not self.start and self.format.waits(bytes(records))
 
     def part(self, records: bytes, units: int, *, more: bool) -> FileRange:

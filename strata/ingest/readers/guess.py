@@ -1,4 +1,4 @@
-"""Proposed column types, from the values or from the schema of a file."""
+"""Proposes column types, from the values or from the schema of a file."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 from strata.ingest.values.cast import Number, from_text
 from strata.model.types import parse_type
 
-ROWS: Final = 20_000  # of each file, on which a proposal rests
+ROWS: Final = 20_000  # of each file that a proposal is based on
 UNKNOWN: Final = ""  # the type of nulls only
 INTEGER: Final = re.compile(r"-?\d+")
-LONG: Final = 16  # a number of fewer characters is held by a float64
+LONG: Final = 16  # a float64 holds a number of fewer characters
 TRIED: Final = ("bool", "int64", "float64", "date", "timestamp", "timestamptz", "uuid")  # in order
-NOT: Final = {  # texts that are of a type, but were hardly meant so
+NOT: Final = {  # texts that fit a type but were hardly meant so
     "bool": r"^\s*[01]\s*$",
     "int64": r"^[+-]?0\d",  # 007 is not the number 7
     "float64": r"^[+-]?0\d",
@@ -31,7 +31,7 @@ def guess_texts(values: pa.Array) -> Guess:
 
 
 def without(texts: pa.ChunkedArray, words: Collection[str]) -> pa.Array:
-    """Return texts with null where one of these words stands."""
+    """Return texts with these words replaced by null."""
     values = texts.combine_chunks().cast(pa.string())
     return pc.if_else(pc.is_in(values, pa.array(sorted(words), pa.string())), None, values)
 
@@ -76,7 +76,7 @@ def guess_values(values: Sequence[object]) -> Guess:
 
 
 def _of_numbers(some: Sequence[Any]) -> str:
-    """Return the type that holds numbers of which some are kept as text."""
+    """Return the type that holds numbers when some are kept as text."""
     if all(type(value) is int or INTEGER.fullmatch(str(value)) for value in some):
         return "int64" if all(-(2**63) <= int(value) < 2**63 for value in some) else "numeric"
     exact = all(type(value) is not Number or len(value) < LONG for value in some)

@@ -1,8 +1,8 @@
-"""A declaration for files that are there: read some of them, propose a type for each column.
+"""Infers a declaration from existing files: reads some of them, proposes a type for each column.
 
-The proposal is for a person to approve: it is shown as the YAML that declares the shard, and what
-is created is pinned. Nothing is inferred again later: a file that does not fit is refused, or its
-rows rejected. What is not sure becomes text, or jsonb where it is nested.
+A person approves the proposal: it is shown as the YAML that declares the shard, and the created
+shard is pinned to it. Nothing is inferred again later: a file that does not fit is refused, or its
+rows are rejected. A doubtful column becomes text, or jsonb if it is nested.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from strata.ingest.readers.guess import Guess, both
 from strata.model.settings import Settings
 from strata.model.spec import DELIMITER, FORMATS
 
-FILES: Final = 5  # that are read: the first, the last, and some between
+FILES: Final = 5  # to read: the first, the last, and some in between
 
 
 @dataclass(frozen=True, slots=True)
 class Inferred:
-    """A declaration as YAML would have it, and what it was made from."""
+    """A declaration in the form of the YAML file, and what it was made from."""
 
     declaration: dict[str, Any]
     files: int
@@ -40,8 +40,8 @@ def infer(
 ) -> Inferred:
     """Return a declaration for the files at a path.
 
-    Raises: InvalidRequest where there are no files, their format is not known from their names, or
-    a key column is not in them.
+    Raises: InvalidRequest if there are no files, their names do not show their format, or they lack
+    a key column.
     Cost: reads up to FILES files.
     """
     files = files_at(settings.store.landing, [path], follow_links=settings.ingest.follow_links)
@@ -77,7 +77,7 @@ def infer(
 def _columns(
     files: Sequence[SourceFile], kind: str, dialect: Dialect | None, envelope: str
 ) -> tuple[dict[str, Guess], int]:
-    """Return a type for each column that one of the files has, and how many rows say so."""
+    """Return a type for each column that any file has, and how many rows were examined."""
     columns: dict[str, Guess] = {}
     rows = 0
     for file in files:
@@ -105,7 +105,7 @@ def _format(file: SourceFile) -> str:
     known = {suffix: name for name in FORMATS for suffix in format_of(name).suffixes}
     if not suffixes or suffixes[-1] not in known:
         raise InvalidRequest(
-            "the format cannot be told from the name", file=file.name,
+            "the file's name does not show its format", file=file.name,
             cure=f"--format: one of {', '.join(sorted(FORMATS))}",
         )  # fmt: skip
     return known[suffixes[-1]]

@@ -1,12 +1,12 @@
-"""JSON lines read by Arrow as a table, where that finds what reading object by object would find.
+"""Reads JSON lines with Arrow as a table, if that gives the same as reading object by object.
 
-Arrow reads some twenty times as fast and is told every key and its type beforehand. What it would
-read otherwise than `strata.ingest.readers.objects` does, or not at all, is not read here: None is
-returned, and the caller takes the slow way, which also knows what to say of it. So nothing here
-rejects anything.
+Arrow is about twenty times as fast, and gets every key and its type in advance. Texts that it would
+read differently from `strata.ingest.readers.objects`, or not at all, are not read here. Then the
+result is None, and the caller takes the slow way, which also reports what is wrong. So this module
+never rejects a row.
 
-Two traps of Arrow's reader (26.0) are kept away from it: it takes objects that share a line or
-span several, and it crashes on a `null` between two objects.
+Two traps of Arrow's reader (26.0) are avoided: it accepts objects that share a line or span
+several, and it crashes on a `null` between two objects.
 """
 
 import re
@@ -26,8 +26,8 @@ from strata.ingest.values.numbers import MOST_DIGITS
 from strata.kernels.arrays import Bools, Bytes
 from strata.model.types import ColumnType, Kind
 
-SMALL_BYTES: Final = 1 << 17  # of fewer, Arrow's ways cost more than the objects
-LARGEST: Final = 256 << 20  # of a text that is read at once
+SMALL_BYTES: Final = 1 << 17  # for less, Arrow costs more than the objects
+LARGEST: Final = 256 << 20  # bytes of a text that is read at once
 NULL_BEHIND: Final = re.compile(rb"\}[ \t]*null")
 BREAK, OPENS, CLOSES = b"\n{}"
 ZERO = b"0"[0]
@@ -38,19 +38,19 @@ IS_DIGIT, IS_IN_NUMBER, SIGNS, BEFORE, BEHIND = (
     for some in (b"0123456789", b"0123456789.", b"+-", b'":,[ \t\r\n', b'",]} \t\r\n')
 )
 BLANK_OR_N: Final = np.frombuffer(b" \tn", np.uint8)
-# Kinds whose values are text in JSON and are judged as any other text.
+# Kinds whose values are text in JSON and are judged like any other text.
 TEXTS: Final = (
     Kind.STRING, Kind.CHAR, Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.UUID,
 )  # fmt: skip
 
 
 def read_table(data: bytes, schema: pa.Schema, *, others: bool) -> pa.Table | None:
-    """Return the objects of a text, one a line, with the keys of `schema`; None: take the slow way.
+    """Return a text's objects, one per line, with the keys of `schema`; None: take the slow way.
 
-    A missing key is null, as a null is. `others`: keys that the schema lacks are left out;
-    otherwise they lead to None.
-    Errs: returns None for much that is right, such as 5.0 in a column of integers; what it
-    returns is what the slow way reads.
+    A missing key is null. `others`: keys that the schema lacks are left out; otherwise they lead to
+    None.
+    Errs: returns None for many valid texts, such as 5.0 in a column of integers; a returned table
+    equals the slow way's.
     """
     if not data or len(data) > LARGEST or _null_behind(data):
         return None
@@ -73,7 +73,7 @@ def read_table(data: bytes, schema: pa.Schema, *, others: bool) -> pa.Table | No
     if not all(_fits(column) for column in table.columns):
         return None
     if (b"e-" in data or b"E-" in data) and any(_has_zero(column) for column in table.columns):
-        return None  # 1e-400 is no zero
+        return None  # 1e-400 is not zero
     return table.combine_chunks()
 
 
@@ -87,10 +87,10 @@ def _null_behind(data: bytes) -> bool:
 
 
 def _whole_lines(data: bytes) -> int:
-    """Return how many lines are not blank; 0 where one of them is not an object by its ends.
+    """Return how many lines are not blank; 0 if the ends of one show that it is not an object.
 
-    Inside of an object no line break stands between } and {, so each of them begins an object
-    and ends one; if there are as many objects as lines, each line is one.
+    An object has no line break between } and { inside it, so each such break ends an object and
+    begins one; if there are as many objects as lines, each line is one object.
     """
     starts, stops, raw = _lines(data)
     fits = (raw[starts] == OPENS) & (raw[stops - 1] == CLOSES)
@@ -98,7 +98,7 @@ def _whole_lines(data: bytes) -> int:
 
 
 def _lines(data: bytes) -> tuple[Rows, Rows, Bytes]:
-    """Return where lines that are not blank begin and end, and the bytes."""
+    """Return where the lines that are not blank begin and end, and the bytes."""
     raw = np.frombuffer(data, np.uint8)
     breaks = np.flatnonzero(raw == BREAK)
     starts, stops = np.r_[0, breaks + 1], np.r_[breaks, len(raw)]
@@ -118,7 +118,7 @@ def is_utf8(data: bytes) -> bool:
 
 
 def _finite(column: pa.ChunkedArray) -> bool:
-    """Return whether no float is one that JSON cannot say."""
+    """Return whether JSON can express all floats."""
     if pa.types.is_floating(column.type):
         return pc.all(pc.is_finite(column)).as_py() is not False
     if pa.types.is_struct(column.type):
@@ -127,9 +127,9 @@ def _finite(column: pa.ChunkedArray) -> bool:
 
 
 def _fits(column: pa.ChunkedArray) -> bool:
-    """Return whether no decimal has more digits than its type: Arrow counts them as told.
+    """Return whether all decimals fit their type; Arrow counts only the digits that are written.
 
-    As numeric(4,2), 1234 has four digits, and six when it is 1234.00.
+    For numeric(4,2), 1234 has four digits as written, and six as 1234.00.
     """
     if pa.types.is_decimal(column.type):
         ends = pc.min_max(column).as_py().values()
@@ -149,11 +149,11 @@ def _has_zero(column: pa.ChunkedArray) -> bool:
 
 
 def _too_many_digits(data: bytes, schema: pa.Schema) -> bool:
-    """Return whether a number may have more digits than Arrow counts right.
+    """Return whether a number may have more digits than Arrow handles correctly.
 
-    Arrow's decimals wrap where digits and scale are more than 38 together; its floats become zero
-    where very many zeros stand behind the point.
-    Errs: digits and exponents in texts, and in what is not read, count too.
+    Arrow's decimals wrap if digits and scale are more than 38 together. Its floats become zero if
+    very many zeros follow the point.
+    Errs: also counts digits and exponents in texts and in keys that are not read.
     """
     kinds = list(_leaves(schema))
     scales = [kind.scale for kind in kinds if pa.types.is_decimal(kind)]
@@ -174,8 +174,8 @@ def _leaves(fields: Iterable[pa.Field]) -> Iterator[pa.DataType]:
 
 
 def has_digits(raw: Bytes, count: int) -> bool:
-    """Return whether so many digits stand side by side. Cost: looks at every n-th byte first."""
-    step = max(1, count // 2)  # two of the bytes looked at are among them, one behind the other
+    """Return whether `count` digits are adjacent. Cost: looks at every n-th byte first."""
+    step = max(1, count // 2)  # then two neighbours of the examined bytes are among the digits
     some = raw[::step] - ZERO < 10
     places = np.flatnonzero(some[:-1] & some[1:] if count > 1 else some) * step
     lengths = _past(raw, places, 1, IS_DIGIT) - _past(raw, places, -1, IS_DIGIT) - 1
@@ -183,7 +183,7 @@ def has_digits(raw: Bytes, count: int) -> bool:
 
 
 def _has_exponent(raw: Bytes) -> bool:
-    """Return whether some number has an exponent; at a very small one Arrow's decimals crash."""
+    """Return whether a number has an exponent; a very small one crashes Arrow's decimals."""
     marks = np.flatnonzero((raw[1:-1] == LOWER_E) | (raw[1:-1] == UPPER_E)) + 1
     marks = marks[IS_IN_NUMBER[raw[marks - 1]]]
     behind = marks + 1 + SIGNS[raw[marks + 1]]
@@ -195,7 +195,7 @@ def _has_exponent(raw: Bytes) -> bool:
 
 
 def _past(raw: Bytes, places: Rows, step: int, wanted: Bools) -> Rows:
-    """Return the first place from each of `places` on whose byte is not wanted, or an end."""
+    """Return, for each of `places`, the first place from it on with an unwanted byte, or an end."""
     found = places.copy()
     going = np.arange(len(found))
     while len(going):
@@ -214,7 +214,7 @@ def _is_one_of(raw: Bytes, places: Rows, wanted: Bools) -> Bools:
 
 
 def json_type(kind: ColumnType) -> pa.DataType | None:
-    """Return the Arrow type as which JSON values of a column are read; None: only one by one."""
+    """Return the Arrow type that JSON values of a column are read as; None: only one by one."""
     held = arrow_type(kind)
     if kind.kind in INTEGERS:
         return pa.uint64() if held == pa.uint64() else pa.int64()
@@ -225,7 +225,7 @@ def json_type(kind: ColumnType) -> pa.DataType | None:
 
 
 def located(data: bytes, before: int) -> Callable[[Rows], list[Located]]:
-    """Return what finds line and text of rows; `before`: lines that come before the first."""
+    """Return a function that finds line and text of rows; `before`: lines before the first."""
 
     def locate(rows: Rows) -> list[Located]:
         starts, stops, raw = _lines(data)
@@ -238,6 +238,6 @@ def located(data: bytes, before: int) -> Callable[[Rows], list[Located]]:
 
 
 def told_nulls(data: bytes, name: str) -> int:
-    """Return how often a key is told to be null, at least."""
+    """Return how often a key is explicitly null, at least."""
     key = orjson.dumps(name)
     return data.count(key + b":null") + data.count(key + b": null")

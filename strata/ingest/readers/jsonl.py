@@ -1,7 +1,7 @@
-"""Read JSON: one object a line, or one array of objects; values by key.
+"""Reads JSON: one object per line, or one array of objects; values by key.
 
-A missing key is null; keys that nobody asked for are ignored. Arrow reads lines as a table where
-that finds the same (`json_table`).
+A missing key is null; keys that are not requested are ignored. Arrow reads lines as a table if that
+gives the same (`json_table`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -30,10 +30,10 @@ def read_jsonl(
     optional: Collection[str] = (),
     types: Mapping[str, ColumnType] = NO_TYPES,
 ) -> RawFile:
-    """Return the values of the keys `names`, and the lines that are no JSON objects.
+    """Return the values of the keys `names`, and the lines that are not JSON objects.
 
-    Of keys that are `optional` it is told where they are missing; null is not missing. Where the
-    `types` of all names are known, what can be is read as a table.
+    The result says in which rows `optional` keys are missing; null is not missing. If the `types`
+    of all names are known, the file is read as a table if possible.
 
     Raises: InvalidRequest for a file without a single JSON object in two lines or more.
     Cost: the whole file in memory.
@@ -52,13 +52,13 @@ def read_objects(
     optional: Collection[str],
     types: Mapping[str, ColumnType],
 ) -> RawFile | None:
-    """Return what `read_jsonl` does, as columns that Arrow has read; None: it has to."""
+    """Return what `read_jsonl` returns, as columns read by Arrow; None: Arrow cannot read them."""
     fields = [(name, json_type(types[name]) if name in types else None) for name in names]
     if not all(kind for _, kind in fields):
         return None
     table = read_table(data, pa.schema(fields), others=True)
     if table is None or any(table[name].null_count for name in optional):
-        return None  # or it has to be told whether they are null or missing
+        return None  # otherwise null and missing must be distinguished
     return RawFile(
         file=source.name,
         count=len(table),
@@ -74,14 +74,14 @@ def _shown(values: pa.Array, row: int) -> str | None:
 
 
 def read_json(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
-    """Return the values of the keys `names` of the objects in an array; otherwise the same."""
+    """Return the values of the keys `names` of the objects in an array; else as `read_jsonl`."""
     return one_by_one(source, read_array(source), names, optional)
 
 
 def one_by_one(
     source: SourceFile, found: Objects, names: Sequence[str], optional: Collection[str]
 ) -> RawFile:
-    """Return the values of the keys `names`, each object looked at by itself."""
+    """Return the values of the keys `names`, reading each object by itself."""
     reasons = [_none(value, names) for value in found.values]
     if any(reasons):
         kept = [row for row, reason in enumerate(reasons) if reason is None]
@@ -101,14 +101,14 @@ def one_by_one(
 
 
 def _none(value: object, names: Sequence[str]) -> str | None:
-    """Return why a value is no object of these columns; None: it is one."""
+    """Return why a value is not an object of these columns; None: it is one."""
     if value is None:
         return "not a JSON object"
     return twice(value, names)
 
 
 def twice(value: object, names: Sequence[str]) -> str | None:
-    """Return that an object has one of the keys `names` twice; None: it has not."""
+    """Return a reason if an object has one of the keys `names` twice; None: it does not."""
     name = value.repeated(names) if isinstance(value, Twice) else None
     return None if name is None else f"the key {name} stands twice"
 

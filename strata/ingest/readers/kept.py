@@ -1,8 +1,8 @@
-"""Rejected rows of formats that are no text, kept exactly: as a table of one row.
+"""Rejected rows of formats that are not text, kept exactly: as a table of one row.
 
 Read again as JSON, a timestamp would be a text, bytes another text, a NaN null, and a value that
-was refused for its type would be taken in as another. So the row is kept as Arrow has it, beside
-the JSON that is for people, in the place where a row of CSV has its header.
+was refused for its type would be taken in as another value. So the row is kept as an Arrow table
+beside the JSON for people, in the field where a row of CSV has its header.
 """
 
 from base64 import b64decode, b64encode
@@ -20,9 +20,9 @@ from strata.ingest.values.cast import Cast, Rows, from_arrow, from_objects
 from strata.ingest.values.shown import FAILS, json_text, shown, shown_scalar
 from strata.model.types import ColumnType
 
-KEPT: Final = "\0arrow;base64,"  # no header of CSV begins so
-OBJECTS: Final = {b"strata": b"json"}  # of a column of objects, as JSON
-OP, SAME = b"strata.op", b"strata.same"  # of a change: what it did, which values were not sent
+KEPT: Final = "\0arrow;base64,"  # a CSV header never begins like this
+OBJECTS: Final = {b"strata": b"json"}  # marks a column of objects, as JSON
+OP, SAME = b"strata.op", b"strata.same"  # of a change: its operation, its unsent values
 
 
 def keep_row(
@@ -61,9 +61,9 @@ def _one(name: str, values: Raw, row: int) -> tuple[pa.Field, pa.Array]:
 
 
 def read_kept(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
-    """Return a row that was kept, as the reader of its format gave it.
+    """Return a kept row, as the reader of its format returned it.
 
-    Raises: InvalidRequest for what is no such row, and for other columns than the declared.
+    Raises: InvalidRequest if it is not such a row, or its columns are not the declared ones.
     """
     try:
         data = b64decode(read_bytes(source)[len(KEPT) :], validate=True)
@@ -102,7 +102,7 @@ def _column(table: pa.Table, name: str) -> Raw:
 def convert(values: Raw, target: ColumnType) -> Cast:
     """Return a column of objects or of Arrow, typed.
 
-    Raises: ArrowInvalid for texts that are no UTF-8, which Arrow reads from files unseen.
+    Raises: ArrowInvalid for texts that are not UTF-8, which Arrow reads from files unchecked.
     """
     if isinstance(values, list):
         return from_objects(values, target)

@@ -1,4 +1,4 @@
-"""What the JSON values of a source stand for: rows, keyed records, or change events.
+"""What the JSON values of a source represent: rows, keyed records, or change events.
 
 `MESSAGES` has an entry for each envelope.
 """
@@ -19,10 +19,10 @@ from strata.ingest.readers.source import RawFile
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """How the values of one envelope are read, and which row a value is about."""
+    """How the values of one envelope are read, and how to get the row from a value."""
 
-    read: Callable[[SourceFile, SourceColumns, bool], RawFile]  # the last: it is one array
-    row: Callable[[Any], Any]  # an object, or something else: there is none
+    read: Callable[[SourceFile, SourceColumns, bool], RawFile]  # bool: the file is one array
+    row: Callable[[Any], Any]  # an object; anything else: no row
 
 
 def _read_rows(part: SourceFile, columns: SourceColumns, array: bool) -> RawFile:
@@ -65,7 +65,7 @@ MESSAGES: Final[Mapping[str, Messages]] = {
 
 
 def guess_messages(found: Objects, envelope: str) -> tuple[Mapping[str, Guess], int]:
-    """Return a type for each key of the rows, and how many rows were looked at."""
+    """Return a type for each key of the rows, and how many rows were examined."""
     rows = (MESSAGES[envelope].row(value) for value in found.values)
     objects = list(islice((row for row in rows if isinstance(row, dict)), ROWS))
     names = dict.fromkeys(name for row in objects for name in row)

@@ -1,7 +1,7 @@
-"""JSON files as objects: one a line (`jsonl`), or one array of them (`json`).
+"""JSON files as objects: one per line (`jsonl`), or one array of them (`json`).
 
-Numbers keep their exact value: what holds one which 64 bits might not hold is read again with its
-numbers as text. Blank lines are skipped; what is no object is malformed.
+Numbers keep their exact value: a text with a number that may exceed 64 bits is read again with its
+numbers as text. Blank lines are skipped; values that are not objects are malformed.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from strata.ingest.values.exact_json import read_value
 from strata.ingest.values.shown import json_text
 
 TOO_DEEP: Final = "nested too deeply"
-LONG: Final = 16  # a number of fewer characters is held exactly by 64 bits
+LONG: Final = 16  # 64 bits hold a number of fewer characters exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Objects:
         return [(number, self.text(number)) for number in found]
 
     def only(self, kept: Sequence[int], values: list[Any], malformed: list[Reject]) -> "Objects":
-        """Return some of the rows with other values, and more that are malformed."""
+        """Return the rows `kept` with new values, and with more malformed rows."""
         numbers = [self.numbers[row] for row in kept]
         return Objects(values, numbers, self.text, [*self.malformed, *malformed])
 
@@ -50,10 +50,10 @@ class Objects:
 
 
 def read_lines(source: SourceFile, data: bytes | None = None) -> Objects:
-    """Return the objects of a file that has one a line; `null` is a value.
+    """Return the objects of a file with one per line; `null` is a value.
 
     `data`: its text, if it was read already.
-    Raises: InvalidRequest for a file without a single one in two lines or more.
+    Raises: InvalidRequest for a file of two or more lines without a single object.
     Cost: the whole file in memory.
     """
     values: list[Any] = []
@@ -90,7 +90,7 @@ def read_lines(source: SourceFile, data: bytes | None = None) -> Objects:
 def read_array(source: SourceFile) -> Objects:
     """Return the objects of a file that is one JSON array of them, or a single one.
 
-    Places take the part of lines. Raises: InvalidRequest for a file that is no JSON.
+    Places replace line numbers. Raises: InvalidRequest for a file that is not JSON.
     Cost: the whole file in memory.
     """
     data = read_text(source)
@@ -123,14 +123,14 @@ def _no_json(source: SourceFile, line: int, reason: str) -> InvalidRequest:
 
 
 def exact_lines(data: bytes) -> frozenset[int]:
-    """Return the lines, from 1, with a number that only its text keeps for sure.
+    """Return the lines, from 1, with a number that only its text surely preserves.
 
-    That is one of LONG characters or more, with an exponent, or minus zero.
-    Errs: a string that looks like one counts too, which costs time and changes nothing.
+    Such a number has LONG characters or more, has an exponent, or is minus zero.
+    Errs: also counts strings that look like one, which costs time but changes nothing.
     """
     raw = np.frombuffer(data, np.uint8)
     digit = (raw - ord("0") < 10) | (raw == ord("."))
-    run = digit  # then: so many digits in a row begin here
+    run = digit  # then: where LONG digits in a row begin
     for step in (1, 2, 4, 8):
         run = run[:-step] & run[step:]
     exponents = _inside(raw, raw | 0x20 == ord("e"))

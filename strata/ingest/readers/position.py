@@ -1,16 +1,16 @@
-"""Where a change stream stands: what was delivered before is told from what is new.
+"""The progress of a change stream: separates changes that were delivered before from new ones.
 
-A PostgreSQL change has a position: where its transaction begins to count (the end of the commit
-before it, `source.sequence`) and where in the log it stands (`source.lsn`). The stream is in the
-order of positions, so whatever is not behind the furthest position that is in was delivered again
-(after a restart of Debezium, of its sink, or of both). Rows of one COPY may share a position:
-of those at the furthest position itself, the shard tells which are in.
+A PostgreSQL change has a position: the end of the commit before its transaction
+(`source.sequence`), and its place in the log (`source.lsn`). The stream is in the order of
+positions. A change that is not after the furthest position in the shard was therefore delivered
+again, after a restart of Debezium, of its sink, or of both. Rows of one COPY may share a position;
+at the furthest position itself, the shard's rows decide which changes it has.
 
-Rows of a snapshot share the position at which the table was read, the name of the snapshot. With
-another one an *epoch* begins: the table is what that snapshot and the stream behind it say, and
-positions count anew (the database may have been restored). Changes that stand in the log before a
-snapshot and are delivered behind it (a new snapshot, an old slot) may be in it: they are applied
-whatever is there, and since all of them come, the last of them leaves what the snapshot had.
+Rows of a snapshot share the position at which the table was read; it names the snapshot. A new
+snapshot begins an *epoch*: the table is what that snapshot and the stream after it say, and
+positions start anew (the database may have been restored). Changes that are before a snapshot in
+the log but delivered after it (a new snapshot, an old slot) may be part of it. They apply to any
+existing row, and since all of them come, the last one leaves the snapshot's content.
 """
 
 from collections.abc import Iterable
@@ -22,27 +22,27 @@ import numpy as np
 from strata.errors import InvalidRequest
 from strata.kernels.arrays import Bools, Ints
 
-UNKNOWN: Final = -1  # position of a change whose database tells none
+UNKNOWN: Final = -1  # position of a change whose database reports none
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
     """The positions of the events of one file, in their order."""
 
-    commit: Ints  # where the commit before the transaction ended; 0: before the first; UNKNOWN
-    lsn: Ints  # where the change stands in the log; 0: a row of a snapshot; UNKNOWN
+    commit: Ints  # end of the commit before the transaction; 0: before the first; UNKNOWN
+    lsn: Ints  # place of the change in the log; 0: a row of a snapshot; UNKNOWN
     snapshot: Ints  # of rows of a snapshot: where the table was read; else 0
     ends: Bools  # the table's snapshot is whole with this event
 
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """Events of one file that follow each other, at most the first of them begins a snapshot."""
+    """Consecutive events of one file; only the first of them may begin a snapshot."""
 
     at: int  # place of the first
     time: int  # of the first
-    snapshot: int  # that begins, or goes on, with the first; 0: none
-    whole: bool  # the table's snapshot ends in it, or was over
+    snapshot: int  # that begins or continues with the first event; 0: none
+    whole: bool  # the table's snapshot ends in this leg, or ended before
     commit: int  # the furthest position
     lsn: int
     latest: int  # the latest time
@@ -54,13 +54,13 @@ class StreamProgress:
 
     epoch: int = 0  # snapshots that began
     snapshot: int = 0  # the newest; 0: none
-    whole: bool = True  # it is in with all its rows
-    commit: int = 0  # the furthest position that is in; 0, 0: no change behind the snapshot
+    whole: bool = True  # the shard has all its rows
+    commit: int = 0  # the furthest position in the shard; 0, 0: no change after the snapshot
     lsn: int = 0
     older: frozenset[int] = frozenset()  # snapshots before the newest
 
     def has(self, places: Places) -> Bools:
-        """Return which events are in, as long as no other snapshot has begun."""
+        """Return which events the shard has, as long as no other snapshot has begun."""
         level = (places.commit == self.commit) & (places.lsn <= self.lsn)
         behind = (places.commit < self.commit) | level
         found: Bools = np.where(
@@ -73,7 +73,7 @@ class StreamProgress:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How a batch follows on what is in: one entry a leg, by place."""
+    """How a batch continues the shard's stream: one entry per leg, by place."""
 
     starts: tuple[int, ...] = ()
     stale: tuple[bool, ...] = ()  # of a snapshot that a newer one has replaced
@@ -81,14 +81,12 @@ class Course:
     lsns: tuple[int, ...] = ()
     snapshots: tuple[int, ...] = ()  # that the leg follows
     times: tuple[int, ...] = ()  # the latest time before the leg
-    epochs: tuple[int, ...] = ()  # places where one begins
+    epochs: tuple[int, ...] = ()  # places where an epoch begins
     emptied: tuple[tuple[int, int], ...] = ()  # place and time at which a snapshot replaces all
-    progress: StreamProgress | None = (
-        None  # when the batch is in; None: the stream tells no positions
-    )
+    progress: StreamProgress | None = None  # after the batch; None: the stream has no positions
 
     def legs_of(self, places: Ints) -> Ints:
-        """Return for each place the number of its leg; -1: none."""
+        """Return the number of the leg of each place; -1: none."""
         return np.searchsorted(np.array(self.starts, np.int64), places, "right") - 1
 
 
@@ -124,12 +122,12 @@ def legs_of(places: Places, times: Ints, first: int) -> list[Leg]:
 
 
 def follow(before: StreamProgress, legs: Iterable[Leg], *, policy: str, empty: bool) -> Course:
-    """Return how the legs of a batch, in order, follow on what is in.
+    """Return how the legs of a batch, in order, continue the shard's stream.
 
-    `policy`: what becomes of a snapshot that is not the first (`source.snapshots`); one that
-    follows on a snapshot that was never whole replaces it. `empty`: the shard has no rows.
+    `policy`: what to do with a snapshot that is not the first (`source.snapshots`); a snapshot
+    after an incomplete one replaces it. `empty`: the shard has no rows.
 
-    Raises: InvalidRequest for another snapshot where that is declared to be refused.
+    Raises: InvalidRequest for another snapshot if the declaration refuses it.
     """
     now, stale, latest = before, False, 0
     starts, stales, commits, lsns, snapshots = [], [], [], [], []

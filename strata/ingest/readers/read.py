@@ -1,4 +1,4 @@
-"""Read one source file as its shard declares it."""
+"""Reads one source file as its shard declares it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,9 +13,9 @@ from strata.model.spec import ShardSpec
 
 
 def read_file(file: SourceFile, spec: ShardSpec, relation: Relation) -> Iterator[RawFile]:
-    """Return the rows of a file or piece, not yet typed; of change streams what became of them.
+    """Return the untyped rows of a file or piece; for change streams with their operations.
 
-    A small file comes at once, one that is large or packed in parts of bounded size.
+    A small file comes at once; a large or packed one comes in parts of bounded size.
 
     Raises: InvalidRequest for a file of the wrong shape.
     """

@@ -1,9 +1,9 @@
-"""Where the records of a text end, block by block: what a file can be cut at.
+"""Finds where the records of a text end, block by block; a file can be cut there.
 
-Each kind of text has a scanner, to which a file is given from its beginning, or from where a
-record begins, in blocks of any size. Of each block it says where the last record in it ended. It
-never guesses: a line break inside of quotes, a comma inside of a string or a nested value ends
-nothing.
+Each kind of text has a scanner. It takes a file in blocks of any size, from its beginning or from
+the beginning of a record. For each block it returns where the last record in it ended. It never
+guesses: a line break inside quotes does not end a record, nor does a comma inside a string or a
+nested value.
 """
 
 import re
@@ -25,8 +25,8 @@ class Ends(Protocol):
     def take(self, block: bytes) -> tuple[int, int, int]:
         """Return where the last record of a block ended, and how many units came before.
 
-        Shape: (bytes of the block up to there, 0 if no record ended in it; units in those; units in
-        the block). A unit is what the places of rows are counted in: lines, or elements.
+        Shape: (bytes of the block up to that end, 0 if no record ended in it; units in those bytes;
+        units in the block). The places of rows are counted in units: lines, or elements.
         """
 
     def open(self) -> bool:
@@ -34,7 +34,7 @@ class Ends(Protocol):
 
 
 class Lines:
-    """A record a line."""
+    """One record per line."""
 
     def take(self, block: bytes) -> tuple[int, int, int]:
         """See `Ends`."""
@@ -49,20 +49,20 @@ class Lines:
 class CsvRecords:
     """Records of CSV: lines, unless a quote is open. A unit is a line.
 
-    A quote opens only at the beginning of a field, as it does for the parser; elsewhere it is a
-    character. Where each second quote stands at the beginning of a field, or right behind the one
-    before it (doubled), all that counts is whether their number is even; other blocks are walked
-    through, field by field.
+    As in the parser, a quote opens only at the beginning of a field; elsewhere it is a character.
+    In most blocks, every other quote is at the beginning of a field or directly after the previous
+    quote (doubled). Then only the parity of their number counts. Other blocks are scanned field by
+    field.
     """
 
     def __init__(self, delimiter: str = ",") -> None:
-        """Begin where a record does."""
+        """Begin at the beginning of a record."""
         self._delimiter = ord(delimiter)
         self._before_field = frozenset((self._delimiter, BREAK, RETURN))
         self._opens = re.compile(b"(?<=[" + re.escape(delimiter.encode()) + b'\r\n])"')
         self._inside = False
-        self._begins = True  # a field, with the next byte
-        self._closed = False  # a quote, with the byte before
+        self._begins = True  # whether a field begins with the next byte
+        self._closed = False  # whether the byte before closed a quote
 
     def open(self) -> bool:
         """Return whether a quoted field has not ended."""
@@ -85,7 +85,7 @@ class CsvRecords:
         return end, block.count(b"\n", 0, end), block.count(b"\n")
 
     def alternate(self, raw: npt.NDArray[np.uint8], quotes: npt.NDArray[np.int64]) -> bool:
-        """Return whether each quote that opens, if they alternate, may do so."""
+        """Return whether each opening quote may open, assuming that quotes alternate."""
         opens = quotes[1 if self._inside else 0 :: 2]
         if len(opens) and opens[0] == 0:
             if not (self._begins or self._closed):
@@ -126,7 +126,7 @@ class CsvRecords:
 
 
 def plain_quotes(data: bytes, delimiter: str = ",") -> bool:
-    """Return whether in CSV that begins with a record each second quote opens a field."""
+    """Return whether every other quote opens a field, in CSV that begins with a record."""
     raw = np.frombuffer(data, np.uint8)
     return CsvRecords(delimiter).alternate(raw, np.flatnonzero(raw == QUOTE))
 
@@ -139,21 +139,21 @@ _DEPTH[list(b"]}")] = -1
 
 
 class JsonElements:
-    """Elements of one JSON array: what stands between its commas. A unit is an element.
+    """Elements of one JSON array: the values between its commas. A unit is an element.
 
-    A text that is no array has no ends. Errs: of what is no JSON it says something; then one of
-    the pieces is no JSON either, as valid pieces between commas are a valid whole.
+    A text that is not an array has no ends. Errs: cuts invalid JSON anywhere; then one of the
+    pieces is invalid as well, because valid pieces between commas make a valid whole.
     """
 
     def __init__(self, *, within: bool = False) -> None:
-        """Begin before the array, or `within` it, where an element does."""
+        """Begin before the array, or `within` it at the beginning of an element."""
         self._depth = 1 if within else 0
         self._array: bool | None = True if within else None  # None: nothing was seen yet
         self._string = False
         self._escapes = 0  # backslashes right before the next byte
 
     def open(self) -> bool:
-        """Return False: what is missing is the parser's to find."""
+        """Return False: the parser finds a missing end."""
         return False
 
     def take(self, block: bytes) -> tuple[int, int, int]:
@@ -183,7 +183,7 @@ class JsonElements:
     def _escaped(
         self, raw: npt.NDArray[np.uint8], quotes: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.bool_]:
-        """Return which quotes stand behind an odd number of backslashes."""
+        """Return which quotes follow an odd number of backslashes."""
         number = np.arange(len(raw))
         last = np.maximum.accumulate(np.where(raw == ord("\\"), -1, number))
         before = np.where(quotes > 0, last[quotes - 1], -1)

@@ -1,4 +1,4 @@
-"""Source rows that could not be read: what was wrong with each, and where it stands."""
+"""Source rows that could not be read: what is wrong with each, and where it is."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -14,19 +14,19 @@ SHOWN: Final = 200  # characters of a value that a message repeats; the quaranti
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """One row that is not in the shard, and why."""
+    """One row that is not in the shard, and the reason."""
 
     file: str
     line: int | None  # physical line on which the row begins, from 1; None: the format has none
     column: str | None  # None: the row as a whole is malformed
-    value: str | None  # the column's text; None where there is no column or the value is null
+    value: str | None  # the column's text; None if there is no column or the value is null
     reason: str
-    raw: str  # the row as it stands in the file, what is no UTF-8 escaped; else its columns as JSON
-    header: str | None = None  # of a CSV file, in one line; of a row that is no text the row itself
-    data: bytes | None = None  # the row's bytes where `raw` does not say them
+    raw: str  # the row's text, with bytes that are not UTF-8 escaped; else its columns as JSON
+    header: str | None = None  # of a CSV file, in one line; for a row that is not text, the row
+    data: bytes | None = None  # the row's bytes if `raw` cannot express them
 
     def __post_init__(self) -> None:
-        """Take a text with bytes in it (`surrogateescape`) apart: for people, and exactly."""
+        """Split a text with bytes in it (`surrogateescape`): readable in `raw`, exact in `data`."""
         shown = clean(self.raw)
         if shown != self.raw:
             object.__setattr__(self, "data", exact_bytes(self.raw))
@@ -36,8 +36,8 @@ class Reject:
 def encode_rejects(rejects: Sequence[Reject]) -> bytes:
     """Return a quarantine file: JSON lines in the order given.
 
-    Shape: {"file", "line", "column", "value", "reason", "raw", "header"} each; where `raw` cannot
-    say it, because it is no UTF-8, its bytes are in "raw_base64".
+    Shape: {"file", "line", "column", "value", "reason", "raw", "header"} each; if the row is not
+    UTF-8, so that `raw` cannot express it, its bytes are in "raw_base64".
     """
     return b"".join(
         orjson.dumps(_document(reject), option=orjson.OPT_APPEND_NEWLINE) for reject in rejects
@@ -52,7 +52,7 @@ def _document(reject: Reject) -> dict[str, Any]:
 
 
 def details(reject: Reject) -> dict[str, object]:
-    """Return what an error message says of a rejected row."""
+    """Return the details of a rejected row for an error message."""
     value = reject.raw if reject.column is None else reject.value
     shown = value if value is None or len(value) <= SHOWN else value[:SHOWN] + "…"
     found = {"file": reject.file, "line": reject.line, "column": reject.column}

@@ -1,8 +1,8 @@
 """A source file as read: raw columns, and the way back from a row to its line.
 
-A reader for a format (`csv`, `jsonl`, `parquet`) gives a `RawFile`; `typed_rows`
-makes the wanted columns of it typed, and sorts out the rows in which that fails. A file in which
-a column is unreadable in every row has the wrong shape: it is refused as a whole.
+A reader for a format (`csv`, `jsonl`, `parquet`) returns a `RawFile`. `typed_rows` converts its
+wanted columns to their types and sorts out the rows in which that fails. A file has the wrong shape
+if a column is unreadable in every row; it is refused as a whole.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from strata.ingest.values.cast import Cast, Rows
 from strata.ingest.values.shown import FAILS, clean
 from strata.model.types import ColumnType
 
-WRONG_SHAPE_ROWS: Final = 2  # a single row that is unreadable is a bad row, not a bad file
+WRONG_SHAPE_ROWS: Final = 2  # a single unreadable row is a bad row, not a bad file
 
 Raw = Any  # a column as the format has it: Arrow array or list of objects
 Located = tuple[int | None, str]  # physical line from 1, raw text
@@ -35,7 +35,7 @@ class WantedColumn:
     name: str
     type: ColumnType
     nullable: bool
-    default: pa.Array | None = None  # one value, of rows in which the source lacks the column
+    default: pa.Array | None = None  # one value, for rows in which the source lacks the column
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +48,21 @@ class RawFile:
     convert: Callable[[Raw, ColumnType], Cast]
     shown: Callable[[Raw, int], str | None]  # the value of one row as text, for people
     locate: Callable[[Rows], list[Located]]  # of rows by number, ascending
-    malformed: Sequence[Reject] = ()  # rows that are no rows
+    malformed: Sequence[Reject] = ()  # rows without the format's structure
     original: Mapping[str, Raw] = field(default_factory=dict)  # columns as people know them
     lacking: Mapping[str, Sequence[bool]] = field(default_factory=dict)  # rows without a column
     header: str | None = None  # of a CSV file, in one line
     ops: npt.NDArray[np.uint8] | None = None  # of change streams: see `change`
-    same: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)  # value as it was
-    passed: int = 0  # messages that are no changes: tombstones, transactions, schema changes
+    same: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)  # unchanged values
+    passed: int = 0  # messages that are not changes: tombstones, transactions, schema changes
     undeclared: frozenset[str] = frozenset()  # columns in changes that the shard does not declare
     defaulted: Mapping[str, int] = field(default_factory=dict)  # see `read_debezium.defaulted`
     gone: frozenset[str] = frozenset()  # declared columns that some change does not have
-    places: Places | None = None  # of change streams: where in the database's log they stand
+    places: Places | None = None  # of change streams: places in the database's log
     number: int = 0  # of the file in its batch
     before: int = 0  # rows of the file, or lines, that come before the first
     whole: bool = True  # these are all rows of the file
-    keep: Callable[[Mapping[str, Raw], int], str | None] | None = None  # a row that is no text
+    keep: Callable[[Mapping[str, Raw], int], str | None] | None = None  # for rows that are not text
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,9 @@ class TypedRows:
 def typed_rows(
     raw: RawFile, wanted: Sequence[WantedColumn], *, exempt: Rows | None = None
 ) -> TypedRows:
-    """Return the wanted columns of a file, typed; of a bad row the first bad column counts.
+    """Return the wanted columns of a file, typed; a bad row reports its first bad column.
 
-    Rows that are `exempt` may lack any column.
+    `exempt` rows may lack any column.
 
     Raises: InvalidRequest for a file of the wrong shape.
     """
@@ -101,7 +101,7 @@ def typed_rows(
 
 
 def _converted(raw: RawFile, column: WantedColumn) -> Cast:
-    """Return a column, its default where the source lacks it: in the file or in single rows."""
+    """Return a column, with its default if the source lacks it, in the file or in single rows."""
     if column.default is None:
         return guarded(raw.convert, raw.columns[column.name], column.type)
     if column.name not in raw.columns:
@@ -117,10 +117,10 @@ def _converted(raw: RawFile, column: WantedColumn) -> Cast:
 
 
 def guarded(convert: Callable[[Raw, ColumnType], Cast], values: Raw, target: ColumnType) -> Cast:
-    """Return a column typed, also where a value makes a library raise: that value is bad.
+    """Return a column typed; a value that makes a library raise is bad.
 
-    Whether a value is readable depends on it alone, so the halves of a column are what it is.
-    Cost: one conversion when all is well, else about log2(n) for each such value.
+    Whether a value is readable depends on it alone, so a column can be converted in halves.
+    Cost: one conversion if no value raises, else about log2(n) for each value that does.
     """
     waiting = [(0, len(values))]
     pieces: list[pa.Array] = []
@@ -183,7 +183,7 @@ def check_columns(
     optional: Collection[str] = (),
     line: int | None = None,
 ) -> None:
-    """Refuse a file that lacks a declared column, has an undeclared one or one twice.
+    """Refuse a file that lacks a declared column, has an undeclared one, or has a column twice.
 
     `optional` are the declared columns that have a default.
 

@@ -1,7 +1,7 @@
-"""How much memory the rows of a Parquet file take, before they are read.
+"""Computes how much memory the rows of a Parquet file take, before they are read.
 
-A text that repeats is stored once, with a short index in each row; a file of a few hundred bytes
-may stand for gigabytes. Read as dictionaries, the texts tell what each row takes.
+A repeated text is stored once, with a short index in each row; a file of a few hundred bytes may
+expand to gigabytes. Read as dictionaries, the texts show how much each row takes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from strata.errors import InvalidRequest
 from strata.kernels.arrays import Ints
 
-ROW_BYTES: Final = 64 << 20  # of a row; as of a record of a text
+ROW_BYTES: Final = 64 << 20  # limit of a row; the same as of a text's record
 GROUP_ITEMS: Final = 1 << 28  # of the lists of a row group: one row may have them all
 WORD_BYTES: Final = 8
 SPELLED_OUT: Final = frozenset({"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY"})
@@ -26,7 +26,7 @@ Opened = AbstractContextManager[Any]  # a `ParquetFile`
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What rows take in memory. Units: bytes."""
+    """The memory that rows take. Units: bytes."""
 
     total: int  # of all rows
     largest: int  # of one row; never less
@@ -35,12 +35,12 @@ class Spread:
 def spread(
     file: str, metadata: Any, groups: Sequence[int], opened: Callable[[list[str]], Opened], few: int
 ) -> Spread:
-    """Return what the rows of some row groups take; `opened` opens a file with dictionaries.
+    """Return the memory of the rows of some row groups; `opened` opens a file with dictionaries.
 
-    What cannot be more than `few` bytes is not looked at more closely.
+    Groups that cannot take more than `few` bytes are not examined further.
 
-    Raises: InvalidRequest for a row of more than ROW_BYTES, and for lists of which one row may have
-    more items than fit. Cost: reads the texts once more, but for a small file.
+    Raises: InvalidRequest for a row of more than ROW_BYTES, and for lists of a row group with more
+    than GROUP_ITEMS items. Cost: reads the texts once more, except for a small file.
     """
     leaves = [metadata.schema.column(n) for n in range(metadata.num_columns)]
     texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
@@ -61,7 +61,7 @@ def spread(
 
 
 def _others(file: str, group: Any, leaves: Sequence[Any]) -> int:
-    """Return about what all but the texts of a row group take: a value is at least a word."""
+    """Return the approximate bytes of a row group without its texts; a value is at least a word."""
     total = 0
     for n, leaf in enumerate(leaves):
         column = group.column(n)
@@ -76,19 +76,19 @@ def _others(file: str, group: Any, leaves: Sequence[Any]) -> int:
 
 
 def _most(group: Any) -> int:
-    """Return what the texts of a row group can take at most: each value all bytes of its column."""
+    """Return the most that a row group's texts can take: every value has all its column's bytes."""
     columns = [group.column(n) for n in range(group.num_columns)]
     texts = [column for column in columns if column.physical_type == "BYTE_ARRAY"]
     return sum(_repeats(column) * column.total_uncompressed_size for column in texts)
 
 
 def _repeats(column: Any) -> int:
-    """Return how many times a byte that is stored of a column may stand in memory."""
+    """Return how many times a stored byte of a column may be in memory."""
     return 1 if SPELLED_OUT.issuperset(column.encodings) else int(column.num_values)
 
 
 def _rows_of(parquet: Any, number: int, group: Any) -> tuple[Ints, int]:
-    """Return what the texts of each row of a row group take, and what they may take on top.
+    """Return the bytes of the texts of each row of a row group, and what they may take on top.
 
     One column is held at a time.
     """
@@ -119,9 +119,9 @@ def _check_rows(file: str, sizes: Ints, before: int) -> None:
 
 
 def row_bytes(array: pa.Array) -> Ints:
-    """Return the bytes of the texts of each row, with its dictionaries spelled out.
+    """Return the bytes of the texts of each row, with dictionaries expanded.
 
-    Shape: one number a row. Cost: one look-up for each text.
+    Shape: one number per row. Cost: one look-up for each text.
     """
     type = array.type
     if isinstance(type, pa.BaseExtensionType):
@@ -147,7 +147,7 @@ def row_bytes(array: pa.Array) -> Ints:
 
 
 def _listed(array: pa.Array, items: Ints) -> Ints:
-    """Return the bytes of each list: those of its items."""
+    """Return the bytes of each list: the sum of its items' bytes."""
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(items)])
     return np.asarray(np.diff(ends[array.offsets.to_numpy()]))
 

@@ -1,4 +1,4 @@
-"""Rows that Arrow has as a table, as those of a source file; there are no lines, only rows."""
+"""Presents an Arrow table as the rows of a source file; there are no lines, only rows."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
@@ -14,8 +14,8 @@ from strata.ingest.values.shown import json_text, plain_row
 from strata.updates.order import one_chunk
 
 DAMAGED: Final = (pa.ArrowException, OSError, MemoryError, ValueError)  # of a damaged file
-PART_BYTES: Final = 32 << 20  # in memory, of rows that are read at once
-WHOLE_BYTES: Final = 256 << 20  # decoded: a file of up to this size, no piece, is read at once
+PART_BYTES: Final = 32 << 20  # in memory, for rows that are read at once
+WHOLE_BYTES: Final = 256 << 20  # decoded: a whole file up to this size is read at once
 
 
 def groups_of(source: SourceFile, count: int) -> range:
@@ -33,10 +33,10 @@ def raw_table(
     before: int = 0,
     whole: bool = True,
 ) -> RawFile:
-    """Return the rows of a table as those of a file, or as some of them.
+    """Return the rows of a table as the rows of a file, or as some of them.
 
-    Raises: InvalidRequest where a column that the file's schema has is not read: one of structs
-    without fields holds nothing.
+    Raises: InvalidRequest if a column of the file's schema was not read, as happens with structs
+    without fields.
     """
     check_columns(source.name, table.column_names, names, optional=optional)
 
@@ -61,5 +61,5 @@ def raw_table(
 
 
 def guess_schema(schema: Iterable[pa.Field]) -> tuple[Mapping[str, Guess], int]:
-    """Return a type for each column of a schema; no row is looked at."""
+    """Return a type for each column of a schema; no row is examined."""
     return {field.name: (guess_arrow(field.type), True) for field in schema}, 0

@@ -24,8 +24,8 @@ compare it:
 | array, int2vector | dict of dims (a list of dicts of lower_bound, length) and vals |
 | range | dict of lower, upper, lower_inclusive, upper_inclusive, empty |
 
-A null is None. What is no value raises `Unreadable`; where the documents say nothing of a form,
-its subclass `Undecided`: then a caller judges nothing.
+A null is None. An invalid value raises `Unreadable`. A form that the documents do not mention
+raises its subclass `Undecided`; then the caller does not judge the value.
 """
 
 from strata.ingest.twin.connect import from_connect

@@ -1,4 +1,4 @@
-"""Numbers as their digits: nothing is rounded before a type asks for it, and then once."""
+"""Numbers as their digits: they are rounded only when a type requires it, and only once."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from strata.model.types import ColumnType, Kind
 
 NAN: Final = "NaN"  # a text, as NaN is not equal to itself
 DIGITS: Final = 39  # of a numeric without a precision
-FAR: Final = 10**15  # exponents beyond are cut to this; nothing differs out there
+FAR: Final = 10**15  # larger exponents are cut to this, which makes no difference
 INTEGERS: Final = {
     Kind.INT16: (-(2**15), 2**15 - 1), Kind.INT32: (-(2**31), 2**31 - 1),
     Kind.INT64: (-(2**63), 2**63 - 1), Kind.UINT8: (0, 2**8 - 1), Kind.UINT16: (0, 2**16 - 1),
@@ -90,7 +90,7 @@ def as_integer(number: Exact, column_type: ColumnType) -> int:
 def as_float(number: Exact, column_type: ColumnType) -> float:
     """Return the nearest float of the type, rounded once, ties to even.
 
-    Raises: Unreadable where that is infinite, or nothing.
+    Raises: Unreadable if that is infinite, or zero for another number.
     """
     if not number.digits:
         return 0.0

@@ -12,10 +12,10 @@ QUOTE: Final = b'"'
 def csv_fields(
     row_text: str | bytes, delimiter: str = ",", nulls: Collection[str] = NULLS
 ) -> list[bytes | None]:
-    """Return the fields of one record, without its line break; what `nulls` lists is null.
+    """Return the fields of one record, without its line break; texts in `nulls` are null.
 
-    A field in quotes is never null. A doubled quote inside of quotes is one. Raises: Unreadable
-    for a quote that never ends.
+    A quoted field is never null. A doubled quote inside quotes is one quote. Raises: Unreadable for
+    a quote that never ends.
     """
     row = row_text.encode() if isinstance(row_text, str) else row_text
     row = row.removesuffix(b"\n").removesuffix(b"\r")

@@ -1,9 +1,9 @@
-"""JSON with its numbers as they stand, its repeated keys, and its canonical text.
+"""JSON with its numbers as written, its repeated keys, and its canonical text.
 
-Canonical text: keys sorted by code point, of repeated keys the last, no white space, characters
-as themselves. An integer is its digits. A number with a point or an exponent is Python's shortest
-text of its float64 where that says the same number, else Python's text of the exact decimal
-without zeros at its end: one spelling for each number, whatever a part's text spells.
+Canonical text: keys sorted by code point, only the last of repeated keys, no white space,
+characters as themselves. An integer is its digits. A number with a point or an exponent is
+Python's shortest text of its float64 if that is the same number, else Python's text of the exact
+decimal without zeros at its end. So each number has one spelling, independent of its source text.
 """
 
 import json
@@ -14,7 +14,7 @@ from strata.ingest.twin.exact import Exact
 from strata.ingest.twin.unreadable import Undecided, Unreadable
 
 MAX_DEPTH: Final = 200
-FARTHEST: Final = 10**12  # exponent: libraries end somewhere behind it
+FARTHEST: Final = 10**12  # exponent: the limits of libraries are beyond it
 
 
 class Number:
@@ -39,7 +39,7 @@ class Number:
 
 
 class Pairs(dict[str, Any]):
-    """An object: of repeated keys the last; `twice` are the keys that are repeated."""
+    """An object with the last value of each key; `twice` are the repeated keys."""
 
     twice: frozenset[str] = frozenset()
 

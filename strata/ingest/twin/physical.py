@@ -1,7 +1,7 @@
-"""Stored columns, decoded as docs/reference/format.md describes them, to the canonical forms.
+"""Decodes stored columns to the canonical forms, as docs/reference/format.md describes them.
 
-Whatever a part may not hold (a coefficient with zeros at its end, keys out of order, a second of
-the day beyond the last) becomes an `Unreadable` among the values, which equals no value.
+A value that a part may not hold (a coefficient with zeros at its end, keys out of order, a second
+beyond the end of the day) becomes an `Unreadable` among the values, which equals no value.
 """
 
 import json
@@ -33,7 +33,7 @@ NUMBER: Final = re.compile(r"-?[0-9][0-9.eE+-]*")
 def stored(column: pa.Array | pa.ChunkedArray, column_type: ColumnType) -> list[Any]:
     """Return a stored column in canonical forms.
 
-    Shape: an array of the type's Arrow type; None for null, an `Unreadable` for what must not be.
+    Shape: an array of the type's Arrow type; None for null, an `Unreadable` for invalid values.
     """
     found = []
     for scalar in column:

@@ -1,7 +1,7 @@
-"""Values that come typed: of Parquet, ORC, Avro and DataFrames, as Python has them.
+"""Typed values from Parquet, ORC, Avro and DataFrames, as Python objects.
 
-Beside an item of `to_pylist()` stands its Arrow type. Days, times and durations may also be the
-integers that are stored (days, or ticks of the type's unit), as Python's own types end early.
+Each item of `to_pylist()` comes with its Arrow type. Days, times and durations may also be the
+stored integers (days, or ticks of the type's unit), because Python's own types have less range.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Nested values: built of parts that a given reader makes canonical, and checked as wholes."""
+"""Builds nested values from parts that a given reader makes canonical, and checks the wholes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
@@ -28,7 +28,7 @@ def list_of(values: Iterable[Any], column_type: ColumnType, read: Read) -> list[
 
 
 def map_of(pairs: Sequence[tuple[Any, Any]], column_type: ColumnType, read: Read) -> dict[str, Any]:
-    """Return a map. Raises: Unreadable for a key that is no text, or there twice."""
+    """Return a map. Raises: Unreadable for a key that is not a text, or is repeated."""
     element, found = element_of(column_type), {}
     for key, value in pairs:
         if not isinstance(key, str) or key in found:
@@ -42,7 +42,7 @@ def map_of(pairs: Sequence[tuple[Any, Any]], column_type: ColumnType, read: Read
 
 
 def record_of(parts: Mapping[str, Any], column_type: ColumnType, read: Read) -> dict[str, Any]:
-    """Return a record: what is missing is null, what is not declared is ignored."""
+    """Return a record: missing fields are null, undeclared ones are ignored."""
     found = {}
     for field in column_type.fields:
         value = parts.get(field.name)
@@ -70,8 +70,7 @@ def array_of(
 def flattened(value: Any, nested: Callable[[Any], bool]) -> tuple[list[Any], list[int]]:
     """Return the values of lists of lists in order, and the lengths, outermost first.
 
-    `nested` tells of a value whether it is a further dimension. Raises: Unreadable if lengths
-    differ.
+    `nested` returns whether a value is a further dimension. Raises: Unreadable if lengths differ.
     """
     if not value:
         return [], []
@@ -89,7 +88,7 @@ def flattened(value: Any, nested: Callable[[Any], bool]) -> tuple[list[Any], lis
 
 
 def first_bound(column_type: ColumnType) -> int:
-    """Return where dimensions begin that do not say it."""
+    """Return the first bound of dimensions that do not state it."""
     return 0 if column_type.kind is Kind.INT2VECTOR else 1
 
 

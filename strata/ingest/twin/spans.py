@@ -1,7 +1,7 @@
 """Intervals: their texts as PostgreSQL, ISO 8601 and Spark write them, and their parts as numbers.
 
-A span is months, days and microseconds. A part of a day counts in microseconds, one of a month is
-none.
+A span is months, days and microseconds. A fraction of a day counts in microseconds; a fraction of a
+month is invalid.
 """
 
 import re

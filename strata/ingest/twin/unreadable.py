@@ -1,9 +1,9 @@
-"""What the twin says of a source value that is none."""
+"""The twin's answers to an invalid source value."""
 
 
 class Unreadable(Exception):
-    """The value is none of the column's type; the text says why."""
+    """The value does not belong to the column's type; the text says why."""
 
 
 class Undecided(Unreadable):
-    """The documents do not say whether this is a value: nobody is judged by it."""
+    """The documents do not say whether this is a value; nothing is judged by it."""

@@ -1,1 +1,1 @@
-"""Source values made into typed columns."""
+"""Converts source values to typed columns."""

@@ -1,14 +1,14 @@
-"""Source values made into typed columns, whole columns at a time.
+"""Converts source values to typed columns, whole columns at a time.
 
 There are three kinds of source value: text (CSV), Python objects (JSON) and Arrow columns
 (Parquet). Whether a value is readable depends on that value alone, see
 `strata.ingest.values.column`.
 
-Accepted text: what Arrow's casts accept and `strata.ingest.values.numbers` does not refuse, after
-white space around it is removed, and the forms of `strata.ingest.values.texts` and `literals`. In a
-timestamptz an offset or Z is obeyed, and no offset means UTC. Times lie in the years 0001 to 9999.
-A number that overflows its type is bad, never infinite, and one that is too small for it is never
-zero.
+Accepted text: the texts that Arrow's casts accept and `strata.ingest.values.numbers` does not
+refuse, without the white space around them, and the forms of `strata.ingest.values.texts` and
+`literals`. In a timestamptz an offset or Z is obeyed, and no offset means UTC. Times are in the
+years 0001 to 9999. A number that overflows its type is bad, never infinite. A number that is too
+small for its type is bad, never zero.
 Docs: docs/reference/sources.md lists the forms by type.
 """
 
@@ -68,16 +68,16 @@ INTEGERS: Final = (*SIGNED, *UNSIGNED)
 FLOATS: Final = (Kind.FLOAT32, Kind.FLOAT64)
 SIZED: Final = (Kind.CHAR, Kind.VARCHAR)
 
-# A zone stands behind a date and a time; the date's own "-31" is none.
+# A zone follows a date and a time; the date's own "-31" is not a zone.
 ZONED: Final = r"^.{11,}(Z|[+-]\d\d(:?\d\d)?)$"
 MAX_DIGITS: Final = 20  # of an integer; more fit no type
 JSON_OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS
 
 
 def from_text(texts: pa.Array, target: ColumnType) -> Cast:
-    """Return text (binary or string, null allowed) as the type that `target` is held in.
+    """Return text (binary or string, null allowed) as the Arrow type that holds `target`.
 
-    Errs: rejects rather than guesses; nothing is rounded but decimal text of a float.
+    Errs: rejects rather than guesses; only decimal text of a float is rounded.
     """
     strings = all_or_halves(texts, pa.string(), _utf8)
     if target.kind is Kind.STRING:
@@ -88,9 +88,8 @@ def from_text(texts: pa.Array, target: ColumnType) -> Cast:
 def from_objects(values: Sequence[object], target: ColumnType) -> Cast:
     """Return the values of one key of many JSON objects as a column; a missing key is None.
 
-    Numbers and the text of numbers are numbers; times are text; a string is a string only:
-    nothing is quietly turned into text. Objects and lists are what the type says. Anything is
-    jsonb.
+    Numbers and the text of numbers are numbers; times are text; only a string is a string: nothing
+    is silently turned into text. The type decides what objects and lists are. Any value is jsonb.
     """
     kinds = set(map(type, values)) - {type(None)}
     if target.kind in NESTED:
@@ -107,7 +106,7 @@ def from_objects(values: Sequence[object], target: ColumnType) -> Cast:
         try:
             return _checked(pa.array(values, arrow_type(target)), target)
         except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
-            pass  # some number is out of range: the way over text finds which
+            pass  # some number is out of range: conversion from text finds which
     if kinds == {str}:
         return from_text(pa.array(values, pa.string()), target)
     if dict in kinds and target.kind in RECORDS:
@@ -117,7 +116,7 @@ def from_objects(values: Sequence[object], target: ColumnType) -> Cast:
 
 
 def _bytes_of(values: Sequence[object]) -> Cast:
-    """Return bytes, of sources that are not JSON, and perhaps texts beside them."""
+    """Return bytes from sources that are not JSON; texts may be among them."""
     found = [_bytes_or_none(value) for value in values]
     bad = [row for row, value in enumerate(values) if value is not None and found[row] is None]
     return Cast(pa.array(found, pa.binary()), np.array(bad, np.int64))
@@ -133,7 +132,7 @@ def _bytes_or_none(value: object) -> bytes | None:
 
 
 def _two_ways(values: Sequence[object], target: ColumnType) -> Cast:
-    """Return values of which some are `Text` and some what JSON has."""
+    """Convert values when some are `Text` and others are JSON values."""
     is_text = [type(value) is Text for value in values]
     pairs = list(zip(values, is_text, strict=True))
     texts = from_objects([value if text else None for value, text in pairs], target)
@@ -142,9 +141,9 @@ def _two_ways(values: Sequence[object], target: ColumnType) -> Cast:
 
 
 def from_arrow(values: pa.Array, target: ColumnType) -> Cast:
-    """Return an Arrow column as the type that `target` is held in, without loss.
+    """Return an Arrow column as the Arrow type that holds `target`, without loss.
 
-    Text is read as text; other types are cast within their family only (a timestamp is no
+    Text is read as text; other types are cast only within their family (a timestamp is not a
     number). Every row is bad if the families differ.
     """
     goal = arrow_type(target)
@@ -170,7 +169,7 @@ def from_arrow(values: pa.Array, target: ColumnType) -> Cast:
 
 
 def _one_spelling(cast: Cast, target: ColumnType) -> Cast:
-    """Return nested values as they are stored; those without such a spelling are bad."""
+    """Return nested values in their stored spelling; values without one are bad."""
     spelt = all_or_halves(cast.values, cast.values.type, lambda part: canonical(part, target))
     return spelt.also(cast.bad)
 
@@ -230,7 +229,7 @@ def _typed(strings: pa.Array, target: ColumnType) -> Cast:
 def _converted(
     strings: pa.Array, goal: pa.DataType, convert: Callable[[pa.Array], pa.Array]
 ) -> Cast:
-    """Return texts as another type, with the white space around them where some have it."""
+    """Return texts as another type; white space around a text is allowed."""
     try:
         return Cast(convert(strings), NONE_BAD)
     except pa.ArrowInvalid:
@@ -265,7 +264,7 @@ def _timestamptz(texts: pa.Array) -> pa.Array:
 
 
 def _checked(values: pa.Array, target: ColumnType) -> Cast:
-    """Return canonical values, those out of range made null and bad."""
+    """Return canonical values; values out of range become null and bad."""
     wrong = _out_of_range(values, target)
     if wrong is None:
         return Cast(_canonical(values, target), NONE_BAD)
@@ -302,13 +301,13 @@ def _sized(strings: pa.Array, target: ColumnType) -> Cast:
 def _jsonb(texts: pa.Array) -> Cast:
     """Return JSON text in its one canonical form."""
     values, bad = canonical_json(texts)
-    if bad.any():  # JSON knows of four kinds of white space, columns of more
+    if bad.any():  # JSON knows four kinds of white space, columns know more
         values, bad = canonical_json(pc.utf8_trim_whitespace(texts))
     return Cast(values, np.flatnonzero(bad))
 
 
 def _jsonb_of(values: Sequence[object]) -> Cast:
-    """Return parsed JSON values as canonical text; those with numbers kept as text by way of it."""
+    """Return parsed JSON values as canonical text; numbers kept as text are converted as text."""
     texts: list[bytes | None] = []
     exact: set[int] = set()  # rows with numbers kept as text, or with many brackets
     deep: list[int] = []  # rows that are nested too deeply to be written, or broken
@@ -341,7 +340,7 @@ def _jsonb_of(values: Sequence[object]) -> Cast:
     return Cast(whole, rows[bad]).also(refused)
 
 
-# JSON types that Arrow takes as they are, by the kind of the column.
+# JSON types that Arrow accepts directly, by the kind of the column.
 _NATIVE: Final[dict[Kind, frozenset[type]]] = {
     Kind.BOOL: frozenset({bool}),
     Kind.STRING: frozenset({str}),
@@ -364,7 +363,7 @@ def _as_texts(values: Sequence[object], kind: Kind) -> tuple[pa.Array, Rows]:
 
 
 def _text(value: Any, kind: Kind) -> bytes:
-    """Return a JSON value as text; 5.0 and 5e0 are the integer 5, the text "5.0" is not."""
+    """Return a JSON value as text; 5.0 and 5e0 are the integer 5, but the text "5.0" is not."""
     if kind in INTEGERS and type(value) in (float, Number):
         found = exact_decimal(str(value), MAX_DIGITS, 0)
         return str(value if found is None else found).encode()

@@ -1,7 +1,7 @@
-"""A converted column and the rows that could not be read, and how to find those.
+"""A converted column and its unreadable rows, and how to find them.
 
-Whether a value is readable depends on that value alone: a column is converted in one go, and
-only when that fails is it halved until the bad values stand alone.
+Whether a value is readable depends on that value alone. A column is converted at once; only if that
+fails is it halved until the bad values are alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,16 +28,16 @@ class Cast:
     bad: Rows  # row numbers, ascending
 
     def also(self, bad: Rows) -> "Cast":
-        """Return the same column with more bad rows, whose values are null already."""
+        """Return the same column with more bad rows; their values are already null."""
         return Cast(self.values, np.union1d(self.bad, bad)) if len(bad) else self
 
 
 def all_or_halves(
     values: pa.Array, goal: pa.DataType, convert: Callable[[pa.Array], pa.Array]
 ) -> Cast:
-    """Convert distinct values by halving until the bad ones stand alone.
+    """Convert distinct values, halving them until the bad ones are alone.
 
-    Cost: one conversion when all is well; else about log2(n) for each bad distinct value.
+    Cost: one conversion if all are good; else about log2(n) for each bad distinct value.
     """
     try:
         return Cast(convert(values), NONE_BAD)
@@ -97,7 +97,7 @@ def without(values: pa.Array, rows: Rows) -> pa.Array:
 
 
 def either(first: Sequence[bool], yes: Cast, no: Cast) -> Cast:
-    """Return the values of one column where `first` says so, else those of the other."""
+    """Return the values of `yes` where `first` is true, else those of `no`."""
     both = pa.concat_arrays([yes.values, no.values])
     at = np.arange(len(first)) + np.where(first, 0, len(first))
     return Cast(both.take(pa.array(at)), np.union1d(yes.bad, no.bad).astype(np.int64))

@@ -1,13 +1,13 @@
-"""Values as Kafka Connect and Debezium encode them in JSON, made into what JSON sources give.
+"""Converts values that Kafka Connect and Debezium encode in JSON to plain JSON values.
 
-A schema, where events carry one, says what a field means: days since 1970, micro- or milliseconds,
-a decimal as base64 of its unscaled bytes. Without a schema Debezium's default encodings count:
-an integer in a date column is days, in a time or timestamp column microseconds, bytes are
-base64, a string in a jsonb column is the text of a JSON value.
-Integers in an interval column are refused: months and days cannot be told from them.
+If an event has a schema, it says what a field means: days since 1970, micro- or milliseconds, a
+decimal as base64 of its unscaled bytes. Without a schema, Debezium's default encodings apply: an
+integer in a date column is days, in a time or timestamp column microseconds, bytes are base64, a
+string in a jsonb column is the text of a JSON value. Integers in an interval column are refused,
+because they do not separate months from days.
 
-What is no value of its encoding becomes `Broken`, which no type accepts: its text might be a value
-of another meaning, as the base64 of a decimal may look like a number.
+A value that does not fit its encoding becomes `Broken`, which no type accepts: its text might have
+another meaning, as the base64 of a decimal may look like a number.
 """
 
 from base64 import b64decode
@@ -40,9 +40,9 @@ def plain_values(
 ) -> list[Any]:
     """Return the values of one column as JSON would have them, each with the schema of its row.
 
-    `encoded`: without a schema Debezium's default encodings count; else values are plain JSON.
-    Errs: what does not fit its encoding is `Broken`; what is not encoded at all (a text in a date
-    column) stays as it is, and is judged as any other value.
+    `encoded`: without a schema Debezium's default encodings apply; otherwise values are plain JSON.
+    Errs: a value that does not fit its encoding is `Broken`. A value that is not encoded at all (a
+    text in a date column) is unchanged, and is judged like any other value.
     """
     by_type = _by_type(column.type)
     fallback = by_type if encoded else None
@@ -73,14 +73,14 @@ def _tried(convert: Convert, value: Any) -> Any:
 
 
 def _by_type(kind: ColumnType) -> Convert | None:
-    """Return what makes a value without a schema plain; None: it is."""
+    """Return a function that decodes a value without a schema; None: it is plain."""
     if kind.kind in (Kind.ARRAY, Kind.LIST) and kind.element is not None:
         return _each(_by_type(kind.element))
     return _BY_KIND.get(kind.kind)
 
 
 def _each(convert: Convert | None) -> Convert | None:
-    """Return what converts the items of a list."""
+    """Return a function that converts the items of a list."""
     if convert is None:
         return None
 
@@ -93,7 +93,7 @@ def _each(convert: Convert | None) -> Convert | None:
 
 
 def _of_field(field: Any, fallback: Convert | None, kind: ColumnType) -> Convert | None:
-    """Return what `_by_schema` does; what breaks every value where the schema is none."""
+    """Return the result of `_by_schema`; for an invalid schema, what breaks every value."""
     try:
         return _by_schema(field, fallback, kind)
     except (AttributeError, TypeError, ValueError):
@@ -108,14 +108,14 @@ def _by_schema(field: dict[str, Any], fallback: Convert | None, kind: ColumnType
     if name == "org.apache.kafka.connect.data.Decimal":
         scale = int(_scale(field))
         return lambda value: _decimal(value, scale) if type(value) is str else value
-    if fallback is _json:  # text of a database's json is JSON, that of its text is not
+    if fallback is _json:  # the text of a json value is JSON, that of a text is not
         return _json if name == "io.debezium.data.Json" else None
     if name in _BY_NAME:
         return _BY_NAME[name]
     if field.get("type") == "bytes":
         return _bytes
     if field.get("type") == "string" and kind.kind is Kind.BYTES:
-        return Broken  # hexadecimal or base64: nothing tells which
+        return Broken  # hexadecimal or base64: it is unknown which
     return None
 
 
@@ -124,7 +124,7 @@ def _scale(field: dict[str, Any]) -> Any:
 
 
 def _decimal(text: str, scale: int) -> Number:
-    """Return a decimal with all its digits, however many they are."""
+    """Return a decimal with all its digits, of any number."""
     data = b64decode(text, validate=True)
     if not data:
         raise ValueError("a decimal without bytes")
@@ -136,7 +136,7 @@ def _variable_decimal(value: Any) -> Any:
 
 
 def whole(value: Any) -> int | None:
-    """Return an integer; None for what is none."""
+    """Return an integer; None for any other value."""
     if type(value) is int:
         return value
     return int(value) if type(value) is Number else None
@@ -148,7 +148,7 @@ def _days(value: Any) -> Any:
 
 
 def _moment(unit: int) -> Convert:
-    """Return what makes a count of `unit` nanoseconds since 1970 a timestamp."""
+    """Return a function from a count of `unit` nanoseconds since 1970 to a timestamp."""
 
     def convert(value: Any) -> Any:
         count = whole(value)
@@ -160,7 +160,7 @@ def _moment(unit: int) -> Convert:
 
 
 def _time(unit: int) -> Convert:
-    """Return what makes a count of `unit` nanoseconds since midnight a time of the day."""
+    """Return a function from a count of `unit` nanoseconds since midnight to a time of day."""
 
     def convert(value: Any) -> Any:
         count = whole(value)
@@ -177,7 +177,7 @@ def _time(unit: int) -> Convert:
 
 
 def _exactly(number: int, unit: int) -> int:
-    """Return how many times `unit` goes into a number. Raises: ValueError where something is left.
+    """Return how many times `unit` divides a number. Raises: ValueError if there is a remainder.
 
     A timestamp is stored in microseconds.
     """

@@ -1,7 +1,7 @@
-"""JSON texts as values, exactly: numbers that 64 bits might not hold, and keys that stand twice.
+"""Reads JSON texts exactly, including numbers that may exceed 64 bits and repeated keys.
 
-orjson is fast, but it has no number beyond float64's largest, and of a repeated key it keeps the
-last without a word. What may hold one of these is read again by the standard library.
+orjson is fast, but it has no number beyond float64's largest, and it silently keeps only the last
+of repeated keys. Texts that may have either are read again by the standard library.
 """
 
 import json
@@ -24,18 +24,18 @@ class Number(str):
 
 
 class Twice(dict[str, Any]):
-    """An object of which a key stands twice: who looks one up gets the last.
+    """An object with a repeated key; a look-up returns the last value.
 
-    No column takes it but jsonb, whose rule that is.
+    Only jsonb columns accept it, because that is their rule.
     """
 
     def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
-        """Keep all pairs, as they stand."""
+        """Keep all pairs in their order."""
         super().__init__(pairs)
         self.pairs = tuple(pairs)
 
     def repeated(self, names: Iterable[str]) -> str | None:
-        """Return the first of `names` that stands twice; None: none of them does."""
+        """Return the first of `names` that is repeated; None: none is."""
         keys = [key for key, _ in self.pairs]
         return next((name for name in names if keys.count(name) > 1), None)
 
@@ -44,14 +44,14 @@ def read_value(text: bytes, *, exact: bool = False) -> Any:
     """Return the value of a JSON text; repeated keys make an object `Twice`.
 
     `exact`: numbers become `Number`, their text.
-    Raises: orjson.JSONDecodeError for what is no JSON, RecursionError where it is too deep.
+    Raises: orjson.JSONDecodeError if it is not JSON, RecursionError if it is too deep.
     """
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         if INFINITE not in error.msg:
             raise
-        orjson.loads(TOO_LARGE.sub(_smaller, text))  # is it JSON but for that?
+        orjson.loads(TOO_LARGE.sub(_smaller, text))  # is it JSON except for that?
         return _slowly(text)
     if exact:
         return _slowly(text)
@@ -61,7 +61,7 @@ def read_value(text: bytes, *, exact: bool = False) -> Any:
 
 
 def _smaller(found: re.Match[bytes]) -> bytes:
-    """Return a text as it is, many digits as one, a large exponent as a small one."""
+    """Return a text unchanged, many digits as one, a large exponent as a small one."""
     first = found[0][:1]
     if first == b'"':
         return found[0]
@@ -69,7 +69,7 @@ def _smaller(found: re.Match[bytes]) -> bytes:
 
 
 def _slowly(text: bytes) -> Any:
-    """Return a text, known to be JSON but for large numbers, with its numbers as text."""
+    """Return the value of a text, valid JSON except for large numbers, with numbers as text."""
     try:
         return json.loads(
             text, parse_int=Number, parse_float=Number, parse_constant=_refuse,
@@ -89,9 +89,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _may_repeat(text: bytes, value: Any) -> bool:
-    """Return whether more keys may stand in a text than there are in its value.
+    """Return whether a text may have more keys than its value.
 
-    Errs: says so of a text that has `":` within a string.
+    Errs: is also true for a text with `":` inside a string.
     """
     return text.count(b'":') != _keys(value) or SPACED.search(text) is not None
 

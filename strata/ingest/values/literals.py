@@ -1,6 +1,6 @@
-"""Nested values written as text, as the plain objects that JSON would have given.
+"""Parses nested values written as text into the plain objects that JSON would give.
 
-JSON is understood for every nested type, and PostgreSQL's own forms: `{1,NULL,"a b"}` for lists
+Every nested type accepts JSON and PostgreSQL's own forms: `{1,NULL,"a b"}` for lists
 and arrays (`[0:1]={1,2}` with its lower bounds), `{a=>1}` for maps, `(1,"x y",)` for records,
 `[1,5)`, `(,7]` and `empty` for ranges, `1 2 3` for int2vector.
 """
@@ -15,15 +15,15 @@ from strata.model.types import ColumnType, Kind
 
 
 class Text(str):
-    """A text that stands for a value of any type, as CSV fields and PostgreSQL's items do."""
+    """A text that represents a value of any type, like a CSV field or a PostgreSQL item."""
 
     __slots__ = ()
 
 
 class Broken:
-    """A value that its encoding does not allow: no column takes it, people see what it was."""
+    """A value that its encoding does not allow: no column accepts it, but people can see it."""
 
-    __slots__ = ("value",)  # no dataclass: those would be written as JSON objects
+    __slots__ = ("value",)  # not a dataclass, which would be written as a JSON object
 
     def __init__(self, value: object) -> None:
         """Keep the value for people."""
@@ -54,9 +54,9 @@ _BOUND: Final = re.compile(r"\[\s*([+-]?\d+)\s*(?::\s*([+-]?\d+)\s*)?\]", re.ASC
 
 
 def parse_literal(text: str, target: ColumnType) -> Any:
-    """Return the object that a text stands for.
+    """Return the object that a text represents.
 
-    Shape: what JSON has (numbers as `Number`), strings of PostgreSQL's forms as `Text`; arrays in
+    Shape: JSON values (numbers as `Number`), strings of PostgreSQL's forms as `Text`; arrays in
     braces as `Shaped`.
     Raises: ValueError, RecursionError for a text that has none of the forms.
     """
@@ -68,7 +68,7 @@ def parse_literal(text: str, target: ColumnType) -> Any:
     try:
         return parse_json(body)
     except ValueError:
-        if target.kind is Kind.MAP and _braces(body):  # a quoted key behind which stands =>
+        if target.kind is Kind.MAP and _braces(body):  # a quoted key followed by =>
             return _braced_map(body, target)
         raise
 
@@ -198,7 +198,7 @@ def _range(text: str) -> dict[str, Any]:
 
 
 def _item(text: str, target: ColumnType) -> Text:
-    # PostgreSQL prints booleans inside of other values by their first letter.
+    # PostgreSQL prints booleans inside other values as their first letter.
     if target.kind is Kind.BOOL and text in ("t", "f"):
         return Text("true" if text == "t" else "false")
     return Text(text)
@@ -212,7 +212,7 @@ def _inside(text: str, opening: str, closing: str) -> str:
 
 
 def _items(text: str, *, blanks: bool = False) -> Iterator[tuple[str, bool]]:
-    """Yield the items between commas, their quotes resolved, and whether they were quoted.
+    """Yield the items between commas, with quotes resolved, and whether they were quoted.
 
     `blanks` around an item are part of it, as in rows and ranges.
     """
@@ -220,9 +220,9 @@ def _items(text: str, *, blanks: bool = False) -> Iterator[tuple[str, bool]]:
 
 
 def _plain_items(text: str, element: ColumnType) -> Iterator[tuple[str, bool]]:
-    """Yield the items of a list or array, in which quotes and braces enclose the whole item.
+    """Yield the items of a list or array; quotes and braces must enclose a whole item.
 
-    Raises: ValueError for others, as PostgreSQL does, and for braces around no list and no map.
+    Raises: ValueError otherwise, as PostgreSQL does, and for braces of neither a list nor a map.
     """
     for piece in _pieces(text):
         item = _QUOTED.sub("", piece.strip())
@@ -237,7 +237,7 @@ def _plain_items(text: str, element: ColumnType) -> Iterator[tuple[str, bool]]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield what stands between the commas outside of quotes and brackets; nothing of nothing."""
+    """Yield the texts between commas outside quotes and brackets; an empty text has none."""
     if not text.strip():
         return
     depth = start = 0
@@ -260,7 +260,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 def _unquoted(piece: str, *, blanks: bool = False) -> tuple[str, bool]:
     text = piece if blanks else piece.strip()
-    # A value with items of its own: its quotes are resolved with them. Rows and ranges have none.
+    # Quotes of a value with items are resolved with the items. Rows and ranges have none.
     if not blanks and text[:1] in _OPENING:
         return text, False
     return _QUOTED.sub(_resolved, text), '"' in text
@@ -300,7 +300,7 @@ def _map_form(body: str, target: ColumnType) -> Any:
     return _braced_map(body, target) if unquoted else _JSON
 
 
-_JSON: Final = object()  # a form's answer to a text that is not of it
+_JSON: Final = object()  # a form's answer to a text of another form
 _FORMS: Final[dict[Kind, Callable[[str, ColumnType], Any]]] = {
     Kind.ARRAY: _array_form, Kind.INT2VECTOR: _vector_form, Kind.LIST: _list_form,
     Kind.MAP: _map_form, Kind.RANGE: _range_form, Kind.RECORD: _record_form,

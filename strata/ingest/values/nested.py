@@ -1,10 +1,9 @@
-"""Nested source values made into typed columns: the leaves of all rows together.
+"""Converts nested source values to typed columns: the leaves of all rows together.
 
-A list, map, record, array or range is taken apart into the columns of its leaves, these are
-converted like columns of their own, and put together again. A value with a bad leaf is bad as a
-whole. Under a null nothing is hidden: children are built of the values that are there. The one
-spelling of maps, arrays and ranges is made, and wrong ones refused, by
-`strata.format.values.canonical`.
+A list, map, record, array or range is split into the columns of its leaves. These are converted
+like other columns and put together again. A value with a bad leaf is bad as a whole. Nulls hide no
+values: children are built only from existing values. `strata.format.values.canonical` makes the one
+spelling of maps, arrays and ranges, and refuses invalid ones.
 """
 
 import math
@@ -43,7 +42,7 @@ def nested_objects(values: Sequence[Any], target: ColumnType, convert: Objects) 
             plain[row] = None
             refused.append(row)
     cast = _BUILDERS[target.kind](plain, target, convert)
-    if len(cast.bad):  # once more without them: no trace of a bad value may stay in the leaves
+    if len(cast.bad):  # again without them: no trace of a bad value may stay in the leaves
         for row in cast.bad.tolist():
             plain[row] = None
         again = _BUILDERS[target.kind](plain, target, convert)
@@ -52,7 +51,7 @@ def nested_objects(values: Sequence[Any], target: ColumnType, convert: Objects) 
 
 
 def _shaped(value: Any, target: ColumnType) -> Any:
-    """Return a value as the builder of its kind takes it.
+    """Return a value in the form that the builder of its kind accepts.
 
     Raises: ValueError.
     """
@@ -87,7 +86,7 @@ def _array_of(value: Any, target: ColumnType) -> Shaped:
 
 
 def _fitting(array: Shaped) -> Shaped:
-    """Return an array whose dimensions are those of its items.
+    """Return an array if its dimensions match its items.
 
     Raises: ValueError.
     """
@@ -100,7 +99,7 @@ def _fitting(array: Shaped) -> Shaped:
 
 
 def _own_levels(target: ColumnType) -> int | None:
-    """Return how many levels of lists an item has by itself; None: any (JSON)."""
+    """Return how many levels of lists an item itself has; None: any (JSON)."""
     levels, inner = 0, target.element
     while inner is not None and inner.kind is Kind.LIST:
         levels, inner = levels + 1, inner.element
@@ -208,7 +207,7 @@ _BUILDERS: Final[dict[Kind, Callable[[Sequence[Any], ColumnType, Objects], Cast]
 
 
 def listed(items: Cast, counts: npt.NDArray[np.int64], nulls: pa.Array, target: ColumnType) -> Cast:
-    """Return lists of `counts` items each; those with a bad item are bad."""
+    """Return lists of `counts` items each; lists with a bad item are bad."""
     edges = np.r_[0, np.cumsum(counts)]
     values = pa.ListArray.from_arrays(
         pa.array(edges, pa.int32()), items.values, type=arrow_type(target), mask=nulls
@@ -219,7 +218,7 @@ def listed(items: Cast, counts: npt.NDArray[np.int64], nulls: pa.Array, target: 
 def mapped(
     keys: Cast, items: Cast, counts: npt.NDArray[np.int64], nulls: pa.Array, target: ColumnType
 ) -> Cast:
-    """Return maps of `counts` entries each; those with a bad key or item are bad."""
+    """Return maps of `counts` entries each; maps with a bad key or item are bad."""
     edges = np.r_[0, np.cumsum(counts)]
     values = pa.MapArray.from_arrays(
         pa.array(edges, pa.int32()),
@@ -245,7 +244,7 @@ def structure(children: Sequence[pa.Array], nulls: pa.Array, kind: pa.StructType
 
 
 def joined(casts: Sequence[Cast], nulls: pa.Array, kind: pa.StructType) -> Cast:
-    """Return structs of converted children; those with a bad child are bad."""
+    """Return structs of converted children; structs with a bad child are bad."""
     bad = NONE_BAD
     for cast in casts:
         bad = np.union1d(bad, cast.bad).astype(np.int64)

@@ -1,7 +1,7 @@
-"""Nested Arrow columns (Parquet, Spark's own output among it) made into typed columns.
+"""Converts nested Arrow columns (Parquet, including Spark's own output) to typed columns.
 
-As `strata.ingest.values.nested` does with objects: the leaves are converted as columns of their
-own.
+It works like `strata.ingest.values.nested` for objects: the leaves are converted as separate
+columns.
 """
 
 import math
@@ -26,9 +26,9 @@ BOOL: Final = ColumnType(Kind.BOOL)
 def nested_arrow(values: pa.Array, target: ColumnType, convert: Arrays) -> Cast:
     """Return a nested Arrow column; `convert` makes columns of the leaves.
 
-    A list is an array of one dimension; fields of a struct that are not there are null, others
-    are ignored.
-    Raises: TypeError when the column is of another family than the type.
+    A list is an array of one dimension. Missing fields of a struct are null, undeclared ones are
+    ignored.
+    Raises: TypeError when the column's family is not the type's.
     """
     builder = _BUILDERS[target.kind]
     cast = builder(values, target, convert)
@@ -99,7 +99,7 @@ def _one_dimension(lengths: Counts, first: int) -> pa.Array:
 
 
 def _visible(children: pa.Array, nulls: pa.Array) -> pa.Array:
-    """Return children with those of null parents null."""
+    """Return children; children of null parents become null."""
     return without(children, np.flatnonzero(nulls.to_numpy(zero_copy_only=False)))
 
 

@@ -1,8 +1,8 @@
-"""Numbers out of text and out of other number columns, exactly or not at all.
+"""Converts text and number columns to numbers, exactly or not at all.
 
-Arrow's casts to decimals wrap modulo 2**128 where the digits of a text, or the digits of a decimal
-with its new scale, are too many (26.0.1); they round floats, and they take `0x10` for 16. So Arrow
-is asked only where none of that can happen. The few other values are read by `exact_decimal`.
+Arrow's casts to decimals (26.0.1) wrap modulo 2**128 if a text, or a decimal with its new scale,
+has too many digits; they round floats, and they read `0x10` as 16. So Arrow converts only values
+for which none of that can happen. `exact_decimal` reads the few others.
 
 Text of a float is rounded once, to the nearest value of the column's own width. Nothing else is
 ever rounded.
@@ -22,20 +22,20 @@ import pyarrow.compute as pc
 
 from strata.ingest.values.column import NONE_BAD, Cast, Rows, all_or_halves, either, valid, without
 
-MOST_DIGITS: Final = 38  # that a decimal of 128 bits holds, whatever they are
-MOST_SHIFT: Final = 10_000  # an exponent beyond it says nothing that any type holds, but zero
+MOST_DIGITS: Final = 38  # a decimal of 128 bits holds any number of this many digits
+MOST_SHIFT: Final = 10_000  # with a larger exponent, no type holds any number except zero
 DECIMAL: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?")
 NOT_A_NUMBER: Final = r"(?i)^[+-]?nan$"
 INFINITE: Final = r"(?i)^[+-]?inf(inity)?$"
 NOT_ZERO: Final = r"^[^eE]*[1-9]"
 SPACE, NOT_ASCII = 0x20, 0x80
-LONG_ZERO: Final = 38  # characters: a shorter text without exponent is no number below float32's
+LONG_ZERO: Final = 38  # characters: no shorter text without exponent is below float32's numbers
 
 
 def decimals(texts: pa.Array, goal: pa.Decimal128Type) -> Cast:
-    """Return texts without white space around them as decimals; what does not fit is bad.
+    """Return texts without white space around them as decimals; texts that do not fit are bad.
 
-    Zeros behind the digits that the type has are no digits: `1.500` fits `numeric(10,2)`.
+    Zeros after the type's last digit do not count: `1.500` fits `numeric(10,2)`.
     """
     convert: Callable[[pa.Array], pa.Array] = lambda some: pc.cast(some, goal)  # noqa: E731
     doubtful = _may_wrap(texts, goal.scale)
@@ -47,10 +47,10 @@ def decimals(texts: pa.Array, goal: pa.Decimal128Type) -> Cast:
 
 
 def _may_wrap(texts: pa.Array, scale: int) -> Rows | None:
-    """Return for each text whether its digits may be too many for Arrow; None: for none of them.
+    """Return for each text whether it may have too many digits for Arrow; None: none may.
 
-    A text that is no longer than the digits before the point may be, and has no exponent, has as
-    many digits as fit, whatever its point does.
+    A text always fits if it has no exponent and is no longer than the allowed digits before the
+    point, at any position of its point.
     """
     room = MOST_DIGITS - scale
     lengths = pc.fill_null(pc.binary_length(texts), 0).to_numpy(zero_copy_only=False)
@@ -69,7 +69,7 @@ def trimmed(texts: pa.Array) -> pa.Array:
 
 
 def has_byte(texts: pa.Array, wanted: bytes) -> bool:
-    """Return whether one of some bytes stands in a column of texts, under its nulls perhaps."""
+    """Return whether a column of texts has one of some bytes, possibly under a null."""
     raw = _bytes_of(texts)
     return any(bool((raw == byte).any()) for byte in wanted)
 
@@ -94,7 +94,7 @@ def _one_by_one(texts: pa.Array, goal: pa.Decimal128Type) -> Cast:
 
 
 def exact_decimal(text: str, precision: int, scale: int) -> Decimal | None:
-    """Return the number that a text says, with `scale` places; None where it does not fit exactly.
+    """Return the number in a text, with `scale` places; None if it does not fit exactly.
 
     >>> exact_decimal("1.500e1", 4, 2), exact_decimal("1e99", 38, 0), exact_decimal("0.001", 4, 2)
     (Decimal('15.00'), None, None)
@@ -120,7 +120,7 @@ def exact_decimal(text: str, precision: int, scale: int) -> Decimal | None:
 def as_decimals(values: pa.Array, goal: pa.Decimal128Type) -> Cast:
     """Return a column of numbers of any Arrow type as decimals of the same value.
 
-    A float is itself where it fits; see `float_texts`.
+    A float keeps its own value if it fits; see `float_texts`.
     """
     kind = values.type
     if pa.types.is_decimal(kind):
@@ -137,8 +137,8 @@ def as_decimals(values: pa.Array, goal: pa.Decimal128Type) -> Cast:
 def float_texts(values: pa.Array, fits: Callable[[str], bool]) -> pa.Array:
     """Return floats as the texts of the decimals that they become.
 
-    That is a float's own value where it `fits`, such as 9007199254740993536. It is the number that
-    the float's shortest text says otherwise, so that 0.1 is 0.1 and not 55 digits.
+    A float becomes its own value if that `fits`, such as 9007199254740993536. Otherwise it becomes
+    the number of its shortest text, so that 0.1 is 0.1 and not 55 digits.
     """
     encoded = as_texts(values).dictionary_encode()
     first = pc.index_in(pa.array(np.arange(len(encoded.dictionary))), encoded.indices)
@@ -151,16 +151,16 @@ def float_texts(values: pa.Array, fits: Callable[[str], bool]) -> pa.Array:
 
 
 def as_texts(values: pa.Array) -> pa.Array:
-    """Return numbers as the text that says them exactly, or that says only this float."""
+    """Return numbers as their exact text, or as the text that identifies the float."""
     if pa.types.is_float16(values.type):
         values = pc.cast(values, pa.float32())
     return pc.cast(values, pa.string())
 
 
 def as_floats(values: pa.Array, goal: pa.DataType) -> Cast:
-    """Return a column of numbers as floats; one of them that is no such float is bad.
+    """Return a column of numbers as floats; a number that is not such a float is bad.
 
-    A decimal counts as text, and is rounded as that is; see `check_floats`.
+    A decimal is treated and rounded like a text; see `check_floats`.
     """
     if pa.types.is_decimal(values.type):
         texts = as_texts(values)
@@ -175,7 +175,7 @@ def as_floats(values: pa.Array, goal: pa.DataType) -> Cast:
 
 
 def check_floats(values: pa.Array, texts: pa.Array) -> Cast:
-    """Return floats read from `texts`; those that became infinite, NaN or nothing are bad."""
+    """Return floats read from `texts`; those that overflowed, underflowed or became NaN are bad."""
     wrong = np.zeros(len(values), np.bool_)
     for found, meant in ((pc.is_inf(values), INFINITE), (pc.is_nan(values), NOT_A_NUMBER)):
         rows = _rows(found)
@@ -202,7 +202,7 @@ def _matches(texts: pa.Array, rows: Rows, pattern: str) -> Rows:
 
 
 def hexadecimal(texts: pa.Array) -> Rows:
-    """Return the rows with an x, as in 0x10, which Arrow takes for an integer."""
+    """Return the rows with an x, as in 0x10, which Arrow reads as an integer."""
     if not has_byte(texts, b"xX"):
         return NONE_BAD
     return _rows(pc.match_substring(texts, "x", ignore_case=True))

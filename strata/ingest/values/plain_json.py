@@ -1,8 +1,8 @@
 """Values of nested Arrow columns as JSON text, for jsonb columns.
 
 A struct and a map become objects, a list an array, a decimal a number with all its digits, a date
-or a time its ISO text. What JSON cannot say is bad: NaN, infinities, bytes, durations, times beyond
-the year 9999, a map with a key twice.
+or a time its ISO text. Values that JSON cannot express are bad: NaN, infinities, bytes, durations,
+times beyond the year 9999, a map with a repeated key.
 """
 
 import math
@@ -17,7 +17,7 @@ from strata.ingest.values.column import Cast
 
 
 class Unsayable(ValueError):
-    """A value that JSON has no spelling for."""
+    """A value that JSON cannot express."""
 
 
 def json_texts(values: pa.Array) -> Cast:
@@ -38,7 +38,7 @@ def json_texts(values: pa.Array) -> Cast:
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
-    """Return what orjson writes exactly. Raises: Unsayable."""
+    """Return an object that orjson writes exactly. Raises: Unsayable."""
     if value is None:
         return None
     if pa.types.is_dictionary(kind):

@@ -1,8 +1,8 @@
-"""Source values as text for people and for the quarantine, whatever they are.
+"""Any source value as text, for people and for the quarantine.
 
-Nothing that a row holds may raise while it is shown: values nested deeper than a JSON library
-writes, dates that Python does not have, bytes that are no UTF-8. Where a JSON value is shown it is
-its JSON text, numbers digit by digit; that text is what is read again from the quarantine.
+No value of a row may raise while it is shown, such as values nested deeper than a JSON library
+writes, dates that Python does not have, or bytes that are not UTF-8. A JSON value is shown as its
+JSON text with all digits of its numbers; that text is read again from the quarantine.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from strata.ingest.values.exact_json import Number, Twice
 
-FAILS: Final = (  # what a value of a stranger raises in a library: never a bug of ours alone
+FAILS: Final = (  # what a foreign value raises in a library: never only a bug of ours
     pa.ArrowException, ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError,
     TypeError, ValueError, OSError,
 )  # fmt: skip
@@ -41,7 +41,7 @@ def shown_scalar(scalar: pa.Scalar) -> str | None:
 
 
 def plain(scalar: pa.Scalar) -> Any:
-    """Return an Arrow value as a Python object; what Python does not have as text."""
+    """Return an Arrow value as a Python object, or as text if Python has no such object."""
     if not scalar.is_valid:
         return None
     try:
@@ -71,7 +71,7 @@ def clean(text: str) -> str:
 
 
 def exact_bytes(text: str) -> bytes | None:
-    """Return the bytes of a text that may hold some as halves; None: it holds other halves."""
+    """Return the bytes of a text, which may have bytes as halves; None: it has other halves."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -79,17 +79,17 @@ def exact_bytes(text: str) -> bytes | None:
 
 
 def _is_bytes(text: str) -> bool:
-    """Return whether the halves in a text are bytes that were no UTF-8."""
+    """Return whether the halves in a text are bytes that were not UTF-8."""
     return not any(0xD800 <= ord(c) < 0xDC80 or 0xDCFF < ord(c) < 0xE000 for c in text)
 
 
 def bytes_text(data: bytes) -> str:
-    """Return bytes as text, what is no UTF-8 escaped."""
+    """Return bytes as text, with bytes that are not UTF-8 escaped."""
     return data.decode(errors="backslashreplace")
 
 
 def json_text(value: object) -> str:
-    """Return a value as JSON text, however deep it is; what JSON does not have, as a text."""
+    """Return a value of any depth as JSON text; values that JSON lacks become texts."""
     try:
         return orjson.dumps(value, _other, orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
     except (TypeError, ValueError, RecursionError):
@@ -105,7 +105,7 @@ def _other(value: object) -> object:
     if isinstance(value, bytes):
         return bytes_text(value)
     if isinstance(value, str | int | float | list | dict | tuple):
-        raise TypeError  # a number that is too long, a text that is none: piece by piece
+        raise TypeError  # a number that is too long, an invalid text: piece by piece
     return clean(_str(value))
 
 
@@ -158,7 +158,7 @@ def _leaf(value: object) -> str:
 
 
 def _str(value: object) -> str:
-    """Return what `str` does; a number of too many digits for it as hexadecimal ones."""
+    """Return the `str` of a value; a number with too many digits for it becomes hexadecimal."""
     try:
         return str(value)
     except FAILS:

@@ -1,7 +1,7 @@
-"""Columns of the types that Arrow has no cast for: times, uuids, intervals, rights, any numeric.
+"""Converts columns of types without an Arrow cast: times, uuids, intervals, rights, any numeric.
 
-Each source value is brought into the form in which readers see the type, and stored from there
-(`strata.format.values.view`): what a reader was given can be ingested again.
+Each source value is converted to the form in which readers see the type, and stored from that form
+(`strata.format.values.view`). So values that a reader got can be ingested again.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ def special_text(strings: pa.Array, target: ColumnType, convert: Objects) -> Cas
 
 
 def special_objects(values: Sequence[Any], target: ColumnType, convert: Objects) -> Cast:
-    """Return objects of JSON, some texts perhaps, as a column; `convert` converts their fields."""
+    """Return JSON objects, which may include texts, as a column; `convert` converts fields."""
     is_text = [isinstance(value, str) for value in values]
     texts = [Text(value) if isinstance(value, str) else None for value in values]
     dicts = [value if isinstance(value, dict) else None for value in values]
@@ -74,7 +74,7 @@ def special_objects(values: Sequence[Any], target: ColumnType, convert: Objects)
 
 
 def _parsed(strings: pa.Array) -> list[Any]:
-    """Return texts, those that are JSON objects as objects."""
+    """Return texts; texts of JSON objects become objects."""
     found: list[Any] = []
     for text in strings.to_pylist():
         try:
@@ -112,7 +112,7 @@ def _stored(seen: pa.Array, target: ColumnType) -> Cast:
 
 
 def _from_records(records: Cast, target: ColumnType) -> Cast:
-    """Return structs as readers see them as what is stored; a field without a value is 0 or bad."""
+    """Return the stored form of structs that readers see; a field without a value is 0 or bad."""
     seen, bad = records.values, records.bad
     children = seen.flatten()
     if target.kind is Kind.INTERVAL:

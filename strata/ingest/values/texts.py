@@ -1,8 +1,8 @@
-"""Texts of times, uuids, intervals and rights, brought into the form in which readers see them.
+"""Converts texts of times, uuids, intervals and rights to the form in which readers see them.
 
-Each function takes strings and gives what `strata.format.values.view.from_view` takes; a text that
-is no value becomes null. What few columns have (intervals, rights) is read one distinct text at a
-time; times and uuids a column at a time.
+Each function takes strings and returns what `strata.format.values.view.from_view` takes; an invalid
+text becomes null. Types that few columns have (intervals, rights) are read one distinct text at a
+time; times and uuids are read a column at a time.
 """
 
 import re
@@ -110,7 +110,7 @@ def uuid_texts(texts: pa.Array) -> pa.Array:
 
 
 def distinct(texts: pa.Array, read: Callable[[str], Value | int], kind: pa.DataType) -> pa.Array:
-    """Return the values that `read` finds, each distinct text read once; null where it fails."""
+    """Return the values that `read` finds, reading each distinct text once; null if it fails."""
     encoded = texts.dictionary_encode()
     values = [
         pa.scalar(None if text is None else _read_or_none(text, read, kind), kind)
@@ -122,7 +122,7 @@ def distinct(texts: pa.Array, read: Callable[[str], Value | int], kind: pa.DataT
 def _read_or_none(
     text: str, read: Callable[[str], Value | int], kind: pa.DataType
 ) -> Value | int | None:
-    """Return what `read` finds; None where it fails, or where `kind` does not hold it."""
+    """Return what `read` finds; None if it fails or if `kind` does not hold the value."""
     try:
         with localcontext(EXACT):
             found = read(text.strip())
@@ -135,7 +135,7 @@ def _read_or_none(
 def parse_interval(text: str) -> Value:
     """Return months, days and microseconds of an interval as PostgreSQL or Spark writes it.
 
-    Raises: ValueError for what is none, is not exact to the microsecond or too long.
+    Raises: ValueError for a text that is not an interval, not exact to the microsecond or too long.
 
     >>> parse_interval("1 mon -2 days 03:04:05.5")
     {'months': 1, 'days': -2, 'micros': 11045500000}
@@ -191,7 +191,7 @@ def _token_pairs(text: str) -> list[tuple[Decimal, str]]:
         bare = _DAY_AND_CLOCK.match(text, position)
         if bare:
             pairs.append((Decimal(bare[1] + bare[2]), "day"))
-            # A sign before the days counts for the clock behind them, too.
+            # A sign before the days also applies to the clock after them.
             text, position = f"{bare[1]}{bare[3]}{text[bare.end() :]}", 0
             continue
         found = _TOKEN.match(text, position)
@@ -254,7 +254,7 @@ def _each(read: Callable[[str], Value | int]) -> Reader:
     return lambda texts, kind: distinct(texts, read, kind)
 
 
-# How the texts of a type are read; given are texts and the type in which readers see the values.
+# How the texts of a type are read: from texts and the type in which readers see the values.
 READERS: Final[Mapping[Kind, Reader]] = MappingProxyType(
     {
         Kind.TIME: lambda texts, _: time_texts(texts),

@@ -10,7 +10,7 @@ from strata.errors import InvalidRequest
 from strata.model.settings import Thresholds
 from strata.rollout import ladder
 from strata.rollout.basis import basis_of
-from strata.rollout.evidence import STRATA_MAX, Counts, add, upper_bound
+from strata.rollout.evidence import STRATA_MAX, AuditCounts, add, upper_bound
 from strata.rollout.gates import gates, unmet
 from strata.rollout.ladder import DAY_MS
 from strata.rollout.policy import Policy
@@ -32,7 +32,7 @@ def approve(state: State, now_ms: int, who: str = "bob", reason: str = "I looked
 
 
 def clean(state: State, day: int, parts: int = 50, percent: int = 100, **fields: int) -> State:
-    counts = Counts(parts, 10 * parts, 99, fields.get("failed", 0), fields.get("missing", 0),
+    counts = AuditCounts(parts, 10 * parts, 99, fields.get("failed", 0), fields.get("missing", 0),
                     percent, {"long × equal × both × exact": parts})  # fmt: skip
     key = f"verdicts/{day}/{state.seqno}"
     return ladder.record(state, day * DAY_MS, key=key, counts=counts, policy=GATES)[0]
@@ -160,7 +160,7 @@ def test_a_thin_stratum_stops_a_step() -> None:
     state = climbed("soft")
     for day in (2, 3, 4):
         state = clean(state, day)
-    counts = Counts(3, 30, 9, 0, 0, 100, {"string × like × row × union": 3})
+    counts = AuditCounts(3, 30, 9, 0, 0, 100, {"string × like × row × union": 3})
     state, _ = ladder.record(state, 5 * DAY_MS, key="v", counts=counts, policy=GATES)
     with pytest.raises(InvalidRequest, match="string × like"):
         ask(state, 5 * DAY_MS, to="audit", percent=5)
@@ -187,7 +187,7 @@ def test_one_mismatch_leads_back_to_nothing(mode: str) -> None:
     asked = state if mode == "on" else replace(
         state, rollout=replace(state.rollout, request=ask(NEW, 1, to="soft", percent=0)[1])
     )  # fmt: skip
-    counts = Counts(5, 5, 5, 0, 0, 100)
+    counts = AuditCounts(5, 5, 5, 0, 0, 100)
     after, tripped = ladder.record(
         asked, 9 * DAY_MS, key="v", counts=counts, policy=GATES, mismatch="5 lied",
         quarantine=["5"],
@@ -201,7 +201,7 @@ def test_one_mismatch_leads_back_to_nothing(mode: str) -> None:
 
 def test_a_verdict_table_is_counted_once() -> None:
     state = climbed("soft")
-    counts = Counts(5, 5, 5, 0, 0, 100, {"x": 5})
+    counts = AuditCounts(5, 5, 5, 0, 0, 100, {"x": 5})
     once, _ = ladder.record(state, 2 * DAY_MS, key="v", counts=counts, policy=GATES)
     twice, _ = ladder.record(once, 3 * DAY_MS, key="v", counts=counts, policy=GATES)
     assert twice is once
@@ -230,7 +230,7 @@ def test_a_step_down_is_only_down(to: str, fits: bool) -> None:
 
 def test_quarantine_is_released_only_with_a_step_and_by_name() -> None:
     lied, _ = ladder.record(
-        climbed("soft"), 3 * DAY_MS, key="v", counts=Counts(0, 0, 0, 0, 0, 100), policy=GATES,
+        climbed("soft"), 3 * DAY_MS, key="v", counts=AuditCounts(0, 0, 0, 0, 0, 100), policy=GATES,
         mismatch="x", quarantine=["5", "like"],
     )  # fmt: skip
     with pytest.raises(InvalidRequest, match="not in quarantine"):
@@ -243,7 +243,7 @@ def test_quarantine_is_released_only_with_a_step_and_by_name() -> None:
 def test_strata_are_bounded() -> None:
     seen = Evidence()
     for day in range(3):
-        counts = Counts(200, 0, 0, 0, 0, 100, {f"{day}/{i}": 1 for i in range(200)})
+        counts = AuditCounts(200, 0, 0, 0, 0, 100, {f"{day}/{i}": 1 for i in range(200)})
         seen = add(seen, counts, day * DAY_MS, "code", counts_for_step=False)
     assert len(seen.strata) == STRATA_MAX
     assert sum(s.parts for s in seen.strata) == 600

@@ -1,1 +1,1 @@
-"""Source formats: one module for each, whose `FORMAT` knows all about it (`interface`)."""
+"""Source formats, one module each; the module's `FORMAT` describes the format (`interface`)."""

@@ -1,4 +1,4 @@
-"""Read Avro object container files: columns by name, their values as `avro_values` has them."""
+"""Reads Avro object container files: columns by name, values converted by `avro_values`."""
 
 import bz2
 import io
@@ -28,18 +28,18 @@ from strata.ingest.values.shown import FAILS, json_text
 DAMAGED: Final = (  # what a damaged file raises
     *FAILS, EOFError, zlib.error, lzma.LZMAError, SchemaParseException, SchemaResolutionError,
 )  # fmt: skip
-PART_BYTES: Final = 4 << 20  # that are read at once: they become objects
+PART_BYTES: Final = 4 << 20  # read at once, as they become objects
 BLOCK_BYTES: Final = 256 << 20  # of a block, unpacked
 BLOCK_ROWS: Final = 10_000_000
-SYNC_BYTES: Final = 16  # behind each block
+SYNC_BYTES: Final = 16  # after each block
 
 
 def read_avro(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
-    """Return the columns `names`; `locate` counts records from 1 in place of lines.
+    """Return the columns `names`; `locate` counts records from 1 instead of lines.
 
-    Those that are `optional` may be missing.
+    `optional` columns may be missing.
 
-    Raises: InvalidRequest for a file that is no Avro or whose fields are not the declared.
+    Raises: InvalidRequest for a file that is not Avro or whose fields are not the declared ones.
     Cost: the file, or piece of it, in memory, as Python objects.
     """
     schema, records = avro_records(source)
@@ -66,9 +66,9 @@ def read_avro(source: SourceFile, names: Sequence[str], optional: Collection[str
 
 
 def avro_records(source: SourceFile) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the writer's schema, names resolved, and the records of a file as they are stored.
+    """Return the writer's schema with names resolved, and the records of a file as stored.
 
-    Raises: InvalidRequest for a file that is no Avro, or not of records.
+    Raises: InvalidRequest for a file that is not Avro or not of records.
     """
     data = read_bytes(source)
     _check_blocks(source, data)
@@ -83,7 +83,7 @@ def avro_records(source: SourceFile) -> tuple[dict[str, Any], list[dict[str, Any
 
 
 def _check_blocks(source: SourceFile, data: bytes) -> None:
-    """Refuse blocks that hold more than a reader could: few bytes may unpack to any size.
+    """Refuse blocks that hold more than a reader can: a few bytes may unpack to any size.
 
     Raises: InvalidRequest.
     """
@@ -105,10 +105,10 @@ def _check_blocks(source: SourceFile, data: bytes) -> None:
 
 
 def unpacked_size(codec: str, data: bytes, most: int) -> int:
-    """Return how many bytes a block unpacks to, or `most` + 1 if these are more.
+    """Return how many bytes a block unpacks to, or `most` + 1 if there are more than `most`.
 
     Cost: unpacks the block; never holds more than `most` bytes of it.
-    Raises: what the packing raises of damaged bytes.
+    Raises: what the codec raises for damaged bytes.
     """
     if codec == "deflate":
         return len(zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, most + 1))
@@ -119,9 +119,9 @@ def unpacked_size(codec: str, data: bytes, most: int) -> int:
     if codec == "zstandard":
         with pa.input_stream(io.BytesIO(data), compression="zstd") as stream:
             return len(stream.read(most + 1))
-    if codec == "snappy":  # says its length itself, and holds to it
+    if codec == "snappy":  # states its length, and keeps to it
         return _varint(io.BytesIO(data))
-    if codec == "lz4":  # of fastavro: four bytes of length in front
+    if codec == "lz4":  # fastavro puts four bytes of length in front
         return int.from_bytes(data[:4], "little")
     return len(data)
 
@@ -129,10 +129,10 @@ def unpacked_size(codec: str, data: bytes, most: int) -> int:
 def avro_layout(
     source: SourceFile, stream: Any, start: int = 0, stop: int | None = None
 ) -> tuple[bytes, list[tuple[int, int, int]]]:
-    """Return the header, and where each block with a byte at or behind `start` begins and ends.
+    """Return the header, and where each block with a byte at or after `start` begins and ends.
 
-    Shape: (first byte, byte behind, records) each, up to `stop`.
-    Raises: InvalidRequest for a file that is no Avro, or ends within a block.
+    Shape: (first byte, byte after the last, records) for each block, up to `stop`.
+    Raises: InvalidRequest for a file that is not Avro or ends within a block.
     Cost: reads the header, and some bytes of each block.
     """
     try:
@@ -157,13 +157,13 @@ def avro_layout(
 
 
 def _long(stream: Any) -> int:
-    """Read a number of Avro: a varint, zigzag."""
+    """Read an Avro number: a zigzag varint."""
     value = _varint(stream)
     return (value >> 1) ^ -(value & 1)
 
 
 def _varint(stream: Any) -> int:
-    """Read a number of seven bits a byte, the lowest first."""
+    """Read a number of seven bits per byte, the lowest first."""
     value = shift = 0
     while byte := bytes(stream.read(1)):
         value |= (byte[0] & 0x7F) << shift
@@ -216,7 +216,7 @@ class Avro(Format):
                 yield replace(file, piece=FileRange(start, stop, 0, before, header, data=header))
 
     def ranges(self, file: SourceFile, size_bytes: int) -> Sequence[FileRange]:
-        """See `Format`: ranges of blocks, each to be read behind the header."""
+        """See `Format`: ranges of blocks; each is read after the header."""
         with open_file(file) as stream:
             header, blocks = avro_layout(file, stream)
             found = grouped([(stop - start, rows) for start, stop, rows in blocks], size_bytes)

@@ -1,11 +1,11 @@
-"""Read CSV with a header: columns by name, fields as text.
+"""Reads CSV with a header: columns by name, fields as text.
 
-Separated by commas, or by what the source declares, quoted with `"`, which is doubled inside
-quotes; a quoted field may hold line breaks. Blank lines are skipped. An unquoted empty field and an
-unquoted NA, or what the source declares, are null; quoted they are text. A row with more or fewer
-fields than the header is malformed.
+Commas, or the declared delimiter, separate fields. The quote is `"`, doubled inside quotes; a
+quoted field may contain line breaks. Blank lines are skipped. An unquoted field is null if it is
+empty or NA, or one of the declared texts; quoted fields are text. A row with more or fewer fields
+than the header is malformed.
 
-Arrow parses; `csv_lines` finds the line of a row again, and only when a row is rejected.
+Arrow parses; `csv_lines` finds the line of a row again, only when a row is rejected.
 """
 
 import csv
@@ -44,10 +44,10 @@ WORDS: Final = ("NA", "N/A", "NULL", "null", "\\N", "NaN", "nan", "None", "-")  
 def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
     """Return the columns `names` as text, and the rows that have the wrong number of fields.
 
-    Those that are `optional` may be missing.
+    `optional` columns may be missing.
 
-    Raises: InvalidRequest for a file whose header is not exactly the declared columns, whose
-    last quote never ends, or of which no row fits the header.
+    Raises: InvalidRequest for a file whose header is not exactly the declared columns, whose last
+    quote never ends, or that has no row that fits the header.
     Cost: the file, or piece of it, in memory.
     """
     data = read_text(source)
@@ -95,9 +95,9 @@ def _one_line(header: Sequence[str], delimiter: str) -> str:
 
 
 def csv_texts(source: SourceFile) -> pa.Table:
-    """Return all columns of a file as text, null where nothing stands; rows that fit its header.
+    """Return all columns of a file as text, empty fields as null, only rows that fit the header.
 
-    Raises: InvalidRequest for a file without header.
+    Raises: InvalidRequest for a file without a header.
     """
     data = read_text(source)
     header, body = header_of(source, data)
@@ -106,7 +106,7 @@ def csv_texts(source: SourceFile) -> pa.Table:
 
 
 class _Lines:
-    """The lines of a text with their ends, and how far they were taken."""
+    """The lines of a text with their ends, and how many were taken."""
 
     def __init__(self, text: str) -> None:
         self.position = 0
@@ -116,7 +116,7 @@ class _Lines:
         return self
 
     def taken(self) -> str:
-        """Return what was given out so far."""
+        """Return the text that was given out so far."""
         return self._text[: self.position]
 
     def __next__(self) -> str:
@@ -161,14 +161,14 @@ def _check_quotes(source: SourceFile, data: bytes) -> None:
 def _parse(
     source: SourceFile, body: bytes, header: Sequence[str]
 ) -> tuple[pa.Table, list[pacsv.InvalidRow]]:
-    """Return all fields as bytes, and the rows left out because of their number of fields."""
+    """Return all fields as bytes, and the rows left out for their number of fields."""
     invalid: list[pacsv.InvalidRow] = []
 
     def skip(row: pacsv.InvalidRow) -> str:
         invalid.append(row)
         return "skip"
 
-    if not is_utf8(body):  # Arrow forgets a row with too many fields if it is no UTF-8
+    if not is_utf8(body):  # Arrow forgets a row with too many fields if it is not UTF-8
         return _parse_bytes(source, body, header)
     kinds = {name: pa.binary() for name in header}
     if not body.strip(b"\r\n"):
@@ -177,7 +177,7 @@ def _parse(
     try:
         table = pacsv.read_csv(
             pa.BufferReader(body),
-            # One thread: tasks run side by side, and rows get their numbers only so.
+            # One thread: tasks run in parallel anyway, and only so do rows get their numbers.
             pacsv.ReadOptions(use_threads=False, block_size=block, column_names=list(header)),
             pacsv.ParseOptions(
                 delimiter=source.dialect.delimiter,
@@ -202,7 +202,7 @@ def _parse(
 def _parse_bytes(
     source: SourceFile, body: bytes, header: Sequence[str]
 ) -> tuple[pa.Table, list[pacsv.InvalidRow]]:
-    """Return the same of a text that is no UTF-8: each byte is parsed as a character.
+    """Return the same for a text that is not UTF-8: each byte is parsed as a character.
 
     Cost: the fields as Python objects.
     """
@@ -227,9 +227,9 @@ def _shown(values: Raw, row: int) -> str | None:
 
 
 def delimiter_of(file: SourceFile) -> str:
-    """Return the separator that cuts the header into most fields.
+    """Return the separator that cuts the header into the most fields.
 
-    Raises: InvalidRequest for a file without header.
+    Raises: InvalidRequest for a file without a header.
     """
     data = read_text(file)
 
@@ -240,15 +240,15 @@ def delimiter_of(file: SourceFile) -> str:
 
 
 def texts_of(file: SourceFile, delimiter: str, rows: int) -> pa.Table:
-    """Return the first rows as text, null only where a field is empty."""
+    """Return the first rows as text; only empty fields are null."""
     return csv_texts(replace(file, dialect=Dialect(delimiter, ("",)))).slice(0, rows)
 
 
 def null_words(table: pa.Table) -> set[str]:
     """Return the words that stand for null in some column.
 
-    NA does wherever it stands; another word where all that a column says beside it is of one type
-    that is not text.
+    NA always does. Another word does if all other values of its column have one type that is not
+    text.
     """
     found: set[str] = set()
     for texts in table.columns:
@@ -282,11 +282,11 @@ class Csv(TextFormat):
         return text[: header_of(file, text)[1]]
 
     def waits(self, records: bytes) -> bool:
-        """See `TextFormat`: these are only blank lines."""
+        """See `TextFormat`: the records are only blank lines."""
         return not records.removeprefix(BOM).strip(b"\r\n")
 
     def dialect(self, files: Sequence[SourceFile]) -> Dialect:
-        """See `Format`: as the first file is, with all null words that one has."""
+        """See `Format`: the first file's delimiter, and all null words that any file has."""
         delimiter = delimiter_of(files[0])
         words = set[str]().union(*(null_words(texts_of(file, delimiter, ROWS)) for file in files))
         return Dialect(delimiter, ("", *sorted(words)))

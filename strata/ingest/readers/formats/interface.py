@@ -1,4 +1,4 @@
-"""What a source format knows, and where to find one by name.
+"""The interface of a source format, and the look-up of a format by its name.
 
 To add a format: a module in this folder whose `FORMAT` is an instance of a `Format`, its name in
 `strata.model.spec.FORMATS`, and its row in docs/reference/sources.md. `tests/unit/ingest/readers/
@@ -18,16 +18,16 @@ from strata.ingest.readers.guess import Guess
 from strata.ingest.readers.source import RawFile
 from strata.model.spec import FORMATS
 
-KEPT: Final = "kept"  # the format of rejected rows that are no text; no shard declares it
+KEPT: Final = "kept"  # the format of rejected rows that are not text; no shard declares it
 TABLES: Final = ("append", "diff", "upsert")  # envelopes whose rows have plain columns
 
 
 class Format(Protocol):
     """One source format."""
 
-    suffixes: tuple[str, ...] = ()  # of file names that have it, as in ".csv"
+    suffixes: tuple[str, ...] = ()  # of this format's file names, as in ".csv"
     envelopes: tuple[str, ...] = TABLES  # that its rows can have
-    row_text: Literal["csv", "json"] | None = None  # how one row is written; None: it is no text
+    row_text: Literal["csv", "json"] | None = None  # how one row is written; None: not as text
     joins: bool = False  # small files can be read as one text
     untyped: str = "jsonb"  # the type to propose for a column that has no value
 
@@ -40,21 +40,21 @@ class Format(Protocol):
 
     @abstractmethod
     def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:
-        """Return a type for each column of a file, and how many rows were looked at.
+        """Return a type for each column of a file, and how many rows were examined.
 
         Raises: as `read`.
         """
 
     def ranges(self, file: SourceFile, size_bytes: int) -> Sequence[FileRange]:
-        """Return a file, which is not packed, cut into ranges of about `size_bytes`.
+        """Return an unpacked file cut into ranges of about `size_bytes`.
 
-        Empty: it is not cut. The first may have the fingerprint of the file.
+        Empty: the file is not cut. The first range may have the fingerprint of the file.
         Raises: InvalidRequest for a file that is not of this format, or has too long a record.
         """
         return ()
 
     def dialect(self, files: Sequence[SourceFile]) -> Dialect | None:
-        """Return how some files are written; None: all files of the format are written alike."""
+        """Return the dialect of some files; None: the format has no dialects."""
         return None
 
     def joined(self, texts: Sequence[bytes]) -> bytes | None:

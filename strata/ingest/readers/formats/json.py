@@ -1,4 +1,4 @@
-"""JSON: one array of objects a file, or a single object."""
+"""JSON: each file is one array of objects, or a single object."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ from strata.model.spec import ENVELOPES
 
 
 class JsonArray(TextFormat):
-    """JSON arrays; a range of one is an array of some of its elements."""
+    """JSON arrays; a range of an array is an array of some of its elements."""
 
     suffixes = (".json",)
     envelopes = ENVELOPES

@@ -1,4 +1,4 @@
-"""Rejected rows of formats that are no text, as the quarantine keeps them: one a file."""
+"""Rejected rows of formats that are not text, as the quarantine keeps them: one row per file."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""Read ORC files: columns by name, cast without loss; a row has a number in place of a line."""
+"""Reads ORC files: columns by name, cast without loss; a row has a number instead of a line."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ from strata.ingest.readers.table import (
     raw_table,
 )
 
-ORC_ROWS: Final = 512  # that are read at once, however large they are
+ORC_ROWS: Final = 512  # read at once, however large they are
 
 
 def read_orc(
@@ -33,8 +33,8 @@ def read_orc(
 ) -> Iterator[RawFile]:
     """Yield the columns `names`; otherwise as `read_parquet`.
 
-    A file that is whole is read by a few rows at a time, since a text that repeats takes no room in
-    it. Of a piece a stripe is held.
+    A whole file is read a few rows at a time, because a repeated text takes no room in it. For a
+    piece, one stripe is held.
     """
     with orc_file(source) as file:
         check_columns(source.name, file.schema.names, names, optional=optional)
@@ -60,7 +60,7 @@ def _few_rows_at_a_time(source: SourceFile, schema: pa.Schema) -> Iterator[pa.Ta
 
 @contextmanager
 def orc_file(source: SourceFile) -> Iterator[Any]:
-    """Open an ORC file. Raises: InvalidRequest for what is none, also while it is read."""
+    """Open an ORC file. Raises: InvalidRequest if it is not ORC, also while it is read."""
     try:
         with open_file(source) as stream:
             yield po.ORCFile(stream)
@@ -81,7 +81,7 @@ class Orc(Format):
         return read_orc(file, columns.names, columns.optional)
 
     def ranges(self, file: SourceFile, size_bytes: int) -> Sequence[FileRange]:
-        """See `Format`: stripes, taken to be of one size; a column says their rows."""
+        """See `Format`: stripes, assumed to be of equal size; a column gives their rows."""
         with orc_file(file) as opened:
             column, stripes = opened.schema.names[:1], max(1, opened.nstripes)
             sizes = [

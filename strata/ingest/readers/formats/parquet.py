@@ -1,4 +1,4 @@
-"""Read Parquet files: columns by name, cast without loss; a row has a number in place of a line."""
+"""Reads Parquet files: columns by name, cast without loss; rows have numbers instead of lines."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -29,11 +29,12 @@ from strata.ingest.readers.table import (
 def read_parquet(
     source: SourceFile, names: Sequence[str], optional: Collection[str] = ()
 ) -> Iterator[RawFile]:
-    """Yield the columns `names` of a file or piece; `locate` counts rows from 1 in place of lines.
+    """Yield the columns `names` of a file or piece; `locate` counts rows from 1 instead of lines.
 
-    Those that are `optional` may be missing. What is large when it is decoded comes in parts.
+    `optional` columns may be missing. Files that are large when decoded come in parts.
 
-    Raises: InvalidRequest for a file that is no Parquet or whose columns are not the declared.
+    Raises: InvalidRequest for a file that is not Parquet or whose columns are not the declared
+    ones.
     Cost: memory of up to WHOLE_BYTES, and a page of each column.
     """
     with parquet_file(source) as file:
@@ -45,7 +46,7 @@ def read_parquet(
             yield raw_table(source, file.read(), names, optional)
             return
         rows = max(1, sum(metadata.row_group(n).num_rows for n in groups))
-        # On average a part; where some rows are far larger than others, never more than a whole.
+        # PART_BYTES on average; at most WHOLE_BYTES, even if some rows are far larger than others.
         some = min(rows * PART_BYTES // max(takes.total, 1), WHOLE_BYTES // max(takes.largest, 1))
         for batch in file.iter_batches(batch_size=max(1, some), row_groups=groups):
             table = pa.Table.from_batches([batch])
@@ -54,7 +55,7 @@ def read_parquet(
 
 
 def _texts_of(source: SourceFile, texts: list[str]) -> AbstractContextManager[Any]:
-    """Return a Parquet file whose texts are dictionaries, to be opened."""
+    """Return a context that opens a Parquet file with its texts as dictionaries."""
     return parquet_file(source, read_dictionary=texts)
 
 
@@ -62,7 +63,7 @@ def _texts_of(source: SourceFile, texts: list[str]) -> AbstractContextManager[An
 def parquet_file(source: SourceFile, **options: Any) -> Iterator[Any]:
     """Open a Parquet file, with options of `ParquetFile`.
 
-    Raises: InvalidRequest for what is no Parquet file, also while it is read.
+    Raises: InvalidRequest if it is not a Parquet file, also while it is read.
     """
     try:
         with open_file(source) as stream, pq.ParquetFile(stream, **options) as file:

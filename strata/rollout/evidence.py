@@ -1,8 +1,8 @@
 """Counts of audits, by stratum, and what they say about the parts that were not audited.
 
-One run of soft evaluation adds one `AuditCounts` to a shard's evidence, in the commit that records its
-verdicts. A mismatch resets the evidence, and so does a change of the deciding code. Each pair of
-part and filter counts once; auditing it again counts as another night and as a repeat. Evidence
+One run of soft evaluation adds one `AuditCounts` to a shard's evidence, in the commit that records
+its verdicts. A mismatch resets the evidence, and so does a change of the deciding code. Each pair
+of part and filter counts once; auditing it again counts as another night and as a repeat. Evidence
 proves nothing: parts are not drawn independently, so the bound holds for the audited mix.
 """
 

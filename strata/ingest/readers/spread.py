@@ -2,6 +2,9 @@
 
 A repeated text is stored once, with a short index in each row; a file of a few hundred bytes may
 expand to gigabytes. Read as dictionaries, the texts show how much each row takes.
+
+The metadata of single column chunks are left alone: in a damaged file, Arrow ends the process when
+Python asks for them. What is read of a row group raises an error instead.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,9 +20,7 @@ from strata.errors import InvalidRequest
 from strata.kernels.arrays import Ints
 
 ROW_BYTES: Final = 64 << 20  # limit of a row; the same as of a text's record
-GROUP_ITEMS: Final = 1 << 28  # of the lists of a row group: one row may have them all
 WORD_BYTES: Final = 8
-SPELLED_OUT: Final = frozenset({"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY"})
 
 Opened = AbstractContextManager[Any]  # a `ParquetFile`
 
@@ -39,72 +40,45 @@ def spread(
 
     Groups that cannot take more than `few` bytes are not examined further.
 
-    Raises: InvalidRequest for a row of more than ROW_BYTES, and for lists of a row group with more
-    than GROUP_ITEMS items. Cost: reads the texts once more, except for a small file.
+    Raises: InvalidRequest for a row of more than ROW_BYTES. Cost: reads the texts once more, except
+    for a small file.
     """
     leaves = [metadata.schema.column(n) for n in range(metadata.num_columns)]
     texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
-    others = sum(_others(file, metadata.row_group(n), leaves) for n in groups)
-    most = others + sum(_most(metadata.row_group(n)) for n in groups)
-    if most <= few:
+    row = sum(max(leaf.length, WORD_BYTES) for leaf in leaves)  # bytes of a row without its texts
+    found = [metadata.row_group(n) for n in groups]
+    rows = sum(group.num_rows for group in found)
+    others = sum(group.total_byte_size for group in found) + rows * row
+    inner = any(leaf.max_repetition_level for leaf in leaves if leaf.path in texts)
+    # A value that is no item of a list is in each row at most once.
+    most = others + sum(group.num_rows * group.total_byte_size for group in found if texts)
+    if most <= few and not inner:
         return Spread(most, most)
-    rows = max(1, sum(metadata.row_group(n).num_rows for n in groups))
     total, largest, before = others, 0, 0
     with opened(texts) as parquet:
-        for n in groups:
-            sizes, unknown = _rows_of(parquet, n, metadata.row_group(n))
+        for n, group in zip(groups, found, strict=True):
+            sizes, unknown = _rows_of(parquet, n, texts, group)
             _check_rows(file, sizes, before)
             total += int(sizes.sum()) + unknown * len(sizes)
             largest = max(largest, int(sizes.max(initial=0)) + unknown)
             before += len(sizes)
-    return Spread(total, largest + others // rows)
+    return Spread(total, largest + others // max(1, rows))
 
 
-def _others(file: str, group: Any, leaves: Sequence[Any]) -> int:
-    """Return the approximate bytes of a row group without its texts; a value is at least a word."""
-    total = 0
-    for n, leaf in enumerate(leaves):
-        column = group.column(n)
-        if leaf.max_repetition_level and column.num_values > GROUP_ITEMS:
-            raise InvalidRequest(
-                "too many items in the lists of a row group",
-                file=file, column=leaf.path, items=column.num_values, most=GROUP_ITEMS,
-                cure="write row groups of fewer rows",
-            )  # fmt: skip
-        total += column.num_values * max(leaf.length, WORD_BYTES)
-    return total
-
-
-def _most(group: Any) -> int:
-    """Return the most that a row group's texts can take: every value has all its column's bytes."""
-    columns = [group.column(n) for n in range(group.num_columns)]
-    texts = [column for column in columns if column.physical_type == "BYTE_ARRAY"]
-    return sum(_repeats(column) * column.total_uncompressed_size for column in texts)
-
-
-def _repeats(column: Any) -> int:
-    """Return how many times a stored byte of a column may be in memory."""
-    return 1 if SPELLED_OUT.issuperset(column.encodings) else int(column.num_values)
-
-
-def _rows_of(parquet: Any, number: int, group: Any) -> tuple[Ints, int]:
+def _rows_of(parquet: Any, number: int, texts: Sequence[str], group: Any) -> tuple[Ints, int]:
     """Return the bytes of the texts of each row of a row group, and what they may take on top.
 
     One column is held at a time.
     """
-    sizes, unknown = np.zeros(group.num_rows, np.int64), 0
-    for column in map(group.column, range(group.num_columns)):
-        if column.physical_type != "BYTE_ARRAY":
-            continue
+    sizes, unknown = np.zeros(0, np.int64), 0
+    for path in texts:
         try:
-            table = parquet.read_row_group(number, columns=[column.path_in_schema])
+            table = parquet.read_row_group(number, columns=[path])
         except pa.ArrowNotImplementedError:  # inner texts in more than one dictionary
-            unknown += column.total_uncompressed_size
+            unknown += group.total_byte_size
             continue
-        at = 0
-        for chunk in table.column(0).chunks:
-            sizes[at : at + len(chunk)] += row_bytes(chunk)
-            at += len(chunk)
+        column = np.concatenate([row_bytes(chunk) for chunk in table.column(0).chunks] or [sizes])
+        sizes = column if not len(sizes) else sizes + column
     return sizes, unknown
 
 

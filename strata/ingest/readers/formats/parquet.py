@@ -88,10 +88,9 @@ class Parquet(Format):
         """See `Format`: ranges of row groups."""
         with parquet_file(file) as opened:
             groups = [opened.metadata.row_group(n) for n in range(opened.metadata.num_row_groups)]
-            sizes = [
-                (sum(g.column(n).total_compressed_size for n in range(g.num_columns)), g.num_rows)
-                for g in groups
-            ]
+        # Their shares of the stored bytes; only column chunks say more, and see `spread`.
+        whole = max(1, sum(group.total_byte_size for group in groups))
+        sizes = [(file.size_bytes * g.total_byte_size // whole, g.num_rows) for g in groups]
         return grouped(sizes, size_bytes)
 
     def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:

@@ -11,7 +11,6 @@ import pytest
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile
-from strata.ingest.readers import spread as spreading
 from strata.ingest.readers.formats.orc import ORC_ROWS, read_orc
 from strata.ingest.readers.formats.parquet import read_parquet
 from strata.ingest.readers.spread import ROW_BYTES, row_bytes, spread
@@ -156,15 +155,3 @@ def test_a_row_that_is_too_large_is_named(tmp_path: Path) -> None:
         list(read_parquet(_source(path), ["list"]))
     assert "row=3" in str(error.value)
     assert "large.parquet" in str(error.value)
-
-
-def test_lists_that_one_row_could_hold_are_bounded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "lists.parquet"
-    pq.write_table(pa.table({"n": [1], "list": [[1] * 5000]}), path)
-    monkeypatch.setattr(spreading, "GROUP_ITEMS", 4999)
-
-    with pytest.raises(InvalidRequest, match="too many items") as error:
-        list(read_parquet(_source(path), ["n", "list"]))
-    assert "list.list.element" in str(error.value)

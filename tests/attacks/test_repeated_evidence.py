@@ -13,7 +13,7 @@ from strata.gc.reach import pointers
 from strata.model.runner import serial
 from strata.model.settings import StoreSettings
 from strata.rollout import ladder
-from strata.rollout.evidence import Counts, Seen, add
+from strata.rollout.evidence import AuditCounts, Seen, add
 from strata.state.state import Evidence, Stratum
 from strata.store.memory import MemoryBlob
 from tests.support.audited import WHERE, World, another, world_in
@@ -73,7 +73,7 @@ def test_other_code_and_a_lost_list_begin_anew(world: World) -> None:
 
 def test_evidence_of_before_keeps_its_nights_and_loses_its_parts() -> None:
     old = Evidence(basis="b", runs=9, days=9, parts=5000, strata=(Stratum("x", 5000),))
-    seen = add(old, Counts(3, 3, 3, 0, 0, 100, {"x": 3}), DAY_MS, "b", counts_for_step=False)
+    seen = add(old, AuditCounts(3, 3, 3, 0, 0, 100, {"x": 3}), DAY_MS, "b", counts_for_step=False)
     assert (seen.parts, seen.repeats, seen.runs, seen.days) == (3, 5000, 10, 10)
     assert seen.strata == (Stratum("x", 3),)
 
@@ -84,7 +84,7 @@ def test_two_validations_at_once_count_a_part_once(world: World) -> None:
     pairs = pairs_of([(WHERE.expr, "p"), (WHERE.expr, "q")])
     blob = world.stores.blob
     both = [with_pairs(blob, NAME, None, pairs[:n], anew=False)[0] for n in (1, 2)]
-    counts = [Counts(n, 1, 1, 0, 0, 100, {"x": n}, seen=s) for n, s in enumerate(both, 1)]
+    counts = [AuditCounts(n, 1, 1, 0, 0, 100, {"x": n}, seen=s) for n, s in enumerate(both, 1)]
     after, _ = ladder.record(state, DAY_MS, key="v1", counts=counts[0], policy=NO_GATES)
     with pytest.raises(Conflict, match="meanwhile"):
         ladder.record(after, DAY_MS, key="v2", counts=counts[1], policy=NO_GATES)

@@ -146,13 +146,15 @@ def test_where_every_rule_holds_none_is_blamed(
 ) -> None:
     """A filter that is judged as another than the one that runs: no function is to blame."""
     filter = analyse(spark, events.state.relation, "id > 250")
-    monkeypatch.setattr("strata.spark.evaluate.analysed", lambda *_: replace(filter, sql="id >= 0"))
+    monkeypatch.setattr(
+        "strata.spark.evaluate.analyse_registered", lambda *_: replace(filter, sql="id >= 0")
+    )
 
     report = check(spark, events, "id > 250")
 
     assert report.mismatches
     assert {v.suspects for v in report.mismatches} == {""}
-    assert "another question" in report.mismatches[0].bound
+    assert "another filter" in report.mismatches[0].bound
     assert (report.mode_after, events.state.rollout.quarantine) == ("off", ())
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from strata.model.settings import Thresholds
 from strata.rollout import ladder
-from strata.rollout.evidence import Counts
+from strata.rollout.evidence import AuditCounts
 from strata.rollout.gates import LADDER, next_mode
 from strata.rollout.policy import Policy
 from strata.state.state import Rollout, State
@@ -14,7 +14,7 @@ from strata.state.step import step
 NO_GATES: Final = Policy(
     Thresholds(audit_parts=0, audit_runs=0, audit_days=0, stratum_parts=0, on_parts=0, on_days=0)
 )
-LOOKED: Final = Counts(1, 10, 100, 0, 0, 100, {"long × equal_to × both × exact": 1})
+LOOKED: Final = AuditCounts(1, 10, 100, 0, 0, 100, {"long × equal_to × both × exact": 1})
 
 
 def stood(state: State, now_ms: int, mode: str, percent: int = 1) -> State:

@@ -29,7 +29,7 @@ LAYOUT = [
     ("decide/decision.py", "return flags[::-1]", "return (flags[::-1])  # turned around"),
     ("decide/decision.py", "NO_PROOF: Final = -1", "\n\nNO_PROOF: Final = (\n    -1\n)"),
     ("decide/decision.py", "65_536", "65536"),
-    ("spark/front/ordered.py", '"""Return how', '"""Say how'),
+    ("spark/front/ordered.py", '"""Return the stages', '"""Give the stages'),
     ("spark/front/ordered.py", '"And"', "'And'"),
     ("expr/spec.py", "    return Spec(none_of(everything(type_name)), YES)",
      "    return Spec(\n            none_of(everything(type_name)),\n            YES,\n        )"),

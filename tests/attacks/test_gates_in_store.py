@@ -142,7 +142,7 @@ def test_each_entry_of_the_history_says_what_was_wanted_and_what_was_answered(
         assert (entry["gates"]["audit_parts"], entry["gates"]["audit_runs"]) == (7, 33)
         assert [*entry["gates"]] == [*THRESHOLDS]
     tripped, _ = ladder.record(
-        Machine(store).load("s"), 5, key="v", counts=ladder.Counts(0, 0, 0, 0, 0, 100),
+        Machine(store).load("s"), 5, key="v", counts=ladder.AuditCounts(0, 0, 0, 0, 0, 100),
         policy=policy_of(store, RolloutSettings()), mismatch="x",
     )  # fmt: skip
     assert tripped.rollout.entries[-1].gates[:2] == (7, 20)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -196,9 +197,9 @@ def _validate(context: Any, name: str, table: pd.DataFrame, run: str) -> list[st
             },
         )
     )  # fmt: skip
-    result = checkpoint.run(
-        batch_parameters={"dataframe": table}, run_id=RunIdentifier(run_name=run)
-    )
+    # Without a time, the library reads one from the name: of `monday`, next Monday's.
+    this = RunIdentifier(run_name=run, run_time=datetime.now(UTC))
+    result = checkpoint.run(batch_parameters={"dataframe": table}, run_id=this)
     return [
         f"{name}: {getattr(one.expectation_config, 'description', '')}"
         for validation in result.run_results.values()

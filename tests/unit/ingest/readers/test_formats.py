@@ -194,7 +194,7 @@ def test_what_only_looks_like_a_number_stays_text(tmp_path: Path) -> None:
     assert types == {"code": "string", "n": "float64", "mixed": "string", "empty": "string"}
     with pytest.raises(InvalidRequest, match="no such column"):
         infer(world.settings, "new", "x.csv", key=["nope"])
-    with pytest.raises(InvalidRequest, match="format cannot be told"):
+    with pytest.raises(InvalidRequest, match="does not show its format"):
         infer(world.settings, "new", world.put("x.dat", ""))
 
 

@@ -34,7 +34,7 @@ from strata.state.transitions import (
     Appended,
     Basis,
 )
-from strata.state.versions import Version, remember, successor
+from strata.state.versions import TOMBSTONE_MARKS, Version, remember, successor
 from strata.store.interface import Versioned
 from strata.store.keys import parse_state_key, state_key
 from strata.store.open import Stores
@@ -114,11 +114,18 @@ class Machine:
     def names(self, *, dropped: bool = False) -> list[str]:
         """Return the sorted names of all shards; with `dropped` also of dropped ones.
 
-        Cost: reads every shard's state, unless `dropped`.
+        Cost: decodes only the states that may be tombstones.
         """
-        keys = self._retry(self.stores.consensus.list)
-        names = sorted(name for key in keys if (name := parse_state_key(key)) is not None)
-        return [name for name in names if dropped or not self._is_dropped(name)]
+        consensus = self.stores.consensus
+        suspects: set[str] = set()
+        if not dropped:
+            suspects = set(self._retry(partial(consensus.list, TOMBSTONE_MARKS)))
+        return sorted(
+            name
+            for key in self._retry(consensus.list)
+            if (name := parse_state_key(key)) is not None
+            and not (key in suspects and self._is_dropped(name))
+        )
 
     def _is_dropped(self, name: str) -> bool:
         # One state that this version cannot read must not hide the others.

@@ -34,6 +34,9 @@ from strata.state.state import State
 FORMAT: Final = 2  # of a change; a whole document has the codec's format
 RUN_MAX: Final = 64  # most changes after one whole document
 LEAST_BYTES: Final = 4096  # least bytes of changes before the next whole document
+# The document of a tombstone contains one of these: whole, or as the change that makes it. No other
+# change may follow it but a revival. Other documents contain them only in declared options.
+TOMBSTONE_MARKS: Final = (b'"dropped":{', b'"dropped":["set",{')
 
 # Versions are usually read again: by a writer that plans again, by a reader of newer changes.
 _KNOWN_MAX: Final = 256

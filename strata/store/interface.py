@@ -132,6 +132,9 @@ class Consensus(Protocol):
         """
         ...
 
-    def list(self) -> list[str]:
-        """Return all keys, sorted."""
+    def list(self, holding: tuple[bytes, ...] = ()) -> list[str]:
+        """Return the sorted keys: all, or those whose newest value contains one of some bytes.
+
+        Cost: at most one look at the index and one newest value a key, however many are stored.
+        """
         ...

@@ -113,9 +113,10 @@ class MemoryConsensus:
         return nullcontext(False)
 
     # Last in the class: inside it, `list` would name this method instead of the type.
-    def list(self) -> "list[str]":
+    def list(self, holding: tuple[bytes, ...] = ()) -> "list[str]":
         """See `Consensus.list`."""
-        return sorted(key for key, log in self.log.items() if log)
+        heads = ((key, log[-1].data) for key, log in self.log.items() if log)
+        return sorted(k for k, data in heads if not holding or any(one in data for one in holding))
 
 
 def check_step(key: str, expected: int | None, new: Versioned) -> None:

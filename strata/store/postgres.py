@@ -68,7 +68,7 @@ class Postgres:
     )
     NEWEST: Final = "SELECT max(seqno) FROM strata_consensus WHERE key = %s"
     DROP: Final = "DELETE FROM strata_consensus WHERE key = %s AND seqno < %s"
-    KEYS: Final = "SELECT DISTINCT key FROM strata_consensus"
+    HOLDS: Final = "position(%s::bytea IN one.data) > 0"
     _SET: Final = "SELECT strata_compare_and_set(%s::text, %s::bigint, %s::bigint, %s::bytea)"
 
     def __init__(self, url: sa.URL) -> None:

@@ -28,6 +28,18 @@ T = TypeVar("T")
 BUSY_S: Final = 30.0  # how long to wait for other writers before giving up
 _PAUSES: Final = Patience(first_ms=5, ceiling_ms=200)
 
+# Step from key to key over the index. DISTINCT would read each stored version.
+_KEYS: Final = (
+    "WITH RECURSIVE every(key) AS (SELECT min(key) FROM strata_consensus UNION ALL"
+    " SELECT (SELECT min(key) FROM strata_consensus WHERE key > every.key)"
+    " FROM every WHERE every.key IS NOT NULL)"
+    " SELECT every.key FROM every WHERE every.key IS NOT NULL"
+)
+_NEWEST: Final = (
+    " AND EXISTS (SELECT 1 FROM strata_consensus AS one WHERE one.key = every.key AND one.seqno ="
+    " (SELECT max(seqno) FROM strata_consensus WHERE key = every.key) AND ({}))"
+)
+
 
 class SqlConsensus:
     """Versioned heads in a table; safe for threads, for processes and over a fork."""
@@ -207,11 +219,14 @@ class SqlConsensus:
         return self._url.render_as_string(hide_password=True)
 
     # Last in the class: below it, `list` in an annotation would name this method.
-    def list(self) -> "list[str]":
+    def list(self, holding: tuple[bytes, ...] = ()) -> "list[str]":
         """See `Consensus.list`."""
         if self._database.absent():
             return []
-        rows = self._run(lambda cursor: _all(cursor, self._database.KEYS, ()))
+        query = _KEYS
+        if holding:
+            query += _NEWEST.format(" OR ".join([self._database.HOLDS] * len(holding)))
+        rows = self._run(lambda cursor: _all(cursor, query, holding))
         return sorted(str(key) for (key,) in rows)
 
 

@@ -61,7 +61,7 @@ class Sqlite:
     )
     NEWEST: Final = "SELECT max(seqno) FROM strata_consensus WHERE key = ?"
     DROP: Final = "DELETE FROM strata_consensus WHERE key = ? AND seqno < ?"
-    KEYS: Final = "SELECT DISTINCT key FROM strata_consensus"
+    HOLDS: Final = "instr(one.data, ?) > 0"
     _SET: Final = (
         "INSERT INTO strata_consensus SELECT ?, ?, ?"
         " WHERE (SELECT max(seqno) FROM strata_consensus WHERE key = ?) IS ?"

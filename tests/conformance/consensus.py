@@ -71,6 +71,18 @@ class ConsensusSuite:
         assert consensus.list() == sorted(["b", "a", "a/b", "A", "%", "a_"])
         assert consensus.head("a") == Versioned(1, b"a")
 
+    def test_keys_are_listed_by_what_their_newest_value_holds(self, consensus: Consensus) -> None:
+        for key, values in {
+            "a": [b"old mark\0%", b"none"], "A": [b"none", b"a mark\0% in it"], "a/b": [b"mark\0%"],
+            "b": [b"\xff mar"], "%": [b"\xff other"], "c": [b""],
+        }.items():  # fmt: skip
+            for seqno, data in enumerate(values, 1):
+                assert consensus.compare_and_set(key, seqno - 1 or None, Versioned(seqno, data))
+        assert consensus.list((b"mark\0%",)) == ["A", "a/b"]
+        assert consensus.list((b"mark\0%", b"\xff o")) == sorted(["A", "a/b", "%"])
+        assert consensus.list((b"no such",)) == []
+        assert len(consensus.list()) == 6
+
     @pytest.mark.parametrize(("expected", "seqno"), [(3, 3), (3, 2), (None, -1), (0, 0)])
     def test_a_number_that_does_not_grow_is_refused(
         self, consensus: Consensus, expected: int | None, seqno: int

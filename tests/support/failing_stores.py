@@ -168,6 +168,6 @@ class FaultyConsensus:
         return self.inner.turn(key)
 
     # Last in the class: below it, `list` in an annotation would name this method.
-    def list(self) -> "list[str]":
+    def list(self, holding: tuple[bytes, ...] = ()) -> "list[str]":
         """See `Consensus.list`."""
-        return self.faults.call(self.inner.list, "list")
+        return self.faults.call(lambda: self.inner.list(holding), "list")

@@ -13,6 +13,7 @@ import pytest
 from strata.errors import Conflict, Corrupt, InvalidRequest, Unavailable
 from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
+from strata.state.codec import encode_state
 from strata.state.seal import sealed
 from strata.state.state import State
 from strata.state.transitions import Appended, advance_since, append
@@ -392,6 +393,29 @@ def test_a_state_that_cannot_be_read_does_not_hide_the_other_shards(
     assert machine.names(dropped=True) == ["events", "gone", "other"]
     with pytest.raises(InvalidRequest, match="newer version"):
         machine.load("other")
+
+
+def test_names_decode_no_state_but_what_may_be_a_tombstone(
+    machine: Machine, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tombstone is found in a change and in a whole document; what people wrote is none."""
+    for name in ("changed", "whole", "back", "plain"):
+        machine.create(spec(name))
+    for name in ("changed", "whole", "back"):
+        machine.drop(name, by='"dropped":{', reason="moved")
+    gone = machine.load("whole", dropped=True)
+    whole = Versioned(gone.seqno, encode_state(gone))
+    assert whole.data != world.consensus.log[state_key("whole")][-1].data
+    world.consensus.log[state_key("whole")][-1] = whole
+    machine.create(spec("back"), revive=True)
+    looked_at: list[str] = []
+    load = machine.load
+    monkeypatch.setattr(
+        machine, "load", lambda name, **k: looked_at.append(name) or load(name, **k)
+    )
+
+    assert machine.names() == ["back", "events", "plain"]
+    assert sorted(looked_at) == ["changed", "whole"]
 
 
 def test_states_are_read_back_as_far_as_they_are_stored(machine: Machine, world: World) -> None:

@@ -12,12 +12,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 
+import orjson
+
 from strata.errors import Corrupt
 from strata.format.manifest import decode_manifest
 from strata.machine import ledger
 from strata.machine.machine import Machine
 from strata.parts.fetch import load_manifest_of
 from strata.state.codec import encode_state
+from strata.state.delta import changes_between
 from strata.state.holds import readable_from
 from strata.state.state import Evidence, Rollout, State
 from strata.store.interface import Blob
@@ -43,7 +46,8 @@ def reach(machine: Machine, head: State, fence: int, now_ms: int) -> Reach:
 
     `now_ms` decides which holds have expired.
     Raises: Corrupt when a manifest that the newest state names is missing or damaged, because then
-    live blobs are unknown. Cost: reads each state that counts, and each manifest they name, once.
+    live blobs are unknown. Cost: reads each state that counts, in pages, and looks at what it and
+    its successor do not share; reads each manifest that they name once.
     """
     blob = machine.stores.blob
     parts: dict[str, tuple[str, ...]] = {}  # for each manifest that was read
@@ -54,14 +58,15 @@ def reach(machine: Machine, head: State, fence: int, now_ms: int) -> Reach:
             parts[batch.manifest] = tuple(table["key"].to_pylist())
     live = frozenset(_named(blob, head, parts, frozenset(), lost))
     first = readable_from(head, now_ms)
-    earlier = _earlier(machine, head, fence, first)
     held: dict[str, int] = {}
-    for state in earlier:
-        for key in _named(blob, state, parts, live, lost):
+    states, after = 1, head
+    for state in _earlier(machine, head, fence, first):
+        for key in _named(blob, state, parts, live, lost, after):
             if key not in live:
-                held[key] = max(state.seqno, held.get(key, 0))
+                held.setdefault(key, state.seqno)
+        states, after = states + 1, state
     return Reach(
-        head, fence, live, held, 1 + len(earlier), tuple(_holders(head, now_ms)),
+        head, fence, live, held, states, tuple(_holders(head, now_ms)),
         tuple(sorted(lost)),
     )  # fmt: skip
 
@@ -72,8 +77,8 @@ def _holders(head: State, now_ms: int) -> Iterable[str]:
             yield hold.name
 
 
-def _earlier(machine: Machine, head: State, fence: int, first: int) -> list[State]:
-    """Return the states that count, without the newest.
+def _earlier(machine: Machine, head: State, fence: int, first: int) -> Iterator[State]:
+    """Yield the states that count, newest first, without the newest of all.
 
     Generations only grow, so no state before one that does not count counts, and none is read.
     """
@@ -81,7 +86,7 @@ def _earlier(machine: Machine, head: State, fence: int, first: int) -> list[Stat
     def counts(state: State) -> bool:
         return state.seqno >= first or state.generation >= fence
 
-    return [*takewhile(counts, machine.states_before(head.name, head.seqno))]
+    return takewhile(counts, machine.states_before(head.name, head.seqno))
 
 
 def _named(
@@ -90,9 +95,13 @@ def _named(
     parts: dict[str, tuple[str, ...]],
     known: Container[str],
     lost: set[str],
+    after: State | None = None,
 ) -> Iterator[str]:
-    """Yield the keys that a state names, without the parts of manifests that are `known`."""
-    for key in pointers(state):
+    """Yield the keys that a state names, without the parts of manifests that are `known`.
+
+    With `after`, a state whose keys are known, only those of values that it does not have.
+    """
+    for key in pointers(state) if after is None else pointers_beyond(state, after):
         yield key
         if f"/{BlobKind.LEDGER}/" in key and key not in known:
             yield from ledger.ledger_keys(blob, (key,))
@@ -112,9 +121,25 @@ def pointers(state: State) -> frozenset[str]:
     A new field of the state is therefore covered without a change here. Only the parts that the
     rollout distrusts do not count: they are named because they lied, even after they are gone.
     """
-    seen = Evidence(seen=state.rollout.evidence.seen)
-    data = encode_state(replace(state, rollout=Rollout(evidence=seen)))
-    found = re.findall(rb'"(%s[^"\\]+)"' % shard_prefix(state.name).encode(), data)
+    return _pointers_in(encode_state(_without_distrust(state)), state.name)
+
+
+def pointers_beyond(state: State, after: State) -> frozenset[str]:
+    """Return the pointers in what a state has and another one lacks, and perhaps some more.
+
+    Law: with `pointers(after)` they are all of `pointers(state)`. Cost: O(difference), if the
+    states share values as successors do.
+    """
+    change = changes_between(_without_distrust(after), _without_distrust(state))
+    return _pointers_in(orjson.dumps(change), state.name)
+
+
+def _without_distrust(state: State) -> State:
+    return replace(state, rollout=Rollout(evidence=Evidence(seen=state.rollout.evidence.seen)))
+
+
+def _pointers_in(data: bytes, shard: str) -> frozenset[str]:
+    found = re.findall(rb'"(%s[^"\\]+)"' % shard_prefix(shard).encode(), data)
     return frozenset(key.decode() for key in found)
 
 

@@ -26,10 +26,10 @@ from uuid import uuid4
 import pyarrow as pa
 
 from strata.errors import InvalidRequest, Unavailable
+from strata.store.draft import ABANDONED_MS
 from strata.store.interface import BlobInfo
 from strata.store.keys import check_key, check_prefix, check_range, content_hash_of
 
-ABANDONED_MS: Final = 24 * 60 * 60 * 1000  # the writer of a temporary file of this age is gone
 FOLDER: Final = 0o2777  # rights that folders take over from the root
 FILE: Final = 0o666  # rights that files take over from the root
 STEP_BYTES: Final = 1024 * 1024  # read at a time from files to compare or hash
@@ -122,10 +122,11 @@ class DiskBlob:
     def purge(self, before_ms: int) -> int:
         """Remove blobs deleted before `before_ms` permanently; return the freed bytes.
 
-        Also removes temporary files without a write since then, or for a day.
+        Also removes temporary files without a write for a day, whatever is asked: a younger one
+        may be what another process writes.
         """
         freed = 0
-        left_ms = max(before_ms, now_ms() - ABANDONED_MS)
+        left_ms = now_ms() - ABANDONED_MS
         for name, until_ms in ((".deleted", before_ms), (".tmp", left_ms)):
             folder = self.root / name
             with _outside(folder):

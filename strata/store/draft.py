@@ -7,12 +7,14 @@ memory. Otherwise they are collected in memory, or in a temporary file for huge 
 import io
 import tempfile
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from strata.store.interface import Blob, Draft, Drafting
 from strata.store.keys import content_hash
+
+ABANDONED_MS: Final = 24 * 60 * 60 * 1000  # of a draft of this age nobody is the writer any more
 
 
 def draft_of(blob: Blob, *, huge: bool = False) -> Draft:

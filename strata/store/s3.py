@@ -24,6 +24,7 @@ from typing import Any, Final, TypeVar
 
 from strata.errors import InvalidRequest, Unavailable
 from strata.store import bill
+from strata.store.draft import ABANDONED_MS
 from strata.store.interface import BlobInfo
 from strata.store.keys import check_key, check_prefix, check_range
 from strata.store.retry import Patience
@@ -134,7 +135,7 @@ class S3Blob:
     def purge(self, before_ms: int) -> int:
         """Remove blobs deleted before `before_ms` permanently; return the freed bytes.
 
-        Also removes uploads that were begun before then and never completed.
+        Also removes uploads that were begun before then, at least a day ago, and never completed.
         """
         freed, names = 0, []
         with outside(self.address, ASIDE, certain=False):
@@ -144,7 +145,7 @@ class S3Blob:
                     freed += info.size_bytes
             for at in range(0, len(names), PAGE):
                 self._delete_batch(names[at : at + PAGE])
-            self._abort_uploads(before_ms)
+            self._abort_uploads(min(before_ms, time.time_ns() // 1_000_000 - ABANDONED_MS))
         return freed
 
     # ------------------------------------------------------------------ inside

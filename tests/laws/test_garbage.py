@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from strata import gc
 from strata.compact import compact_shard
 from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
+from strata.gc.reach import reach
 from strata.machine import ledger as commits
 from strata.machine.ledger import ledger_keys
 from strata.machine.machine import Machine
@@ -28,6 +29,7 @@ from strata.state.state import Batch, State
 from strata.store.open import Stores
 from tests.support.failing_stores import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome
 from tests.support.garbage import HOUR, SETTINGS, World
+from tests.twins.reach import reached
 
 OUTCOMES = st.lists(st.sampled_from([*Outcome, *[Outcome.WORKS] * 6]), max_size=12)
 PICK = st.integers(0, 2**16)
@@ -161,6 +163,14 @@ class GarbageLaw(RuleBasedStateMachine):
         for planned, rows, until, _ in self.readers:
             if self.world.now_ms < until:
                 assert self.world.read(planned) == rows
+
+    @invariant()
+    def what_states_reach_is_what_each_of_them_names(self) -> None:
+        machine, head = Machine(self.world.inner), self.world.state
+        for fence in {head.fence, 0}:
+            found = reach(machine, head, fence, self.world.now_ms)
+            twin = reached(machine, head, fence, self.world.now_ms)
+            assert (found.live, dict(found.held), found.states) == twin
 
     def teardown(self) -> None:
         self.faults.plan([])

@@ -1,6 +1,7 @@
 """Blobs on S3 keep the contract of the seam on a real server, whatever the network does."""
 
 import hashlib
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -192,6 +193,24 @@ def test_purge_forgets_what_was_deleted_long_enough_ago(blob: S3Blob) -> None:
     with pytest.raises(InvalidRequest, match="nothing is left"):
         blob.restore("a/b")
     assert blob.get("a/c") == b"1"
+
+
+def test_purge_leaves_the_uploads_of_other_writers(
+    blob: S3Blob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An upload that somebody has just begun stays, even if nothing deleted is kept."""
+    name = blob.address.prefix + "a/big"
+    begun = blob.client.ask("create_multipart_upload", Key=name)["UploadId"]
+
+    def uploads() -> list[str]:
+        page = blob.client.ask("list_multipart_uploads", Prefix=name)
+        return [one["UploadId"] for one in page.get("Uploads", [])]
+
+    blob.purge(time.time_ns() // 1_000_000 + 60_000)
+    assert uploads() == [begun]
+    monkeypatch.setattr(module, "ABANDONED_MS", -60_000)
+    blob.purge(time.time_ns() // 1_000_000 + 60_000)
+    assert uploads() == []
 
 
 @pytest.mark.parametrize("page", [1, 3, 1_000])

@@ -1,5 +1,7 @@
 """Small blobs are packed as a whole, and damage or a bomb is refused."""
 
+from pathlib import Path
+
 import pytest
 
 from strata.errors import Corrupt
@@ -16,6 +18,23 @@ def test_what_is_packed_is_unpacked() -> None:
 
 def test_what_is_not_packed_stays_as_it_is() -> None:
     assert unpack(b"ARROW1\0\0") == b"ARROW1\0\0"
+
+
+def test_damage_takes_no_memory_for_good() -> None:
+    """PyArrow's `read` leaves behind what it makes room for: in the end no process can fork."""
+    whole = pack(bytes(range(256)) * 9)
+    before = _mapped_mib()
+    for at in range(200):
+        with pytest.raises(Corrupt, match="damaged"):
+            unpack(whole[: 5 + at % 4] + b"\xff\xff\xff\xff" + whole[13:])
+    assert _mapped_mib() - before < 1_000  # 200 times the largest are 12,800
+
+
+def _mapped_mib() -> int:
+    """Return the address space of this process."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    [size] = [line.split()[1] for line in lines if line.startswith("VmSize:")]
+    return int(size) >> 10
 
 
 def test_damage_and_bombs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

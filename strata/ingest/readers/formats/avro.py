@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 import fastavro
-import pyarrow as pa
 from fastavro.read import SchemaResolutionError
 from fastavro.schema import SchemaParseException
 
 from strata.errors import InvalidRequest
+from strata.format.pack import unpacked
 from strata.ingest.land.files import FileRange, SourceFile, is_packed, open_file, read_bytes
 from strata.ingest.readers.avro_values import arrow_of, column, without_logical
 from strata.ingest.readers.columns import SourceColumns
@@ -117,8 +117,8 @@ def unpacked_size(codec: str, data: bytes, most: int) -> int:
     if codec == "xz":
         return len(lzma.open(io.BytesIO(data)).read(most + 1))
     if codec == "zstandard":
-        with pa.input_stream(io.BytesIO(data), compression="zstd") as stream:
-            return len(stream.read(most + 1))
+        size: int = sum(piece.size for piece in unpacked(data, "zstd", most))
+        return min(size, most + 1)
     if codec == "snappy":  # states its length, and keeps to it
         return _varint(io.BytesIO(data))
     if codec == "lz4":  # fastavro puts four bytes of length in front

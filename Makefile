@@ -98,7 +98,7 @@ lock: ## Compile requirements/*.in into the hashed lists
 
 .PHONY: test-unit
 test-unit: .venv/.dev ## Unit tests, conformance suites and doctests: no Java, no Airflow
-	$(PYTEST) strata $(wildcard tests/unit tests/conformance tests/scripts tests/formats tests/spec tests/docs tests/demo tests/attacks) \
+	$(PYTEST) -n 2 --dist loadfile strata $(wildcard tests/unit tests/conformance tests/scripts tests/formats tests/spec tests/docs tests/demo tests/attacks) \
 	  -m "not spark and not dags and not long and not slow"
 
 .PHONY: test-laws
@@ -119,7 +119,7 @@ test-browser: .venv/.dev ## A hostile report in a real browser (needs Debian's c
 
 .PHONY: test-long
 test-long: .venv/.dev ## The laws with thousands of examples, and the long tests
-	HYPOTHESIS_PROFILE=long $(PYTEST) tests/laws tests/unit
+	HYPOTHESIS_PROFILE=long $(PYTEST) tests/laws tests/unit tests/wall tests/spark -m "not long"
 	$(PYTEST) -m long
 	$(MAKE) --no-print-directory test-browser
 	$(MAKE) --no-print-directory fuzz

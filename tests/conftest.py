@@ -17,23 +17,18 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.support.kept import Kept, note_failure, seeded
+from tests.support.sizes import EXAMPLES, PROFILE
 
 # A busy machine is not a failure: no deadline, and no complaint about slow generation.
 CALM = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }
-KEPT = Kept()
 settings.register_profile(
-    "ci", max_examples=30, derandomize=False, database=KEPT, print_blob=True, **CALM
-)
-settings.register_profile(
-    "long", max_examples=2000, derandomize=False, database=KEPT, print_blob=True, **CALM
-)
-settings.register_profile(
-    "explore", max_examples=200, derandomize=False, database=Kept(writable=True), **CALM
-)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "ci")
+    PROFILE, max_examples=EXAMPLES[PROFILE], derandomize=False, print_blob=PROFILE != "explore",
+    database=Kept(writable=True) if PROFILE == "explore" else Kept(), **CALM,
+)  # fmt: skip
+settings.load_profile(PROFILE)
 SEED = os.environ.get("STRATA_SEED", "0")
 
 # Spark's workers run the interpreter of the tests, and nothing listens on the outside.
@@ -53,7 +48,13 @@ logging.getLogger("py4j").setLevel(logging.WARNING)
 faulthandler.register(signal.SIGUSR1, all_threads=True, chain=False)
 
 # Two workers take files in this order: were the longest last, one would end up waiting.
-LONGEST = ("tests/crash/", "tests/spark/test_pushdown.py", "tests/spark/", "tests/dags/")
+LONGEST = (
+    "tests/wall/",
+    "tests/crash/",
+    "tests/spark/test_what_runs.py",
+    "tests/spark/",
+    "tests/dags/",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

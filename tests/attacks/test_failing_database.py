@@ -20,6 +20,8 @@ from strata.store.retry import retry
 from tests.support.batches import spec
 from tests.support.postgres import MissingError, Server
 
+pytestmark = pytest.mark.slow
+
 SOON_S = 20.0  # on a machine with much else to do
 
 

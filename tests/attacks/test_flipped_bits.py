@@ -35,6 +35,8 @@ from strata.store.open import Stores
 from tests.support.batches import spec
 from tests.support.shards import NAME, build
 
+pytestmark = pytest.mark.slow
+
 FORMATS = Path(__file__).parents[1] / "formats" / "v1"
 UNION = b"\x00low\xff"
 BATCH = Batch(

@@ -12,6 +12,8 @@ from strata.store.disk import DiskBlob
 from strata.store.open import open_stores
 from tests.support.shards import build
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=[0o000, 0o022, 0o077])
 def umask(request: pytest.FixtureRequest) -> Iterator[int]:

@@ -34,6 +34,8 @@ from tests.support import seaweed
 from tests.support.postgres import MissingError, fresh_database
 from tests.support.shards import NAME, Events, build
 
+pytestmark = pytest.mark.slow
+
 NOBODY = 65_534
 WHERE = Filter(
     Call("greater_than", (Column(1, "id", "long"), Literal(10_000, "long")), "boolean"), "x", 0, 0

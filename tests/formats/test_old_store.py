@@ -23,6 +23,8 @@ from strata.store.keys import state_key
 from strata.store.open import Stores, open_stores
 from tests.support.shards import NAME, append, build, event, let_skip
 
+pytestmark = pytest.mark.slow
+
 STORE = Path(__file__).parent / "v1" / "store.zip"
 FEW = Filter(
     Call("less_than", (Column(1, "id", "long"), Literal(30, "long")), "boolean"), "id < 30", 0, 0

@@ -24,9 +24,11 @@ from tests.spark.planted import (
 from tests.spark.tempting import Tempting, register
 from tests.spark.together import UNION, Asked, Rows, troubles, united
 from tests.spark.worlds import World, build
+from tests.support.sizes import tries
 
 pytestmark = pytest.mark.spark
 SEED = 1
+FILTERS = tries(15, 30)
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +44,12 @@ def rows(spark: SparkSession, world: World) -> Rows:
 
 def test_what_is_skipped_is_not_needed_however_spark_runs_it(rows: Rows) -> None:
     tally, draw = Tally(), Tempting(random.Random(SEED), rows.state.relation)
-    Net(rows, tally, "slice").try_filters([draw.filter() for _ in range(30)], [*SESSIONS])
+    Net(rows, tally, "slice").try_filters([draw.filter() for _ in range(FILTERS)], [*SESSIONS])
 
     assert not tally.wrong, "\n".join(tally.wrong)
     assert tally.refused == 0, "the generator writes filters that Spark understands"
     # A planner that keeps everything would show nothing.
-    assert min(tally.pruning["ours"], tally.pruning["spark's"]) > 30
+    assert min(tally.pruning["ours"], tally.pruning["spark's"]) > FILTERS
 
 
 def test_operations_change_nothing_of_it(spark: SparkSession, tmp_path: Path) -> None:

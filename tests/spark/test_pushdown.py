@@ -15,9 +15,11 @@ from strata.expr.nodes import Expr
 from strata.expr.spec import NO, Spec
 from tests.spark.pushdown import INTERPRETED, Manifests, Tally, judge, try_world
 from tests.spark.worlds import World, build
+from tests.support.sizes import tries
 
 pytestmark = pytest.mark.spark
 SEED = 1
+FILTERS = tries(200, 500)
 _TESTS = ("id < 0", "id >= 0")
 
 
@@ -52,14 +54,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 def test_nothing_that_a_filter_needs_is_skipped(interpreted: SparkSession, world: World) -> None:
     tally = Tally()
-    try_world(interpreted, world, 500, 3, tally)
+    try_world(interpreted, world, FILTERS, 3, tally)
 
     assert not tally.wrong, "\n".join(tally.wrong)
     assert tally.refused == 0, "the generator writes filters that Spark understands"
     assert tally.hopeless < 10
     # A pruner that keeps everything, or filters that never fail, would show nothing.
-    assert tally.pruning > 250
-    assert tally.failing_and_pruning > 40
+    assert tally.pruning > FILTERS / 2
+    assert tally.failing_and_pruning > FILTERS / 13
 
 
 @pytest.mark.long

@@ -22,6 +22,7 @@ from strata.model.spec import parse_spec
 from strata.model.types import parse_type
 from strata.spark import write
 from strata.store.open import open_stores
+from tests.support.sizes import tries
 from tests.wall import typed
 from tests.wall.cells import TYPES, Failure, same
 from tests.wall.kept import unexcused
@@ -30,8 +31,8 @@ from tests.wall.rows import outcome
 from tests.wall.world import stored_columns
 
 pytestmark = pytest.mark.spark
-# 1000 values of each type, in some of the types that Spark has for it; 40 rounds make 10,000.
-ROUNDS, VALUES = int(os.environ.get("STRATA_WALL_ROUNDS", "4")), 250
+# Values of each type, in some of the types that Spark has for it; 40 rounds of 250 make 10,000.
+ROUNDS, VALUES = int(os.environ.get("STRATA_WALL_ROUNDS", "4")), tries(60, 250)
 
 
 def spark_holds(arrow_type: pa.DataType) -> bool:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.sizes import tries
 from tests.wall.cells import SOURCES, TYPES, run
 from tests.wall.kept import Fault, faults, replay, unexcused
 
 SEED = 21
-VALUES = 1000
+VALUES = tries(200, 1000)
 OPEN = "a fault that is open: see the file"
 
 

@@ -10,6 +10,8 @@ import pytest
 from demo.landing import Landing, make_landing
 from demo.planes import Flight, plane_changes
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def landing(tmp_path_factory: pytest.TempPathFactory) -> Landing:

@@ -26,6 +26,8 @@ from tests.unit.ingest import hostile
 from tests.unit.ingest.test_engine import World
 from tests.unit.ingest.test_tables import write
 
+pytestmark = pytest.mark.slow
+
 FAST = b"\n" * 140_000  # so much text that lines are read as a table where they can be
 
 

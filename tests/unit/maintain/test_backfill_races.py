@@ -26,6 +26,8 @@ from strata.store import keys
 from strata.store.open import Stores, open_stores
 from tests.unit.maintain.test_backfill import SHARD, SPEC, batches_of, manifest, put
 
+pytestmark = pytest.mark.slow
+
 NUMBERS = count()
 STRIDE = 7  # of some forty steps
 COMMIT_BYTES = 4000  # two commits a batch

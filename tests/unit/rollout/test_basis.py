@@ -7,6 +7,8 @@ import pytest
 
 from strata.rollout.basis import ROOMS, code_of
 
+pytestmark = pytest.mark.slow
+
 STRATA = Path(__file__).resolve().parents[3] / "strata"
 
 MEANT = [

@@ -32,6 +32,8 @@ from strata.store.interface import Versioned
 from tests.support.audited import ID, WHERE, World, another, lie, world_in
 from tests.support.shards import NAME
 
+pytestmark = pytest.mark.slow
+
 # Days and runs are the defaults; parts are few, because the shard is small.
 GATES = Policy(Thresholds(audit_parts=100, on_parts=160, stratum_parts=20, sample_parts=3))
 

@@ -21,6 +21,8 @@ from tests.conformance.blob import KEYS, BlobSuite
 from tests.support import seaweed
 from tests.support.garbage import World
 
+pytestmark = pytest.mark.slow
+
 CONFLICT = "<Error><Code>ConditionalRequestConflict</Code></Error>"
 THROTTLED = "<Error><Code>SlowDown</Code></Error>"
 FORBIDDEN = "<Error><Code>AccessDenied</Code></Error>"

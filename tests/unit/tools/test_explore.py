@@ -13,6 +13,8 @@ from tests.support.kept import FOLDER
 from tools import explore
 from tools.explore import ROOT, Finding
 
+pytestmark = pytest.mark.slow
+
 # Properties that fail above a limit, and that say what they draw.
 PLANTED = """
 from hypothesis import given

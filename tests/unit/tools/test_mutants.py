@@ -18,6 +18,8 @@ from tests.mutants.page import PAGE, explained, page
 from tests.mutants.reach import LEFT_OUT, POOL, pool
 from tests.mutants.record import load
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Path(__file__).parents[3]
 KNOWN = load()
 LEAST = (

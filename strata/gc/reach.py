@@ -6,26 +6,15 @@ counts from the first one that a live hold reads from. A blob is out of reach fo
 states that do not count name it; `strata.state.generations` explains why it cannot come back.
 """
 
-import re
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import takewhile
 
-import orjson
-
-from strata.errors import Corrupt
-from strata.format.manifest import decode_manifest
-from strata.machine import ledger
 from strata.machine.machine import Machine
+from strata.machine.named import named_by
 from strata.parts.fetch import load_manifest_of
-from strata.state.codec import encode_state
-from strata.state.delta import changes_between
 from strata.state.holds import readable_from
-from strata.state.state import Evidence, Rollout, State
-from strata.store.interface import Blob
-from strata.store.keys import BlobKind, shard_prefix
-from strata.store.retry import retry
+from strata.state.state import State
 
 
 @dataclass(frozen=True)
@@ -56,12 +45,12 @@ def reach(machine: Machine, head: State, fence: int, now_ms: int) -> Reach:
         if batch.manifest is not None:
             table = load_manifest_of(blob, head.name, batch, ["key"])
             parts[batch.manifest] = tuple(table["key"].to_pylist())
-    live = frozenset(_named(blob, head, parts, frozenset(), lost))
+    live = frozenset(named_by(blob, head, parts, lost))
     first = readable_from(head, now_ms)
     held: dict[str, int] = {}
     states, after = 1, head
     for state in _earlier(machine, head, fence, first):
-        for key in _named(blob, state, parts, live, lost, after):
+        for key in named_by(blob, state, parts, lost, live, after):
             if key not in live:
                 held.setdefault(key, state.seqno)
         states, after = states + 1, state
@@ -87,74 +76,3 @@ def _earlier(machine: Machine, head: State, fence: int, first: int) -> Iterator[
         return state.seqno >= first or state.generation >= fence
 
     return takewhile(counts, machine.states_before(head.name, head.seqno))
-
-
-def _named(
-    blob: Blob,
-    state: State,
-    parts: dict[str, tuple[str, ...]],
-    known: Container[str],
-    lost: set[str],
-    after: State | None = None,
-) -> Iterator[str]:
-    """Yield the keys that a state names, without the parts of manifests that are `known`.
-
-    With `after`, a state whose keys are known, only those of values that it does not have.
-    """
-    for key in pointers(state) if after is None else pointers_beyond(state, after):
-        yield key
-        if f"/{BlobKind.LEDGER}/" in key and key not in known:
-            yield from ledger.ledger_keys(blob, (key,))
-        if f"/{BlobKind.MANIFEST}/" not in key or key in known:
-            continue
-        if key not in parts:
-            found = _parts(blob, state, key)
-            parts[key] = found or ()
-            if found is None:
-                lost.add(key)
-        yield from parts[key]
-
-
-def pointers(state: State) -> frozenset[str]:
-    """Return every blob key that appears in any field of a state.
-
-    A new field of the state is therefore covered without a change here. Only the parts that the
-    rollout distrusts do not count: they are named because they lied, even after they are gone.
-    """
-    return _pointers_in(encode_state(_without_distrust(state)), state.name)
-
-
-def pointers_beyond(state: State, after: State) -> frozenset[str]:
-    """Return the pointers in what a state has and another one lacks, and perhaps some more.
-
-    Law: with `pointers(after)` they are all of `pointers(state)`. Cost: O(difference), if the
-    states share values as successors do.
-    """
-    change = changes_between(_without_distrust(after), _without_distrust(state))
-    return _pointers_in(orjson.dumps(change), state.name)
-
-
-def _without_distrust(state: State) -> State:
-    return replace(state, rollout=Rollout(evidence=Evidence(seen=state.rollout.evidence.seen)))
-
-
-def _pointers_in(data: bytes, shard: str) -> frozenset[str]:
-    found = re.findall(rb'"(%s[^"\\]+)"' % shard_prefix(shard).encode(), data)
-    return frozenset(key.decode() for key in found)
-
-
-def _parts(blob: Blob, state: State, key: str) -> tuple[str, ...] | None:
-    """Return the parts of a manifest; None if it is not stored.
-
-    A reader cannot plan with a missing manifest, so parts that only it named are out of reach.
-    """
-    data = retry(partial(blob.get, key))
-    if data is None:
-        return None
-    try:
-        return tuple(decode_manifest(data, ["key"])["key"].to_pylist())
-    except Corrupt as error:
-        raise Corrupt(
-            error.message, shard=state.name, seqno=state.seqno, manifest=key,
-            cure="nothing was deleted; it goes when no state that counts names this manifest",
-        ) from error  # fmt: skip

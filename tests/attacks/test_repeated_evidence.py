@@ -9,7 +9,7 @@ from strata.audit import seen as module
 from strata.audit.run import Check, Scope, validate_shard
 from strata.audit.seen import pairs_of, with_pairs
 from strata.errors import Conflict
-from strata.gc.reach import pointers
+from strata.machine.named import pointers
 from strata.model.runner import serial
 from strata.model.settings import StoreSettings
 from strata.rollout import ladder

@@ -3,9 +3,9 @@
 from itertools import takewhile
 
 from strata.format.manifest import decode_manifest
-from strata.gc.reach import pointers
 from strata.machine import ledger
 from strata.machine.machine import Machine
+from strata.machine.named import pointers
 from strata.state.holds import readable_from
 from strata.state.state import State
 from strata.store.interface import Blob

@@ -7,10 +7,10 @@ import pytest
 
 from strata import gc
 from strata.errors import Corrupt
-from strata.gc.reach import pointers
 from strata.gc.sweep import purge
 from strata.gc.verdicts import Fate
 from strata.machine.machine import Machine
+from strata.machine.named import pointers
 from strata.maintain.estimate import RUNS_MAX, Speed, record_speed
 from strata.model.settings import GcSettings, Settings
 from strata.state.codec import encode_commits

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from strata.cli import (
+    backup,
     collections,
     doctor,
     filters,
@@ -40,6 +41,7 @@ maintain.register(app)
 schema.register(app)
 collections.register(app)
 gc.register(app)
+backup.register(app)
 holds.register(app)
 rollout.register(app)
 quarantine.register(app)

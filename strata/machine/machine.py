@@ -95,6 +95,25 @@ class Machine:
         move = partial(tombstone.drop, by=by, reason=reason, force=force)
         return self.apply(name, move, dropped=True)
 
+    def bring_back(self, saved: State, *, generation: int, by: str, reason: str) -> State:
+        """Make a state from a backup that of a shard which does not exist, or was dropped.
+
+        Its blobs are stored already. `generation` is above that of each of them.
+        Raises: InvalidRequest when the shard exists.
+        """
+        for attempt in range(ATTEMPTS):
+            stone = self._find(saved.name)
+            if stone is not None and stone.dropped is None:
+                raise InvalidRequest("a shard that exists is not replaced", shard=saved.name)
+            new = tombstone.bring_back(
+                saved, self.stores.clock(), stone=stone, generation=generation, by=by, reason=reason
+            )
+            expected = None if stone is None else stone.seqno
+            if self._commit(saved.name, expected, new.seqno, encode_state(new)):
+                return new
+            self._sleep(_PAUSES.pause_s(attempt))
+        raise Conflict("the shard could not be brought back", shard=saved.name, attempts=ATTEMPTS)
+
     def load(self, name: str, *, dropped: bool = False) -> State:
         """Return the newest state of a shard; with `dropped` also a tombstone.
 

@@ -1,17 +1,20 @@
-"""The end of a shard: dropped, and perhaps revived under the same name.
+"""The end of a shard: dropped, and perhaps revived, or brought back, under the same name.
 
 A dropped shard keeps only its name, its seqno and its fence: nothing can be appended or read, its
 blobs become garbage, and `create` refuses the name. A revival is a separate, explicit request. It
 begins a new generation, whose fence excludes all writers of the former life: their commits are
-refused.
+refused. So does a shard that is brought back from a backup.
 """
+
+from dataclasses import replace
 
 from strata.errors import InvalidRequest
 from strata.model.spec import ShardSpec
 from strata.model.time import MIN_TIME
 from strata.state.generations import live_writers
 from strata.state.holds import live_holds
-from strata.state.state import Spine, State, Tombstone
+from strata.state.rollout import noted
+from strata.state.state import Evidence, Spine, State, Tombstone
 from strata.state.step import step, successor
 from strata.state.transitions import create
 
@@ -63,3 +66,29 @@ def revive(state: State, now_ms: int, *, spec: ShardSpec) -> tuple[State, int]:
         generation=state.generation + 1, generation_ms=max(now_ms, 1), fence=state.generation + 1,
     )  # fmt: skip
     return following, following.generation
+
+
+def bring_back(
+    saved: State, now_ms: int, *, stone: State | None, generation: int, by: str, reason: str
+) -> State:
+    """Return the state in which a shard of a backup begins again, perhaps after its tombstone.
+
+    Nobody of then still holds it or writes to it. `generation` is above that of every stored blob,
+    so commits prepared in another life are refused. Whether skipping is right was found out in that
+    life, too, and may have changed since: the mode is `soft` at most, and evidence begins anew.
+    """
+    before = saved if stone is None else stone
+    generation = max(generation, saved.generation + 1, before.generation + 1)
+    old = saved.rollout
+    mode = old.mode if old.mode == "off" else "soft"
+    rollout = replace(
+        noted(old, now_ms, "restored", after=mode, percent=0, who=by, reason=reason),
+        mode=mode, audit_percent=0, changed_ms=now_ms, changed_by=by, reason=reason, basis="",
+        request=None, evidence=Evidence(),
+    )  # fmt: skip
+    return replace(
+        saved, seqno=max(saved.seqno, before.seqno) + 1,
+        walltime_ms=max(now_ms, saved.walltime_ms + 1, before.walltime_ms + 1), rollout=rollout,
+        holds=(), writers=(), merging=(), generation=generation, generation_ms=max(now_ms, 1),
+        fence=generation,
+    )  # fmt: skip

@@ -95,6 +95,10 @@ FAULTS: Final[Mapping[str, tuple[str, str, list[Place]]]] = {
     "repeated parts are taken for evaluated where they stand": (
         "uncompiled", "repeated", [("strata.spark.front.catalyst", "with_repeated", _as_it_is)]
     ),
+    "what a lambda does to an element is taken for what it does to a row": (
+        "stock", "repeated_inside",
+        [("strata.spark.front.forms", "is_closed", lambda expr: True)],
+    ),
     "Python functions are taken for evaluated where they stand": (
         "own", "called",
         [("strata.spark.front.ordered", "_is_outside", lambda node: False),

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
 from strata.model.schema import Relation
+from strata.model.types import ColumnType, Kind
 from strata.spark.rows import quoted
 from tests.spark.predicates import Predicates
 
@@ -25,6 +26,14 @@ DATES: Final = (
 TIMES: Final = ("timestamp'2013-01-05 12:00:00.5'", "timestamp'2013-02-01 00:00:00'")
 CLOCKS: Final = {"date": ("current_date()", DATES), "ts": ("now()", TIMES)}
 POISON: Final = 7  # the Python functions fail on multiples of it
+
+
+def _is_whole(declared: ColumnType) -> bool:
+    return declared.kind in (Kind.INT16, Kind.INT32, Kind.INT64)
+
+
+def _whole_fields(declared: ColumnType) -> list[str]:
+    return [quoted(field.name) for field in declared.fields if _is_whole(field.type)]
 
 
 def register(spark: SparkSession) -> None:
@@ -56,12 +65,17 @@ class Tempting:
         self._times = {family: [t for t in leaves[family] if t in self._names] for family in CLOCKS}
         self._times["none"] = []
         self._texts = leaves["text"] or ["cast(id as string)"]
+        self._lists = [
+            (quoted(column.name), f"e.{fields[0]}" if fields else "e")
+            for column in columns if column.type.kind is Kind.LIST and column.type.element
+            if (fields := _whole_fields(column.type.element)) or _is_whole(column.type.element)
+        ]  # fmt: skip
         self._inside = [t for texts in leaves.values() for t in texts if "[" in t or "(" in t]
         shapes = (
             self._null_first, self._null_tests, self._late, self._factor, self._absorbed,
-            self._equated, self._repeated, self._called, self._bytes, self._branch, self._between,
-            self._member, self._pinned, self._clocked, self._random, self._taken,
-            self._plain.filter, self._plain.filter,
+            self._equated, self._repeated, self._repeated_inside, self._called, self._bytes,
+            self._branch, self._between, self._member, self._pinned, self._clocked, self._random,
+            self._taken, self._plain.filter, self._plain.filter,
         )  # fmt: skip
         self._shapes = [s for s in shapes if not only or s.__name__.strip("_") in only]
 
@@ -157,6 +171,32 @@ class Tempting:
             self._pick((
                 f"{proving} and {wrapped}", f"coalesce({proving} and {wrapped}, false)",
                 f"not (not ({proving}) or {wrapped})",
+            ))
+        )  # fmt: skip
+
+    def _repeated_inside(self) -> str:
+        """Repeat what may fail on elements of a list, which may be null or have no element."""
+        if not self._lists:
+            return self._repeated()
+        name, element = self._pick(self._lists)
+        failing = self._pick((
+            f"1 / ({element} - 1) > 0.1", f"{element} + 2147483600 > 0",
+            f"10 % {element} = {self._pick((0, 1, 2))} or e is null",
+        ))  # fmt: skip
+        test = self._pick(
+            (
+                f"{self._pick(('forall', 'exists'))}({name}, e -> {failing})",
+                f"size(filter({name}, e -> {failing})) > {self._pick((-1, 0, 1))}",
+            )
+        )
+        if self._rng.random() < 0.5:
+            test = f"({self._proving()} or {test})"
+        wrapped = f"({test} or not {test})"
+        return str(
+            self._pick((
+                f"{self._proving()} and {wrapped}",
+                f"coalesce({self._proving()} and {wrapped}, false)",
+                f"({self._proving()} and {test}) or ({self._proving()} and {test})",
             ))
         )  # fmt: skip
 

@@ -140,6 +140,33 @@ def test_a_constant_is_taken_exactly_or_not_at_all(
     assert sum(len(off) > 0 for off, _ in found.values()) > 6, "they accept rows"
 
 
+_TEST = "(a is not null or {0}(l, e -> {1}))"
+_FAILING = ("1 / e.x > 0.1", "e.x + 2147483600 > 0 or e is null")
+INSIDE = [
+    form.format(_TEST.format(function, failing))
+    for function in ("forall", "exists")
+    for failing in _FAILING
+    for form in ("coalesce(a < 100 and ({0} or not {0}), false)", "a < 100 and ({0} or not {0})")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_the_elements_of_empty_lists_say_nothing_about_rows(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    """What a lambda repeats has no value where there is no element; the rows are there still."""
+    types = {"a": "int32", "l": "list<record<x: int32>>"}
+    columns = (Column(i, n, parse_type(t)) for i, (n, t) in enumerate(types.items(), 1))
+    empty, full = [(1, None), (2, [])], [(101, [{"x": 2}]), (102, [{"x": 5}, None])]
+    parts = [[(0, None)], empty, full]
+    lists = store(tmp_path, Relation(0, tuple(columns), (1,), ()), parts)
+    with session(spark, **SESSIONS[name]):
+        found = {where: both(spark, lists, where, "snapshot") for where in INSIDE}
+
+    assert not {where: answers for where, answers in found.items() if answers[0] != answers[1]}
+    assert all(len(off) == 3 for off, _ in found.values())
+
+
 LATER = [
     ("z is not null", "1/dv > 0.7"),
     ("a > 100", "1/dv > 0.7"),

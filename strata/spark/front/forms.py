@@ -20,6 +20,8 @@ CLOCKS: Final = frozenset({"current_timestamp", "current_date", "local_timestamp
 _ANY_TIME: Final = Context(-62_135_596_800_000_000, 253_402_300_799_999_999)  # years 1 to 9999
 _LOGIC: Final = frozenset({"and", "or", "not"})
 _TAKING: Final = frozenset({"get_array_item", "element_at"})
+VARIABLES: Final = frozenset({"element", "element_index"})
+LAMBDAS: Final = frozenset({"exists", "forall", "filter", "transform"})
 _LAZY: Final = frozenset({"and", "or", "if", "case_when", "coalesce"})
 
 
@@ -89,7 +91,10 @@ def with_repeated(expr: Expr, *, whole: bool) -> Expr:
     if not any(_is_call(node, _LAZY) for node in _walk(expr)):
         return expr
     counted = Counter(node for node in _walk(expr) if isinstance(node, Call))
-    repeated = [n for n, times in counted.items() if times > 1 and n != expr and may_fail(n)]
+    repeated = [
+        node for node, times in counted.items()
+        if times > 1 and node != expr and is_closed(node) and may_fail(node)
+    ]  # fmt: skip
     if not repeated:
         return expr
     return Call("and", (*map(fails_only, repeated), *flat("and", expr)), "boolean")
@@ -100,7 +105,7 @@ def with_extracted(expr: Expr) -> Expr:
 
     Above a sample or a limit, Spark extracts elements of columns before it filters.
     """
-    taken = [n for n in _walk(expr) if _is_call(n, _TAKING) and may_fail(n)]
+    taken = [n for n in _walk(expr) if _is_call(n, _TAKING) and is_closed(n) and may_fail(n)]
     if not taken:
         return expr
     probes = (fails_only(node) for node in dict.fromkeys(taken))
@@ -176,8 +181,33 @@ def _inner(expr: Call) -> Expr:
     return first.args[0] if isinstance(first, Call) and first.args else first
 
 
+def is_closed(expr: Expr) -> bool:
+    """Return whether an expression has a value for each row: no variable without its lambda.
+
+    A variable has no value where the list is empty or null, which says nothing about the row.
+    """
+    return not _variables(expr)
+
+
+def _variables(expr: Expr) -> frozenset[Expr]:
+    """Return the lists whose elements an expression reads outside of a lambda over them."""
+    if not isinstance(expr, Call):
+        return frozenset()
+    inside = [_variables(arg) for arg in expr.args]
+    if expr.function in VARIABLES:
+        return inside[0] | {expr.args[0]}
+    if expr.function in LAMBDAS:
+        return inside[0] | (frozenset().union(*inside[1:]) - {expr.args[0]})
+    return frozenset().union(*inside)
+
+
 def fails_only(expr: Expr) -> Expr:
-    """Return a condition that is true, but fails where `expr` fails."""
+    """Return a condition that is true, but fails where `expr` fails.
+
+    For an expression that is not closed nothing is known: it may be anything, as may its probe.
+    """
+    if not is_closed(expr):
+        return Opaque("the variable of a lambda outside of it", "boolean")
     nulls = (Call("is_null", (expr,), "boolean"), Call("is_not_null", (expr,), "boolean"))
     return Call("or", nulls, "boolean")
 

@@ -18,7 +18,7 @@ from strata.spark.front.constants import (
     node_type,
     plain_type_name,
 )
-from strata.spark.front.forms import also_failing, fails_only, flat
+from strata.spark.front.forms import also_failing, fails_only, flat, is_closed
 from strata.spark.front.lambdas import LAMBDAS
 from strata.spark.front.rewrites import REWRITES, opaque, options
 from strata.spark.front.tree import Condition, Node, column_id
@@ -51,8 +51,9 @@ class Translator:
     def condition(self) -> Expr:
         """Return the expression of the whole, preceded by everything that Spark evaluates first."""
         expr = self.expr(self._top.node)
-        # Spark evaluates a common expression before the filter, for every row.
-        shared = [e for e in self.shared if not isinstance(e, Column | Literal)]
+        # Spark evaluates a common expression before the filter, for every row, unless it reads the
+        # variable of a lambda.
+        shared = [e for e in self.shared if not isinstance(e, Column | Literal) and is_closed(e)]
         if not shared:
             return expr
         # Spark moves conjuncts that do not use it below that.

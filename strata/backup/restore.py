@@ -1,0 +1,120 @@
+"""Bring shards back from a point of a backup: first the blobs, then, in one commit, the state."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from strata.backup.point import Backup, Point, checked_blob
+from strata.backup.save import HISTORY
+from strata.errors import Corrupt, InvalidRequest
+from strata.machine.machine import Machine
+from strata.model.runner import Runner, serial
+from strata.model.shown import json_of
+from strata.store.interface import Blob
+from strata.store.keys import generation_of, parse_key, shard_prefix
+from strata.store.open import Stores
+from strata.store.retry import retry
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredShard:
+    """A shard that was brought back. Units: bytes."""
+
+    shard: str
+    seqno: int  # of its new state
+    upper: int
+    mode: str
+    blobs: int
+    copied: int  # of these, blobs that the store lacked
+    copied_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreReport:
+    """What was brought back, from which point."""
+
+    point: Point
+    shards: tuple[RestoredShard, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """See `Report`."""
+        return {
+            "point": self.point.name,
+            "at_ms": self.point.at_ms,
+            "shards": [json_of(one) for one in self.shards],
+        }
+
+
+def restore(  # noqa: PLR0913  options, by name
+    stores: Stores,
+    backup: Backup,
+    *,
+    point: str = "",
+    names: Sequence[str] | None = None,
+    missing: bool = False,
+    by: str,
+    reason: str,
+    runner: Runner = serial,
+) -> RestoreReport:
+    """Bring shards of a point back, by default all of the newest point.
+
+    A shard comes back as it was, but for three things: no hold or lease of then is alive, no writer
+    of another life can commit, and skipping has to be earned again, from `soft` at most.
+    Raises: InvalidRequest, before anything is copied, for a shard that exists; Corrupt for a blob
+    of the backup that is missing or damaged; Unavailable. `missing` leaves shards that exist alone:
+    with it a run that ended early is repeated.
+    """
+    machine, found = Machine(stores), backup.point(point)
+    chosen = [one.name for one in found.shards] if names is None else list(names)
+    saved = [found.shard(name) for name in chosen]
+    alive = sorted({*machine.names()} & {*chosen})
+    if missing:
+        saved = [one for one in saved if one.name not in alive]
+    elif alive:
+        raise InvalidRequest(
+            "a shard that exists is not replaced", shards=", ".join(alive),
+            cure="drop it first with `strata drop`, restore into an empty store, or use --missing",
+        )  # fmt: skip
+    shards = []
+    for one in saved:
+        state, sizes = backup.state(found, one), backup.sizes(found, one)
+        copied = _copy(stores.blob, backup.blob, one.name, sizes, runner)
+        listed = retry(lambda name=one.name: [i.key for i in stores.blob.list(shard_prefix(name))])  # type: ignore[misc]
+        newest = max(map(generation_of, listed), default=0)
+        new = machine.bring_back(state, generation=newest + 1, by=by, reason=reason)
+        # What a sweep of the dropped shard has taken since: now a state names it, and it stays.
+        again = _copy(stores.blob, backup.blob, one.name, sizes, runner)
+        copied |= again
+        shards.append(
+            RestoredShard(
+                one.name, new.seqno, new.upper, new.rollout.mode, len(sizes), len(copied),
+                sum(copied.values()),
+            )
+        )  # fmt: skip
+    return RestoreReport(found, tuple(shards))
+
+
+def _copy(
+    blob: Blob, source: Blob, shard: str, sizes: Mapping[str, int], runner: Runner
+) -> dict[str, int]:
+    """Copy the blobs that the store lacks; return their sizes."""
+    here = retry(lambda: {info.key: info.size_bytes for info in blob.list(shard_prefix(shard))})
+    missing = [
+        (key, size) for key, size in sorted(sizes.items())
+        if here.get(key) != size and not (key in here and parse_key(key).kind in HISTORY)
+    ]  # fmt: skip
+    done = runner(partial(_copy_one, blob, source), missing)
+    return dict(zip((key for key, _ in missing), done, strict=True))
+
+
+def _copy_one(blob: Blob, source: Blob, one: tuple[str, int]) -> int:
+    key, size = one
+    data, wrong = checked_blob(source, key, size)
+    if data is None or wrong:
+        raise Corrupt(
+            f"a blob of the backup cannot be used: {wrong}", key=key,
+            cure="use another point; what was copied is used again",
+        )  # fmt: skip
+    retry(partial(blob.set, key, data))
+    return len(data)

@@ -1,0 +1,136 @@
+"""Commands about backups: backup, backups, restore, verify."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from strata.backup import (
+    Backup,
+    SavedShard,
+    VerifyReport,
+    back_up,
+    verify_point,
+    verify_shard,
+)
+from strata.backup import restore as bring_back
+from strata.cli.command import command
+from strata.cli.context import Answer, Context, ReasonOption, WhoOption, answer, pairs, rows
+from strata.errors import InvalidRequest
+from strata.model.runner import threads
+from strata.model.settings import StoreSettings
+from strata.model.time import format_time
+from strata.store.open import open_blob
+
+AT_ONCE = 8  # blobs under way: they wait for the stores, not for this machine
+
+Target = Annotated[
+    str,
+    typer.Argument(help="Where the backup lies: file:///folder or s3://bucket/prefix."),
+]
+Shards = Annotated[
+    list[str] | None, typer.Argument(help="Names of shards; default: all.", metavar="[SHARD]…")
+]
+PointOption = Annotated[str, typer.Option("--point", help="Name of a point; default: the newest.")]
+SAVED = ("shard", "seqno", "upper", "blobs", "bytes")
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the application."""
+    command(app, "backup", backup, row="backup")
+    command(app, "backups", backups)
+    command(app, "restore", restore, row="restore from a backup")
+    command(app, "verify", verify)
+
+
+def backup(context: Context, target: Target, shards: Shards = None) -> Answer:
+    """Add a point to a backup: all blobs that it lacks, and the states of the shards."""
+    report = back_up(
+        context.stores, _open(target), context.settings, shards or None, threads(AT_ONCE)
+    )
+    document = report.to_json()
+    return answer(document, rows("shards", document["shards"], SAVED), pairs("", document))
+
+
+def backups(context: Context, target: Target) -> Answer:
+    """List the points of a backup, oldest first."""
+    found = Backup(_open(target))
+    points = [found.point(name) for name in found.names()]
+    lines = [
+        {
+            "point": point.name, "taken": format_time(point.at_ms), "shards": len(point.shards),
+            "blobs": sum(one.blobs for one in point.shards),
+            "bytes": sum(one.size_bytes for one in point.shards), "by": point.by,
+        }
+        for point in points
+    ]  # fmt: skip
+    columns = ("point", "taken", "shards", "blobs", "bytes", "by")
+    return answer({"points": lines}, rows("points", lines, columns))
+
+
+def restore(
+    context: Context,
+    target: Target,
+    shards: Shards = None,
+    point: PointOption = "",
+    missing: Annotated[
+        bool, typer.Option("--missing", help="Leave shards that exist alone, without an error.")
+    ] = False,
+    by: WhoOption = None,
+    reason: ReasonOption = "",
+) -> Answer:
+    """Bring shards back from a backup; each begins in mode soft at most.
+
+    A shard that exists is never replaced.
+    """
+    if not reason.strip():
+        raise InvalidRequest("to restore takes a reason", cure="--reason")
+    report = bring_back(
+        context.stores, Backup(_open(target)), point=point, names=shards or None,
+        missing=missing, by=context.person(by).name, reason=reason.strip(),
+        runner=threads(AT_ONCE),
+    )  # fmt: skip
+    document = report.to_json()
+    columns = ("shard", "seqno", "upper", "mode", "blobs", "copied", "copied_bytes")
+    return answer(document, rows(f"from {report.point.name}", document["shards"], columns))
+
+
+def verify(
+    context: Context,
+    shards: Shards = None,
+    target: Annotated[
+        str, typer.Option("--backup", help="Verify a point of this backup, not the store.")
+    ] = "",
+    point: PointOption = "",
+) -> Answer:
+    """Read every blob that shards need and compare it with its name; exit 1 if one is wrong."""
+    run = threads(AT_ONCE)
+    if target:
+        found = Backup(_open(target))
+        chosen = found.point(point)
+        reports = [verify_point(found, chosen, one, run) for one in _chosen(chosen.shards, shards)]
+    else:
+        names = shards or context.machine.names()
+        reports = [verify_shard(context.stores, name, context.settings, run) for name in names]
+    return _verified(reports)
+
+
+def _chosen(saved: Sequence[SavedShard], names: Sequence[str] | None) -> list[SavedShard]:
+    unknown = sorted({*(names or ())} - {one.name for one in saved})
+    if unknown:
+        raise InvalidRequest("this point has no such shard", shards=", ".join(unknown))
+    return [one for one in saved if not names or one.name in names]
+
+
+def _verified(reports: Sequence[VerifyReport]) -> Answer:
+    shards = [report.to_json() for report in reports]
+    wrong: list[dict[str, Any]] = [one for shard in shards for one in shard["wrong"]]
+    document = {"clean": not wrong, "shards": shards, "wrong": len(wrong)}
+    return answer(
+        document, rows("shards", shards, ("shard", "seqno", "blobs", "bytes")),
+        rows("wrong", wrong, ("key", "what")), code=1 if wrong else 0,
+    )  # fmt: skip
+
+
+def _open(target: str) -> Any:
+    return open_blob(StoreSettings(blob=target))

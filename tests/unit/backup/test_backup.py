@@ -1,0 +1,331 @@
+"""A backup brings back what there was, whole or not at all, whatever happens meanwhile."""
+
+from dataclasses import replace
+from functools import partial
+from itertools import count
+
+import pytest
+
+from strata import gc
+from strata.backup import Backup, back_up, restore, verify_point, verify_shard
+from strata.backup.point import FOLDER
+from strata.backup.save import HISTORY
+from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
+from strata.machine.machine import Machine
+from strata.model.settings import StoreSettings
+from strata.state.holds import hold
+from strata.state.state import Rollout
+from strata.state.step import step
+from strata.store import keys
+from strata.store.memory import MemoryBlob
+from strata.store.open import open_stores
+from tests.support.failing_stores import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome
+from tests.support.garbage import SETTINGS, World
+
+WHO = {"by": "ann", "reason": "the disk is gone"}
+_numbers = count()
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    for number in range(3):
+        world.append(*range(number, 300, 3))
+    return world
+
+
+@pytest.fixture
+def target() -> MemoryBlob:
+    return MemoryBlob()
+
+
+def lost(world: World) -> World:
+    """Return a view of the same shard on stores that hold nothing."""
+    other = World.__new__(World)
+    other.__dict__.update(world.__dict__)
+    other.ids = [*world.ids]
+    name = f"memory://lost-{next(_numbers)}"
+    other.inner = open_stores(StoreSettings(name, name), clock=lambda: world.now_ms)
+    other.stores = other.inner
+    return other
+
+
+def clean(world: World) -> bool:
+    return gc.find_leaks(world.inner, SETTINGS).clean
+
+
+def test_what_is_lost_comes_back(world: World, target: MemoryBlob) -> None:
+    point = back_up(world.stores, target, SETTINGS).point
+    saved = world.state
+
+    new = lost(world)
+    report = restore(new.stores, Backup(target), **WHO)
+
+    assert report.point == point
+    new.check()
+    assert clean(new)
+    state = new.state
+    kept = ("spec", "relations", "since", "upper", "spine", "commits", "ledger", "consumed")
+    assert all(getattr(state, name) == getattr(saved, name) for name in kept)
+    assert state.seqno > point.shards[0].seqno
+    [last] = state.rollout.entries[-1:]
+    assert (last.what, last.by, last.reason) == ("restored", "ann", "the disk is gone")
+    first = saved.commits[0]
+    again = new.machine.append("s", token=first.token, lower=first.lower, upper=first.upper)
+    assert again.already_committed
+    new.append(1_000)
+    new.compact()
+    new.settle()
+    new.check()
+
+
+def test_a_point_copies_only_what_is_new(world: World, target: MemoryBlob) -> None:
+    first = back_up(world.stores, target, SETTINGS)
+    assert first.copied == len(set(target.live) - set(documents(target)))
+    assert back_up(world.stores, target, SETTINGS).copied == 0
+    world.append(500)
+    added = back_up(world.stores, target, SETTINGS)
+    assert added.copied == 2, "a part and a manifest"
+    assert len(Backup(target).names()) == 3
+
+
+def documents(target: MemoryBlob) -> list[str]:
+    return [key for key in target.live if key.startswith(FOLDER)]
+
+
+def test_each_point_is_a_state_of_its_own(world: World, target: MemoryBlob) -> None:
+    ids, points = [], []
+    for number in range(3):
+        world.append(1_000 + number)
+        world.now_ms += 1_000
+        points.append(back_up(world.stores, target, SETTINGS).point.name)
+        ids.append(sorted(world.ids))
+    world.compact()
+    world.settle()
+
+    for name, there in zip(points, ids, strict=True):
+        new = lost(world)
+        restore(new.stores, Backup(target), point=name, **WHO)
+        assert new.read() == there
+    assert Backup(target).names() == points
+    with pytest.raises(InvalidRequest, match="no such point"):
+        restore(lost(world).stores, Backup(target), point="20200101T000000-abcdef", **WHO)
+    with pytest.raises(InvalidRequest, match="there is no backup here"):
+        restore(lost(world).stores, Backup(MemoryBlob()), **WHO)
+
+
+def test_a_dropped_shard_comes_back_though_its_blobs_are_swept(
+    world: World, target: MemoryBlob
+) -> None:
+    began = world.state
+    back_up(world.stores, target, SETTINGS)
+    late = world.write([77], began)
+    world.machine.drop("s", by="ben", reason="by mistake")
+    for _ in range(3):
+        world.sweep(hours=30)
+    assert world.stored("parts") == []
+
+    restore(world.stores, Backup(target), **WHO)
+
+    world.check()
+    with pytest.raises(Fenced):
+        world.commit(late, [77])
+    world.settle()
+    world.check()
+    assert clean(world)
+
+
+def test_what_exists_is_never_replaced(world: World, target: MemoryBlob) -> None:
+    back_up(world.stores, target, SETTINGS)
+    world.append(700)
+    before = world.state
+    with pytest.raises(InvalidRequest, match="is not replaced"):
+        restore(world.stores, Backup(target), **WHO)
+    assert restore(world.stores, Backup(target), missing=True, **WHO).shards == ()
+    with pytest.raises(InvalidRequest, match="not replaced"):
+        world.machine.bring_back(before, generation=9, **WHO)
+    assert world.state == before
+
+
+def test_skipping_is_earned_again_and_nobody_of_then_is_alive(
+    world: World, target: MemoryBlob
+) -> None:
+    """Since then a lie may have been found: what a backup says of trust is old."""
+
+    def trusted(state, now_ms):  # type: ignore[no-untyped-def]
+        rollout = Rollout("on", 50, now_ms, "ann", "", ("5",), "basis")
+        return step(state, now_ms, rollout=rollout), None
+
+    world.machine.apply("s", trusted)
+    world.machine.apply("s", partial(hold, name="reader", since=0, lease_ms=10**9))
+    back_up(world.stores, target, SETTINGS)
+    new = lost(world)
+
+    report = restore(new.stores, Backup(target), **WHO)
+
+    rollout = new.state.rollout
+    assert (rollout.mode, rollout.audit_percent, rollout.basis) == ("soft", 0, "")
+    assert rollout.quarantine == ("5",)
+    assert rollout.evidence.runs == 0
+    assert (new.state.holds, new.state.writers) == ((), ())
+    assert report.shards[0].mode == "soft"
+
+
+def test_history_that_no_state_names_is_saved_too(world: World, target: MemoryBlob) -> None:
+    mine = [
+        keys.usage_key("s", "2026-11-24", "1"), keys.quarantine_key("s", "token"),
+        keys.backfill_key("s", 5, "ab" * 20), keys.verdict_key("s", "run"),
+    ]  # fmt: skip
+    assert {keys.parse_key(key).kind for key in mine} == HISTORY
+    for key in mine[:2] + mine[3:]:
+        world.blob.set(key, key.encode())
+    back_up(world.stores, target, SETTINGS)
+    new = lost(world)
+    new.blob.set(mine[0], b"what came later stays")
+
+    restore(new.stores, Backup(target), **WHO)
+
+    assert new.blob.get(mine[0]) == b"what came later stays"
+    assert new.blob.get(mine[1]) == mine[1].encode()
+    assert new.blob.get(mine[3]) == mine[3].encode()
+
+
+def damage(blob: MemoryBlob, key: str) -> None:
+    data, at = blob.live[key]
+    blob.live[key] = (data[:-9] + bytes([data[-9] ^ 4]) + data[-8:], at)
+
+
+@pytest.mark.parametrize("kind", ["parts", "manifests"])
+def test_damage_is_never_saved_and_never_restored(
+    world: World, target: MemoryBlob, kind: str
+) -> None:
+    back_up(world.stores, target, SETTINGS)
+    [key, *_] = world.stored(kind)
+
+    damage(target, key)
+    new = lost(world)
+    with pytest.raises(Corrupt, match="cannot be used"):
+        restore(new.stores, Backup(target), **WHO)
+    assert new.machine.names() == []
+    point = Backup(target).point()
+    assert [k for k, _ in verify_point(Backup(target), point, point.shards[0]).wrong] == [key]
+
+    damage(world.blob, key)
+    if kind == "parts":
+        found = verify_shard(world.stores, "s", SETTINGS)
+        assert [k for k, _ in found.wrong] == [key]
+    with pytest.raises(Corrupt):
+        back_up(world.stores, MemoryBlob(), SETTINGS)
+
+
+def test_each_document_of_a_backup_is_checked(world: World, target: MemoryBlob) -> None:
+    back_up(world.stores, target, SETTINGS)
+    for key in documents(target):
+        whole = target.live[key]
+        damage(target, key)
+        new = lost(world)
+        with pytest.raises(Corrupt):
+            restore(new.stores, Backup(target), **WHO)
+        assert new.machine.names(dropped=True) == []
+        target.live[key] = whole
+        del target.live[key]
+        if not key.endswith("point.json"):
+            with pytest.raises(Corrupt, match="missing"):
+                restore(new.stores, Backup(target), **WHO)
+        target.live[key] = whole
+
+
+def test_a_missing_blob_makes_no_point(world: World, target: MemoryBlob) -> None:
+    [key, *_] = world.stored("parts")
+    del world.blob.live[key]
+    with pytest.raises(Corrupt, match="it is missing"):
+        back_up(world.stores, target, SETTINGS)
+    assert Backup(target).names() == []
+    assert [k for k, _ in verify_shard(world.stores, "s", SETTINGS).wrong] == [key]
+
+
+def test_a_backup_in_the_store_itself_is_refused(world: World) -> None:
+    with pytest.raises(InvalidRequest, match="cannot lie in the store"):
+        back_up(world.stores, world.blob, SETTINGS)
+    assert not [key for key in world.stored() if key.startswith(FOLDER)]
+
+
+def test_compaction_and_sweeps_meanwhile_take_nothing(world: World, target: MemoryBlob) -> None:
+    """All of it happens while the blobs of one shard are copied."""
+
+    class Meanwhile(MemoryBlob):
+        def set(self, key: str, data: bytes) -> None:
+            super().set(key, data)
+            if sum("/parts/" in copied for copied in self.live) == 1:
+                world.compact()
+                for _ in range(3):
+                    world.sweep(hours=0.05)
+
+    slow = Meanwhile()
+    ids = sorted(world.ids)
+    back_up(world.stores, slow, SETTINGS)
+    new = lost(world)
+    restore(new.stores, Backup(slow), **WHO)
+    assert new.read() == ids
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CRASH_BEFORE, Outcome.CRASH_AFTER])
+def test_killed_anywhere_it_leaves_no_half_point_and_can_be_repeated(
+    world: World, outcome: Outcome
+) -> None:
+    ids = sorted(world.ids)
+    for calls in count():
+        faults, target = Faults(sleep=lambda _: None), MemoryBlob()
+        faults.plan([*[Outcome.WORKS] * calls, outcome])
+        try:
+            back_up(world.stores, FaultyBlob(target, faults), SETTINGS)
+            break
+        except (CrashError, Unavailable):
+            pass
+        if Backup(target).names():  # the last write was done, only its reply is lost
+            assert outcome is Outcome.CRASH_AFTER
+        back_up(world.stores, target, SETTINGS)
+        new = lost(world)
+        restore(new.stores, Backup(target), **WHO)
+        assert new.read() == ids
+    assert calls > 10
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CRASH_BEFORE, Outcome.CRASH_AFTER])
+def test_a_restore_killed_anywhere_is_repeated(
+    world: World, target: MemoryBlob, outcome: Outcome
+) -> None:
+    back_up(world.stores, target, SETTINGS)
+    for calls in count():
+        faults, new = Faults(sleep=lambda _: None), lost(world)
+        stores = replace(
+            new.stores, blob=FaultyBlob(new.stores.blob, faults),
+            consensus=FaultyConsensus(new.stores.consensus, faults),
+        )  # fmt: skip
+        faults.plan([*[Outcome.WORKS] * calls, outcome])
+        try:
+            restore(stores, Backup(target), **WHO)
+            break
+        except (CrashError, Unavailable):
+            pass
+        if new.machine.names():
+            new.check()
+        restore(new.stores, Backup(target), missing=True, **WHO)
+        new.check()
+        assert clean(new)
+    assert calls > 10
+
+
+def test_shards_are_chosen_by_name(world: World, target: MemoryBlob) -> None:
+    from tests.support.garbage import SPEC
+
+    other = replace(SPEC, name="other")
+    Machine(world.stores).create(other)
+    report = back_up(world.stores, target, SETTINGS, ["other"])
+    assert [one.name for one in report.point.shards] == ["other"]
+    with pytest.raises(InvalidRequest, match="no such shard"):
+        back_up(world.stores, target, SETTINGS, ["nobody"])
+    with pytest.raises(InvalidRequest, match="this point has no such shard"):
+        restore(lost(world).stores, Backup(target), names=["s"], **WHO)
+    both = back_up(world.stores, target, SETTINGS).point
+    assert [one.name for one in both.shards] == ["other", "s"]

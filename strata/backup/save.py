@@ -90,7 +90,7 @@ def back_up(
 
 
 def _check_apart(blob: Blob, target: Blob, point: str) -> None:
-    """Refuse a target that is the store itself, whatever its address says."""
+    """Refuse a target that is the store itself, under any address."""
     key = f"{FOLDER}{point}/begun"
     retry(partial(target.set, key, b""))
     inside = retry(partial(blob.get, key)) is not None

@@ -30,7 +30,7 @@ def unpack(data: bytes) -> bytes:
     if not data.startswith(MAGIC):
         return data
     try:
-        found = b"".join(unpacked(data, CODEC, UNPACKED_MAX))
+        found = b"".join(unpacked_pieces(data, CODEC, UNPACKED_MAX))
     except (pa.ArrowException, OSError) as error:
         raise Corrupt("packed bytes are damaged", reason=str(error)) from error
     if len(found) > UNPACKED_MAX:
@@ -38,7 +38,7 @@ def unpack(data: bytes) -> bytes:
     return found
 
 
-def unpacked(data: bytes, codec: str, most: int) -> Iterator[pa.Buffer]:
+def unpacked_pieces(data: bytes, codec: str, most: int) -> Iterator[pa.Buffer]:
     """Yield what bytes unpack to, piece by piece, until there is more than `most`.
 
     Raises: ArrowException or OSError for damaged bytes.

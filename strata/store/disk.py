@@ -122,8 +122,8 @@ class DiskBlob:
     def purge(self, before_ms: int) -> int:
         """Remove blobs deleted before `before_ms` permanently; return the freed bytes.
 
-        Also removes temporary files without a write for a day, whatever is asked: a younger one
-        may be what another process writes.
+        Also removes temporary files without a write for a day. A younger one may be what another
+        process writes, so `before_ms` says nothing about it.
         """
         freed = 0
         left_ms = now_ms() - ABANDONED_MS

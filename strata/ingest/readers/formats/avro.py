@@ -13,7 +13,7 @@ from fastavro.read import SchemaResolutionError
 from fastavro.schema import SchemaParseException
 
 from strata.errors import InvalidRequest
-from strata.format.pack import unpacked
+from strata.format.pack import unpacked_pieces
 from strata.ingest.land.files import FileRange, SourceFile, is_packed, open_file, read_bytes
 from strata.ingest.readers.avro_values import arrow_of, column, without_logical
 from strata.ingest.readers.columns import SourceColumns
@@ -117,7 +117,7 @@ def unpacked_size(codec: str, data: bytes, most: int) -> int:
     if codec == "xz":
         return len(lzma.open(io.BytesIO(data)).read(most + 1))
     if codec == "zstandard":
-        size: int = sum(piece.size for piece in unpacked(data, "zstd", most))
+        size: int = sum(piece.size for piece in unpacked_pieces(data, "zstd", most))
         return min(size, most + 1)
     if codec == "snappy":  # states its length, and keeps to it
         return _varint(io.BytesIO(data))

@@ -8,6 +8,7 @@ from typing import Any
 from strata.backup.point import Backup, Point, checked_blob
 from strata.backup.save import HISTORY
 from strata.errors import Corrupt, InvalidRequest
+from strata.history.journal import is_journal
 from strata.machine.machine import Machine
 from strata.model.runner import Runner, serial
 from strata.model.shown import json_of
@@ -36,6 +37,7 @@ class RestoreReport:
 
     point: Point
     shards: tuple[RestoredShard, ...]
+    left_alone: tuple[str, ...] = ()  # shards that exist
 
     def to_json(self) -> dict[str, Any]:
         """See `Report`."""
@@ -43,6 +45,7 @@ class RestoreReport:
             "point": self.point.name,
             "at_ms": self.point.at_ms,
             "shards": [json_of(one) for one in self.shards],
+            "left_alone": list(self.left_alone),
         }
 
 
@@ -63,15 +66,16 @@ def restore(  # noqa: PLR0913  options, by name
     of another life can commit, and skipping has to be earned again, from `soft` at most.
     Raises: InvalidRequest, before anything is copied, for a shard that exists; Corrupt for a blob
     of the backup that is missing or damaged; Unavailable. `missing` leaves shards that exist alone:
-    with it a run that ended early is repeated.
+    with it a run that ended early is repeated. Of all shards, those are always left alone in which
+    Strata keeps its own history, because any command makes them.
     """
     machine, found = Machine(stores), backup.point(point)
     chosen = [one.name for one in found.shards] if names is None else list(names)
-    saved = [found.shard(name) for name in chosen]
-    alive = sorted({*machine.names()} & {*chosen})
-    if missing:
-        saved = [one for one in saved if one.name not in alive]
-    elif alive:
+    there = {*machine.names()} & {*chosen}
+    left_alone = {n for n in there if missing or (names is None and is_journal(n))}
+    saved = [found.shard(name) for name in chosen if name not in left_alone]
+    alive = sorted(there - left_alone)
+    if alive:
         raise InvalidRequest(
             "a shard that exists is not replaced", shards=", ".join(alive),
             cure="drop it first with `strata drop`, restore into an empty store, or use --missing",
@@ -92,7 +96,7 @@ def restore(  # noqa: PLR0913  options, by name
                 sum(copied.values()),
             )
         )  # fmt: skip
-    return RestoreReport(found, tuple(shards))
+    return RestoreReport(found, tuple(shards), tuple(sorted(left_alone)))
 
 
 def _copy(

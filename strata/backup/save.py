@@ -67,7 +67,7 @@ def back_up(
     machine, backup = Machine(stores), Backup(target)
     at_ms = stores.clock()
     began = datetime.fromtimestamp(at_ms / 1000, UTC)
-    name = f"{began:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+    name = f"{began:%Y%m%dT%H%M%S}.{at_ms % 1000:03}-{secrets.token_hex(2)}"
     _check_apart(stores.blob, target, name)
     chosen = machine.names() if names is None else list(names)
     for shard in names or ():

@@ -1,0 +1,77 @@
+"""The commands about backups, on a disk: a point, a loss, a way back, and damage that is named."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.test_commands import Cli
+
+
+@pytest.fixture
+def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    found = Cli(tmp_path, capsys)
+    found.create()
+    found.ingest(0, '{"id": 1}', '{"id": 3}', "{half")
+    found.ingest(1000, '{"id": 2}', '{"id": 4}')
+    return found
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> str:
+    return f"file://{tmp_path}/backup"
+
+
+def test_everything_is_lost_and_comes_back(cli: Cli, target: str) -> None:
+    before = cli.json("read", "events")
+    made = cli.json("backup", target)
+    assert {"events"} <= {one["shard"] for one in made["shards"]}
+    assert made["copied"] == sum(one["blobs"] for one in made["shards"])
+    cli.ingest(2000, '{"id": 5}')
+    cli.json("backup", target, "events")
+    first, _ = cli.json("backups", target)["points"]
+    assert first["point"] == made["point"]
+    assert cli.json("verify", "--backup", target)["clean"]
+    shutil.rmtree(cli.root / "blob")
+    for file in cli.root.glob("*.db*"):
+        file.unlink()
+
+    code, _, error = cli.run("restore", target, "--point", made["point"])
+    assert (code, "reason" in error) == (2, True)
+    back = cli.json("restore", target, "--point", made["point"], "--reason", "the disk is gone")
+
+    # The refusal above is in the history already.
+    assert back["left_alone"] == ["strata_operations"]
+    assert {one["shard"] for one in back["shards"]} == {
+        one["shard"] for one in made["shards"] if one["shard"] != "strata_operations"
+    }
+    assert cli.json("read", "events")["rows"] == before["rows"] == 4
+    assert len(cli.json("quarantine", "show", "events")["rejected"]) == 1
+    assert cli.json("verify")["clean"]
+    assert cli.json("gc", "leaks")["clean"]
+    history = cli.json("history", "events")
+    assert "the disk is gone" in str(history)
+    cli.ingest(1000, '{"id": 2}', '{"id": 4}')  # a repetition of what the point has
+    assert cli.json("read", "events")["rows"] == 4
+    code, _, error = cli.run("restore", target, "--reason", "again")
+    assert (code, "is not replaced" in error) == (2, True)
+
+
+def test_damage_is_named_and_ends_with_one(cli: Cli, target: str) -> None:
+    cli.json("backup", target)
+    [part, *_] = (cli.root / "blob/shards/events/parts").rglob("*.parquet")
+    data = bytearray(part.read_bytes())
+    data[len(data) // 2] ^= 1
+    part.chmod(0o600)
+    part.write_bytes(data)
+
+    code, out, _ = cli.run("verify", "events")
+
+    assert code == 1
+    assert "its bytes are not those" in out.replace("\n", " ") or part.stem[:8] in out
+    assert cli.run("backup", f"{target}-2")[0] == 1
+    assert cli.json("backups", f"{target}-2")["points"] == []
+    assert cli.json("verify", "--backup", target)["clean"], "the backup is whole"
+    assert cli.run("verify", "nothing")[0] == 2
+    assert cli.run("verify", "nothing", "--backup", target)[0] == 2
+    assert cli.run("backup", f"file://{cli.root}/blob")[0] == 2

@@ -14,9 +14,10 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from jobs.entry import Noted, each_shard, run_job, say
+from strata.compact import pay_debt
 from strata.config.settings import load_settings
 from strata.config.shards import ensure_shards
 from strata.ingest.engine import ingest_steps
@@ -26,6 +27,8 @@ from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
 from strata.model.time import parse_time
 from strata.store.open import open_stores
+
+STEPS_AT_ONCE: Final = 256  # between them too many unmerged runs are merged
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,14 +57,19 @@ def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     with spark_session("strata ingest", settings.spark) as spark:
 
         def ingested(name: str) -> Mapping[str, Any]:
-            reports, started = [], time.monotonic()
-            for report in ingest_steps(
-                stores, settings, name, steps,
-                write_format=args.write_format, runner=spark_runner(spark), dry_run=args.dry_run,
-                lease=Lease(Machine(stores), name, "ingest"),
-            ):  # fmt: skip
-                reports.append(report)
-                say(line(report, len(reports), len(steps)))
+            reports, started, run = [], time.monotonic(), spark_runner(spark)
+            for first in range(0, len(steps), STEPS_AT_ONCE):
+                for report in ingest_steps(
+                    stores, settings, name, steps[first : first + STEPS_AT_ONCE],
+                    write_format=args.write_format, runner=run, dry_run=args.dry_run,
+                    lease=Lease(Machine(stores), name, "ingest"),
+                ):  # fmt: skip
+                    reports.append(report)
+                    say(line(report, len(reports), len(steps)))
+                lease = Lease(Machine(stores), name, "merge after ingest")
+                paid = None if args.dry_run else pay_debt(stores, name, settings, run, lease=lease)
+                if paid is not None:
+                    say(f"{name}: merged from {paid.runs_before:,} runs to {paid.runs_after:,}")
             return summary_of(name, reports, time.monotonic() - started)
 
         names = ensure_shards(Machine(stores), settings.shards_dir, args.shard)

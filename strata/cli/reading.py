@@ -18,6 +18,7 @@ from strata.cli.context import (
     progress,
     who,
 )
+from strata.compact import pay_debt
 from strata.config.shards import ensure_shards
 from strata.decide.plan import check_pushdown, plan_read
 from strata.decide.read_plan import ReadPlan
@@ -79,6 +80,10 @@ def ingest(
             runner=threads(TASKS),
             again=again,
         )
+        paid = pay_debt(context.stores, shard, context.settings, threads(TASKS))
+    if paid is not None:
+        runs = f"from {paid.runs_before:,} runs to {paid.runs_after:,}"
+        progress.print(f"{shard}: too many runs waited to be merged; merged {runs}")
     if report.already_committed:
         progress.print(f"{shard}: this interval is already committed; nothing was changed")
     return answer(report.to_json())

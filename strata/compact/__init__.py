@@ -8,6 +8,7 @@ and the faster merge has written and uses the same ones. Unused parts are left t
 collection, which alone can recognise them. Source: docs/explanation/compaction.md.
 """
 
+from strata.compact.debt import pay_debt
 from strata.compact.history import merge_history
 from strata.compact.plan import CompactPlan, plan
 from strata.compact.report import CompactReport, RequestReport
@@ -20,6 +21,7 @@ __all__ = [
     "compact_shard",
     "manifests_of",
     "merge_history",
+    "pay_debt",
     "plan",
     "preview",
 ]

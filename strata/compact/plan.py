@@ -29,12 +29,14 @@ def plan(
     *,
     full: bool = False,
     migrate: bool = False,
+    enough: int = 0,
     now_ms: int | None = None,
 ) -> CompactPlan:
     """Return what a compaction of `state` does; the state is the only input.
 
     `full` merges everything into one run. `migrate` also rewrites, slot by slot, batches whose
     layout, relation or sort order differs from what is written now. A merge under way is continued.
+    `enough`: of the merges, the cheapest, until at most so many runs wait.
     `now_ms` decides which holds have expired; None takes the state's own time.
     """
     moved = advanced(state, settings, state.walltime_ms if now_ms is None else now_ms)
@@ -46,12 +48,24 @@ def plan(
         or runs_of(r.batches) >= settings.min_inputs
         or (migrate and any(outdated(moved, b) for b in r.batches))
     )
+    requests = _cheapest(requests, spines.debt(moved.spine) - enough) if enough else requests
     idle = None
     if found and not requests:
         idle = f"{len(found)} merges are due, each of fewer runs than {settings.min_inputs}"
     elif not requests:
         idle = spines.idle_reason(moved.spine) + _waiting(moved)
     return CompactPlan(state.name, state.since, moved.since, requests, idle)
+
+
+def _cheapest(requests: Sequence[MergeRequest], runs: int) -> tuple[MergeRequest, ...]:
+    """Return the first requests, of those that begin with the cheapest, that save some runs."""
+    chosen: list[MergeRequest] = []
+    for request in requests:
+        if runs <= 0:
+            break
+        chosen.append(request)
+        runs -= runs_of(request.batches) - 1
+    return tuple(chosen)
 
 
 def advanced(state: State, settings: CompactSettings, now_ms: int) -> State:

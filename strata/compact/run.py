@@ -70,6 +70,7 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and how to report
     *,
     full: bool = False,
     migrate: bool = False,
+    enough: int = 0,
     progress: Report | None = None,
     lease: Lease | None = None,
 ) -> CompactReport:
@@ -77,8 +78,9 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and how to report
 
     All tasks of all requests go to `runner` at once. A request is applied when its last task
     returns, while others are under way. Until then, the output of its first tasks is kept in the
-    state after every `compact.chunk_bytes`. `progress` is called for each request. `lease` is held
-    while there is something to merge.
+    state after every `compact.chunk_bytes`. `enough`: the cheapest merges are done until at most so
+    few runs wait. `progress` is called for each request. `lease` is held while there is something
+    to merge.
 
     Raises: Fenced when the lease has expired meanwhile; Corrupt when inputs are damaged or an
     output is not equivalent to its inputs. Requests applied before stay applied.
@@ -87,7 +89,9 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and how to report
     machine, options = Machine(stores), settings.compact
     machine.apply(name, partial(_advance, options))
     # Since was moved just now: moving it again would be a change without a commit.
-    planned = partial(plan, settings=replace(options, history_ms=None), full=full, migrate=migrate)
+    planned = partial(
+        plan, settings=replace(options, history_ms=None), full=full, migrate=migrate, enough=enough
+    )
     made = planned(state := machine.load(name))
     reports = []
     with held(lease, needed=bool(made.requests)) as writer:

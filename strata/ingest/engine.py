@@ -34,6 +34,7 @@ from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
 from strata.model.spec import LAYOUTS, ORDERED, ShardSpec, check_name
 from strata.state.source import check_source
+from strata.state.spine import check_debt
 from strata.store.open import Stores
 
 __all__ = ["files_token", "ingest", "ingest_steps", "interval_token"]
@@ -114,6 +115,7 @@ def ingest_steps(  # noqa: PLR0913  the same
     open_works = [work for work in works if work.commit is None and not work.nothing]
     if open_works and not dry_run:
         check_source(state)
+        check_debt(state.spine, name, settings.compact.debt_max)
     with held(lease, needed=bool(open_works) and not dry_run) as writer:
         if writer is not None:  # blobs must not be of a generation before the lease's
             state = machine.load(name)

@@ -29,6 +29,7 @@ from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
 from strata.model.spec import ORDERED, ShardSpec, TimeSpec, check_name
 from strata.state.source import check_source
+from strata.state.spine import check_debt
 from strata.state.state import State
 from strata.store.interface import Blob
 from strata.store.open import Stores, open_stores
@@ -90,6 +91,7 @@ def open_batch(stores: Stores, settings: Settings, name: str, rows: Rows) -> Ope
         )  # fmt: skip
     if known is None:
         check_source(state)
+        check_debt(state.spine, state.name, settings.compact.debt_max)
     report = None if known is None else report_of(name, known, already_committed=True)
     return Opened(state, task, work, report)
 

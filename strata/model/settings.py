@@ -73,6 +73,8 @@ class CompactSettings(Declared):
     min_inputs: Count = 2  # a merge request with fewer runs does nothing
     memory_bytes: Positive = 1024 * 1024 * 1024  # bound of one merge task
     chunk_bytes: Positive = 1024 * 1024 * 1024  # a long merge saves its progress this often
+    debt_runs: Count = 64  # an ingest that leaves more runs unmerged merges some itself; 0: never
+    debt_max: Count = 2048  # with more runs unmerged, ingest waits for compaction; 0: no limit
     history_ms: Count | None = None  # since follows upper at this distance; None keeps all history
 
 

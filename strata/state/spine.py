@@ -23,7 +23,7 @@ Source: notes on persist, section 2.1.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from strata.errors import Corrupt, InvalidRequest
+from strata.errors import Corrupt, InvalidRequest, Unavailable
 from strata.model.sums import MODULUS, wrapped
 from strata.state.state import Batch, Spine, SpineBatch
 
@@ -100,6 +100,29 @@ def requests(
     """
     due = [(slot, _reason(slot, outdated)) for slot in spine.slots]
     return [_request([slot], since, reason) for slot, reason in reversed(due) if reason]
+
+
+def debt(spine: Spine) -> int:
+    """Return how many runs the due merges would save: what compaction owes to readers.
+
+    >>> debt(Spine())
+    0
+    """
+    runs = (sum(len(batch.runs) for batch in slot.batches) for slot in spine.slots)
+    return sum(max(0, found - 1) for found in runs)
+
+
+def check_debt(spine: Spine, shard: str, most: int) -> None:
+    """Refuse to let the debt grow beyond `most` runs; 0: no limit.
+
+    Raises: Unavailable, since compaction can pay it back.
+    """
+    if most and debt(spine) >= most:
+        raise Unavailable(
+            "too many runs of this shard wait to be merged", certain=True,
+            shard=shard, waiting=debt(spine), most=most,
+            cure=f"run `strata compact {shard}`, then again; `compact.debt_max` is the limit",
+        )  # fmt: skip
 
 
 def full_request(spine: Spine, since: int, *, force: bool = False) -> MergeRequest | None:

@@ -16,7 +16,6 @@ the values are the elements of all rows, and every struct has their `count`.
 """
 
 import re
-from collections.abc import Callable
 from typing import Final
 
 import pyarrow as pa
@@ -48,7 +47,6 @@ _ESCAPED: Final = re.compile(r"\\(u[0-9a-f]{4}|.)", re.DOTALL)
 _TO_ESCAPE: Final = re.compile(r"[\\'\x00-\x1f\x7f]")
 # The texts that Spark's get_json_object reads as one key. Narrower than Spark: white space in front
 # of a key, wildcards and indexes are excluded, and excluded paths have no statistics.
-_SPARK_STEP: Final = re.compile(r"\.([^.\[*\s][^.\[]*)|\['([^'?*\s][^'?]*)'\]")
 
 _JSON_FIELDS: Final = (
     ("present", pa.int64()),  # rows in which the path exists
@@ -103,7 +101,7 @@ def parse_name(name: str) -> tuple[int, Path | None] | None:
         return None
     if match[2] is None:
         return None if _inside(match[3]) is None else (int(match[1]), None)
-    path = _steps(match[2], _STEP, _unescape)
+    path = _steps(match[2])
     return None if path is None else (int(match[1]), path)
 
 
@@ -144,17 +142,6 @@ def parent_name(name: str) -> str | None:
     if parsed is not None and parsed[1]:
         return path_name(parsed[0], parsed[1][:-1])
     return inside_name(inside[0], inside[1][:-1]) if inside is not None and inside[1] else None
-
-
-def spark_path(text: str) -> Path | None:
-    """Return the keys named by a path for Spark's `get_json_object`.
-
-    Errs: None, which means "no statistics", for indexes, wildcards and anything unusual.
-
-    >>> spark_path("$.a['b c']"), spark_path("$"), spark_path("$.list[0]")
-    (('a', 'b c'), (), None)
-    """
-    return _steps(text, _SPARK_STEP, str)
 
 
 def has_bounds(column_type: ColumnType) -> bool:
@@ -201,15 +188,15 @@ def _unescape(key: str) -> str:
     return _ESCAPED.sub(lambda m: chr(int(m[1][1:], 16)) if len(m[1]) == 5 else m[1], key)
 
 
-def _steps(text: str, step: re.Pattern[str], read_quoted: Callable[[str], str]) -> Path | None:
+def _steps(text: str) -> Path | None:
     if not text.startswith(ROOT):
         return None
     keys: list[str] = []
     position = len(ROOT)
     while position < len(text):
-        match = step.match(text, position)
+        match = _STEP.match(text, position)
         if match is None:
             return None
-        keys.append(match[1] if match[1] is not None else read_quoted(match[2]))
+        keys.append(match[1] if match[1] is not None else _unescape(match[2]))
         position = match.end()
     return tuple(keys)

@@ -13,7 +13,8 @@ from strata.expr.entry import Context, Entry, Outcome, literal, opened, strict
 from strata.expr.nodes import Call
 from strata.expr.spec import Json, Spec, everything
 
-_STEP: Final = re.compile(r"\.([^.\[\]*'\"\s]+)|\['([^'\\?*]+)'\]")
+# Spark skips white space at the start of a key for `get_json_object`, and not for `variant_get`.
+_STEP: Final = re.compile(r"\.([^.\[\]*'\"\s]+)|\['([^'\\?*\s][^'\\?*]*)'\]")
 
 
 def parse_path(path: str) -> tuple[str, ...] | None:

@@ -19,7 +19,6 @@ from strata.stats.wire import (
     parse_name,
     path_name,
     scalar_type,
-    spark_path,
 )
 from tests.support.facts import EVERY_TYPE
 
@@ -58,31 +57,6 @@ def test_other_names_are_no_statistics(name: str) -> None:
 def test_a_column_is_not_its_root() -> None:
     assert parse_name(column_name(5)) == (5, None)
     assert parse_name(path_name(5, ())) == (5, ())
-
-
-@pytest.mark.parametrize(
-    ("text", "path"),
-    [
-        ("$", ()),
-        ("$.a.b", ("a", "b")),
-        ("$['a']['b c']", ("a", "b c")),
-        ("$.a b", ("a b",)),
-        ("$.*", None),
-        ("$['*']", None),
-        ("$[0]", None),
-        ("$.a[0].b", None),
-        ("$.a[*]", None),
-        ("$. a", None),  # Spark's parser would skip the space
-        ("$[' a']", None),
-        ("$['a?']", None),
-        ("$..a", None),
-        ("$.", None),
-        ("a", None),
-        ("", None),
-    ],
-)
-def test_paths_as_spark_reads_them(text: str, path: tuple[str, ...] | None) -> None:
-    assert spark_path(text) == path
 
 
 @pytest.mark.parametrize("column", EVERY_TYPE.columns, ids=lambda c: str(c.type))

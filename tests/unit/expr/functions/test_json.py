@@ -3,7 +3,6 @@
 import pytest
 
 from strata.expr.functions.json import parse_path
-from strata.stats.wire import spark_path
 
 
 @pytest.mark.parametrize(
@@ -19,12 +18,18 @@ from strata.stats.wire import spark_path
         ("a", None),
         ("", None),
         ("$.", None),
+        ("$['a']['b c']", ("a", "b c")),
+        ("$['a ']", ("a ",)),
+        ("$[' a']", None),  # Spark reads the key without the space
+        ("$['\ta']", None),
+        ("$. a", None),
+        ("$.a b", None),
+        ("$.*", None),
+        ("$['*']", None),
+        ("$[0]", None),
+        ("$.a[0].b", None),
+        ("$['a?']", None),
     ],
 )
 def test_a_path_is_its_keys(text: str, keys: tuple[str, ...] | None) -> None:
     assert parse_path(text) == keys
-
-
-@pytest.mark.parametrize("text", ["$", "$.a", "$.a.b['c d']", "$['a.b']", "$.a-b.ü"])
-def test_paths_are_read_as_the_statistics_name_them(text: str) -> None:
-    assert parse_path(text) == spark_path(text)

@@ -51,7 +51,7 @@ def run_job(
             document, code = {**document, "error": one}, int(one["exit_code"])
     except StrataError as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
-        document = {"error": _told(error)}
+        document = {"error": _error_document(error)}
         code, failed = error.exit_code, f"{type(error).__name__}: {error}"
     except Exception as error:
         if noted is not None:
@@ -93,12 +93,12 @@ def each_shard(
             document = {**work(name)}
         except OF_ONE_SHARD as error:
             sys.stderr.write(f"{type(error).__name__}: {error} [{name}]\n")
-            document = {"shard": name, "error": _told(error)}
+            document = {"shard": name, "error": _error_document(error)}
         documents.append({"seconds": round(time.monotonic() - began, 3), **document})
     return documents
 
 
-def _told(error: StrataError) -> dict[str, Any]:
+def _error_document(error: StrataError) -> dict[str, Any]:
     return {
         "kind": type(error).__name__, "message": str(error), "exit_code": error.exit_code
     }  # fmt: skip
@@ -120,8 +120,10 @@ def _first_error(document: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _note(noted: Noted, began_ms: int, document: Mapping[str, Any], code: int, error: str) -> None:
     asked = [{"shard": name} for name in noted.shards or (EVERY_SHARD,)]
-    told = document if "shards" in document else {"shards": asked}
+    recorded = document if "shards" in document else {"shards": asked}
     with suppress(StrataError):  # the job has ended, and its result is written
         settings = load_settings(noted.config, os.environ)
         metrics = Metrics(settings.metrics)
-        note(open_stores(settings.store), metrics, noted.what, began_ms, told, code, error=error)
+        note(
+            open_stores(settings.store), metrics, noted.what, began_ms, recorded, code, error=error
+        )

@@ -103,8 +103,8 @@ class Shard:
             settings=self.settings,
         )  # fmt: skip
         tell(self.metrics, self.name, plan)
-        told = emitted(rows, self.metrics, self.name)
-        kept = kept_while(self.stores, state, self.settings, "scan", told)
+        counted = emitted(rows, self.metrics, self.name)
+        kept = kept_while(self.stores, state, self.settings, "scan", counted)
         return scan_schema(state.relation, columns), kept
 
     def listen(

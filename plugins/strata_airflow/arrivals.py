@@ -96,7 +96,7 @@ MACROS: Final = {
 
 
 def _days(events: Mapping[Any, Iterable[Any]]) -> list[str]:
-    extras = (event.extra for told in events.values() for event in told)
+    extras = (event.extra for some in events.values() for event in some)
     days = ((extra.get("payload") or {}).get("day") for extra in extras if extra)
     return [day for day in days if day]
 

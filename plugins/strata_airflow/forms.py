@@ -95,5 +95,7 @@ def dry_run(what_it_shows: str) -> Param:
     It is on by default when a person triggers a run or a backfill from a form; see
     `strata_airflow.intervals.rehearsed` for other runs. `what_it_shows` completes the description.
     """
-    told = f"Change nothing; {what_it_shows}. It holds for backfills, too; the schedule is real."
-    return switch("Dry run", told, default=True, section=MAIN)
+    description = (
+        f"Change nothing; {what_it_shows}. It holds for backfills, too; the schedule is real."
+    )
+    return switch("Dry run", description, default=True, section=MAIN)

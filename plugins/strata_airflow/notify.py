@@ -65,8 +65,8 @@ def tell_late(what: str, hours: float, context: Mapping[str, Any] | None = None)
     dag, run_id = run.get("dag_id", "a run"), run.get("run_id", "")
     reason = f"{what}: not at its end {hours:g} hours after it was queued"
     dedupe = blake2b(json.dumps(["late", dag, run_id]).encode(), digest_size=8).hexdigest()
-    told = Message(f"Strata: {dag} is late, {run_id}", reason, (), (), dedupe)
-    send(told, os.environ.get(VARIABLE, ""))
+    late = Message(f"Strata: {dag} is late, {run_id}", reason, (), (), dedupe)
+    send(late, os.environ.get(VARIABLE, ""))
 
 
 def message_of(context: Mapping[str, Any]) -> Message:
@@ -79,10 +79,10 @@ def message_of(context: Mapping[str, Any]) -> Message:
     report = getattr(context.get("task"), "report_links", ())
     links = [link for link in (getattr(ti, "log_url", ""), *report) if link]
     # The key omits the run: the same lie found again tomorrow is the same incident.
-    told = json.dumps([ti.dag_id, ti.task_id, *said])
+    identity = json.dumps([ti.dag_id, ti.task_id, *said])
     return Message(
         subject, said[0], tuple(lines[:LINES_MAX] + more), tuple(links),
-        blake2b(told.encode(), digest_size=8).hexdigest(),
+        blake2b(identity.encode(), digest_size=8).hexdigest(),
     )  # fmt: skip
 
 

@@ -99,5 +99,5 @@ class Question(HITLOperator):
 
 def form() -> dict[str, Param]:
     """Return the fields of the question: a reason, initially empty."""
-    told = "What you looked at, and why. An approval needs one."
-    return {REASON: Param("", type="string", title="Reason", description=told)}
+    description = "What you looked at, and why. An approval needs one."
+    return {REASON: Param("", type="string", title="Reason", description=description)}

@@ -179,11 +179,11 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
         return []
     lines = []
     for name, shard in shard_results(result).items():
-        for field, told in REMARKABLE.items():
+        for field, text in REMARKABLE.items():
             value = shard.get(field)
             count = len(value) if isinstance(value, list | dict) else value
             if count:
-                lines.append(f"{name}: {count:,} {told.format(shard=name)}")
+                lines.append(f"{name}: {count:,} {text.format(shard=name)}")
         if shard.get("batches") and shard.get("files") == 0:
             lines.append(f"{name}: no file came for the interval; readers see it as complete")
     return lines

@@ -202,9 +202,9 @@ class StrataJobOperator(SparkSubmitOperator):
         for line in lines:
             self.log.warning(line)
         if lines:
-            told = message_of({**context, "exception": "\n".join(["to be looked at", *lines])})
-            subject = told.subject.replace(" failed in ", " ended with remarks in ")
-            send(replace(told, subject=subject), os.environ.get(VARIABLE, ""))
+            message = message_of({**context, "exception": "\n".join(["to be looked at", *lines])})
+            subject = message.subject.replace(" failed in ", " ended with remarks in ")
+            send(replace(message, subject=subject), os.environ.get(VARIABLE, ""))
 
     def _close_output(self) -> None:
         """Close the pipe of spark-submit, which the provider's hook leaves open."""

@@ -101,8 +101,8 @@ def explain(
         found = outlook(filter, state.rollout.quarantine).to_json()
         return answer({"shard": shard, "filter": where, **found}, *_static_tables(shard, found))
     at = None if as_of is None else parse_time(as_of)
-    told = explain_filter(context.stores, state, filter, at, every_part=parts)
-    document = told.to_json(parts=parts)
+    explained = explain_filter(context.stores, state, filter, at, every_part=parts)
+    document = explained.to_json(parts=parts)
     if receipt is not None:
         plan = plan_read(context.stores, state, as_of=at, filter=filter, mode="on")
         write_receipt(receipt, issue(context.stores, state, plan, filter))

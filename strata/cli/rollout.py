@@ -276,10 +276,10 @@ def _may_answer(context: Context, name: str, asked: Person) -> bool:
 def _last_cost(context: Context, shard: str) -> list[dict[str, Any]]:
     """Return the cost of audits of each share, from the last validation of the shard."""
     for one in recent(context.stores, shard, LOOKED_THROUGH):
-        told = loads(one.details)
-        if one.what == "validate" and any(f"audit_parts_at_{s}" in told for s in SHARES):
+        counts = loads(one.details)
+        if one.what == "validate" and any(f"audit_parts_at_{s}" in counts for s in SHARES):
             return [
-                {"percent": s, **{n: told.get(f"audit_{n}_at_{s}") for n in COST[1:]}}
+                {"percent": s, **{n: counts.get(f"audit_{n}_at_{s}") for n in COST[1:]}}
                 for s in SHARES
             ]
     return []

@@ -32,8 +32,8 @@ def work_of(request: MergeRequest, tasks: Sequence[MergeTask]) -> str:
     digest = blake2b(f"{__version__} {request.manifests} {request.since}".encode(), digest_size=16)
     unseen = ("store", "runs", "generation")  # they change keys, not bytes
     for task in tasks:
-        told = [getattr(task, f.name) for f in fields(task) if f.name not in unseen]
-        digest.update(repr(told).encode())
+        values = [getattr(task, f.name) for f in fields(task) if f.name not in unseen]
+        digest.update(repr(values).encode())
         digest.update(repr([[ref.key for ref in run] for run in task.runs]).encode())
     return digest.hexdigest()
 

@@ -87,7 +87,7 @@ class Known:
     relation: Relation
     row: int
     version: int | None  # of the part's statistics; None: it has none
-    told: bool  # that version is known to the caller
+    version_known: bool  # that version is known to the caller
     quarantine: Collection[str]
     shard: str
 
@@ -199,7 +199,7 @@ def _missing(
         return Cause.NOT_KEPT, f"{declared} has no bounds; store what is filtered by as a column"
     if any((known.fields(above) or {}).get("complete") for above in names[:-1]):
         return Cause.OVERLAP, ""  # no row has the path
-    if not known.told or known.version is None:
+    if not known.version_known or known.version is None:
         return Cause.NOT_COLLECTED, f"collect them: {backfill}"
     if known.version < STATS_VERSION:
         return Cause.OUTDATED, f"collect them again: {backfill}"

@@ -172,7 +172,7 @@ class _Explaining:
         rows = _chosen(piece.keep, self._left)
         if self._left is not None:
             self._left = max(0, self._left - len(refs))
-        told = dict(zip(rows, self._reasons(piece, piece.verdict.stats, rows), strict=True))
+        reasons = dict(zip(rows, self._reasons(piece, piece.verdict.stats, rows), strict=True))
         groups = self._groups(piece)
         counts = np.array([len(ref.splits) for ref in refs], np.int64)
         self.kept_groups += int(counts[piece.keep].sum())
@@ -183,7 +183,7 @@ class _Explaining:
         return [
             Explained(
                 ref, "part",
-                _QUARANTINED if suspects[row] else told.get(row, _UNTOLD[bool(piece.keep[row])]),
+                _QUARANTINED if suspects[row] else reasons.get(row, _UNTOLD[bool(piece.keep[row])]),
                 inside.get(row),
             )
             for row, ref in enumerate(refs)
@@ -205,14 +205,14 @@ class _Explaining:
             because = f"keys of an order or types that begin otherwise, or no statistics of {first}"
         else:
             because = f"the filter does not look at {first}, by which rows are sorted"
-        told = {
+        found = {
             row: RowGroups(
                 int(counts[row]), int(counts[row]), because if counts[row] > 1 else _ALONE
             )
             for row in rows
         }
         for index, row in enumerate(() if groups is None else groups.places.tolist()):
-            if groups is None or row not in told:
+            if groups is None or row not in found:
                 continue
             kept, known = groups.verdict.of(index), groups.verdict.known
             start = int(np.searchsorted(known.owner, index))
@@ -220,8 +220,8 @@ class _Explaining:
             texts = explain(
                 question.filter, known.stats, relation, firsts, quarantine=question.quarantine
             )
-            told[row] = RowGroups(len(kept), int(kept.sum()), _BY_KEY, "; ".join(texts))
-        return told
+            found[row] = RowGroups(len(kept), int(kept.sum()), _BY_KEY, "; ".join(texts))
+        return found
 
     def _reasons(self, piece: Piece, stats: pa.Table, rows: Sequence[int]) -> list[Reason]:
         return reasons(

@@ -144,8 +144,8 @@ def _with_bill(found: list[Operation], spent: Mapping[str, int]) -> list[Operati
         found[0], shard=EVERY_SHARD, outcome=OUTCOMES[0], rows=0, bytes=0, details="{}"
     )  # fmt: skip
     counts = orjson.loads(one.details) | spent
-    told = replace(one, details=orjson.dumps(counts, option=orjson.OPT_SORT_KEYS).decode())
-    return [told] if len(found) == 1 else [*found, told]
+    detailed = replace(one, details=orjson.dumps(counts, option=orjson.OPT_SORT_KEYS).decode())
+    return [detailed] if len(found) == 1 else [*found, detailed]
 
 
 def _first(counts: Mapping[str, int], names: tuple[str, ...]) -> int:

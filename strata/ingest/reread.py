@@ -29,7 +29,7 @@ class Again:
 
     line: int | None
     value: Callable[[str, ColumnType], object]  # raises Unreadable
-    told: frozenset[str]  # columns that the source has in this row
+    present: frozenset[str]  # columns that the source has in this row
 
 
 def reread(raw: RawFile, rows: Rows, spec: ShardSpec) -> list[Again]:
@@ -103,17 +103,17 @@ def _of_change(message: Any) -> tuple[Any, dict[str, Any] | None]:
     """Return the row that a change event or a keyed record is about, and its fields' schemas."""
     body, schema = _payload(message)
     if isinstance(body, Mapping) and "op" not in body and {"key", "value"} <= body.keys():
-        told, _ = _payload(body["key"])
+        key, _ = _payload(body["key"])
         body, schema = _payload(body["value"])
         if body is None:
-            return told, None
+            return key, None
     else:
-        told = None
+        key = None
     if not isinstance(body, Mapping) or "op" not in body:
         return body, _fields(schema)
     side = BEFORE if body["op"] == "d" else "after"
     row = body.get(side)
-    return (told if row is None else row), _side(schema, side)
+    return (key if row is None else row), _side(schema, side)
 
 
 def _payload(message: Any) -> tuple[Any, Any]:

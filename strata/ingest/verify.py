@@ -132,7 +132,7 @@ def _different(
     file: str, name: str, kind: ColumnType, again: Sequence[Again], made: Sequence[object]
 ) -> Iterator[Difference]:
     for row, value in zip(again, made, strict=True):
-        if name not in row.told:
+        if name not in row.present:
             continue
         try:
             meant = row.value(name, kind)

@@ -171,8 +171,8 @@ def _leaves(
             yield key
             continue
         node = decode_nodes(_stored(blob, key, sleep))
-        told = zip(reversed(node.keys), reversed(node.marks), strict=True)
-        inside = tuple(child for child, marks in told if wanted.may_be_under(child, marks))
+        children = zip(reversed(node.keys), reversed(node.marks), strict=True)
+        inside = tuple(child for child, marks in children if wanted.may_be_under(child, marks))
         yield from _leaves(blob, inside, wanted, sleep)
 
 

@@ -352,10 +352,10 @@ class Machine:
         except Unavailable as error:
             if not lost:
                 raise
-            told = {"reason": error.message, **error.details}
+            cause = {"reason": error.message, **error.details}
             raise Unavailable(
                 "the database of states fails, and it is not known whether a change was made",
-                certain=False, shard=name, seqno=seqno, **told,
+                certain=False, shard=name, seqno=seqno, **cause,
                 cure="mend it, then run again: a change that was made is recognised",
             ) from error  # fmt: skip
 

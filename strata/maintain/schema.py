@@ -118,22 +118,22 @@ def sort_order(relation: Relation) -> list[str]:
 
 def difference(old: Relation, new: Relation) -> list[str]:
     """Return the changes of a version as text for people."""
-    told = [f"dropped {c.name} (id {i})" for i, c in old.by_id.items() if i not in new.by_id]
+    changes = [f"dropped {c.name} (id {i})" for i, c in old.by_id.items() if i not in new.by_id]
     for column in new.columns:
         before = old.by_id.get(column.id)
         if before is None:
             default = "null" if column.default is None else repr(column.default)
-            told.append(f"added {column.name} {column.type} (id {column.id}, default {default})")
+            changes.append(f"added {column.name} {column.type} (id {column.id}, default {default})")
             continue
         if before.name != column.name:
-            told.append(f"renamed {before.name} to {column.name}")
+            changes.append(f"renamed {before.name} to {column.name}")
         if before.type != column.type:
-            told.append(f"widened {column.name} from {before.type} to {column.type}")
+            changes.append(f"widened {column.name} from {before.type} to {column.type}")
         if before.nullable != column.nullable:
-            told.append(f"{column.name} may be null")
+            changes.append(f"{column.name} may be null")
     if old.order != new.order:
-        told.append(f"sorted by {', '.join(new.by_id[i].name for i in new.sort_ids)}")
-    return told
+        changes.append(f"sorted by {', '.join(new.by_id[i].name for i in new.sort_ids)}")
+    return changes
 
 
 def _history(relations: Sequence[Relation]) -> list[list[str]]:

@@ -212,11 +212,11 @@ def _lowered(
     old: Rollout, now_ms: int, to: Mode, who: Person, reason: str, what: Happened = "stepped down"
 ) -> Rollout:
     percent = old.audit_percent if to in SKIPPING else 0
-    told = noted(
+    following = noted(
         old, now_ms, what, after=to, percent=percent, who=who.name, user=who.user, reason=reason
     )
     return replace(
-        told,
+        following,
         mode=to, audit_percent=percent, changed_ms=now_ms, changed_by=who.name, reason=reason,
         request=None, evidence=replace(old.evidence, step_days=0, step_day=-1),
         basis=old.basis if to in SKIPPING else "",
@@ -233,12 +233,12 @@ def _lapsed(state: State, now_ms: int) -> Rollout:
     rollout, asked = state.rollout, state.rollout.request
     if asked is None or now_ms < asked.expires_ms:
         return rollout
-    told = noted(
+    following = noted(
         rollout, asked.expires_ms, "lapsed", after=rollout.mode, percent=rollout.audit_percent,
         who=NOBODY, reason="nobody answered in time", asked_by=asked.by, asked_user=asked.user,
         request=request_id(state.name, asked),
     )  # fmt: skip
-    return replace(told, request=None)
+    return replace(following, request=None)
 
 
 def request_id(shard: str, asked: Request) -> str:

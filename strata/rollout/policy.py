@@ -174,8 +174,8 @@ def ask(book: Book, now_ms: int, *, to: Mapping[str, Any], who: Person, reason: 
         raise InvalidRequest("this changes nothing", policy=book.policy.number)
     expires = now_ms + book.policy.gates.request_days * DAY_MS
     asked = PolicyRequest(wanted, who.name, who.user, reason, now_ms, expires)
-    told = _told(book, asked, now_ms, "requested", who, reason)
-    return replace(told, request=asked)
+    entered = _with_line(book, asked, now_ms, "requested", who, reason)
+    return replace(entered, request=asked)
 
 
 def approve(book: Book, now_ms: int, *, request: str, who: Person, reason: str) -> Book:
@@ -189,7 +189,7 @@ def approve(book: Book, now_ms: int, *, request: str, who: Person, reason: str) 
     book.policy.check_approver(who, Person(asked.by, asked.user), policy=book.policy.number)
     new = replace(book, policy=replace(asked.policy, number=book.policy.number + 1))
     return replace(
-        _told(new, asked, now_ms, "approved", who, reason, before=book.policy), request=None
+        _with_line(new, asked, now_ms, "approved", who, reason, before=book.policy), request=None
     )
 
 
@@ -198,7 +198,7 @@ def reject(book: Book, now_ms: int, *, request: str, who: Person, reason: str) -
     check_said("a change of the policy", who.name, reason)
     book = _lapsed(book, now_ms)
     asked = _open(book, request)
-    return replace(_told(book, asked, now_ms, "rejected", who, reason), request=None)
+    return replace(_with_line(book, asked, now_ms, "rejected", who, reason), request=None)
 
 
 def request_id(asked: PolicyRequest) -> str:
@@ -242,7 +242,7 @@ def _with(policy: Policy, to: Mapping[str, Any]) -> Policy:
     )
 
 
-def _told(  # noqa: PLR0913 - the fields of one line
+def _with_line(  # noqa: PLR0913 - the fields of one line
     book: Book,
     asked: PolicyRequest,
     now_ms: int,
@@ -267,8 +267,8 @@ def _lapsed(book: Book, now_ms: int) -> Book:
     if asked is None or now_ms < asked.expires_ms:
         return book
     nobody = Person("nobody")
-    told = _told(book, asked, asked.expires_ms, "lapsed", nobody, "nobody answered in time")
-    return replace(told, request=None)
+    entered = _with_line(book, asked, asked.expires_ms, "lapsed", nobody, "nobody answered in time")
+    return replace(entered, request=None)
 
 
 def _open(book: Book, named: str) -> PolicyRequest:

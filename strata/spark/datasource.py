@@ -264,7 +264,7 @@ class StrataReader(DataSourceReader):
         """Yield the partition's rows in exactly the schema that Spark expects."""
         schema = to_arrow_schema(self.schema, timezone="UTC")
         batches = (b for task in self._rightly(partition) for b in _batches(task))
-        for batch in self._told(batches):
+        for batch in self._counted(batches):
             arrays = [batch.column(field.name).cast(field.type) for field in schema]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -281,7 +281,7 @@ class StrataReader(DataSourceReader):
         tasks = self._tasks(stores, state, plan, partition.read)
         return tasks[partition.number :: partition.of]
 
-    def _told(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _counted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task, and report them to monitoring if the settings exist here."""
         try:
             metrics = Metrics(self.asked.settings().metrics)

@@ -160,14 +160,14 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
     read_format: str = "structured",
     groups: Mapping[str, tuple[int, ...]] | None = None,
     settings: ReadSettings = ReadSettings(),  # noqa: B008 - frozen
-    told: Callable[[Tasks], Tasks] | None = None,
+    wrapped_by: Callable[[Tasks], Tasks] | None = None,
 ) -> DataFrame:
     """Return the rows of `parts` in the columns of the last relation.
 
     Shape: `columns` by name (None: all, in declared order), then t and d, then `part_column`
     with the part's key if it is requested. With `as_of`, later updates are left out and the times
     of the others advanced to it; otherwise times are as stored. `groups` names row groups to read,
-    by part, as in a plan. `told` may wrap the function of the tasks.
+    by part, as in a plan. `wrapped_by` may wrap the tasks.
     Cost: lazy; at an action each part is read once.
     """
     wanted = wanted_columns(relations[-1], columns)
@@ -180,7 +180,7 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
         tasks = group_parts(parts, worthwhile_tasks(parts, most))
         numbers = spark.range(0, len(tasks), 1, len(tasks))
         work: Tasks = _Tasks(reader, tuple(map(pickle.dumps, tasks)))
-        rows = numbers.mapInArrow(told(work) if told else work, schema)
+        rows = numbers.mapInArrow(wrapped_by(work) if wrapped_by else work, schema)
     else:
         rows = spark.createDataFrame([], schema)
     if all(carried_type(c.type) == spark_type(c.type) for c in wanted):

@@ -108,18 +108,18 @@ def consolidated_rows(
     state: State,
     plan: ReadPlan,
     columns: tuple[Column, ...],
-    told: Callable[[Tasks], Tasks] | None = None,
+    wrapped_by: Callable[[Tasks], Tasks] | None = None,
 ) -> DataFrame:
     """Return the rows of a plan, each once with its count, in some `columns`, then t and d.
 
-    Rows that differ only in other columns stay apart. `told` may wrap the function of the tasks.
+    Rows that differ only in other columns stay apart. `wrapped_by` may wrap the tasks.
     Cost: lazy; each slice reads all columns, and passes the requested ones to Spark. No shuffle.
     """
     tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
     readers = slice_readers(stores, state, plan, columns, tasks)
     numbers = spark.range(0, len(readers), 1, len(readers))
     work: Tasks = _Tasks(tuple(map(pickle.dumps, readers)))
-    rows = numbers.mapInArrow(told(work) if told else work, rows_ddl(columns))
+    rows = numbers.mapInArrow(wrapped_by(work) if wrapped_by else work, rows_ddl(columns))
     if all(carried_type(c.type) == spark_type(c.type) for c in columns):
         return rows
     return rows.select(*(arrived(quoted(c.name), c.type) for c in columns), T, D)

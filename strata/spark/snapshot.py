@@ -72,7 +72,7 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
     usage.record(stores, state, plan, filter, settings.usage, metrics)
     return planned_rows(
         spark, stores, state, plan, filter, where=where, columns=columns, consolidate=consolidate,
-        settings=settings.read, told=metrics,
+        settings=settings.read, metrics=metrics,
     )  # fmt: skip
 
 
@@ -87,11 +87,11 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
     columns: Sequence[str] | None = None,
     consolidate: bool = False,
     settings: ReadSettings = DEFAULTS,
-    told: Metrics | None = None,
+    metrics: Metrics | None = None,
 ) -> DataFrame:
     """Return the rows of a plan that satisfy its filter; see `snapshot`.
 
-    `told` names the monitoring that counts the rows of each task.
+    `metrics` names the monitoring that counts the rows of each task.
 
     `where` is required for a filter that was given as a Column; otherwise the filter's text is
     used.
@@ -100,7 +100,7 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
     condition = filter.sql if where is None and filter is not None else where
     shown = [c.name for c in wanted_columns(relation, columns)]
     needed = _needed(spark, relation, shown, condition)
-    wrap = None if told is None else partial(usage.Told, metrics=told, shard=state.name)
+    wrap = None if metrics is None else partial(usage.Told, metrics=metrics, shard=state.name)
     if consolidate:
         wanted = wanted_columns(relation, needed)
         rows = consolidated_rows(spark, stores, state, plan, wanted, wrap)
@@ -108,7 +108,7 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
         rows = part_rows(
             spark, stores.settings, state.relations, plan.fetched, needed,
             as_of=plan.as_of, read_format=state.spec.read_format, groups=plan.groups,
-            settings=settings, told=wrap,
+            settings=settings, wrapped_by=wrap,
         )  # fmt: skip
     if condition is not None and filter is not None:
         rows = row_filter(spark, rows, condition, filter.now_low)

@@ -37,14 +37,14 @@ def changes_between(old: State, new: State) -> Any:
     return _changes(old, new)
 
 
-def apply_changes(old: State, told: Any) -> State:
+def apply_changes(old: State, change: Any) -> State:
     """Return the new state that `changes(old, ...)` encodes.
 
     Raises: Corrupt, naming the field, for a change that does not fit this state; InvalidRequest for
     a field that a newer version of Strata wrote.
     """
     try:
-        found = _changed(old, told)
+        found = _changed(old, change)
     except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
         raise Corrupt("a stored change does not fit its state", reason=str(error)) from error
     assert isinstance(found, State)
@@ -98,11 +98,11 @@ def _script(old: tuple[Any, ...], new: tuple[Any, ...]) -> list[Any]:
     return script
 
 
-def _changed(old: Any, told: Any) -> Any:
-    if type(told) is not dict:
+def _changed(old: Any, change: Any) -> Any:
+    if type(change) is not dict:
         raise ValueError("no object")
     hints, values = _hints_of(old), {}
-    for name, (how, what) in told.items():
+    for name, (how, what) in change.items():
         if name not in hints:
             # Refuses fields that only a newer program can have written
             decode_field({name: None}, type(old))
@@ -122,18 +122,18 @@ def _apply(old: Any, how: str, what: Any, hint: Any) -> Any:
     raise ValueError(f"{how!r} is no change of {type(old).__name__}")
 
 
-def _spine(old: Spine, told: dict[str, Any]) -> Spine:
-    batches = _items(_batches(old), told["batches"], Batch)
+def _spine(old: Spine, change: dict[str, Any]) -> Spine:
+    batches = _items(_batches(old), change["batches"], Batch)
     slots: list[SpineBatch] = []
     begin = 0
     for id_lower, id_upper, level, count in decode_field(
-        told["slots"], tuple[tuple[int, ...], ...]
+        change["slots"], tuple[tuple[int, ...], ...]
     ):
         slots.append(SpineBatch(id_lower, id_upper, level, batches[begin : begin + count]))
         begin += count
     if begin != len(batches):
         raise ValueError("the slots do not hold the batches")
-    return Spine(tuple(slots), decode_field(told["next_id"], int))
+    return Spine(tuple(slots), decode_field(change["next_id"], int))
 
 
 def _items(old: tuple[Any, ...], script: list[Any], kind: Any) -> tuple[Any, ...]:

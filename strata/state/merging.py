@@ -39,8 +39,8 @@ def finish_merge(
     following, outcome = apply_merge(state, now_ms, result, writer=writer)
     if following is state:
         return state, outcome
-    told = replace(merge, seqno=following.seqno, at_ms=following.walltime_ms)
-    merges = (*state.merges, told)[-MERGES_MAX:]
+    entry = replace(merge, seqno=following.seqno, at_ms=following.walltime_ms)
+    merges = (*state.merges, entry)[-MERGES_MAX:]
     return replace(following, merges=merges, merging=live_progress(following)), outcome
 
 

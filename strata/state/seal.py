@@ -32,12 +32,12 @@ def is_sealed(data: bytes, name: str) -> bool:
     """
     if not data.startswith(_HEAD):
         return False
-    told = data[len(_HEAD) : _START]
+    stated = data[len(_HEAD) : _START]
     found = _digest(data[_START:]).hex().encode() + _TAIL
-    if told != found:
+    if stated != found:
         raise Corrupt(
             f"a stored {name} is damaged: its digest is another one",
-            digest=told[:-2].decode(errors="replace"), found=found[:-2].decode(),
+            digest=stated[:-2].decode(errors="replace"), found=found[:-2].decode(),
         )  # fmt: skip
     return True
 

@@ -140,8 +140,8 @@ class GroupSync:
 
 
 def _header(database: Path) -> bytes:
-    told = f"{_BOOT.read_text().strip()} {os.stat(database).st_ino} {WORDS}"
-    return blake2b(told.encode(), digest_size=_HEADER).digest()
+    identity = f"{_BOOT.read_text().strip()} {os.stat(database).st_ino} {WORDS}"
+    return blake2b(identity.encode(), digest_size=_HEADER).digest()
 
 
 def open_beside(file: Path, database: Path) -> int:

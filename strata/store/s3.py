@@ -215,8 +215,8 @@ class S3Blob:
                 "upload_part", **which, PartNumber=number, Body=body, ChecksumAlgorithm="CRC32"
             )
             self._count("bytes_out", len(body))
-            told = {k: reply[k] for k in ("ETag", "ChecksumCRC32") if k in reply}
-            return {"PartNumber": number, **told}
+            tags = {k: reply[k] for k in ("ETag", "ChecksumCRC32") if k in reply}
+            return {"PartNumber": number, **tags}
 
         try:
             count = -(-len(data) // PIECE)

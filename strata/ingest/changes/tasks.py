@@ -206,11 +206,11 @@ def _check_nulls(
     bad: dict[int, tuple[str, str]],
 ) -> None:
     """Add to `bad` the rows with a null in a column that may not be null."""
-    told = ~np.isin(ops, (DELETE, TRUNCATE))
+    stated = ~np.isin(ops, (DELETE, TRUNCATE))
     for column in relation.value_columns:
         if not column.nullable:
             null = typed.columns[column.name].is_null().to_numpy(zero_copy_only=False)
-            null = null & told & ~same.get(column.name, False)
+            null = null & stated & ~same.get(column.name, False)
             for row in np.flatnonzero(null).tolist():
                 bad.setdefault(row, (column.name, "null in a column that may not be null"))
 

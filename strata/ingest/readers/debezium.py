@@ -318,18 +318,18 @@ def _record(value: Any, key: set[str], deleted: str) -> Event | str:
     if not isinstance(value, dict):
         return "not a JSON object"
     if value.keys() >= {"key", "value"} and not key & value.keys():
-        told, _ = _payload(value["key"])
+        key_values, _ = _payload(value["key"])
         row, schema = _payload(value["value"])
         time = value.get("timestamp")
-        if not isinstance(told, dict):
-            told = {next(iter(key)): told} if len(key) == 1 else {}
-        if any(isinstance(part, Twice) for part in (value, told, value["value"], row)):
+        if not isinstance(key_values, dict):
+            key_values = {next(iter(key)): key_values} if len(key) == 1 else {}
+        if any(isinstance(part, Twice) for part in (value, key_values, value["value"], row)):
             return TWICE
         if row is None:
-            return Event(DELETE, told, time)
+            return Event(DELETE, key_values, time)
         fields = schema.get("fields") if isinstance(schema, dict) else None
         known = {f.get("field"): f for f in fields} if fields else None
-        return Event(UPSERT, {**told, **row}, time, known)
+        return Event(UPSERT, {**key_values, **row}, time, known)
     if isinstance(value, Twice):
         return TWICE
     mark = value.get(deleted) if deleted else None

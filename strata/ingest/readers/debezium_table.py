@@ -162,8 +162,8 @@ def _events(data: bytes, relation: Relation, fields: dict[str, Any]) -> _Events 
     ops = _ops(events.field("op"))
     if ops is None or not _tells_columns(data, events, relation, key):
         return None
-    told = _struct(table["key"]).take(pa.array(kept)) if recorded else None
-    rows = _rows(events, ops, told, key, list(fields))
+    keys_of_events = _struct(table["key"]).take(pa.array(kept)) if recorded else None
+    rows = _rows(events, ops, keys_of_events, key, list(fields))
     source = events.field("source")
     places = _places(events, source, ops)
     if not len(kept) or rows is None or places is None:
@@ -223,7 +223,7 @@ def _null_elsewhere(events: pa.StructArray, name: str) -> bool:
 def _rows(
     events: pa.StructArray,
     ops: Bytes,
-    told: pa.StructArray | None,
+    keys_of_events: pa.StructArray | None,
     key: Sequence[str],
     names: Sequence[str],
 ) -> dict[str, pa.Array] | None:
@@ -233,7 +233,7 @@ def _rows(
     lacking = pc.if_else(deletes, before.is_null(), after.is_null())
     if pc.any(pc.and_(lacking, pc.invert(deletes))).as_py():
         return None
-    if pc.any(lacking).as_py() and (told is None or told.null_count):
+    if pc.any(lacking).as_py() and (keys_of_events is None or keys_of_events.null_count):
         return None
     updates = pc.and_(pa.array(ops == UPDATE), before.is_valid())
     rows = {}
@@ -244,8 +244,8 @@ def _rows(
             same = pc.fill_null(pc.equal(old, new), False)
             if pc.any(pc.and_(updates, pc.invert(same))).as_py():
                 return None
-            if told is not None:
-                values = pc.if_else(lacking, _child(told, name), values)
+            if keys_of_events is not None:
+                values = pc.if_else(lacking, _child(keys_of_events, name), values)
         rows[name] = values
     return rows
 

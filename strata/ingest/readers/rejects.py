@@ -45,10 +45,10 @@ def encode_rejects(rejects: Sequence[Reject]) -> bytes:
 
 
 def _document(reject: Reject) -> dict[str, Any]:
-    told = {k: clean(v) if isinstance(v, str) else v for k, v in asdict(reject).items()}
-    del told["data"]
+    values = {k: clean(v) if isinstance(v, str) else v for k, v in asdict(reject).items()}
+    del values["data"]
     exact = {} if reject.data is None else {"raw_base64": b64encode(reject.data).decode()}
-    return told | exact
+    return values | exact
 
 
 def details(reject: Reject) -> dict[str, object]:

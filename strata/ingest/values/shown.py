@@ -111,19 +111,19 @@ def _other(value: object) -> object:
 
 def _piece_by_piece(value: object) -> str:
     """Return the same without recursion."""
-    told: list[str] = []
+    pieces: list[str] = []
     waiting: list[object] = [value]
     while waiting:
         one = waiting.pop()
         if type(one) is _Said:
-            told.append(one.text)
+            pieces.append(one.text)
         elif isinstance(one, Mapping):
             waiting += reversed(_object(one))
         elif isinstance(one, list | tuple):
             waiting += reversed(_list(one))
         else:
-            told.append(_leaf(one))
-    return "".join(told)
+            pieces.append(_leaf(one))
+    return "".join(pieces)
 
 
 def _object(value: Mapping[Any, Any]) -> list[object]:

@@ -252,8 +252,8 @@ def null_words(table: pa.Table) -> set[str]:
     """
     found: set[str] = set()
     for texts in table.columns:
-        told = pc.unique(texts.drop_null().cast(pa.string()))
-        words = {word for word in WORDS if pc.is_in(pa.scalar(word), told).as_py()}
+        distinct = pc.unique(texts.drop_null().cast(pa.string()))
+        words = {word for word in WORDS if pc.is_in(pa.scalar(word), distinct).as_py()}
         if words - {"NA"} and type_of_texts(without(texts, words)) in (None, "string", "jsonb"):
             words &= {"NA"}
         found |= words

@@ -70,19 +70,25 @@ def events(tmp_path: Path) -> Events:
     return build(tmp_path)
 
 
-@pytest.fixture(autouse=True)
-def untouched(spark: SparkSession) -> Iterator[None]:
-    """A view, and functions in Python and in SQL, that a filter could call; nothing may be run."""
+@pytest.fixture(autouse=True, scope="module")
+def callable_by_filters(spark: SparkSession) -> Iterator[None]:
+    """A view, and functions in Python and in SQL, that a filter could call."""
     spark.range(3).createOrReplaceTempView("victim")
     spark.udf.register("theirs", lambda x: x + 1, "long")
     spark.sql("create or replace temporary function plus_one(x long) returns long return x + 1")
-    spark._jvm.java.lang.System.clearProperty(MARK)
     yield
-    found = spark._jvm.java.lang.System.getProperty(MARK)
     spark.catalog.dropTempView("victim")
     for name in ("theirs", "plus_one"):
         spark.sql(f"drop temporary function if exists {name}")
-    assert found is None, "the program ran"
+
+
+@pytest.fixture(autouse=True)
+def untouched(spark: SparkSession) -> Iterator[None]:
+    """Nothing may be run."""
+    spark._jvm.java.lang.System.clearProperty(MARK)
+    yield
+    assert spark._jvm.java.lang.System.getProperty(MARK) is None, "the program ran"
+    assert spark.catalog.tableExists("victim")
 
 
 def log(spark: SparkSession, events: Events, where: str) -> Filter:

@@ -36,7 +36,7 @@ def plan(
 
     `full` merges everything into one run. `migrate` also rewrites, slot by slot, batches whose
     layout, relation or sort order differs from what is written now. A merge under way is continued.
-    `enough`: of the merges, the cheapest, until at most so many runs wait.
+    `enough`: only the cheapest merges, until at most this number of runs waits.
     `now_ms` decides which holds have expired; None takes the state's own time.
     """
     moved = advanced(state, settings, state.walltime_ms if now_ms is None else now_ms)

@@ -78,9 +78,9 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and how to report
 
     All tasks of all requests go to `runner` at once. A request is applied when its last task
     returns, while others are under way. Until then, the output of its first tasks is kept in the
-    state after every `compact.chunk_bytes`. `enough`: the cheapest merges are done until at most so
-    few runs wait. `progress` is called for each request. `lease` is held while there is something
-    to merge.
+    state after every `compact.chunk_bytes`. `enough`: only the cheapest merges are done,
+    until at most this number of runs waits. `progress` is called for each request. `lease` is held
+    while there is something to merge.
 
     Raises: Fenced when the lease has expired meanwhile; Corrupt when inputs are damaged or an
     output is not equivalent to its inputs. Requests applied before stay applied.

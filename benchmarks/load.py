@@ -73,7 +73,7 @@ BATCH_MS: Final = 1_000  # of the shard's own time
 HISTORY_MS: Final = 20 * BATCH_MS
 STRAY: Final = 0.05  # share of the writes that go to a shard of another writer
 WATCH_S: Final = 10.0
-COMMITS: Final = KEEP + 4  # that a shard begins with, all empty: so many states are kept
+COMMITS: Final = KEEP + 4  # that a shard begins with, all empty: as many states as are kept
 VERDICT_BYTES: Final = 7_000  # of a verdict table, about
 SETTINGS: Final = Settings(
     read=ReadSettings(hold_ms=30_000),
@@ -84,7 +84,7 @@ SETTINGS: Final = Settings(
 
 @dataclass
 class Work:
-    """What a process needs, and where it tells of itself."""
+    """What a process needs, and where it reports."""
 
     store: StoreSettings
     shards: int
@@ -249,7 +249,7 @@ def _sum(batch: pa.RecordBatch) -> int:
 
 
 class Timed:
-    """How long something took, told to the one who watches."""
+    """The duration of something, sent to the watching process."""
 
     def __init__(self, work: Work, name: str) -> None:
         """Begin at `with`."""
@@ -267,7 +267,7 @@ class Timed:
 
 
 def run(work: Work, role: Callable[..., None]) -> None:
-    """Be one of the processes; an error ends it and is told."""
+    """Be one of the processes; an error ends it and is sent to the watching process."""
     work.begin()
     try:
         role(work, partial(Timed, work))
@@ -339,7 +339,7 @@ def create(stores: Stores, spec: dict[str, Any]) -> None:
 
 
 def drain(told: Any, seen: dict[str, dict[str, list[float]]]) -> None:
-    """Take what was told meanwhile."""
+    """Take the messages that have come."""
     while not told.empty():
         kind, name, value = told.get()
         seen[kind][name].append(value)

@@ -63,7 +63,7 @@ def growing(samples: Sequence[dict[str, float]]) -> list[str]:
     for name in names_of(samples):
         values = [sample[name] for sample in samples if name in sample]
         before, after = median(values[quarter : 2 * quarter]), median(values[-quarter:])
-        if name == "database bytes":  # it keeps a day's states, so many of each shard at most
+        if name == "database bytes":  # it keeps a day's states, up to a limit for each shard
             before = KEEP_AT_MOST * median(sample.get("state bytes", 0) for sample in samples)
         if after > GROWTH * before:
             found.append(f"{name}: {before:,.0f} -> {after:,.0f}")

@@ -1,4 +1,4 @@
-"""What a state names: every blob that its readers, and whoever comes after them, may need.
+"""What a state names: every blob that today's and later readers of it may need.
 
 Pointers are found by their value, in any field, so that a field added to the state later is
 respected without a change here.
@@ -32,8 +32,8 @@ def named_by(
 ) -> Iterator[str]:
     """Yield the keys that a state names, without the parts of manifests that are `known`.
 
-    With `after`, a state whose keys are known, only those of values that it does not have. `parts`
-    keeps the parts of each manifest that was read, `lost` the manifests that are not stored.
+    `after` is a state whose keys are known; values shared with it are left out. `parts` receives
+    the parts of each manifest that is read, `lost` the manifests that are not stored.
     Raises: Corrupt for a damaged manifest, or ledger.
     """
     for key in pointers(state) if after is None else pointers_beyond(state, after):

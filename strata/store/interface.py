@@ -1,7 +1,7 @@
 """The two seams: `Blob` holds immutable bytes by key, `Consensus` a versioned head by key.
 
 Every implementation passes the same suite, `tests/conformance/`. Errors: `Unavailable`, whose
-`certain` tells if the call surely did not happen; others only if a method lists them. Keys are
+`certain` says whether the call surely did not happen; others only if a method lists them. Keys are
 relative, `/`-separated, and made only by `strata.store.keys`.
 """
 

@@ -29,9 +29,9 @@ _EFFECTIVE: Final = os.access in os.supports_effective_ids
 VERSION: Final = 1  # of the tables, in `PRAGMA user_version`
 BUSY_S: Final = 10.0  # SQLite itself waits this long for a lock
 CHECKPOINT_PAGES: Final = 4000  # of the log, 16 MiB, because states are written whole
-_BUSY: Final = ("database is locked", "database table is locked", "database schema is locked")
-_DAMAGED: Final = ("malformed", "not a database", "file is encrypted")
-_REFUSED: Final = ("readonly database", "database or disk is full", "unable to open database")
+_BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_REFUSED: Final = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN)
 _TABLE: Final = (
     "CREATE TABLE IF NOT EXISTS strata_consensus (key TEXT NOT NULL, seqno BIGINT NOT NULL,"
     " data BLOB NOT NULL, PRIMARY KEY (key, seqno))"
@@ -177,7 +177,7 @@ class Sqlite:
 
     def busy(self, error: BaseException) -> bool:
         """Return whether another writer interfered, so that surely nothing happened."""
-        return any(text in str(error) for text in _BUSY)
+        return _code(error) in _BUSY
 
     def broken(self, error: BaseException) -> bool:
         """Return whether the connection must not be used again."""
@@ -189,11 +189,11 @@ class Sqlite:
 
     def damaged(self, error: BaseException) -> bool:
         """Return whether the database is damaged."""
-        return any(text in str(error) for text in _DAMAGED)
+        return _code(error) in _DAMAGED
 
     def refused(self, error: BaseException) -> bool:
         """Return whether a write with this error surely did not happen."""
-        return any(text in str(error).lower() for text in _REFUSED)
+        return _code(error) in _REFUSED
 
     def _prepare(self, connection: Any, _record: object) -> None:
         mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
@@ -207,3 +207,9 @@ class Sqlite:
             with suppress(OSError):
                 self._sync = GroupSync(self._file)
         return self._sync is not None
+
+
+def _code(error: BaseException) -> int | None:
+    """Return SQLite's primary result code of an error; None for an error that is not SQLite's."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF  # an extended code has the primary one below

@@ -142,7 +142,7 @@ class Removal:
         """
         clean: set[str] = set()
         for _ in range(ROUNDS):
-            with Lease(self.machine, self.shard, "erase") as lease:
+            with Lease(self.machine, self.shard, erasing.ERASER) as lease:
                 self._round(erasure, clean, lease.name)
             closing = self._closed(clean)
             if closing.erasure.closed and not closing.unseen:

@@ -13,7 +13,7 @@ Law: `remove` takes exactly the removed rows from the sum of diffs and from the 
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest
 from strata.model.sums import MODULUS, wrapped
@@ -23,6 +23,8 @@ from strata.state.holds import live_holds
 from strata.state.state import Batch, Erasure, Hold, State
 from strata.state.step import check_alive, step
 from strata.state.transitions import check_fence
+
+ERASER: Final = "erase"  # purpose of the lease of an erasure, which writes only what is clean
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +153,15 @@ def close(state: State, now_ms: int, *, clean: Collection[str]) -> tuple[State, 
         return state, Closing(erasure, unseen, writers)
     erasure = replace(erasure, closed=state.seqno + 1)
     fence = max(state.fence, erasure.generation)
-    return step(state, now_ms, erasing=erasure, merging=(), fence=fence), Closing(
-        erasure, unseen, ()
-    )
+    # A killed run of this erasure has left its lease; a zombie of it is fenced.
+    writers_left = tuple(w for w in state.writers if w.generation >= fence)
+    following = step(state, now_ms, erasing=erasure, merging=(), fence=fence, writers=writers_left)
+    return following, Closing(erasure, unseen, ())
 
 
 def _writers(state: State, now_ms: int, generation: int) -> tuple[str, ...]:
-    return tuple(w.name for w in live_writers(state, now_ms) if w.generation < generation)
+    live = (w for w in live_writers(state, now_ms) if w.generation < generation)
+    return tuple(w.name for w in live if w.purpose != ERASER)
 
 
 def readers_before(state: State, now_ms: int, seqno: int) -> tuple[Hold, ...]:

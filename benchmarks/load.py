@@ -1,8 +1,8 @@
 """Everything at once for a while: `python -m benchmarks.load --minutes 20` (`make load`).
 
 Processes of the engine, no Spark: writers that update keys (a retraction and an addition each) at
-a pace (`--pace`: batches a second of each; 0: as fast as they can, which one compactor cannot
-follow on two cores), a compactor that also sweeps garbage away for good, a validator that checks
+a pace (`--pace`: batches a second of each; 0: as fast as they can) and pay their debt of merges as
+ingest does, a compactor that also sweeps garbage away for good, a validator that checks
 every part of a shard, readers that read with and without a filter. After each read the sum of all
 diffs must be the number of keys: a lost, doubled or half-seen update is an error. Some writes go
 to another writer's shard and may lose the race.
@@ -37,7 +37,7 @@ import pyarrow as pa
 from benchmarks.watched import report, shard_name, sizes
 from strata import gc
 from strata.audit.run import Scope, validate_shard
-from strata.compact import compact_shard
+from strata.compact import compact_shard, pay_debt
 from strata.decide.plan import plan_read
 from strata.errors import Conflict, Fenced, InvalidRequest, StrataError
 from strata.expr.filter import Filter
@@ -119,15 +119,22 @@ def writer(work: Work, timed: Callable[[str], Any]) -> None:
         shard = mine[turn % len(mine)]
         if work.draw.random() < STRAY:
             shard = work.draw.randrange(work.shards)
-        with timed("append"):
-            try:
+        try:
+            with timed("append"):
                 append(work, shard_name(shard), turn)
-            except (Conflict, Fenced, InvalidRequest) as error:
-                if isinstance(error, InvalidRequest) and "upper" not in str(error):
-                    raise
-                work.told.put(("race", type(error).__name__, 1.0))
+            with timed("pay debt"):
+                pay(work, shard_name(shard))
+        except (Conflict, Fenced, InvalidRequest) as error:
+            if isinstance(error, InvalidRequest) and "upper" not in str(error):
+                raise
+            work.told.put(("race", type(error).__name__, 1.0))
         if work.pace:
             time.sleep(max(0.0, began + 1 / work.pace - time.monotonic()))
+
+
+def pay(work: Work, name: str) -> None:
+    """Merge what is due if too many runs wait, as an ingest does after its commit."""
+    pay_debt(work.stores, name, SETTINGS, lease=Lease(work.machine, name, "debt"))
 
 
 def append(work: Work, name: str, turn: int) -> None:

@@ -98,6 +98,31 @@ class Drafting(Protocol):
 
 
 @runtime_checkable
+class Expunging(Protocol):
+    """A `Blob` that can remove deleted bytes for good, and can say what it has set aside."""
+
+    def expunge(self, key: str) -> int:
+        """Remove what a deletion of this key has set aside; return the bytes freed.
+
+        A blob that exists stays. Repeating it has no effect.
+        """
+        ...
+
+    def set_aside(self, prefix: str) -> Iterator[BlobInfo]:
+        """Yield the deleted blobs that can still be restored, by their key, in key order."""
+        ...
+
+
+@runtime_checkable
+class Scrubbing(Protocol):
+    """A `Consensus` that can overwrite what dropped values have left in its files."""
+
+    def scrub(self) -> str:
+        """Rewrite the files without dropped values; return what is out of reach, or ""."""
+        ...
+
+
+@runtime_checkable
 class Consensus(Protocol):
     """A linearizable versioned head by key."""
 

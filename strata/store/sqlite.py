@@ -171,6 +171,14 @@ class Sqlite:
             return found, f"its journal is {mode}, not wal: readers keep writers waiting"
         return found, ""
 
+    def scrub(self, cursor: Any) -> str:
+        """Write the file anew, without what dropped rows have left in it, and empty the log."""
+        cursor.execute("VACUUM")
+        busy, _, _ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            return "the write-ahead log of SQLite is in use: run again when nobody reads"
+        return ""
+
     def absent(self) -> bool:
         """Return whether the file is missing: then nothing is stored, and reading creates none."""
         return not self._file.exists()

@@ -35,6 +35,7 @@ from strata.state.transitions import (
     Basis,
 )
 from strata.state.versions import TOMBSTONE_MARKS, Version, remember, successor
+from strata.stats.protected import check_budget
 from strata.store.interface import Versioned
 from strata.store.keys import parse_state_key, state_key
 from strata.store.open import Stores
@@ -70,7 +71,8 @@ class Machine:
 
         A dropped shard begins anew only with `revive`.
 
-        Raises: InvalidRequest when the shard has another declaration, or was dropped.
+        Raises: InvalidRequest when the shard has another declaration, or was dropped; or a new one
+        protects more statistics than its budget holds.
         """
         first = transitions.create(spec, self.stores.clock())
         check_defaults(spec.name, first.relation.columns)
@@ -85,6 +87,7 @@ class Machine:
                 check_alive(found)
                 check_same(found, spec)
                 return found
+            check_budget(spec)
             if self._commit(spec.name, None, first.seqno, encode_state(first)):
                 return first
             self._sleep(_PAUSES.pause_s(attempt))

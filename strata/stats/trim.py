@@ -41,12 +41,14 @@ class TrimReport:
 
 def trim(
     row: pa.RecordBatch,
-    relation: Relation,
+    relation: Relation | None,
     budget_bytes: int,
     keep: Sequence[str],
     usefulness: Mapping[str, float] | None = None,
 ) -> tuple[pa.RecordBatch, TrimReport]:
     """Return the statistics of one part within the budget, and a report of the losses.
+
+    Without a relation nothing is kept for its name or its place in the order.
 
     `keep` holds case-insensitive glob patterns. They match the name of a column, the last key of a
     JSON path, the last field of a record, or the whole way as in `payload.sched.at`. Steps that no
@@ -114,12 +116,12 @@ def kept_names(names: Sequence[str], relation: Relation, keep: Sequence[str]) ->
 
 def _sources(
     columns: Mapping[str, pa.StructArray],
-    relation: Relation,
+    relation: Relation | None,
     keep: Sequence[str],
     usefulness: Mapping[str, float] | None,
 ) -> list[StatsColumn]:
     stats = {name: array for name, array in columns.items() if name.startswith(PREFIX)}
-    kept = kept_names(list(stats), relation, keep)
+    kept = frozenset[str]() if relation is None else kept_names(list(stats), relation, keep)
     return sources_of(stats, kept, _rank(relation, usefulness or {}))
 
 
@@ -183,12 +185,12 @@ def _names(name: str, relation: Relation) -> tuple[str, ...]:
     return (column.name, *found[0]) if found else (column.name,)
 
 
-def _rank(relation: Relation, usefulness: Mapping[str, float]) -> Callable[[str], float]:
+def _rank(relation: Relation | None, usefulness: Mapping[str, float]) -> Callable[[str], float]:
     """Return the usefulness of a statistics column; the leading sort column has some by nature."""
 
     def rank(name: str) -> float:
-        inside = parse_inside(name)
-        leads = inside is not None and inside[0] == relation.sort_ids[0]
+        inside = None if relation is None else parse_inside(name)
+        leads = inside is not None and relation is not None and inside[0] == relation.sort_ids[0]
         return usefulness.get(name, 0.0) + (0.5 if leads else 0.0)
 
     return rank

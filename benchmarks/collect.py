@@ -23,7 +23,7 @@ from benchmarks.metadata import SHARD, build
 from strata import gc
 from strata.machine.machine import Machine
 from strata.model.settings import GcSettings, Settings, StoreSettings
-from strata.parts.fetch import load_manifest_of
+from strata.parts.manifests import load_manifest_of
 from strata.state.generations import begin_sweep
 from strata.store.interface import BlobInfo
 from strata.store.keys import shard_prefix

@@ -27,7 +27,8 @@ from strata.maintain.trim_report import Named
 from strata.model.settings import StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
-from strata.parts.fetch import load_manifest_of, part_batches, source_of
+from strata.parts.fetch import part_batches, source_of
+from strata.parts.manifests import load_manifest_of
 from strata.parts.write import WrittenPart, write_batch, write_parts
 from strata.store import keys
 from strata.store.open import Stores, open_stores

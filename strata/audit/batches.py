@@ -20,12 +20,13 @@ import pyarrow.compute as pc
 from strata import __version__
 from strata.audit.blame import find_lies
 from strata.audit.compare import Finding
+from strata.audit.pages import index_findings, page_findings
 from strata.audit.verdict import FORMAT_CHECK, Verdict
 from strata.errors import Corrupt
 from strata.format.manifest import PartRef, part_refs, stats_columns
 from strata.model.sums import MODULUS, wrapped
 from strata.model.time import MIN_TIME
-from strata.parts.fetch import StoredManifest
+from strata.parts.manifests import StoredManifest
 from strata.parts.part_facts import KEY_BYTES
 from strata.parts.unions import batch_stats
 from strata.state.state import Batch, State
@@ -62,11 +63,14 @@ def manifest_slices(manifest: StoredManifest) -> Iterator[tuple[pa.Table, list[P
     Cost: decodes the manifest.
     Raises: Corrupt.
     """
-    for piece in range(manifest.pieces):
-        table = manifest.read(None, piece)
-        for start in range(0, table.num_rows, SLICE_PARTS):
-            some = table.slice(start, SLICE_PARTS)
-            yield some, part_refs(some)
+    for piece in manifest.pieces():
+        yield from _slices(piece.read())
+
+
+def _slices(table: pa.Table) -> Iterator[tuple[pa.Table, list[PartRef]]]:
+    for start in range(0, table.num_rows, SLICE_PARTS):
+        some = table.slice(start, SLICE_PARTS)
+        yield some, part_refs(some)
 
 
 def look(stores: Stores, state: State) -> list[Looked]:
@@ -128,11 +132,16 @@ def _look(stores: Stores, state: State, batch: Batch, listed: pa.Array) -> Looke
     unions: list[pa.RecordBatch | None] = []
     try:
         manifest = StoredManifest(stores.blob, state.name, batch)
-        for some, refs in manifest_slices(manifest):
-            parts += [*_times(batch, refs), *sums.add(refs)]
-            names.append(pc.cast(some["key"].combine_chunks(), pa.string()))
-            runs.append(some["run"].combine_chunks())
-            unions.append(union(stats_columns(some)))
+        parts += index_findings(manifest, state.relation)
+        for piece in manifest.pieces(unions=True):
+            table = piece.read()
+            if piece.pages is not None:
+                parts += page_findings(piece.pages, table, state.relation)
+            for some, refs in _slices(table):
+                parts += [*_times(batch, refs), *sums.add(refs)]
+                names.append(pc.cast(some["key"].combine_chunks(), pa.string()))
+                runs.append(some["run"].combine_chunks())
+                unions.append(union(stats_columns(some)))
         manifest.check_parts(sum(map(len, names)))
     except (Corrupt, pa.ArrowException) as error:
         none = pa.chunked_array([], pa.string())

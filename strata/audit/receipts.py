@@ -35,7 +35,7 @@ from strata.expr.exprjson import dump_filter, load_filter
 from strata.expr.filter import Filter
 from strata.format.manifest import PartRef, part_refs
 from strata.model.shown import json_of
-from strata.parts.fetch import load_manifest_of
+from strata.parts.manifests import load_manifest_of
 from strata.state.state import Batch, State
 from strata.stats import STATS_VERSION
 from strata.store.keys import content_hash, names_content, receipt_key, receipt_prefix

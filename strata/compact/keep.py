@@ -12,16 +12,15 @@ from hashlib import blake2b
 
 from strata import __version__
 from strata.compact.tasks import MergeTask
-from strata.errors import Corrupt
-from strata.format.manifest import decode_manifest, part_refs, stats_rows
+from strata.format.manifest import part_refs, stats_rows
 from strata.machine.machine import Machine
+from strata.parts.manifests import StoredManifest
 from strata.parts.relation_change import crosses
 from strata.parts.write import WrittenPart, write_batch
 from strata.state.merging import keep_progress
 from strata.state.spine import Applied, MergeRequest, NotApplied
 from strata.state.state import Progress, State
 from strata.store.open import Stores
-from strata.store.retry import retry
 
 
 def work_of(request: MergeRequest, tasks: Sequence[MergeTask]) -> str:
@@ -45,13 +44,9 @@ def resumed(stores: Stores, shard: str, progress: Progress | None) -> list[Writt
     """
     if progress is None or progress.manifest is None:
         return []
-    data = retry(partial(stores.blob.get, progress.manifest))
-    if data is None:
-        raise Corrupt(
-            "the manifest of a merge under way is missing", shard=shard, manifest=progress.manifest
-        )
-    table = decode_manifest(data)
-    return list(map(WrittenPart, part_refs(table), stats_rows(table)))
+    manifest = StoredManifest.by_key(stores.blob, shard, progress.manifest)
+    tables = (piece.read() for piece in manifest.pieces())
+    return [part for t in tables for part in map(WrittenPart, part_refs(t), stats_rows(t))]
 
 
 class Chunks:

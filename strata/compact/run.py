@@ -22,7 +22,7 @@ from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease, held
 from strata.model.runner import Runner, serial
 from strata.model.settings import CompactSettings, Settings
-from strata.parts.fetch import load_manifest_of
+from strata.parts.manifests import load_manifest_of
 from strata.parts.relation_change import expected_shift
 from strata.parts.write import WrittenPart, write_batch
 from strata.state.merging import finish_merge

@@ -13,17 +13,17 @@ are more runs than fit, groups of them are merged to temporary files first.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from math import ceil
 from typing import Final
 
 import pyarrow as pa
 
+from strata.compact.kept import KeptPart, kept_parts
 from strata.errors import Corrupt
 from strata.format.columns import updates_schema
 from strata.format.layout import Description
-from strata.format.manifest import PartRef, decode_manifest, stats_rows
+from strata.format.manifest import PartRef
 from strata.format.values.coded import decoded
 from strata.model.runner import cores
 from strata.model.schema import Relation
@@ -35,10 +35,8 @@ from strata.parts.relation_change import Crossed, DigestTally, crossing_runs
 from strata.parts.write import WrittenPart, write_parts
 from strata.state.spine import MergeRequest
 from strata.state.state import State
-from strata.store.interface import Blob
-from strata.store.keys import names_content, part_prefix
+from strata.store.keys import part_prefix
 from strata.store.open import open_blob
-from strata.store.retry import retry
 from strata.updates.apart import standing_apart
 from strata.updates.cut import SPARE, cut
 from strata.updates.merge import COPIES, Run, batch_rows, merge
@@ -80,7 +78,7 @@ class MergeTask:
     within: Slice
     memory_bytes: int
     generation: int = 0  # of the shard at the start of the work
-    kept: "tuple[KeptPart, ...]" = ()  # parts whose rows come before the slice, by reference
+    kept: tuple[KeptPart, ...] = ()  # parts whose rows come before the slice, by reference
 
     @property
     def weight(self) -> int:
@@ -88,14 +86,6 @@ class MergeTask:
         return sum(
             _rows_within(ref, self.within, self.relations) for parts in self.runs for ref in parts
         )
-
-
-@dataclass(frozen=True, slots=True)
-class KeptPart:
-    """An input part that becomes a part of the output unchanged."""
-
-    ref: PartRef
-    manifest: str  # the manifest that lists it, with its statistics
 
 
 @dataclass(frozen=True)
@@ -229,7 +219,7 @@ def merge_slice(task: MergeTask) -> TaskOutput:
     """
     blob = open_blob(task.store)
     spec, relation = task.spec, task.relations[-1]
-    before = _kept(blob, task.kept)
+    before = kept_parts(blob, spec.name, task.kept)
     if not task.runs:
         return TaskOutput(tuple(before))
     keep_freed(task.memory_bytes)
@@ -250,21 +240,6 @@ def merge_slice(task: MergeTask) -> TaskOutput:
         stats_spec=spec.stats,
     )
     return TaskOutput((*before, *parts), tally.crossed())
-
-
-def _kept(blob: Blob, kept: Sequence[KeptPart]) -> list[WrittenPart]:
-    """Return the parts that are kept by reference, with their statistics.
-
-    Raises: Corrupt when a manifest is gone or damaged.
-    """
-    stats: dict[str, pa.RecordBatch | None] = {}
-    for key in dict.fromkeys(part.manifest for part in kept):
-        data = retry(partial(blob.get, key))
-        if data is None or not names_content(key, data):
-            raise Corrupt("a manifest is missing or damaged", manifest=key)
-        table = decode_manifest(data)
-        stats |= zip(table["key"].to_pylist(), stats_rows(table), strict=True)
-    return [WrittenPart(replace(part.ref, run=0), stats[part.ref.key]) for part in kept]
 
 
 def merged_rows(

@@ -1,49 +1,63 @@
-"""The one way down on which everybody decides: batch, then piece of a manifest, then part.
+"""The one way down on which everybody decides: batch, then page of a manifest, then part.
 
 Reads, soft evaluation, `explain` and the choice of row groups all go this way, so checks,
 explanations and replays see exactly what a read does. A batch that its union rules out is still
-yielded as a step: a read passes it by, an audit looks inside.
+yielded as a step: a read passes it by, an audit looks inside. Pages that their unions rule out are
+passed by in the same way.
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from strata.decide.decision import Decision
-from strata.decide.question import GroupVerdict, Question, Verdicts
+from strata.decide.question import GroupVerdict, PageVerdict, Question, Verdicts
 from strata.errors import InvalidRequest
-from strata.format.manifest import SCHEMA, PartRef, part_refs
+from strata.format.manifest import SCHEMA
+from strata.format.pages import Index
 from strata.kernels.arrays import Bools, Ints
 from strata.model.time import MIN_TIME, format_time
-from strata.parts.fetch import StoredManifest, load_manifest_of
+from strata.parts.manifests import StoredManifest, StoredPiece, load_manifest_of
 from strata.parts.unions import stats_of
 from strata.state.state import Batch, State
 from strata.store.open import Stores
 
+# What becomes of a page: its parts are asked, it is passed by (or kept) as it is, it is opened
+# although it is ruled out, or all of its updates are later than the read.
+_OPENED, _UNOPENED, _RULED_OUT, _LATER = range(4)
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The parts of one piece of a manifest that hold updates at or before the time of a read.
+    """Some neighbouring parts of a manifest with updates at or before the time of a read.
 
     Shape: `rows`, `table` and `keep` have one element, or row, a part.
     """
 
     step: "BatchStep"
-    manifest: StoredManifest
-    number: int  # of the piece
+    stored: StoredPiece
     rows: Ints  # of the piece, as it is stored
     table: pa.Table  # the requested columns, and those that decide
     keep: Bools  # a read needs the part
-    verdict: Verdicts | None  # None: without a filter, or the batch as a whole is ruled out
+    verdict: Verdicts | None  # None: without a filter, or batch or page as a whole are ruled out
+    page: "PageStats | None" = None  # what is known of the page that is ruled out as a whole
+
+    @property
+    def proofs(self) -> tuple[int, ...]:
+        """Return how many of the parts each conjunct rules out; () if the batch is ruled out."""
+        if self.verdict is not None:
+            return self.verdict.proofs
+        return () if self.page is None else self.page.proofs(len(self.rows))
 
     def details(self, some: Bools) -> pa.Table:
         """Return everything but the statistics for some of the parts.
 
         Cost: decodes these columns of the piece.
         """
-        whole = self.manifest.read(SCHEMA.names, self.number).select(SCHEMA.names)
+        whole = self.stored.read(SCHEMA.names).select(SCHEMA.names)
         rows = self.rows[some]
         return whole if len(rows) == whole.num_rows else whole.take(pa.array(rows))
 
@@ -72,6 +86,50 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class PageStats:
+    """The union that rules out a page."""
+
+    stats: pa.Table  # one row, younger columns included
+    conjunct: int  # that rules it out
+    conjuncts: int
+
+    def proofs(self, parts: int) -> tuple[int, ...]:
+        """Return `parts` for the conjunct that rules the page out, and 0 for the others."""
+        return tuple(parts * (n == self.conjunct) for n in range(self.conjuncts))
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """Neighbouring pages of a manifest that need not be opened: all of their parts, or none."""
+
+    step: "BatchStep"
+    manifest: StoredManifest
+    index: Index  # the rows of these pages
+    keep: bool
+    proofs: tuple[int, ...]  # parts that each conjunct rules out
+
+    @property
+    def parts(self) -> int:
+        """Return the number of their parts."""
+        return int(pc.sum(self.index.table["parts"]).as_py())
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the stored bytes of their parts."""
+        return int(pc.sum(self.index.table["size_bytes"]).as_py())
+
+    def slice(self, start: int, end: int) -> "Pages":
+        """Return some of these pages; their proofs are not known."""
+        index = Index(self.index.level, self.index.table.slice(start, end - start))
+        return replace(self, index=index, proofs=())
+
+    def pieces(self) -> Iterator[StoredPiece]:
+        """Yield the parts in pieces. Raises: Corrupt. Cost: opens every page."""
+        for pages in self.manifest.leaves(self.index):
+            yield from self.manifest.pieces_of(pages)
+
+
+@dataclass(frozen=True, slots=True)
 class Groups:
     """The row groups of those kept parts whose keys bound something. Shape: `places` one a part."""
 
@@ -96,39 +154,131 @@ class BatchStep:
         return self.union is not None and not self.union.keep[0]
 
     def pieces(self, columns: Collection[str] | None = ()) -> Iterator[Piece]:
-        """Yield the pieces of the batch's manifest, with these columns; None means all.
+        """Yield all parts of the batch's manifest in pieces, with these columns; None means all.
 
         Raises: Corrupt, naming shard and manifest. Missing parts are noticed at the end.
         """
+        for found in self.narrowed(columns, open_all=True):
+            assert isinstance(found, Piece)
+            yield found
+
+    def narrowed(
+        self, columns: Collection[str] | None = (), *, open_all: bool = False
+    ) -> Iterator["Piece | Pages"]:
+        """Yield the parts of the batch's manifest in order, those of needless pages unopened.
+
+        A page is needless if its union rules it out, or if nothing is asked and all of its parts
+        are of one run. `open_all` opens it all the same, with the verdict that it has.
+        Raises: as `pieces`.
+        """
         manifest = StoredManifest(self.stores.blob, self.shard, self.batch)
         wanted = None if columns is None else {*columns, *self._judged_by()}
+        if manifest.in_pages:
+            yield from _Down(self, manifest, wanted, open_all).found()
+            return
         seen = 0
-        for number in range(manifest.pieces):
-            table = manifest.read(wanted, number)
+        for stored in manifest.pieces():
+            table = stored.read(wanted)
             seen += table.num_rows
-            yield self._judged(manifest, number, table)
+            yield self.judged(stored, table)
         manifest.check_parts(seen)
 
-    def refs(self, piece: int, rows: Ints) -> list[PartRef]:
-        """Return some parts of a piece; reads the manifest again."""
-        table = StoredManifest(self.stores.blob, self.shard, self.batch).read(SCHEMA.names, piece)
-        return part_refs(table.take(pa.array(rows)))
+    def judged(self, stored: StoredPiece, table: pa.Table, page: PageStats | None = None) -> Piece:
+        """Return a piece with the verdict on its parts; `page` is what has ruled them all out."""
+        rows = np.arange(table.num_rows)
+        if self.at is not None:
+            rows = np.flatnonzero(table["t_low"].to_numpy() <= self.at)
+        some = table if len(rows) == table.num_rows else table.take(pa.array(rows))
+        if self.ruled_out or page is not None:
+            return Piece(self, stored, rows, some, np.zeros(len(rows), np.bool_), None, page)
+        if self.question is None:
+            return Piece(self, stored, rows, some, np.ones(len(rows), np.bool_), None)
+        verdict = self.question.of_parts(some)
+        return Piece(self, stored, rows, some, verdict.keep, verdict)
 
     def _judged_by(self) -> frozenset[str]:
         asked = frozenset() if self.question is None or self.ruled_out else self.question.columns
         return asked | {"t_low"}
 
-    def _judged(self, manifest: StoredManifest, number: int, table: pa.Table) -> Piece:
-        rows = np.arange(table.num_rows)
-        if self.at is not None:
-            rows = np.flatnonzero(table["t_low"].to_numpy() <= self.at)
-        some = table if len(rows) == table.num_rows else table.take(pa.array(rows))
-        if self.ruled_out:
-            return Piece(self, manifest, number, rows, some, np.zeros(len(rows), np.bool_), None)
-        if self.question is None:
-            return Piece(self, manifest, number, rows, some, np.ones(len(rows), np.bool_), None)
-        verdict = self.question.of_parts(some)
-        return Piece(self, manifest, number, rows, some, verdict.keep, verdict)
+
+class _Down:
+    """The way down through the pages of one manifest."""
+
+    def __init__(
+        self,
+        step: BatchStep,
+        manifest: StoredManifest,
+        wanted: Collection[str] | None,
+        open_all: bool,
+    ) -> None:
+        self._step, self._manifest, self._wanted = step, manifest, wanted
+        self._open_all = open_all
+        # A batch that is ruled out, and parts in quarantine, leave nothing to ask of pages
+        self._question = None if step.ruled_out else step.question
+        self._asked = () if self._question is None else self._question.columns
+
+    def found(self) -> Iterator[Piece | Pages]:
+        """Yield pieces of opened pages, and pages that need not be opened, in order."""
+        root = self._manifest.root(self._asked)
+        self._manifest.check_parts(int(pc.sum(root.table["parts"]).as_py()))
+        yield from self._of(root, None)
+
+    def _of(self, index: Index, page: PageStats | None) -> Iterator[Piece | Pages]:
+        """Yield what is below an index; `page` has ruled out all of it."""
+        table, verdict = index.table, None
+        if self._question is not None and page is None:
+            verdict = self._question.of_pages(table)
+        fates = self._fates(table, verdict)
+        ends = [*(np.flatnonzero(np.diff(fates)) + 1).tolist(), len(fates)]
+        start = 0
+        for end in ends:
+            some = Index(index.level, table.slice(start, end - start))
+            if fates[start] == _UNOPENED:
+                yield self._unopened(some, verdict, start, end)
+            elif fates[start] == _OPENED:
+                yield from self._opened(some, page)
+            elif fates[start] == _RULED_OUT and verdict is not None:
+                for row in range(start, end):
+                    out = self._page_stats(verdict, row)
+                    yield from self._opened(Index(index.level, table.slice(row, 1)), out)
+            start = end
+
+    def _fates(self, table: pa.Table, verdict: PageVerdict | None) -> Ints:
+        """Return what becomes of each page. Shape: one element a page."""
+        at = self._step.at
+        fates = np.full(table.num_rows, _OPENED)
+        whole = np.ones(table.num_rows, np.bool_)
+        if at is not None:
+            whole = table["t_last"].to_numpy() <= at
+        if verdict is not None:
+            fates[~verdict.keep] = _RULED_OUT
+            if not self._open_all:
+                fates[~verdict.keep & whole] = _UNOPENED
+        if self._step.question is None and not self._open_all:
+            alike = table["run_low"].to_numpy() == table["run_high"].to_numpy()
+            fates[whole & alike] = _UNOPENED
+        if at is not None:
+            fates[table["t_low"].to_numpy() > at] = _LATER
+        return fates
+
+    def _unopened(self, index: Index, verdict: PageVerdict | None, start: int, end: int) -> Pages:
+        proofs: tuple[int, ...] = ()
+        if verdict is not None and self._question is not None:
+            parts = index.table["parts"].to_numpy()
+            proofs = verdict.slice(start, end).proofs(parts, self._question.conjuncts)
+        return Pages(self._step, self._manifest, index, verdict is None, proofs)
+
+    def _opened(self, index: Index, page: PageStats | None) -> Iterator[Piece | Pages]:
+        if index.level > 1:
+            for lower in self._manifest.below(index, self._asked):
+                yield from self._of(lower, page)
+            return
+        for stored in self._manifest.pieces_of(index.table):
+            yield self._step.judged(stored, stored.read(self._wanted), page)
+
+    def _page_stats(self, verdict: PageVerdict, row: int) -> PageStats:
+        count = 0 if self._question is None else self._question.conjuncts
+        return PageStats(verdict.stats.slice(row, 1), int(verdict.proof[row]), count)
 
 
 def descend(

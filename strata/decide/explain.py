@@ -75,7 +75,7 @@ class Explained:
     """One part, why it is kept or skipped, and at which level."""
 
     ref: PartRef
-    level: str  # "batch" if the union of its batch skips it, else "part"
+    level: str  # "batch" or "page" if the union of its batch or page skips it, else "part"
     reason: Reason
     groups: RowGroups | None = None  # of a kept part
 
@@ -167,8 +167,9 @@ class _Explaining:
     def _explained(self, piece: Piece) -> list[Explained]:
         refs = part_refs(piece.table)
         if piece.verdict is None:
-            reason = self._of_union(piece.step)
-            return [Explained(ref, "batch", reason) for ref in refs]
+            level = "batch" if piece.page is None else "page"
+            reason = self._of_union(piece)
+            return [Explained(ref, level, reason) for ref in refs]
         rows = _chosen(piece.keep, self._left)
         if self._left is not None:
             self._left = max(0, self._left - len(refs))
@@ -230,12 +231,16 @@ class _Explaining:
             quarantine=self._question.quarantine, shard=self._state.name,
         )  # fmt: skip
 
-    def _of_union(self, step: BatchStep) -> Reason:
-        """Return why the union of a batch's statistics skips all of its parts."""
-        known = batch_stats(step.stores.blob, step.shard, step.batch)
-        stats = self._question.union_of(step.batch, known)
-        assert stats is not None  # else the union could not have proven anything
-        question = self._question
+    def _of_union(self, piece: Piece) -> Reason:
+        """Return why the union of a batch's or page's statistics skips all of its parts."""
+        question, step = self._question, piece.step
+        if piece.page is not None:
+            stats = piece.page.stats
+        else:
+            known = batch_stats(step.stores.blob, step.shard, step.batch)
+            found = question.union_of(step.batch, known)
+            assert found is not None  # else the union could not have proven anything
+            stats = found
         (reason,) = reasons(
             question.filter, stats, question.relation, [0], quarantine=question.quarantine
         )

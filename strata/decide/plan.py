@@ -6,24 +6,32 @@ neither to be true nor to fail on any of its rows. The filter itself is never ex
 caller executes it on rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import groupby
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from strata.decide.credit import proofs
-from strata.decide.descent import BatchStep, Piece, descend, resolve_as_of
+from strata.decide.descent import BatchStep, Pages, Piece, descend, resolve_as_of
 from strata.decide.draw import sampled
 from strata.decide.question import Question
-from strata.decide.read_plan import LeftOut, Parts, PlannedRun, ReadPlan
+from strata.decide.read_plan import LeftOut, Parts, PlannedRun, ReadPlan, Unopened
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
+from strata.format.manifest import SCHEMA, PartRef, part_refs
+from strata.format.pages import INDEX_SCHEMA
+from strata.kernels.arrays import Ints
 from strata.model.spec import MODES
 from strata.model.time import MIN_TIME
+from strata.parts.manifests import StoredPiece
 from strata.rollout.obey import SKIPPING, mode_of, obeyed
 from strata.state.state import Batch, State
 from strata.store.open import Stores
+
+_Found: TypeAlias = tuple[int, pa.Table | Unopened]  # parts that are fetched, and their run
 
 
 def plan_read(  # noqa: PLR0913 - options, by name
@@ -50,7 +58,8 @@ def plan_read(  # noqa: PLR0913 - options, by name
     Errs: may fetch a part without a needed row, never leaves out a part that has one.
     Raises: InvalidRequest for an `as_of` outside [since, upper) or an unknown pushdown; Corrupt
     for a bad manifest.
-    Cost: one manifest for each batch that is not dropped.
+    Cost: one manifest for each batch that is not dropped; of a manifest in pages, those that their
+    unions cannot rule out, and none if everything is fetched.
     """
     wish = check_pushdown(pushdown)
     chosen = check_mode(mode or ("off" if wish == "off" else mode_of(state)))
@@ -91,16 +100,24 @@ class _Search:
                 self.dropped.append(step.batch)
                 return
         columns = ("size_bytes", "key") if self._percent else ("size_bytes",)
-        found = [self._choose(piece) for piece in step.pieces(columns)]
-        fetched = [table for table in found if table is not None]
-        if fetched:
-            self.runs += _runs(step.batch, pa.concat_tables(fetched))
+        found: list[_Found] = []
+        for some in step.narrowed(columns, open_all=bool(self._percent)):
+            if isinstance(some, Piece):
+                table = self._choose(some)
+                found += [] if table is None else _by_run(table)
+            elif some.keep:
+                found += _kept_pages(some)
+            else:
+                self._count(some.proofs)
+                refs = partial(_refs, some)
+                self.left_out.append(LeftOut(some.parts, some.size_bytes, refs))
+        self.runs += _runs(step.batch, found)
 
     def _choose(self, piece: Piece) -> pa.Table | None:
         """Return the rows of a piece whose parts are fetched."""
         keep = piece.keep
-        if piece.verdict is not None:
-            self._count(piece.verdict.proofs)
+        if piece.proofs:
+            self._count(piece.proofs)
         fetched = keep
         if self._percent:
             keys = piece.table["key"].to_pylist()
@@ -109,7 +126,7 @@ class _Search:
             fetched = keep | drawn
         if not fetched.all():
             sizes = piece.table["size_bytes"].to_numpy()[~fetched]
-            again = partial(piece.step.refs, piece.number, piece.rows[~fetched])
+            again = partial(_refs_of, piece.stored.forgotten(), piece.rows[~fetched])
             self.left_out.append(LeftOut(len(sizes), int(sizes.sum()), again))
         if not fetched.any():
             return None
@@ -150,13 +167,54 @@ def _sample_percent(state: State, asked: str | None, applied: str) -> int:
     return state.rollout.audit_percent if checked else 0
 
 
-def _runs(batch: Batch, fetched: pa.Table) -> list[PlannedRun]:
+def _by_run(fetched: pa.Table) -> list[_Found]:
+    """Return the parts of one piece that are fetched, run by run."""
     of_run = fetched["run"].to_numpy()
     numbers = np.unique(of_run).tolist()
+    if len(numbers) == 1:
+        return [(numbers[0], fetched)]
+    return [(run, fetched.filter(pa.array(of_run == run))) for run in numbers]
+
+
+def _kept_pages(pages: Pages) -> list[_Found]:
+    """Return pages that are fetched whole, each of one run, without opening them."""
+    of_run = pages.index.table["run_low"].to_numpy()
+    ends = [*(np.flatnonzero(np.diff(of_run)) + 1).tolist(), len(of_run)]
+    found: list[_Found] = []
+    for start, end in zip([0, *ends[:-1]], ends, strict=True):
+        some = pages.slice(start, end)
+        index = some.index.table.select(INDEX_SCHEMA.names)
+        found.append((int(of_run[start]), Unopened(index, partial(_tables, some))))
+    return found
+
+
+def _runs(batch: Batch, found: Sequence[_Found]) -> list[PlannedRun]:
     return [
         PlannedRun(
             batch.lower, batch.upper, batch.since, run,
-            Parts(fetched if len(numbers) == 1 else fetched.filter(pa.array(of_run == run))),
+            Parts(*_joined([some for number, some in found if number == run])),
         )
-        for run in numbers
+        for run in sorted({run for run, _ in found})
     ]  # fmt: skip
+
+
+def _joined(found: Sequence[pa.Table | Unopened]) -> Iterator[pa.Table | Unopened]:
+    """Yield the same parts with neighbouring tables joined."""
+    for opened, some in groupby(found, lambda one: isinstance(one, pa.Table)):
+        if opened:
+            yield pa.concat_tables(some)
+        else:
+            yield from some
+
+
+def _tables(pages: Pages) -> Iterator[pa.Table]:
+    for piece in pages.pieces():
+        yield piece.read(SCHEMA.names).select(SCHEMA.names)
+
+
+def _refs(pages: Pages) -> list[PartRef]:
+    return [ref for table in _tables(pages) for ref in part_refs(table)]
+
+
+def _refs_of(piece: StoredPiece, rows: Ints) -> list[PartRef]:
+    return part_refs(piece.read(SCHEMA.names).take(pa.array(rows)))

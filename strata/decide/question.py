@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.decide.credit import conjuncts, proofs
-from strata.decide.decision import Decision, decide, needed_columns
+from strata.decide.decision import Decision, Proof, decide, needed_columns
 from strata.decide.row_groups import GroupStats, group_stats, wants_groups
 from strata.expr.filter import Filter
 from strata.format.manifest import stats_columns
-from strata.kernels.arrays import Bools
+from strata.kernels.arrays import Bools, Ints
 from strata.model.schema import Relation
 from strata.state.state import Batch, State
 from strata.stats.absent import fill_absent
@@ -32,6 +32,26 @@ class Verdicts:
     suspects: Bools  # in quarantine: nothing may be concluded about it
     stats: pa.Table  # the statistics behind the verdict, younger columns included
     proofs: tuple[int, ...]  # parts that each conjunct rules out
+
+
+@dataclass(frozen=True, slots=True)
+class PageVerdict:
+    """The verdict on some pages, by their unions. Shape: one element, or row, a page."""
+
+    keep: Bools  # a read may need some part of it
+    proof: Proof  # of what is ruled out: the conjunct that did it
+    stats: pa.Table  # the unions behind the verdict, younger columns included
+
+    def slice(self, start: int, end: int) -> "PageVerdict":
+        """Return the verdict on some neighbouring pages."""
+        stats = self.stats.slice(start, end - start)
+        return PageVerdict(self.keep[start:end], self.proof[start:end], stats)
+
+    def proofs(self, parts: Ints, conjuncts: int) -> tuple[int, ...]:
+        """Return how many parts each conjunct rules out. Shape: `parts` has the parts a page."""
+        out = ~self.keep
+        found = np.bincount(self.proof[out], weights=parts[out], minlength=conjuncts)
+        return tuple(found.astype(np.int64).tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +143,18 @@ class Question:
         """
         union = self.union_of(batch, stats)
         return None if union is None else self._decide(union)
+
+    def of_pages(self, index: pa.Table) -> "PageVerdict | None":
+        """Return the verdict on some pages of a manifest; None if parts in quarantine forbid one.
+
+        Shape: `index` has the columns of `strata.format.pages`, one row a page.
+        """
+        if self.names_parts:
+            # A part with wrong statistics may be in any page's union: ask the parts
+            return None
+        known = known_of(index, self.relations, needed_columns(self.filter))
+        decision = self._decide(known)
+        return PageVerdict(np.asarray(decision.keep, np.bool_), decision.proof, known)
 
     def of_parts(self, manifest: pa.Table, stats: pa.Table | None = None) -> Verdicts:
         """Return the verdict on some parts.

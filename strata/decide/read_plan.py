@@ -13,21 +13,33 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.format.manifest import PartRef, part_refs
+from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.state.state import Batch
 
 
-class Parts(Sequence[PartRef]):
-    """Some rows of a manifest as a sequence of parts."""
+@dataclass(frozen=True, slots=True)
+class Unopened:
+    """Pages of a manifest, all parts of which are fetched; they are opened when a part is accessed.
 
-    def __init__(self, table: pa.Table) -> None:
+    Shape: `index` has the fixed columns of `strata.format.pages`, one row a page.
+    """
+
+    index: pa.Table
+    tables: Callable[[], Iterator[pa.Table]]  # yields the parts, some pages at a time
+
+
+class Parts(Sequence[PartRef]):
+    """Some rows of a manifest, or pages of it, as a sequence of parts."""
+
+    def __init__(self, *found: pa.Table | Unopened) -> None:
         """Wrap rows with the columns of `strata.format.manifest.SCHEMA` without copying."""
-        self._table = table
-        # Kept, because slices of a read go through them again
+        self._found = found
+        self._unopened = [some.index for some in found if isinstance(some, Unopened)]
+        # Kept, because slices of a read go through them again; those of pages may be millions
         self._refs: list[PartRef] | None = None
 
     def __len__(self) -> int:
-        return int(self._table.num_rows)
+        return sum(int(table.num_rows) for table in self._rows) + self._summed("parts")
 
     @overload
     def __getitem__(self, index: int) -> PartRef: ...
@@ -36,48 +48,82 @@ class Parts(Sequence[PartRef]):
     def __getitem__(self, index: int | slice) -> "PartRef | Parts":
         rows = range(len(self))[index]
         if isinstance(rows, int):
-            return part_refs(self._table.slice(rows, 1))[0]
-        return Parts(self._table.take(pa.array(rows, pa.int64())))
+            return part_refs(self._whole().slice(rows, 1))[0]
+        return Parts(self._whole().take(pa.array(rows, pa.int64())))
 
     def __iter__(self) -> Iterator[PartRef]:
+        if self._unopened:
+            for table in self.tables():
+                yield from part_refs(table)
+            return
         if self._refs is None:
-            self._refs = part_refs(self._table)
-        return iter(self._refs)
+            self._refs = part_refs(self._whole())
+        yield from self._refs
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Parts) and bool(self._table.equals(other._table))
+        return isinstance(other, Parts) and bool(self._whole().equals(other._whole()))
 
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[type["Parts"], tuple[pa.Table]]:
-        return Parts, (self._table,)
+        return Parts, (self._whole(),)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the rows in order, in pieces.
+
+        Cost: reads pages that are not opened. Raises: Corrupt.
+        """
+        for some in self._found:
+            if isinstance(some, Unopened):
+                yield from some.tables()
+            else:
+                yield some
 
     @property
     def size_bytes(self) -> int:
         """Return the stored bytes of all parts."""
-        return _sum(self._table["size_bytes"])
+        return sum(_sum(table["size_bytes"]) for table in self._rows) + self._summed("size_bytes")
 
     @property
     def retractions(self) -> bool:
         """Return whether any part holds a negative diff."""
-        return bool(pc.any(self._table["retractions"]).as_py())
+        every = [*self._rows, *self._unopened]
+        return any(bool(pc.any(table["retractions"]).as_py()) for table in every)
 
     @property
     def without_stats(self) -> tuple[int, int]:
         """Return how many of the parts have no statistics, and their stored bytes."""
-        unknown = self._table.filter(pc.is_null(self._table["stats_version"]))
-        return unknown.num_rows, _sum(unknown["size_bytes"])
+        unknown = [table.filter(pc.is_null(table["stats_version"])) for table in self._rows]
+        parts = sum(table.num_rows for table in unknown)
+        parts += self._summed("parts") - self._summed("stats_parts")
+        size = sum(_sum(table["size_bytes"]) for table in unknown)
+        return parts, size + self._summed("unknown_bytes")
 
     def size_of(self, part_keys: Collection[str]) -> int:
         """Return the stored bytes of the parts with these keys."""
         if not part_keys:
             return 0
-        named = pc.is_in(self._table["key"], value_set=pa.array(sorted(part_keys), pa.string()))
-        return _sum(self._table.filter(named)["size_bytes"])
+        wanted = pa.array(sorted(part_keys), pa.string())
+        named = (t.filter(pc.is_in(t["key"], value_set=wanted)) for t in self.tables())
+        return sum(_sum(table["size_bytes"]) for table in named)
 
     def chosen(self, wanted: Sequence[bool]) -> "Parts":
         """Return the parts where `wanted` is true. Shape: one element a part."""
-        return Parts(self._table.filter(pa.array(wanted, pa.bool_())))
+        return Parts(self._whole().filter(pa.array(wanted, pa.bool_())))
+
+    @property
+    def _rows(self) -> list[pa.Table]:
+        return [some for some in self._found if isinstance(some, pa.Table)]
+
+    def _summed(self, name: str) -> int:
+        return sum(_sum(index[name]) for index in self._unopened)
+
+    def _whole(self) -> pa.Table:
+        """Return all rows in one table, opening the pages that are not."""
+        tables = list(self.tables())
+        if len(tables) == 1:
+            return tables[0]
+        return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
 
 def _sum(column: pa.ChunkedArray) -> int:
@@ -97,7 +143,7 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Figures of the parts of one manifest piece that a read leaves out; there may be millions."""
+    """Figures of neighbouring parts of a manifest that a read leaves out; there may be millions."""
 
     parts: int
     size_bytes: int
@@ -120,10 +166,14 @@ class ReadPlan:
     # Row groups to read, by part key; a missing part is read whole. See `strata.decide.row_groups`.
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
+    def each(self) -> Iterator[PartRef]:
+        """Yield the fetched parts, as `fetched` has them; holds those of a few pages at a time."""
+        return (ref for run in self.runs for ref in run.parts)
+
     @cached_property
     def fetched(self) -> list[PartRef]:
         """Return the fetched parts, run by run, in the order of each run."""
-        return [ref for run in self.runs for ref in run.parts]
+        return list(self.each())
 
     @cached_property
     def skipped(self) -> list[PartRef]:
@@ -145,7 +195,7 @@ class ReadPlan:
     @property
     def groups_fetched(self) -> int:
         """Return how many row groups are read."""
-        return sum(len(self.groups_of(ref)) for ref in self.fetched)
+        return sum(len(self.groups_of(ref)) for ref in self.each())
 
     @property
     def parts_skipped(self) -> int:
@@ -189,7 +239,7 @@ class ReadPlan:
             ref.size_bytes * len(self.groups_of(ref)) // max(len(ref.splits), 1)
             if ref.key in self.groups
             else ref.size_bytes
-            for ref in self.fetched
+            for ref in self.each()
         )
 
     @property

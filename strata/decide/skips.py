@@ -1,7 +1,8 @@
 """Decide what a filter would do to every part of a shard, exactly as a read decides it.
 
 A shard has millions of parts, and for most of them only number and size matter. So parts stay rows
-of their manifests, whose bytes are kept as stored, and an object is made only for a requested part.
+of their manifests, which are kept as stored or read again page by page, and an object is made only
+for a requested part.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -18,7 +19,7 @@ from strata.decide.draw import Draws, below, draws
 from strata.decide.question import Question, known_of
 from strata.expr.filter import Filter
 from strata.format.manifest import PartRef, part_refs
-from strata.parts.fetch import StoredManifest
+from strata.parts.manifests import StoredPiece
 from strata.state.state import Batch, State
 from strata.store.open import Stores
 
@@ -58,8 +59,7 @@ class Some:
     """
 
     step: BatchStep
-    manifest: StoredManifest
-    number: int  # of the piece
+    stored: StoredPiece
     rows: Numbers  # of the piece
     keys: pa.Array
     sizes: Numbers  # stored bytes that are left out
@@ -68,7 +68,7 @@ class Some:
     def make(self, places: Numbers) -> list[Skipped]:
         """Return the skipped parts at these places in `rows`."""
         step = self.step
-        some = self.manifest.read(None, self.number).take(pa.array(self.rows[places]))
+        some = self.stored.forgotten().read().take(pa.array(self.rows[places]))
         assert step.question is not None, "nothing is left out where nothing is asked"
         statistics = _rows(known_of(some, step.question.relations))
         groups = [self.groups[i] for i in places] if self.groups else [()] * len(places)
@@ -213,7 +213,7 @@ def _some(
 ) -> Some:
     keys = _taken(piece.table["key"], places)
     return Some(
-        piece.step, piece.manifest, piece.number, piece.rows[places], keys, sizes[places], groups
+        piece.step, piece.stored.forgotten(), piece.rows[places], keys, sizes[places], groups
     )
 
 

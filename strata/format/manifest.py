@@ -1,9 +1,10 @@
-"""Manifests: one immutable blob per batch, with a row per part and statistics as columns.
+"""Manifests: a row for each part of a batch, with statistics as columns.
 
 A manifest is an Arrow IPC file with compressed buffers: a reader loads only the columns that its
 filter needs. A small manifest is packed as a whole, because most of it is the schema. Statistics
 are columns `s.<column id>` and, inside JSON, `s.<column id>$.path`. A null there means "unknown",
-and so does a missing column. Source: docs/reference/format.md.
+and so does a missing column. Many parts are in pages, each a manifest, below an index
+(`strata.format.pages`). Source: docs/reference/format.md.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -123,8 +124,12 @@ def unify(tables: Sequence[pa.Table]) -> pa.Table:
         return pa.concat_tables([_fit(table, types) for table in tables], promote_options="default")
 
 
-def encode_manifest(table: pa.Table) -> bytes:
-    """Return a manifest as the bytes of its blob; equal tables give equal bytes."""
+def encode_manifest(table: pa.Table, *, packed: bool = True) -> bytes:
+    """Return a manifest as the bytes of its blob; equal tables give equal bytes.
+
+    `packed`: a small one is packed as a whole, so that its schema takes little. Otherwise a reader
+    decompresses only the columns that it needs.
+    """
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
     metadata = {VERSION_KEY: str(MANIFEST_VERSION)}
@@ -132,17 +137,19 @@ def encode_manifest(table: pa.Table) -> bytes:
     with pa.ipc.new_file(sink, table.schema, options=options) as writer:
         writer.write_table(table, max_chunksize=PIECE_PARTS)
     data = bytes(sink.getvalue().to_pybytes())
-    return pack(data) if len(data) <= PACKED_MAX else data
+    return pack(data) if packed and len(data) <= PACKED_MAX else data
 
 
-def pieces(data: bytes) -> int:
-    """Return the number of pieces of a manifest; see `decode_manifest`.
+def head_of(data: bytes) -> tuple[str, int]:
+    """Return the version of a manifest, and its number of pieces; see `decode_manifest`.
 
+    The version is that of `strata.format.pages` for the index of a manifest in pages.
     Raises: Corrupt for bytes that are not a manifest.
     """
-    with _damage():
-        count: int = pa.ipc.open_file(pa.BufferReader(unpack(data))).num_record_batches
-    return count
+    with damage():
+        reader = pa.ipc.open_file(pa.BufferReader(unpack(data)))
+        version = (reader.schema.metadata or {}).get(VERSION_KEY, b"")
+        return version.decode(errors="replace"), reader.num_record_batches
 
 
 def decode_manifest(
@@ -150,13 +157,13 @@ def decode_manifest(
 ) -> pa.Table:
     """Return a manifest, or some of its columns; the others are not decompressed.
 
-    `piece`: the number of the piece to return, see `pieces`; None: all rows. A name that ends with
+    `piece`: the number of the piece to return, see `head_of`; None: all rows. A name that ends with
     `*` matches every column with that prefix. Statistics columns that the manifest lacks are left
     out: unknown.
     Raises: Corrupt for bytes that are not a manifest, are damaged, have an unknown version, or
     lack one of the fixed columns.
     """
-    with _damage():
+    with damage():
         data = unpack(data)
         reader = pa.ipc.open_file(pa.BufferReader(data))
         _check_schema(reader.schema)
@@ -182,7 +189,7 @@ def part_refs(table: pa.Table) -> list[PartRef]:
     """
     found: list[PartRef] = []
     orders: dict[tuple[int, ...], tuple[int, ...]] = {}  # most parts share one
-    with _damage():
+    with damage():
         for start in range(0, table.num_rows, _ROWS_AT_ONCE):
             # The fields of a PartRef are the columns, in their order.
             some = table.slice(start, _ROWS_AT_ONCE)
@@ -279,11 +286,12 @@ def _check_nulls(table: pa.Table) -> None:
 
 
 @contextmanager
-def _damage() -> Iterator[None]:
+def damage(what: str = "a manifest") -> Iterator[None]:
+    """Turn what Arrow raises about damaged bytes into Corrupt; `what` names them."""
     try:
         yield
     except StrataError:
         raise
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         reason = " ".join(str(error).split())[:300]
-        raise Corrupt("a manifest is damaged", reason=reason) from error
+        raise Corrupt(f"{what} is damaged", reason=reason) from error

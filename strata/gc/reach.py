@@ -12,7 +12,7 @@ from itertools import takewhile
 
 from strata.machine.machine import Machine
 from strata.machine.named import named_by
-from strata.parts.fetch import load_manifest_of
+from strata.parts.manifests import StoredManifest
 from strata.state.holds import readable_from
 from strata.state.state import State
 
@@ -39,12 +39,11 @@ def reach(machine: Machine, head: State, fence: int, now_ms: int) -> Reach:
     its successor do not share; reads each manifest that they name once.
     """
     blob = machine.stores.blob
-    parts: dict[str, tuple[str, ...]] = {}  # for each manifest that was read
+    parts: dict[str, tuple[str, ...]] = {}  # of each manifest or page that was read
     lost: set[str] = set()
     for batch in head.batches:
         if batch.manifest is not None:
-            table = load_manifest_of(blob, head.name, batch, ["key"])
-            parts[batch.manifest] = tuple(table["key"].to_pylist())
+            parts |= StoredManifest(blob, head.name, batch).names()
     live = frozenset(named_by(blob, head, parts, lost))
     first = readable_from(head, now_ms)
     held: dict[str, int] = {}

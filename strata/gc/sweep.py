@@ -15,12 +15,11 @@ from typing import Any, Final, Protocol, runtime_checkable
 from strata.errors import Corrupt
 from strata.gc.reach import Reach, reach
 from strata.gc.verdicts import Fate, Judge, JudgedBlob
-from strata.machine import ledger
 from strata.machine.machine import Machine
+from strata.machine.named import named_by
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
 from strata.model.shown import json_of
-from strata.parts.fetch import load_manifest_of
 from strata.state.generations import begin_sweep
 from strata.state.state import State
 from strata.store.interface import Blob, BlobInfo
@@ -186,17 +185,14 @@ def _look_again(machine: Machine, before: Reach, dead: Iterable[JudgedBlob]) -> 
     if head.seqno == before.head.seqno:
         return
     deleted = {one.key for one in dead}
-    known = {batch.manifest for batch in before.head.batches}
-    named = {*ledger.ledger_keys(machine.stores.blob, head.ledger), *head.verdicts}
-    named |= {segment.key for segment in (head.consumed.segments if head.consumed else ())}
-    for batch in head.batches:
-        if batch.manifest is None or batch.manifest in known:
-            continue
-        named.add(batch.manifest)
-        if batch.manifest in deleted:
-            retry(partial(machine.stores.blob.restore, batch.manifest))
-        table = load_manifest_of(machine.stores.blob, head.name, batch, ["key"])
-        named.update(table["key"].to_pylist())
+    blob = machine.stores.blob
+    lost = set[str]()
+    named = {*named_by(blob, head, {}, lost, before.live)}
+    while back := lost & deleted:  # what a manifest or page names is known once it is back
+        for key in back:
+            retry(partial(blob.restore, key))
+        lost.clear()
+        named = {*named_by(blob, head, {}, lost, before.live)}
     wrong = sorted(named & deleted)
     for key in wrong:
         retry(partial(machine.stores.blob.restore, key))

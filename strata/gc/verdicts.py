@@ -69,6 +69,7 @@ class Judge:
         self._rules: dict[BlobKind, Callable[[BlobInfo, BlobKey], tuple[Fate, str]]] = {
             BlobKind.PART: self._generation,
             BlobKind.MANIFEST: self._generation,
+            BlobKind.PAGE: self._generation,
             BlobKind.UNION: self._generation,
             BlobKind.CATALOG: self._generation,
             BlobKind.CONSUMED: self._generation,

@@ -12,7 +12,8 @@ from functools import partial
 import orjson
 
 from strata.errors import Corrupt
-from strata.format.manifest import decode_manifest
+from strata.format.manifest import decode_manifest, head_of
+from strata.format.pages import INDEX_VERSION, decode_index
 from strata.machine import ledger
 from strata.state.codec import encode_state
 from strata.state.delta import changes_between
@@ -30,10 +31,10 @@ def named_by(
     known: Container[str] = frozenset(),
     after: State | None = None,
 ) -> Iterator[str]:
-    """Yield the keys that a state names, without the parts of manifests that are `known`.
+    """Yield the keys that a state names, without the parts of manifests and pages in `known`.
 
     `after` is a state whose keys are known; values shared with it are left out. `parts` receives
-    the parts of each manifest that is read, `lost` the manifests that are not stored.
+    the parts, or pages, of each manifest and page that is read, `lost` those that are not stored.
     Raises: Corrupt for a damaged manifest, or ledger.
     """
     for key in pointers(state) if after is None else pointers_beyond(state, after):
@@ -43,11 +44,11 @@ def named_by(
         if f"/{BlobKind.MANIFEST}/" not in key or key in known:
             continue
         if key not in parts:
-            found = _parts(blob, state, key)
+            found = _below(blob, state, key)
             parts[key] = found or ()
             if found is None:
                 lost.add(key)
-        yield from parts[key]
+        yield from _all_below(blob, state, parts[key], parts, lost, known)
 
 
 def pointers(state: State) -> frozenset[str]:
@@ -78,8 +79,29 @@ def _pointers_in(data: bytes, shard: str) -> frozenset[str]:
     return frozenset(key.decode() for key in found)
 
 
-def _parts(blob: Blob, state: State, key: str) -> tuple[str, ...] | None:
-    """Return the parts of a manifest; None if it is not stored.
+def _all_below(
+    blob: Blob,
+    state: State,
+    found: tuple[str, ...],
+    parts: dict[str, tuple[str, ...]],
+    lost: set[str],
+    known: Container[str],
+) -> Iterator[str]:
+    """Yield keys that a manifest names, and what the pages among them name, unless it is known."""
+    for key in found:
+        yield key
+        if f"/{BlobKind.PAGE}/" not in key or key in known:
+            continue
+        if key not in parts:
+            below = _below(blob, state, key)
+            parts[key] = below or ()
+            if below is None:
+                lost.add(key)
+        yield from _all_below(blob, state, parts[key], parts, lost, known)
+
+
+def _below(blob: Blob, state: State, key: str) -> tuple[str, ...] | None:
+    """Return the parts or pages of a manifest or page; None if it is not stored.
 
     A reader cannot plan with a missing manifest, so parts that only it named are out of reach.
     """
@@ -87,6 +109,8 @@ def _parts(blob: Blob, state: State, key: str) -> tuple[str, ...] | None:
     if data is None:
         return None
     try:
+        if head_of(data)[0] == str(INDEX_VERSION):
+            return tuple(decode_index(data, ()).table["key"].to_pylist())
         return tuple(decode_manifest(data, ["key"])["key"].to_pylist())
     except Corrupt as error:
         raise Corrupt(

@@ -9,30 +9,30 @@ has the part, and become meaningless once it is merged away.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.errors import Corrupt, InvalidRequest
-from strata.format.manifest import SCHEMA, encode_manifest, stats_columns, stats_rows, unify
+from strata.format.manifest import SCHEMA, stats_columns, stats_rows, unify
 from strata.kernels.arrays import Bools
 from strata.machine.machine import Machine
 from strata.model.schema import Relation
 from strata.model.sums import wrapped
-from strata.parts.fetch import load_manifest_of
+from strata.parts.manifests import StoredManifest, StoredPiece, load_manifest_of
+from strata.parts.pages import PageTarget, leaves_of
 from strata.state.seal import digest_of
 from strata.state.state import Batch, State
 from strata.state.transitions import replace_manifests
 from strata.stats import STATS_VERSION, concat, encoded_sizes, row_stream, union
 from strata.stats.wire import PREFIX, ROWS, parse_name
-from strata.store import keys
 from strata.store.interface import Blob
 from strata.store.open import Stores
-from strata.store.retry import retry
 
 PARTIAL: Final = 0  # stats_version of a part with statistics of only some columns
+Read = TypeVar("Read")
 TRIES: Final = 8  # attempts while others rewrite the same manifest
 
 
@@ -160,7 +160,7 @@ def exchange(
     If another writer has rewritten the manifest of the same parts meanwhile, `change` is called
     again with the current statistics. Parts that are no longer in the shard are left out.
     Raises: Corrupt for a damaged manifest; Fenced when the lease of `writer` has expired.
-    Cost: reads and writes one manifest.
+    Cost: reads one manifest and writes it; of a manifest in pages, only the pages with such parts.
     """
     machine = Machine(stores)
     state = machine.load(shard)
@@ -168,16 +168,15 @@ def exchange(
     for _ in range(TRIES):
         if current is None:
             return None
-        table = manifest_of(stores, shard, current)
-        if table is not None:
-            fresh = _changes(table, part_keys, change)
-            if not fresh:
+        manifest = _stored(stores, shard, current)
+        if manifest is not None:
+            new, changed = _rewritten(stores.blob, state, current, manifest, part_keys, change)
+            if not changed:
                 return Exchanged(current, 0, 0)
-            new = _rewritten(stores.blob, state, current, table, fresh)
             assert current.manifest is not None
             move = partial(replace_manifests, replacements={current.manifest: new}, writer=writer)
             if new.manifest == current.manifest or machine.apply(shard, move):
-                return Exchanged(new, len(fresh), new.stats_bytes - current.stats_bytes)
+                return Exchanged(new, changed, new.stats_bytes - current.stats_bytes)
         state = machine.load(shard)
         current = live(state, current)
     return None
@@ -198,12 +197,23 @@ def live(state: State, batch: Batch) -> Batch | None:
 def manifest_of(
     stores: Stores, shard: str, batch: Batch, columns: Sequence[str] | None = None
 ) -> pa.Table | None:
-    """Return a batch's manifest; None if it was replaced and collected.
+    """Return the manifest of a batch, or None if it was replaced and collected.
 
     Raises: Corrupt for a manifest that the state still refers to.
     """
+    return _unless_gone(stores, shard, batch, lambda: load_manifest_of(
+        stores.blob, shard, batch, columns
+    ))  # fmt: skip
+
+
+def _stored(stores: Stores, shard: str, batch: Batch) -> StoredManifest | None:
+    """Return a manifest of which only the first blob is read, as `manifest_of`."""
+    return _unless_gone(stores, shard, batch, lambda: StoredManifest(stores.blob, shard, batch))
+
+
+def _unless_gone(stores: Stores, shard: str, batch: Batch, read: Callable[[], Read]) -> Read | None:
     try:
-        return load_manifest_of(stores.blob, shard, batch, columns)
+        return read()
     except Corrupt:
         if any(b.manifest == batch.manifest for b in Machine(stores).load(shard).batches):
             raise
@@ -261,27 +271,61 @@ def _changes(table: pa.Table, part_keys: Collection[str], change: Change) -> dic
 
 
 def _rewritten(
-    blob: Blob, state: State, batch: Batch, table: pa.Table, fresh: Mapping[int, Fresh]
-) -> Batch:
-    """Write the manifest with new statistics; return the batch, otherwise unchanged."""
-    table = with_statistics(table, fresh)
-    data = encode_manifest(table)
-    key = keys.manifest_key(state.name, keys.content_hash(data), state.generation)
-    retry(partial(blob.set, key, data))
-    stats_union = _union(table)
-    return replace(
+    blob: Blob,
+    state: State,
+    batch: Batch,
+    manifest: StoredManifest,
+    part_keys: Collection[str],
+    change: Change,
+) -> tuple[Batch, int]:
+    """Write the manifest with new statistics; return the batch, and how many parts have changed."""
+    target = PageTarget(blob, state.name, state.generation)
+    if manifest.in_pages:
+        rows, changed = _pages_rewritten(target, manifest, part_keys, change)
+        if not changed:
+            return batch, 0
+        key, whole = target.put_tree(rows), union(stats_columns(rows))
+        known, size = (pc.sum(rows[name]).as_py() for name in ("stats_parts", "stats_bytes"))
+    else:
+        table = unify([piece.read() for piece in manifest.pieces()])
+        manifest.check_parts(table.num_rows)
+        fresh = _changes(table, part_keys, change)
+        if not fresh:
+            return batch, 0
+        table, changed = with_statistics(table, fresh), len(fresh)
+        key, whole = target.put(table)
+        known = table.num_rows - table["stats_version"].null_count
+        size = pc.sum(table["stats_bytes"]).as_py()
+    stats_union = row_stream(whole)
+    new = replace(
         batch,
         manifest=key,
-        stats_parts=table.num_rows - table["stats_version"].null_count,
-        stats_bytes=pc.sum(table["stats_bytes"]).as_py(),
+        stats_parts=known,
+        stats_bytes=size,
         stats_union=stats_union,
         stats_digest=digest_of(stats_union),
         union=None,  # that of the statistics before, which may be why they are collected again
     )
+    return new, changed
 
 
-def _union(table: pa.Table) -> bytes | None:
-    return row_stream(union(stats_columns(table)))
+def _pages_rewritten(
+    target: PageTarget, manifest: StoredManifest, part_keys: Collection[str], change: Change
+) -> tuple[pa.Table, int]:
+    """Write the pages with parts that change; return the rows of all pages, and parts changed."""
+    rows, changed = leaves_of(manifest), 0
+    manifest.check_parts(pc.sum(rows["parts"]).as_py())
+    found: list[pa.Table] = []
+    wanted = pa.array(list(part_keys), pa.string())
+    for number in range(rows.num_rows):
+        row = rows.slice(number, 1)
+        stored, fresh = StoredPiece(manifest, pages=row), {}
+        if pc.any(pc.is_in(stored.read(["key"])["key"], value_set=wanted)).as_py():
+            page = stored.read()
+            fresh = _changes(page, part_keys, change)
+        found.append(target.put_page(with_statistics(page, fresh)) if fresh else row)
+        changed += len(fresh)
+    return unify(found), changed
 
 
 def _placed(column: pa.ChunkedArray, rows: Sequence[int], values: Sequence[int]) -> pa.Array:

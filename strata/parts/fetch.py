@@ -14,13 +14,12 @@ import pyarrow as pa
 
 from strata.errors import Corrupt
 from strata.format.columns import updates_schema
-from strata.format.manifest import PartRef, decode_manifest, pieces
-from strata.format.pack import unpack
+from strata.format.manifest import PartRef
 from strata.format.part import BATCH_ROWS, read_part
 from strata.model.schema import Relation
-from strata.state.state import Batch, State
+from strata.parts.manifests import CURE
+from strata.state.state import State
 from strata.store.interface import Blob
-from strata.store.named import get_named
 from strata.store.retry import retry
 from strata.updates.merge import HEAD_ROWS
 from strata.updates.order import is_sorted, sort_updates
@@ -39,10 +38,6 @@ from strata.updates.stream import spilled
 TAIL_BYTES: Final = 64 * 1024  # read in one request from the end; holds a part's footer
 LEAST_ROWS: Final = HEAD_ROWS[0]  # rows decoded at a time, of any size
 SPILL_BYTES: Final = 16 * 1024 * 1024  # newly sorted rows stay in memory up to this size
-CURE: Final = (
-    "stop writing; restore the blob from a backup, or drop the part's batch; "
-    "`strata validate` lists every damaged part"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,70 +83,6 @@ class RowBudget:
         in_group = ref.rows // max(len(ref.splits), 1)
         fitting = self.size_bytes * in_group // row_group_bytes
         return min(self.rows, max(fitting, LEAST_ROWS))
-
-
-class StoredManifest:
-    """The manifest of a batch: read and checked once, with columns decoded on demand."""
-
-    def __init__(self, blob: Blob, shard: str, batch: Batch) -> None:
-        """Read the manifest of a batch that has parts.
-
-        Raises: Corrupt when it is missing or its bytes differ from what was written.
-        """
-        assert batch.manifest is not None, "an empty batch has no manifest"
-        self._shard, self._batch = shard, batch
-        # Arrow files carry no checksums: a flipped bit may make a bound wrong, and skip a part.
-        data = get_named(
-            blob, batch.manifest, "a manifest",
-            cure=CURE, shard=shard, lower=batch.lower, upper=batch.upper,
-        )  # fmt: skip
-        try:
-            self._data = unpack(data)  # once for any number of columns and pieces
-        except Corrupt as error:
-            raise _located(error, shard=shard, manifest=batch.manifest) from error
-
-    @property
-    def pieces(self) -> int:
-        """Return the number of pieces; together they hold all parts, in order.
-
-        Raises: Corrupt.
-        """
-        return pieces(self._data)
-
-    def read(self, columns: Collection[str] | None = None, piece: int | None = None) -> pa.Table:
-        """Return the manifest, or only some of its columns, or only one piece.
-
-        Raises: Corrupt when it is damaged.
-        """
-        try:
-            return decode_manifest(self._data, columns, piece)
-        except Corrupt as error:
-            raise _located(error, shard=self._shard, manifest=self._batch.manifest) from error
-
-    def check_parts(self, count: int) -> None:
-        """Refuse a manifest whose number of parts differs from its batch's.
-
-        Raises: Corrupt.
-        """
-        if count != self._batch.parts:
-            raise Corrupt(
-                "a manifest does not list the parts that the state counts",
-                shard=self._shard, manifest=self._batch.manifest, parts=count,
-                counted=self._batch.parts, cure=CURE,
-            )  # fmt: skip
-
-
-def load_manifest_of(
-    blob: Blob, shard: str, batch: Batch, columns: Collection[str] | None = None
-) -> pa.Table:
-    """Return the manifest of a batch that has parts, or only some of its columns.
-
-    Raises: Corrupt when it is missing, damaged or of another batch.
-    """
-    manifest = StoredManifest(blob, shard, batch)
-    table = manifest.read(columns)
-    manifest.check_parts(table.num_rows)
-    return table
 
 
 class BlobFile(io.RawIOBase):

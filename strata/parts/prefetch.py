@@ -4,24 +4,21 @@ A store answers slowly, but many requests at once; decoding does not hold Python
 still come in the order of the parts.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 import pyarrow as pa
 
 from strata.format.manifest import PartRef
 from strata.model.settings import ReadSettings
 from strata.parts.fetch import PartSource, part_batches, part_bytes
+from strata.parts.turns import in_turn
 
 SMALL_BYTES: Final = 256 * 1024  # a part up to this size is always fetched in one request
 DECODE_BYTES: Final = 16 * 1024 * 1024  # a part up to this size is decoded ahead, not only fetched
 STEP_BYTES: Final = 32 * 1024 * 1024  # stored bytes of row groups that are fetched together
-
-R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,33 +76,3 @@ def _ahead(
         together_bytes=STEP_BYTES,
     )
     return list(batches) if decode and ref.size_bytes <= DECODE_BYTES else batches
-
-
-def in_turn(
-    jobs: Sequence[tuple[int, Callable[[], R]]], workers: int, budget_bytes: int
-) -> Iterator[R]:
-    """Yield the result of each job in order, while `workers` others are under way.
-
-    Each job comes with its bytes. Jobs begun but not yet yielded stay within the budget, except a
-    job that exceeds it by itself. With one worker each job runs when its turn comes.
-    """
-    if workers <= 1 or len(jobs) == 1:
-        yield from (job() for _, job in jobs)
-        return
-    waiting: deque[tuple[int, Future[R]]] = deque()
-    ahead, position = 0, 0
-    with ThreadPoolExecutor(workers, thread_name_prefix="strata-fetch") as pool:
-        try:
-            while position < len(jobs) or waiting:
-                while position < len(jobs) and (
-                    not waiting or ahead + jobs[position][0] <= budget_bytes
-                ):
-                    size, job = jobs[position]
-                    waiting.append((size, pool.submit(job)))
-                    ahead, position = ahead + size, position + 1
-                size, future = waiting.popleft()
-                yield future.result()
-                ahead -= size
-        finally:
-            for _, future in waiting:  # an abandoned scan starts nothing more
-                future.cancel()

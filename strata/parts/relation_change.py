@@ -25,7 +25,8 @@ from strata.format.manifest import PartRef
 from strata.format.part import BATCH_ROWS
 from strata.format.values.migrate import check_widens, default_array, widen
 from strata.model.schema import Relation
-from strata.parts.fetch import CURE, SPILL_BYTES, PartSource, RowBudget, part_batches, sorted_runs
+from strata.parts.fetch import SPILL_BYTES, PartSource, RowBudget, part_batches, sorted_runs
+from strata.parts.manifests import CURE
 from strata.updates.order import is_sorted, one_chunk, sort_updates
 from strata.updates.slices import WHOLE, Slice, keeps_order, rows_of
 from strata.updates.stream import spilled

@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from strata.format.manifest import PartRef, encode_manifest, manifest_table
+from strata.format.manifest import PartRef
 from strata.format.part import Description
 from strata.format.part_write import PartWriter, has_huge_rows
 from strata.format.values.coded import alike
@@ -31,11 +31,10 @@ from strata.kernels.arrays import Ints
 from strata.model.runner import Here, cores
 from strata.model.schema import Relation
 from strata.model.spec import StatsSpec
-from strata.model.sums import MODULUS, wrapped
+from strata.parts.batch import BatchWriter
 from strata.parts.part_facts import KEY_BYTES, Observed, PartFacts
-from strata.state.seal import digest_of
-from strata.state.state import Batch, RunSummary
-from strata.stats import STATS_VERSION, concat, encoded_size, row_stream, trim, union
+from strata.state.state import Batch
+from strata.stats import STATS_VERSION, encoded_size, trim
 from strata.store import keys
 from strata.store.draft import draft_of
 from strata.store.interface import Blob
@@ -242,37 +241,12 @@ def write_batch(  # noqa: PLR0913, PLR0917  these are the fields of one batch
     the work began, and decides how long the batch is accepted; None takes the lowest of the parts,
     which is right if all of them are new.
     """
-    if not parts:
-        return Batch(lower, upper, since)
-    refs = [part.ref for part in parts]
-    manifest = encode_manifest(manifest_table(refs, [part.stats for part in parts]))
     if generation is None:
-        generation = min(keys.generation_of(ref.key) for ref in refs)
-    key = keys.manifest_key(shard, keys.content_hash(manifest), generation)
-    retry(partial(blob.set, key, manifest))
-    layouts = {ref.layout: 0 for ref in refs}
-    for ref in refs:
-        layouts[ref.layout] += 1
-    stats_union = _stats_union(parts)
-    return Batch(
-        lower,
-        upper,
-        since,
-        updates=sum(ref.rows for ref in refs),
-        size_bytes=sum(ref.size_bytes for ref in refs),
-        parts=len(refs),
-        runs=_run_summaries(refs),
-        manifest=key,
-        layouts=tuple(sorted(layouts.items())),
-        stats_parts=sum(ref.stats_version is not None for ref in refs),
-        stats_bytes=sum(ref.stats_bytes for ref in refs),
-        stats_union=stats_union,
-        diffs_sum=wrapped(sum(ref.diffs_sum for ref in refs)),
-        digest=sum(ref.digest for ref in refs) % MODULUS,
-        retractions=any(ref.retractions for ref in refs),
-        versions=tuple(sorted({ref.relation_version for ref in refs})),
-        stats_digest=digest_of(stats_union),
-    )
+        generation = min((keys.generation_of(part.ref.key) for part in parts), default=0)
+    writer = BatchWriter(blob, shard, generation)
+    for part in parts:
+        writer.add(part.ref, part.stats)
+    return writer.finish(lower, upper, since)
 
 
 def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart]:
@@ -344,25 +318,3 @@ def _rows_of_part(group: pa.Table, size: int, ratio: float, target: _Target, mor
     if not more:
         return count
     return max(count, round(target.part_bytes / ratio * count / max(size, 1)))
-
-
-def _run_summaries(refs: Sequence[PartRef]) -> tuple[RunSummary, ...]:
-    """Return one summary a run, in run order."""
-    runs: dict[int, list[PartRef]] = {}
-    for ref in refs:
-        runs.setdefault(ref.run, []).append(ref)
-    return tuple(
-        RunSummary(
-            len(parts),
-            sum(part.rows for part in parts),
-            sum(part.size_bytes for part in parts),
-            parts[0].order,
-        )
-        for _, parts in sorted(runs.items())
-    )
-
-
-def _stats_union(parts: Sequence[WrittenPart]) -> bytes | None:
-    """Return the union of all statistics as an Arrow IPC stream; None where a part has none."""
-    stats = concat([part.stats for part in parts], [part.ref.rows for part in parts])
-    return row_stream(union(stats))

@@ -41,12 +41,14 @@ class TrimReport:
 
 def trim(
     row: pa.RecordBatch,
-    relation: Relation,
+    relation: Relation | None,
     budget_bytes: int,
     keep: Sequence[str],
     usefulness: Mapping[str, float] | None = None,
 ) -> tuple[pa.RecordBatch, TrimReport]:
     """Return the statistics of one part within the budget, and a report of the losses.
+
+    Without a relation nothing is kept for its name or its place in the order.
 
     `keep` holds the patterns of `strata.stats.protected.kept_names`.
     `usefulness` weighs statistics columns by name (default 0); higher ones go later.
@@ -98,12 +100,12 @@ def trim_table(
 
 def _sources(
     columns: Mapping[str, pa.StructArray],
-    relation: Relation,
+    relation: Relation | None,
     keep: Sequence[str],
     usefulness: Mapping[str, float] | None,
 ) -> list[StatsColumn]:
     stats = {name: array for name, array in columns.items() if name.startswith(PREFIX)}
-    kept = protected_names(list(stats), relation, keep)
+    kept = frozenset[str]() if relation is None else protected_names(list(stats), relation, keep)
     return sources_of(stats, kept, _rank(usefulness or {}))
 
 

@@ -2,6 +2,7 @@
 
     shards/{shard}/parts/g{n}/{hash}.parquet   one part, named by its generation and content
     shards/{shard}/manifests/g{n}/{hash}.arrow one manifest, likewise; no folder: generation 0
+    shards/{shard}/pages/g{n}/{hash}.arrow     one page of a large manifest, or an index of pages
     shards/{shard}/unions/g{n}/{hash}.arrow.zst    the union of a batch's statistics, likewise
     shards/{shard}/catalogs/g{n}/{hash}.json   the names of its collections, likewise
     shards/{shard}/quarantine/{token}.jsonl    source rows that could not be read
@@ -42,7 +43,7 @@ _HASH_BYTES: Final = 20
 _ROOT: Final = "shards"
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=@+-]*")
 _GENERATION: Final = re.compile(
-    r"/(?:parts|manifests|unions|catalogs|consumed|staged|suppressed)/g(\d+)/[^/]+$"
+    r"/(?:parts|manifests|pages|unions|catalogs|consumed|staged|suppressed)/g(\d+)/[^/]+$"
 )
 _LEDGER: Final = re.compile(r"(?:n(\d+)_)?(-?\d+)_(-?\d+)_([0-9a-f]+)\.json")
 
@@ -52,6 +53,7 @@ class BlobKind(StrEnum):
 
     PART = "parts"
     MANIFEST = "manifests"
+    PAGE = "pages"
     UNION = "unions"
     QUARANTINE = "quarantine"
     VERDICT = "verdicts"
@@ -176,6 +178,12 @@ def manifest_key(shard: str, digest: str, generation: int = 0) -> str:
     """Return the key of the manifest with this content hash."""
     name = f"{_folder(generation)}{digest}.arrow"
     return check_key(str(BlobKey(check_name(shard), BlobKind.MANIFEST, name)))
+
+
+def page_key(shard: str, digest: str, generation: int = 0) -> str:
+    """Return the key of the page of a manifest, or index of pages, with this content hash."""
+    name = f"{_folder(generation)}{digest}.arrow"
+    return check_key(str(BlobKey(check_name(shard), BlobKind.PAGE, name)))
 
 
 def union_key(shard: str, digest: str, generation: int = 0) -> str:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from strata.format.columns import updates_schema
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
+from tests.support.paged import Invented
 
 VERSION: Final = 1  # of the format that freeze.py writes
 
@@ -66,6 +67,12 @@ COLUMNS: Final = {
     "t": [-5, 0, 1, 7, 999, 999],
     "d": [1, -1, 1, 3, -3, 1],
 }  # fmt: skip
+
+
+# The parts of the frozen manifest in pages; the last but one has no statistics.
+PAGED: Final = tuple(
+    Invented(10 * n, 10 * n + 3, t=n, run=n // 4, known=n != 5, spread=n % 2) for n in range(7)
+)
 
 
 def updates() -> pa.Table:

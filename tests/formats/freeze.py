@@ -7,8 +7,10 @@ Files that exist are left alone: what was once written must be read for ever. A 
 the future. `expected.json` says what is in a set's parts, for readers in any language.
 """
 
+import io
 import json
 import sys
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,9 @@ from strata.format.part import Description, encode_part
 from strata.model.schema import Relation
 from strata.model.spec import LAYOUTS
 from tests.formats import every_type, logical
-from tests.formats.contents import OLD, VERSION, updates
+from tests.formats.contents import OLD, PAGED, VERSION, updates
+from tests.support.paged import batch_of, cut
+from tests.support.stored import memory_stores
 
 HERE = Path(__file__).parent
 
@@ -48,6 +52,7 @@ def _first() -> dict[str, bytes]:
     return {
         **{f"part-{layout}.parquet": _part(layout) for layout in LAYOUTS},
         "manifest.arrow": encode_manifest(_manifest()),
+        "pages.zip": _pages(),
         "expected.json": _expected(OLD, values),
     }
 
@@ -117,6 +122,18 @@ def _manifest() -> pa.Table:
     low = {"nulls": 1, "low": -7, "high": 2**40, "low_exact": True, "high_exact": False}
     stats = pa.RecordBatch.from_pylist([{"rows": 6, "s.4": low, "s.13$.a": {"present": 2}}])
     return manifest_table([first, second], [stats, None])
+
+
+def _pages() -> bytes:
+    """Return the blobs of a manifest in pages of two parts, below two levels of indexes of two."""
+    stores = memory_stores()
+    with cut(2, 2):
+        batch_of(stores, PAGED, 0, 10)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for info in stores.blob.list(""):
+            archive.writestr(zipfile.ZipInfo(info.key), stores.blob.get(info.key) or b"")
+    return packed.getvalue()
 
 
 if __name__ == "__main__":

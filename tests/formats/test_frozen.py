@@ -2,6 +2,7 @@
 
 import io
 import json
+import zipfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,8 +15,12 @@ from strata.format.digest import content_digest
 from strata.format.manifest import Split, decode_manifest, part_refs, stats_columns
 from strata.format.part import Description, encode_part, read_footer, read_part, validate_part
 from strata.model.spec import LAYOUTS
+from strata.parts.manifests import StoredManifest
+from strata.parts.pages import leaves_of
+from strata.store.memory import MemoryBlob
 from tests.formats import every_type
-from tests.formats.contents import NEW, OLD, VERSION, updates
+from tests.formats.contents import NEW, OLD, PAGED, VERSION, updates
+from tests.support.paged import part
 from tests.support.plain import plain
 
 HERE = Path(__file__).parent
@@ -74,6 +79,34 @@ def test_a_frozen_manifest_still_says_what_was_written(version: str) -> None:
     assert stats_columns(table).column_names == ["rows", "s.4", "s.13$.a"]
     assert table["s.4"][0].as_py()["high"] == 2**40
     assert table["s.4"][1].as_py() is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_frozen_manifest_in_pages_still_says_what_was_written(version: str) -> None:
+    blob = MemoryBlob()
+    with zipfile.ZipFile(HERE / version / "pages.zip") as archive:
+        for key in archive.namelist():
+            blob.set(key, archive.read(key))
+    (key,) = (info.key for info in blob.list("") if "/manifests/" in info.key)
+
+    manifest = StoredManifest.by_key(blob, "shard", key)
+    refs = [ref for piece in manifest.pieces() for ref in part_refs(piece.read())]
+    index = leaves_of(manifest)
+
+    wanted = [part(number, one) for number, one in enumerate(PAGED)]
+    assert refs == [ref for ref, _ in wanted]
+    assert (manifest.root().level, index.num_rows) == (2, 4)
+    assert index["parts"].to_pylist() == [2, 2, 2, 1]
+    assert index["t_last"].to_pylist() == [1, 3, 5, 6]
+    assert index["t_high"].to_pylist() == [2, 4, 6, 6]
+    assert index["run_low"].to_pylist() == index["run_high"].to_pylist() == [0, 0, 1, 1]
+    assert index["stats_parts"].to_pylist() == [2, 2, 1, 1]
+    assert index["unknown_bytes"].to_pylist() == [0, 0, refs[5].size_bytes, 0]
+    bounds = [
+        None if one is None else (one["low"], one["high"]) for one in index["s.1"].to_pylist()
+    ]
+    assert bounds == [(0, 13), (20, 33), None, (60, 63)]
+    assert {*manifest.names()} == {info.key for info in blob.list("")}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

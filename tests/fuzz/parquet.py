@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from strata.errors import StrataError
-from strata.format.manifest import decode_manifest, part_refs, pieces, stats_rows
+from strata.format.manifest import decode_manifest, head_of, part_refs, stats_rows
+from strata.format.pages import decode_index
 from strata.format.part import read_footer, read_part, validate_part
 from tests.formats import every_type
 from tests.formats.contents import NEW, OLD
@@ -161,7 +162,8 @@ def _whole(data: bytes, relation, known, mode: str) -> None:  # type: ignore[no-
 
 
 def _read_manifest(data: bytes) -> None:
-    _tried(lambda: pieces(data))
+    _tried(lambda: head_of(data)[1])
+    _tried(lambda: decode_index(data))
 
     def read() -> None:
         table = decode_manifest(data)

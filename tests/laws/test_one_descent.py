@@ -24,6 +24,8 @@ from strata.maintain.trim import trim_shard
 from strata.maintain.trim_report import Named
 from strata.model import schema
 from strata.model.types import parse_type
+from strata.parts import pages
+from strata.parts.pages import PageSizes
 from strata.state.schema import AddColumn
 from strata.state.state import State
 from strata.store.open import Stores
@@ -40,10 +42,18 @@ OLD = schema.Relation(
 TEXT = "{:060}"
 
 
-@pytest.fixture(scope="module")
-def stores() -> Iterator[Stores]:
+CUTS = {
+    "in one blob": pages.SIZES,
+    "in pages": PageSizes(page_parts=2, index_rows=100, paged_parts=2),
+    "in pages below indexes": PageSizes(page_parts=3, index_rows=2, paged_parts=3),
+}
+
+
+@pytest.fixture(scope="module", params=CUTS.values(), ids=CUTS)
+def stores(request: pytest.FixtureRequest) -> Iterator[Stores]:
     """Batches of parts with row groups, some without statistics, some younger than a column."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "SIZES", request.param)
         patch.setattr(manifests, "PIECE_PARTS", 3)
         stores = memory_stores()
         create(stores, OLD, part_bytes=8000, row_group_bytes=1000)

@@ -17,7 +17,7 @@ from strata.maintain.trim import trim_shard
 from strata.model.settings import GcSettings, Settings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
-from strata.parts.fetch import load_manifest_of
+from strata.parts.manifests import load_manifest_of
 from strata.parts.write import write_batch, write_parts
 from strata.read.scan import scan
 from strata.state.state import Batch, State

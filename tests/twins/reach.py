@@ -2,7 +2,8 @@
 
 from itertools import takewhile
 
-from strata.format.manifest import decode_manifest
+from strata.format.manifest import decode_manifest, head_of
+from strata.format.pages import decode_index
 from strata.machine import ledger
 from strata.machine.machine import Machine
 from strata.machine.named import pointers
@@ -18,10 +19,20 @@ def named_by(blob: Blob, state: State) -> set[str]:
     for key in tuple(found):
         if f"/{BlobKind.LEDGER}/" in key:
             found.update(ledger.ledger_keys(blob, (key,)))
-        data = blob.get(key) if f"/{BlobKind.MANIFEST}/" in key else None
-        if data is not None:
-            found.update(decode_manifest(data, ["key"])["key"].to_pylist())
+        if f"/{BlobKind.MANIFEST}/" in key:
+            found.update(_below(blob, key))
     return found
+
+
+def _below(blob: Blob, key: str) -> set[str]:
+    """Return every key that a manifest or page names, at any depth."""
+    data = blob.get(key)
+    if data is None:
+        return set()
+    if head_of(data)[0] == "1":
+        return set(decode_manifest(data, ["key"])["key"].to_pylist())
+    pages = decode_index(data).table["key"].to_pylist()
+    return {*pages, *(one for page in pages for one in _below(blob, page))}
 
 
 def reached(

@@ -186,7 +186,7 @@ def test_a_small_manifest_weighs_what_it_says_and_not_its_schema(
     assert len(small) < len(plain) / 8
     assert decode_manifest(small) == decode_manifest(plain)
     assert decode_manifest(small, ["s.7", "key"]) == decode_manifest(plain, ["s.7", "key"])
-    assert manifest.pieces(small) == manifest.pieces(plain)
+    assert manifest.head_of(small)[1] == manifest.head_of(plain)[1]
     for at in range(0, len(small), 7):
         with pytest.raises(Corrupt):
             decode_manifest(small[:at])

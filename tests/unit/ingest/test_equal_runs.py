@@ -31,7 +31,7 @@ from strata.maintain.exchange import Fresh, exchange
 from strata.maintain.trim import trim_shard
 from strata.model.runner import serial
 from strata.model.settings import GcSettings, IngestSettings
-from strata.parts.fetch import load_manifest_of
+from strata.parts.manifests import load_manifest_of
 from strata.read.scan import scan
 from strata.state.state import Batch
 from tests.unit.ingest.test_engine import SPEC, World

@@ -22,7 +22,7 @@ from strata.machine.machine import Machine
 from strata.maintain import exchange
 from strata.maintain.trim import trim_shard
 from strata.parts import unions
-from strata.parts.fetch import load_manifest_of
+from strata.parts.manifests import load_manifest_of
 from strata.parts.unions import batch_stats, stats_of
 from strata.state.codec import encode_state
 from strata.state.seal import digest_of

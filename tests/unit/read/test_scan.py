@@ -13,7 +13,8 @@ from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.parts import fetch
-from strata.parts.fetch import BlobFile, load_manifest_of, part_batches, source_of
+from strata.parts.fetch import BlobFile, part_batches, source_of
+from strata.parts.manifests import load_manifest_of
 from strata.read.scan import read_updates, scan, scan_schema
 from strata.state.transitions import advance_since
 from strata.store.memory import MemoryBlob

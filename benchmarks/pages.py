@@ -1,0 +1,179 @@
+"""Planning a read of a shard of very many parts, cold: `python -m benchmarks.pages [PARTS ...]`.
+
+Writes the manifests of a shard of batches of which each is half the one before, all of the same ten
+years, in pages. The filter is on time, and matches one part in ten thousand. All indexes are
+stored. Of the pages, those are stored that hold times from a day before the filter's on; a row of an
+index names each of the others, with bounds and counts of its own and the unions of a page that is
+stored. A plan that opened one of the others would fail. Each round plans in a fresh process: the
+state is at hand, blobs are read from files in the operating system's cache. Prints the medians of
+wall and CPU time, the blobs and bytes that were read, and the most memory of the process and of its
+data.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.metadata import BYTES, ORDER, ROWS, SHARD, SPEC, manifest_of
+from benchmarks.plan import _most_kib
+from benchmarks.prune import DAY_US, NOW_US, RELATION
+from strata.decide.plan import plan_read
+from strata.expr.filter import Filter
+from strata.expr.nodes import Call, Column, Literal
+from strata.format.pages import PAGE_PARTS
+from strata.model.settings import StoreSettings
+from strata.model.time import MIN_TIME
+from strata.parts.manifests import StoredManifest
+from strata.parts.pages import PageTarget
+from strata.state.state import Batch, Rollout, RunSummary, Spine, SpineBatch, State
+from strata.store.open import Stores, open_stores
+
+YEARS_US = 3650 * DAY_US
+SHARE = 1 / 10_000  # of the parts that match
+
+
+def filter_of(share: float = SHARE) -> Filter:
+    """Return a filter on time that one in `1 / share` parts may satisfy."""
+    least = Literal(int(NOW_US - share * YEARS_US), "timestamp")
+    expr = Call("greater_than_or_equal", (Column(1, "ts", "timestamp"), least), "boolean")
+    return Filter(expr, "ts >= ...", NOW_US, NOW_US)
+
+
+def timed_page(seed: int, edges: tuple[int, int]) -> pa.Table:
+    """Return a page whose parts divide a stretch of time among them."""
+    page = manifest_of(PAGE_PARTS, seed)
+    bounds = np.linspace(*edges, PAGE_PARTS + 1).astype(np.int64)
+    place = page.schema.get_field_index("s.1")
+    return page.set_column(place, "s.1", _between(page["s.1"], bounds[:-1], bounds[1:]))
+
+
+def _between(column: pa.ChunkedArray, low: np.ndarray, high: np.ndarray) -> pa.StructArray:
+    """Return statistics of times with other bounds."""
+    old = column.combine_chunks()
+    known = dict(zip([f.name for f in old.type], old.flatten(), strict=True))
+    kind = known["low"].type
+    known |= {"low": pa.array(low).cast(kind), "high": pa.array(high).cast(kind)}
+    return pa.StructArray.from_arrays(list(known.values()), names=list(known))
+
+
+def rows_of(target: PageTarget, pages: int, seed: int) -> pa.Table:
+    """Return the rows of an index for pages of ten years; store those that a filter may open."""
+    edges = np.linspace(NOW_US - YEARS_US, NOW_US, pages + 1).astype(np.int64)
+    first = int(np.searchsorted(edges, NOW_US - int(SHARE * YEARS_US) - DAY_US)) - 1
+    stored = [
+        target.put_page(timed_page(seed + page, (edges[page], edges[page + 1])))
+        for page in range(max(first, 0), pages)
+    ]
+    rows = stored[0].take(pa.array(np.zeros(max(first, 0), np.int64)))
+    names = np.random.default_rng(seed).bytes(20 * max(first, 1)).hex()
+    keys = [f"shards/{SHARD}/pages/{names[40 * n : 40 * n + 40]}.arrow" for n in range(first)]
+    rows = rows.set_column(0, rows.schema.field(0), pa.array(keys, pa.string()))
+    place = rows.schema.get_field_index("s.1")
+    times = _between(rows["s.1"], edges[: rows.num_rows], edges[1 : rows.num_rows + 1])
+    rows = rows.set_column(place, rows.schema.field("s.1"), times.cast(rows.schema.field("s.1").type))
+    return pa.concat_tables([rows, *stored])
+
+
+def store(folder: Path, parts: int) -> list[dict[str, Any]]:
+    """Write the manifests; return what `state_of` has to know of each."""
+    target = PageTarget(open_stores(_settings(folder)).blob, SHARD, 0)
+    found, left = [], parts
+    while left > PAGE_PARTS:
+        pages = max(left // 2 // PAGE_PARTS, 1)
+        rows = rows_of(target, pages, left)
+        found.append({"manifest": target.put_tree(rows), "parts": pages * PAGE_PARTS})
+        left -= pages * PAGE_PARTS
+    return found
+
+
+def state_of(manifests: list[dict[str, Any]]) -> State:
+    """Return the state of a shard with one batch for each manifest; their unions are unknown."""
+    batches = [
+        Batch(
+            n, n + 1, MIN_TIME, m["parts"] * ROWS, m["parts"] * BYTES, m["parts"],
+            (RunSummary(m["parts"], m["parts"] * ROWS, m["parts"] * BYTES, ORDER),), m["manifest"],
+            (("structured", m["parts"]),), m["parts"], 900 * m["parts"],
+        )
+        for n, m in enumerate(manifests)
+    ]  # fmt: skip
+    slots = tuple(SpineBatch(n, n + 1, MIN_TIME, (batch,)) for n, batch in enumerate(batches))
+    state = State(1, 1, SPEC, (RELATION,), since=0, upper=len(batches), spine=Spine(slots))
+    return replace(state, rollout=Rollout(mode="on"))
+
+
+def _settings(folder: Path) -> StoreSettings:
+    return StoreSettings(blob=f"file://{folder}/blob", consensus=f"sqlite:///{folder}/state.db")
+
+
+class Counting:
+    """A blob store that counts what is read."""
+
+    def __init__(self, inner: Any) -> None:
+        """Count for `inner`."""
+        self.inner, self.blobs, self.size = inner, 0, 0
+
+    def get(self, key: str, *piece: int) -> bytes | None:
+        """Return what the store returns."""
+        data: bytes | None = self.inner.get(key, *piece)
+        self.blobs, self.size = self.blobs + 1, self.size + len(data or b"")
+        return data
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+def plan_once(folder: Path) -> dict[str, float]:
+    """Return what one plan costs in this process."""
+    known = json.loads((folder / "manifests.json").read_text())
+    plain, state = open_stores(_settings(folder)), state_of(known)
+    blob: Any = Counting(plain.blob)
+    stores: Stores = replace(plain, blob=blob)
+    before = _most_kib()
+    wall, cpu = time.perf_counter(), time.process_time()
+    plan = plan_read(stores, state, filter=filter_of(), mode="on")
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    peak = _most_kib()
+    pages = sum(StoredManifest(plain.blob, SHARD, b).root(()).table.num_rows for b in state.batches)
+    return {
+        "wall": wall, "cpu": cpu, "fetched": plan.parts_fetched, "skipped": plan.parts_skipped,
+        "blobs read": blob.blobs, "MB read": blob.size / 1e6, "rows of roots": pages,
+        "before, MiB": before / 1024, "peak, MiB": peak / 1024,
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", type=int, default=[1_000_000, 100_000_000])
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--once", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.once:
+        sys.stdout.write(json.dumps(plan_once(Path(asked.once))))
+        return
+    for parts in asked.parts:
+        with tempfile.TemporaryDirectory(prefix="strata-pages-") as name:
+            folder = Path(name)
+            (folder / "manifests.json").write_text(json.dumps(store(folder, parts)))
+            command = [sys.executable, "-m", "benchmarks.pages", "--once", name]
+            rounds = [
+                json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+                for _ in range(asked.runs)
+            ]
+            for what in rounds[0]:
+                figure = statistics.median(one[what] for one in rounds)
+                print(f"{parts:>13,}  {what:15} {figure:>16,.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,251 @@
+"""Read the manifest of a batch: one blob, or a tree of pages below indexes, opened as asked.
+
+Each blob is checked against its name, because Arrow files carry no checksums: a flipped bit may
+make a bound wrong, and skip a part. Columns are decoded on demand, pages several at a time.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+
+from strata.errors import Corrupt
+from strata.format.manifest import PIECE_PARTS, decode_manifest, head_of, unify
+from strata.format.pack import unpack
+from strata.format.pages import INDEX_VERSION, Index, decode_index
+from strata.parts.turns import in_turn
+from strata.state.state import Batch
+from strata.store.interface import Blob
+from strata.store.named import get_named
+
+CURE: Final = (
+    "stop writing; restore the blob from a backup, or drop the part's batch; "
+    "`strata validate` lists every damaged part"
+)
+AT_ONCE: Final = 8  # pages read at once: the cores decode, and a store is waited for
+AHEAD_BYTES: Final = 32 * 1024 * 1024  # of pages and indexes that wait for their turn
+
+
+class StoredPiece:
+    """Some neighbouring parts of a manifest, which are read together."""
+
+    def __init__(
+        self, manifest: "StoredManifest", number: int = 0, pages: pa.Table | None = None
+    ) -> None:
+        """Name a piece of a manifest in one blob, or pages by their rows of an index."""
+        self._manifest, self._number = manifest, number
+        self.pages = pages  # their rows of an index; None: the manifest is in one blob
+        self._data: list[bytes] | None = None
+
+    def read(self, columns: Collection[str] | None = None) -> pa.Table:
+        """Return the parts of the piece with these columns, None all; see `decode_manifest`.
+
+        Cost: pages are fetched once, and their bytes kept until `forgotten`.
+        Raises: Corrupt when it is damaged, or does not list the parts that its index counts.
+        """
+        if self.pages is None:
+            return self._manifest.decoded(self._manifest.data, columns, self._number)
+        if self._data is None:
+            self._data = list(self._manifest.fetched(self.pages))
+        tables = self._manifest.pages_decoded(self._data, columns)
+        for table, parts in zip(tables, self.pages["parts"].to_pylist(), strict=True):
+            if table.num_rows != parts:
+                raise Corrupt(
+                    "a page of a manifest does not list the parts that its index counts",
+                    **self._manifest.where, parts=table.num_rows, counted=parts, cure=CURE,
+                )  # fmt: skip
+        return tables[0] if len(tables) == 1 else unify(tables).combine_chunks()
+
+    def forgotten(self) -> "StoredPiece":
+        """Return the same piece without the bytes of its pages, which are fetched again."""
+        return StoredPiece(self._manifest, self._number, self.pages)
+
+
+class StoredManifest:
+    """The manifest of a batch: its first blob is read and checked once, others when they are asked.
+
+    `data` are the bytes of a manifest in one blob, or of the uppermost index.
+    """
+
+    @classmethod
+    def by_key(cls, blob: Blob, shard: str, key: str) -> "StoredManifest":
+        """Read a manifest of which only the name is known; its parts cannot be counted."""
+        return cls(blob, shard, Batch(0, 0, 0, manifest=key))
+
+    def __init__(self, blob: Blob, shard: str, batch: Batch) -> None:
+        """Read the first blob of the manifest of a batch that has parts.
+
+        Raises: Corrupt when it is missing or its bytes differ from what was written.
+        """
+        assert batch.manifest is not None, "an empty batch has no manifest"
+        self._blob, self._batch = blob, batch
+        self.where: dict[str, Any] = {"shard": shard, "manifest": batch.manifest}
+        data = get_named(
+            blob, batch.manifest, "a manifest",
+            cure=CURE, shard=shard, lower=batch.lower, upper=batch.upper,
+        )  # fmt: skip
+        try:
+            self.data = unpack(data)  # once for any number of columns and pieces
+            version, self._count = head_of(self.data)
+        except Corrupt as error:
+            raise _located(error, **self.where) from error
+        self.in_pages = version == str(INDEX_VERSION)
+
+    def pieces(self, *, unions: bool = False) -> Iterator[StoredPiece]:
+        """Yield the pieces of the manifest; together they have all parts, in order.
+
+        `unions`: the rows of their pages have the unions of statistics, too.
+        Raises: Corrupt.
+        """
+        if not self.in_pages:
+            yield from (StoredPiece(self, number) for number in range(self._count))
+            return
+        columns = None if unions else ()
+        for pages in self.leaves(self.root(columns), columns):
+            yield from self.pieces_of(pages)
+
+    def root(self, columns: Collection[str] | None = None) -> Index:
+        """Return the uppermost index, with some statistics; see `decode_index`.
+
+        Raises: Corrupt when it is damaged.
+        """
+        return self._index(self.data, columns)
+
+    def below(self, index: Index, columns: Collection[str] | None = None) -> Iterator[Index]:
+        """Yield the index that each row of an index of level 2 or more names, in order.
+
+        Raises: Corrupt when one is missing, damaged, or counts other parts than its row.
+        """
+        rows = zip(index.table["parts"].to_pylist(), self.fetched(index.table), strict=True)
+        for parts, data in rows:
+            found = self._index(data, columns)
+            counted = sum(found.table["parts"].to_pylist())
+            if (found.level, counted) != (index.level - 1, parts):
+                raise Corrupt(
+                    "an index of a manifest does not list the parts that are counted above it",
+                    **self.where, parts=counted, counted=parts, cure=CURE,
+                )  # fmt: skip
+            yield found
+
+    def leaves(self, index: Index, columns: Collection[str] | None = ()) -> Iterator[pa.Table]:
+        """Yield the rows of all pages below an index, in order, with some statistics.
+
+        Memory: the rows of one index of each level.
+        """
+        if index.level == 1:
+            yield index.table
+            return
+        for lower in self.below(index, columns):
+            yield from self.leaves(lower, columns)
+
+    def pieces_of(self, pages: pa.Table, most: int = PIECE_PARTS) -> Iterator[StoredPiece]:
+        """Yield pieces of about `most` parts, of these neighbouring pages."""
+        first, parts = 0, 0
+        counts = pages["parts"].to_pylist()
+        for number, count in enumerate(counts):
+            if number > first and parts + count > most:
+                yield StoredPiece(self, pages=pages.slice(first, number - first))
+                first, parts = number, 0
+            parts += count
+        if first < len(counts):
+            yield StoredPiece(self, pages=pages.slice(first))
+
+    def names(self) -> dict[str, tuple[str, ...]]:
+        """Return what each blob of the manifest names: parts, or pages, which have their own entry.
+
+        Raises: Corrupt. Cost: opens every page.
+        """
+        found: dict[str, tuple[str, ...]] = {}
+        if not self.in_pages:
+            found[self.where["manifest"]] = _keys(self.decoded(self.data, ["key"]))
+            return found
+
+        def name(key: str, index: Index) -> None:
+            found[key] = _keys(index.table)
+            if index.level > 1:
+                for one, lower in zip(found[key], self.below(index, ()), strict=True):
+                    name(one, lower)
+                return
+            for one, data in zip(found[key], self.fetched(index.table), strict=True):
+                found[one] = _keys(self.decoded(data, ["key"]))
+
+        name(self.where["manifest"], self.root(()))
+        return found
+
+    def fetched(self, rows: pa.Table) -> Iterator[bytes]:
+        """Yield the bytes of the blobs that these rows of an index name, several at a time.
+
+        Raises: Corrupt when one is missing or damaged.
+        """
+        get = partial(get_named, self._blob, what="a page of a manifest", cure=CURE, **self.where)
+        sizes = rows["blob_bytes"].to_pylist()
+        jobs = [
+            (size, partial(get, key=key))
+            for key, size in zip(rows["key"].to_pylist(), sizes, strict=True)
+        ]
+        yield from in_turn(jobs, AT_ONCE, AHEAD_BYTES)
+
+    def pages_decoded(
+        self, pages: Sequence[bytes], columns: Collection[str] | None
+    ) -> list[pa.Table]:
+        """Return some columns of pages, decoded side by side.
+
+        Raises: Corrupt.
+        """
+        jobs = [(len(data), partial(self.decoded, data, columns)) for data in pages]
+        return list(in_turn(jobs, AT_ONCE, AHEAD_BYTES))
+
+    def decoded(
+        self, data: bytes, columns: Collection[str] | None = None, piece: int | None = None
+    ) -> pa.Table:
+        """Return some columns of a manifest or page, or only one piece of it.
+
+        Raises: Corrupt when it is damaged.
+        """
+        try:
+            return decode_manifest(data, columns, piece)
+        except Corrupt as error:
+            raise _located(error, **self.where) from error
+
+    def check_parts(self, count: int) -> None:
+        """Refuse a manifest whose number of parts differs from its batch's.
+
+        Raises: Corrupt.
+        """
+        if count != self._batch.parts:
+            raise Corrupt(
+                "a manifest does not list the parts that the state counts",
+                **self.where, parts=count, counted=self._batch.parts, cure=CURE,
+            )  # fmt: skip
+
+    def _index(self, data: bytes, columns: Collection[str] | None) -> Index:
+        try:
+            return decode_index(data, columns)
+        except Corrupt as error:
+            raise _located(error, **self.where) from error
+
+
+def load_manifest_of(
+    blob: Blob, shard: str, batch: Batch, columns: Collection[str] | None = None
+) -> pa.Table:
+    """Return the manifest of a batch that has parts, or only some of its columns.
+
+    Raises: Corrupt when it is missing, damaged or of another batch.
+    """
+    manifest = StoredManifest(blob, shard, batch)
+    if manifest.in_pages:
+        table = unify([piece.read(columns) for piece in manifest.pieces()])
+    else:
+        table = manifest.decoded(manifest.data, columns)
+    manifest.check_parts(table.num_rows)
+    return table
+
+
+def _keys(table: pa.Table) -> tuple[str, ...]:
+    return tuple(table["key"].to_pylist())
+
+
+def _located(error: Corrupt, **where: object) -> Corrupt:
+    """Return the error with its place added, unless it names one already."""
+    return Corrupt(error.message, cure=error.cure or CURE, **{**where, **error.details})

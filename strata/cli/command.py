@@ -46,7 +46,7 @@ def command(
 
     @wraps(work)
     def run(config: str | None = None, json: bool = False, **given: Any) -> None:
-        context = Context(config)
+        context = Context(config, json)
         leaves = row and not any(given.get(n) for n in _IDLE) and not (idle and idle(given))
         answer = _noted(row, context, work, given) if leaves else work(context, **given)
         answer.show(json)

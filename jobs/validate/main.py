@@ -22,7 +22,7 @@ from strata.audit.run import Scope, ValidationReport
 from strata.audit.used import LoggedFilter, used_filters
 from strata.audit.verdict import check_run
 from strata.config.filters import RegisteredFilter, load_filters
-from strata.config.settings import load_settings
+from strata.config.settings import load_settings, settings_file
 from strata.errors import InvalidRequest, StrataError
 from strata.history.journal import is_journal
 from strata.machine.machine import Machine
@@ -85,7 +85,10 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
 
 def _scope(args: argparse.Namespace, settings: Settings, policy: Policy, run: str) -> Scope:
     share = settings.validate.format_percent if args.format is None else args.format
-    return Scope(run, args.percent, check_format=share > 0, format_percent=share, policy=policy)
+    return Scope(
+        run, args.percent, check_format=share > 0, format_percent=share, policy=policy,
+        config=settings_file(args.config, os.environ),
+    )  # fmt: skip
 
 
 def _used(

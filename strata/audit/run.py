@@ -8,9 +8,10 @@ approval, and it does not depend on Airflow.
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
+from shlex import quote
 from typing import Final
 
 import pyarrow.parquet as pq
@@ -90,6 +91,7 @@ class Scope:
     # Share of all parts to check the format of; manifests are always checked
     format_percent: int = 100
     policy: Policy = DEFAULT_POLICY
+    config: str = ""  # settings file that the command of a finding names; empty: none
 
     def share(self, state: State) -> int:
         """Return the percentage to audit; None means all, or the share that the mode sets.
@@ -99,6 +101,12 @@ class Scope:
         if self.percent is not None:
             return self.percent
         return state.rollout.audit_percent if state.rollout.mode in SKIPPING else 100
+
+    def repeatable(self, verdict: Verdict) -> Verdict:
+        """Return a verdict whose command names the settings file, so that it runs anywhere."""
+        if not (verdict.replay and self.config):
+            return verdict
+        return replace(verdict, replay=f"{verdict.replay} --config {quote(self.config)}")
 
 
 def validate_shard(
@@ -128,7 +136,7 @@ def validate_shard(
         found.append((summary, some))
     elif bad := [v for v in verdicts_of(state, looked, scope.run) if v.outcome != "clean"]:
         found.append((_format_summary(scope, state, looked, [], bad, 0.0), bad))
-    verdicts = [verdict for _, some in found for verdict in some]
+    verdicts = [scope.repeatable(verdict) for _, some in found for verdict in some]
     exprs = {check.name: check.filter.expr for check in checks}
     after, key = _record(machine, state, scope, verdicts, exprs)
     forget(stores, name, scope.run)

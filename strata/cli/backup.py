@@ -15,7 +15,15 @@ from strata.backup import (
 )
 from strata.backup import restore as bring_back
 from strata.cli.command import command
-from strata.cli.context import Answer, Context, ReasonOption, WhoOption, answer, pairs, rows
+from strata.cli.context import (
+    Answer,
+    Context,
+    ReasonOption,
+    SomeShards,
+    WhoOption,
+    answer,
+)
+from strata.cli.tables import pairs, rows
 from strata.errors import InvalidRequest
 from strata.model.runner import threads
 from strata.model.settings import StoreSettings
@@ -27,9 +35,6 @@ AT_ONCE = 8  # blobs under way: they wait for the stores, not for this machine
 Target = Annotated[
     str,
     typer.Argument(help="Where the backup lies: file:///folder or s3://bucket/prefix."),
-]
-Shards = Annotated[
-    list[str] | None, typer.Argument(help="Names of shards; default: all.", metavar="[SHARD]…")
 ]
 PointOption = Annotated[str, typer.Option("--point", help="Name of a point; default: the newest.")]
 SAVED = ("shard", "seqno", "upper", "blobs", "bytes")
@@ -43,7 +48,7 @@ def register(app: typer.Typer) -> None:
     command(app, "verify", verify)
 
 
-def backup(context: Context, target: Target, shards: Shards = None) -> Answer:
+def backup(context: Context, target: Target, shards: SomeShards = None) -> Answer:
     """Add a point to a backup: all blobs that it lacks, and the states of the shards."""
     report = back_up(
         context.stores, _open(target), context.settings, shards or None, threads(AT_ONCE)
@@ -71,7 +76,7 @@ def backups(context: Context, target: Target) -> Answer:
 def restore(
     context: Context,
     target: Target,
-    shards: Shards = None,
+    shards: SomeShards = None,
     point: PointOption = "",
     missing: Annotated[
         bool, typer.Option("--missing", help="Leave shards that exist alone, without an error.")
@@ -97,7 +102,7 @@ def restore(
 
 def verify(
     context: Context,
-    shards: Shards = None,
+    shards: SomeShards = None,
     target: Annotated[
         str, typer.Option("--backup", help="Verify a point of this backup, not the store.")
     ] = "",

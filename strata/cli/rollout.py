@@ -8,7 +8,6 @@ from typing import Annotated, Any, Final
 
 import typer
 from orjson import loads
-from rich.table import Table
 
 from strata.audit.cost import SHARES
 from strata.cli import policy
@@ -20,9 +19,9 @@ from strata.cli.context import (
     ShardArgument,
     WhoOption,
     answer,
-    pairs,
-    rows,
 )
+from strata.cli.rollout_tables import COST, rollout_tables
+from strata.cli.tables import pairs
 from strata.errors import InvalidRequest, StrataError
 from strata.history.operations import recent
 from strata.model.time import format_time
@@ -36,11 +35,6 @@ from strata.rollout.policy import THRESHOLDS, Policy, shown
 from strata.rollout.pool import Pool, pool_of
 from strata.state.state import RolloutEntry, State
 
-HISTORY: Final = (
-    "at", "what", "before", "after", "by", "by_is", "asked_by", "asked_by_is", "request", "policy",
-    "reason", "runs", "days", "parts", "repeats", "filters", "pooled",
-)  # fmt: skip
-COST: Final = ("percent", "parts", "bytes", "requests", "ms")
 PROCESSES: Final = (ladder.NOBODY, "validate", "create")  # no person may claim these names
 LOOKED_THROUGH: Final = 200  # operations searched for the last validation
 
@@ -243,7 +237,7 @@ def _answer(context: Context, state: State, among: Collection[str] = ()) -> Answ
         "audit_cost": _last_cost(context, state.name),
         "history": [_line(entry, context.policy) for entry in reversed(rollout.entries)],
     }
-    return answer(document, *_tables(document))
+    return answer(document, *rollout_tables(document))
 
 
 def _asked(context: Context, state: State, among: Collection[str]) -> dict[str, Any] | None:
@@ -296,30 +290,3 @@ def _line(entry: RolloutEntry, policy: Policy) -> dict[str, Any]:
         "asked_by_is": asked if entry.asked_by else "",
         "gates": dict(zip(THRESHOLDS, entry.gates, strict=False)),
     }
-
-
-def _tables(document: dict[str, Any]) -> list[Table]:
-    plain = {**document, "quarantine": " ".join(document["quarantine"])}
-    tables = [pairs(document["shard"], plain)]
-    if document["request"]:
-        asked = document["request"]
-        shown = {
-            **asked,
-            "expires": format_time(asked["expires_ms"]),
-            "at": format_time(asked["at_ms"]),
-        }
-        tables.append(pairs("asked for", shown))
-    evidence, pool = document["evidence"], document["pool"]
-    if pool["shards"] or pool["lied"]:
-        flat = {**pool, "shards": " ".join(pool["shards"]), "lied": " ".join(pool["lied"])}
-        tables.append(pairs("other shards of this class", flat))
-    tables.append(pairs("evidence", evidence))
-    tables.append(rows("strata", evidence["strata"], ("name", "parts")))
-    tables.append(
-        rows(
-            f"gates to {document['next']}", document["gates"], ("name", "wanted", "found", "passed")
-        )
-    )
-    tables.append(rows("an audit of", document["audit_cost"], COST))
-    tables.append(rows("history", document["history"], HISTORY))
-    return tables

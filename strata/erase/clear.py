@@ -21,8 +21,8 @@ from strata.store.retry import retry
 # Kinds that carry a generation: what no state names, and none can name any more, is garbage.
 DERIVED: Final = frozenset(
     {
-        BlobKind.PART, BlobKind.MANIFEST, BlobKind.PAGE, BlobKind.UNION, BlobKind.STAGED, BlobKind.CATALOG,
-        BlobKind.SUPPRESSED,
+        BlobKind.PART, BlobKind.MANIFEST, BlobKind.PAGE, BlobKind.UNION, BlobKind.STAGED,
+        BlobKind.CATALOG, BlobKind.SUPPRESSED,
     }
 )  # fmt: skip
 

@@ -25,6 +25,7 @@ from strata.cli import (
     source,
 )
 from strata.errors import StrataError
+from strata.model.shown import visible
 
 app = typer.Typer(
     name="strata",
@@ -55,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except StrataError as error:
         kind = type(error).__name__
         Console(stderr=True, soft_wrap=True).print(f"[bold red]{kind}[/]: ", end="")
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{visible(str(error))}\n")
         raise SystemExit(error.exit_code) from None
 
 

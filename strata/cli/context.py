@@ -2,6 +2,8 @@
 
 A command's answer is one JSON document. With `--json` it is printed unchanged, otherwise as a
 short table. Answers go to standard output, everything else to standard error.
+Tables and lines show text as it was written: no part of it is markup, and what a terminal would obey
+or hide is spelled out.
 """
 
 import getpass
@@ -21,6 +23,7 @@ from strata.config.settings import load_settings
 from strata.history.metrics import Metrics
 from strata.machine.machine import Machine
 from strata.model.settings import Settings
+from strata.model.shown import visible
 from strata.model.time import MIN_TIME, format_time
 from strata.rollout.people import Person
 from strata.rollout.policy import Policy, policy_of
@@ -38,7 +41,8 @@ WhoOption = Annotated[
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it stays in the history.")]
 ShardArgument = Annotated[str, typer.Argument(help="Name of the shard.", metavar="SHARD")]
 
-progress = Console(stderr=True)
+# Names and reasons may look like Rich's markup: "[red]" would vanish, "[/x]" would be an error.
+progress = Console(stderr=True, markup=False, emoji=False)
 
 TIMES: Final = frozenset({"since", "upper", "lower", "as_of"})  # names of times in documents
 
@@ -105,10 +109,10 @@ class Answer:
         if as_json:
             sys.stdout.write(orjson.dumps(self.document, default=str).decode() + "\n")
             return
-        console = Console()
+        console = Console(markup=False, emoji=False)
         for one in self.shown or (pairs("", self.document),):
             if isinstance(one, str):
-                sys.stdout.write(one)
+                sys.stdout.write(visible(one, lines=True))
             else:
                 console.print(one)
 
@@ -120,25 +124,29 @@ def answer(document: Mapping[str, Any], *shown: Table | str, code: int = 0) -> A
 
 def pairs(title: str, document: Mapping[str, Any]) -> Table:
     """Return a table of the plain entries of a document."""
-    table = Table(title=title or None, show_header=False)
+    table = Table(title=visible(title) or None, show_header=False)
     for key, value in document.items():
         if not isinstance(value, list | dict):
-            table.add_row(key, cell(value, key))
+            table.add_row(visible(key), cell(value, key))
     return table
 
 
 def rows(title: str, items: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Table:
     """Return a table with a line for each item and the named columns."""
-    table = Table(*columns, title=title)
+    table = Table(*columns, title=visible(title))
     for item in items:
         table.add_row(*(cell(item.get(column), column) for column in columns))
     return table
 
 
 def cell(value: object, name: str = "") -> str:
-    """Return a value as people read it in a table; a column named in `TIMES` holds times."""
+    r"""Return a value as people read it in a table; a column named in `TIMES` holds times.
+
+    >>> cell(1234.5), cell(None), cell("[red]\x1b[2J")
+    ('1,234.500', '', '[red]\\u001b[2J')
+    """
     if name in TIMES and isinstance(value, int):
         return "the beginning" if value == MIN_TIME else format_time(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return "" if value is None else str(value)
+        return "" if value is None else visible(str(value), lines=True)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"

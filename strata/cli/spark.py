@@ -25,7 +25,7 @@ from strata.state.state import State
 def session(context: Context) -> Iterator[SparkSession]:
     """Yield a local Spark session; say that it starts, because that takes some seconds."""
     if progress.is_terminal:
-        progress.print("[dim]starting Spark to understand the filter ...[/]")
+        progress.print("starting Spark to understand the filter ...", style="dim")
     with spark_session("strata", context.settings.spark) as spark:
         yield spark
 

@@ -80,7 +80,9 @@ def rows_of(target: PageTarget, pages: int, seed: int) -> pa.Table:
     rows = rows.set_column(0, rows.schema.field(0), pa.array(keys, pa.string()))
     place = rows.schema.get_field_index("s.1")
     times = _between(rows["s.1"], edges[: rows.num_rows], edges[1 : rows.num_rows + 1])
-    rows = rows.set_column(place, rows.schema.field("s.1"), times.cast(rows.schema.field("s.1").type))
+    rows = rows.set_column(
+        place, rows.schema.field("s.1"), times.cast(rows.schema.field("s.1").type)
+    )
     return pa.concat_tables([rows, *stored])
 
 

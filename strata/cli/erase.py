@@ -14,9 +14,9 @@ from strata.cli.context import (
     WhoOption,
     answer,
     pairs,
-    progress,
     rows,
 )
+from strata.cli.remarks import remark
 from strata.errors import InvalidRequest
 from strata.store.open import beyond_deletion
 
@@ -80,7 +80,7 @@ def erase(
         filter = admitted(spark, state.relation, where, now=at_ms * 1000)
         eraser = Eraser(
             stores, request, filter, SparkFinder(spark, stores.settings, filter),
-            spark_runner(spark), Patience(wait), progress.print, beyond_deletion(stores),
+            spark_runner(spark), Patience(wait), remark, beyond_deletion(stores),
         )  # fmt: skip
         if not confirm:
             return _planned(eraser.plan())

@@ -21,9 +21,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from strata.cli.tables import Table
-from strata.cli.visible import shown_time, visible
+from strata.cli.visible import shown_time
 from strata.errors import InvalidRequest
 from strata.model.near import one_of
+from strata.model.shown import visible
 
 FIRST: Final = 20  # rows of a table without --limit
 FORMATS: Final = ("table", "csv", "json", "parquet", "arrow")
@@ -191,7 +192,7 @@ def _safe(text: str, safe: bool, *, json: bool = False) -> str:
     """Return text as a terminal may have it."""
     if not safe:
         return text
-    return safe_json(text) if json else visible(text, keep="\n")
+    return safe_json(text) if json else visible(text, lines=True)
 
 
 def safe_json(text: str) -> str:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from strata.cli.visible import visible
+from strata.model.shown import visible
 
 
 def remark(text: str) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from strata.cli.visible import is_time, shown_time, visible
+from strata.cli.visible import is_time, shown_time
+from strata.model.shown import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -111,7 +112,7 @@ def write_tables(shown: Sequence[Table | str]) -> None:
     titled = sum(isinstance(one, Table) for one in tables) > 1
     for number, one in enumerate(tables):
         if isinstance(one, str):
-            sys.stdout.write(visible(one, keep="\n"))
+            sys.stdout.write(visible(one, lines=True))
             continue
         if titled:
             title = f"# {visible(one.title)}\n" if one.title else ""
@@ -128,7 +129,7 @@ def _draw(shown: Sequence[Table | str]) -> None:
     console.width = max(console.width, NARROW)
     for number, one in enumerate(shown):
         if isinstance(one, str):
-            sys.stdout.write(visible(one, keep="\n"))
+            sys.stdout.write(visible(one, lines=True))
             continue
         if number:
             console.print()

@@ -1,32 +1,16 @@
-"""Text of others, made harmless for a terminal: nothing in it moves, colours or hides anything."""
+"""Times and errors as people read them on a terminal."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
 from strata.errors import StrataError
+from strata.model.shown import visible
 from strata.model.time import MAX_TIME, MIN_TIME, format_time
 
 TIMES: Final = frozenset({"since", "upper", "lower", "as_of"})  # names of times in documents
 MOMENTS: Final = frozenset(
     {"at_ms", "expires_ms", "changed_ms", "deleted_from_ms", "walltime_ms", "began_ms"}
 )
-
-
-def visible(text: str, keep: str = "") -> str:
-    r"""Return text in which every character that is not printed is written as an escape.
-
-    `keep` names characters that stay, such as the end of a line.
-
-    >>> visible("a\x1b[31mb")
-    'a\\x1b[31mb'
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in keep else _escape(c) for c in text)
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
 def is_time(name: str, value: object) -> bool:

@@ -35,7 +35,7 @@ from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
 from strata.model.runner import Runner, serial
 from strata.model.sums import MODULUS, wrapped
-from strata.parts.fetch import load_manifest_of
+from strata.parts.manifests import load_manifest_of
 from strata.parts.suppressed import Suppressed, empty, load_suppressed, store_suppressed
 from strata.parts.write import WrittenPart, write_batch
 from strata.rollout.obey import SKIPPING, mode_of, obeyed

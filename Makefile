@@ -17,6 +17,7 @@ DAYS ?= 365
 cluster-demo: DAYS = 14
 FUZZ_SECONDS ?= 600
 MINUTES ?= 20
+PACE ?= 1
 SCALE ?= 0.2
 ROWS ?= 1000000
 
@@ -143,8 +144,8 @@ fuzz: .venv/.dev .venv-fuzz/.beside ## Fuzz what reads bytes from outside: FUZZ_
 	$(PYTEST) tests/fuzz
 
 .PHONY: load
-load: .venv/.dev ## 50 shards, 3 writers, compactor, validator and readers at once: MINUTES=20
-	.venv/bin/python -m benchmarks.load --minutes $(MINUTES)
+load: .venv/.dev ## 50 shards, 3 writers, compactor, validator and readers at once: MINUTES=20 PACE=1 (0: no limit)
+	.venv/bin/python -m benchmarks.load --minutes $(MINUTES) --pace $(PACE)
 
 .PHONY: tpch
 tpch: .venv/.dev .venv-benchmarks/.beside ## Ingest TPC-H's lineitem and orders beside Spark: SCALE=0.2

@@ -65,7 +65,7 @@ class Counted:
 
 
 def filled(parts: int) -> Stores:
-    """Return stores with one shard: one batch of so many parts, by id."""
+    """Return stores with one shard: one batch of `parts` parts, by id."""
     stores = open_stores(StoreSettings("memory://audit", "memory://audit"))
     state = Machine(stores).create(parse_spec(SPEC))
     written = [part for number in range(parts) for part in write_parts(

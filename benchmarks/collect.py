@@ -61,7 +61,7 @@ class Listed(MemoryBlob):
 
 
 def large(parts: int) -> tuple[Stores, Listed, list[int]]:
-    """Return a shard with so many parts, a tenth of them dead besides, and its clock."""
+    """Return a shard with `parts` live parts and a tenth as many dead ones, and its clock."""
     blob, clock = Listed(), [1_000_000_000_000]
     stores = Stores(blob, MemoryConsensus(), lambda: clock[0], StoreSettings())
     build(stores, parts)

@@ -47,7 +47,7 @@ def own(machine: Machine, shard: str, number: int, count: int) -> str:
 
 
 def shared(machine: Machine, shard: str, number: int, count: int) -> str:
-    """Append wherever the shard ends, whoever else does; return the token."""
+    """Append at the end of a shard beside other writers; return the token."""
     token = f"{shard}-{number}-{count}"
 
     def move(state: State, now_ms: int) -> tuple[State, Appended]:
@@ -63,7 +63,7 @@ def shared(machine: Machine, shard: str, number: int, count: int) -> str:
 def writer(
     store: StoreSettings, shard: str, number: int, work: Callable[..., str], pipe: Connection
 ) -> None:
-    """Commit for as long as one is told to; send the tokens and the CPU time."""
+    """Commit until a message comes; send the tokens and the CPU time."""
     machine = Machine(open_stores(store))
     machine.load(shard)
     pipe.send("ready")
@@ -106,7 +106,7 @@ def run(store: StoreSettings, writers: int, seconds: float, work: Callable[..., 
 
 
 def setter(store: StoreSettings, number: int, pipe: Connection) -> None:
-    """Set a key of one's own, as large as a state is, for as long as one is told to."""
+    """Set an own key, as large as a state, until a message comes."""
     consensus, data, done = open_stores(store).consensus, os.urandom(8_000).hex().encode(), 0
     consensus.compare_and_set(f"k{number}", None, Versioned(0, data))
     pipe.send("ready")

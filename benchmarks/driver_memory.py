@@ -1,11 +1,11 @@
 """What a driver holds for many parts: `python -m benchmarks.driver_memory [PARTS] [--cap MIB]`.
 
-The shard of `benchmarks.metadata`: a million parts, none of which exists, though whoever asks is
-told that it does. Each thing that a driver does before and around its tasks runs in a process of
+The shard of `benchmarks.metadata`: a million parts. None of them exists, but the store says
+that it does. Each thing that a driver does before and around its tasks runs in a process of
 its own, whose data may not grow beyond the cap (`RLIMIT_DATA`; tasks are not run): plan a read
 with a filter and without, plan and cut a merge of everything, choose the parts of a validation,
 decide a filter for a soft evaluation and draw its sample, plan a sweep. Peak is of resident
-memory, imports included. An operation that does not fit is told, and the exit code is 1.
+memory, imports included. An operation that does not fit is named, and the exit code is 1.
 """
 
 import argparse

@@ -198,7 +198,7 @@ def main() -> None:
     args = parser.parse_args()
     work = contenders(make_updates(args.rows))
     speeds: dict[str, list[float]] = {name: [] for name in work}
-    gc.disable()  # a collection would be on the bill of whoever comes at the wrong moment
+    gc.disable()  # a collection would be counted for one contender by chance
     for round_number in range(args.rounds + 1):
         for name, (rows, run) in work.items():
             gc.collect()

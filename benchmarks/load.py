@@ -1,8 +1,8 @@
 """Everything at once for a while: `python -m benchmarks.load --minutes 20` (`make load`).
 
 Processes of the engine, no Spark: writers that update keys (a retraction and an addition each) at
-a pace (`--pace`: batches a second of each; 0: as fast as they can, which one compactor cannot
-follow on two cores), a compactor that also sweeps garbage away for good, a validator that checks
+a pace (`--pace`: batches a second of each; 0: as fast as they can) and pay their debt of merges as
+ingest does, a compactor that also sweeps garbage away for good, a validator that checks
 every part of a shard, readers that read with and without a filter. After each read the sum of all
 diffs must be the number of keys: a lost, doubled or half-seen update is an error. Some writes go
 to another writer's shard and may lose the race.
@@ -37,7 +37,7 @@ import pyarrow as pa
 from benchmarks.watched import report, shard_name, sizes
 from strata import gc
 from strata.audit.run import Scope, validate_shard
-from strata.compact import compact_shard
+from strata.compact import compact_shard, pay_debt
 from strata.decide.plan import plan_read
 from strata.errors import Conflict, Fenced, InvalidRequest, StrataError
 from strata.expr.filter import Filter
@@ -73,7 +73,7 @@ BATCH_MS: Final = 1_000  # of the shard's own time
 HISTORY_MS: Final = 20 * BATCH_MS
 STRAY: Final = 0.05  # share of the writes that go to a shard of another writer
 WATCH_S: Final = 10.0
-COMMITS: Final = KEEP + 4  # that a shard begins with, all empty: so many states are kept
+COMMITS: Final = KEEP + 4  # that a shard begins with, all empty: as many states as are kept
 VERDICT_BYTES: Final = 7_000  # of a verdict table, about
 SETTINGS: Final = Settings(
     read=ReadSettings(hold_ms=30_000),
@@ -84,7 +84,7 @@ SETTINGS: Final = Settings(
 
 @dataclass
 class Work:
-    """What a process needs, and where it tells of itself."""
+    """What a process needs, and where it reports."""
 
     store: StoreSettings
     shards: int
@@ -119,15 +119,22 @@ def writer(work: Work, timed: Callable[[str], Any]) -> None:
         shard = mine[turn % len(mine)]
         if work.draw.random() < STRAY:
             shard = work.draw.randrange(work.shards)
-        with timed("append"):
-            try:
+        try:
+            with timed("append"):
                 append(work, shard_name(shard), turn)
-            except (Conflict, Fenced, InvalidRequest) as error:
-                if isinstance(error, InvalidRequest) and "upper" not in str(error):
-                    raise
-                work.told.put(("race", type(error).__name__, 1.0))
+            with timed("pay debt"):
+                pay(work, shard_name(shard))
+        except (Conflict, Fenced, InvalidRequest) as error:
+            if isinstance(error, InvalidRequest) and "upper" not in str(error):
+                raise
+            work.told.put(("race", type(error).__name__, 1.0))
         if work.pace:
             time.sleep(max(0.0, began + 1 / work.pace - time.monotonic()))
+
+
+def pay(work: Work, name: str) -> None:
+    """Merge what is due if too many runs wait, as an ingest does after its commit."""
+    pay_debt(work.stores, name, SETTINGS, lease=Lease(work.machine, name, "debt"))
 
 
 def append(work: Work, name: str, turn: int) -> None:
@@ -249,7 +256,7 @@ def _sum(batch: pa.RecordBatch) -> int:
 
 
 class Timed:
-    """How long something took, told to the one who watches."""
+    """The duration of something, sent to the watching process."""
 
     def __init__(self, work: Work, name: str) -> None:
         """Begin at `with`."""
@@ -267,7 +274,7 @@ class Timed:
 
 
 def run(work: Work, role: Callable[..., None]) -> None:
-    """Be one of the processes; an error ends it and is told."""
+    """Be one of the processes; an error ends it and is sent to the watching process."""
     work.begin()
     try:
         role(work, partial(Timed, work))
@@ -339,7 +346,7 @@ def create(stores: Stores, spec: dict[str, Any]) -> None:
 
 
 def drain(told: Any, seen: dict[str, dict[str, list[float]]]) -> None:
-    """Take what was told meanwhile."""
+    """Take the messages that have come."""
     while not told.empty():
         kind, name, value = told.get()
         seen[kind][name].append(value)

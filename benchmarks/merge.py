@@ -288,7 +288,7 @@ def job(bench: Bench) -> Found:
 
 
 def timed(task: MergeTask) -> tuple[TaskOutput, float]:
-    """Run a task, and tell how many CPU seconds its process used."""
+    """Run a task, and return the CPU seconds of its process."""
     began = time.process_time()
     return merge_slice(task), time.process_time() - began
 

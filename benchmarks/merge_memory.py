@@ -125,7 +125,7 @@ def cancelling(relation: Relation, gib: float) -> list[Chunks]:
 
 
 def repeating(relation: Relation, gib: float) -> list[Chunks]:
-    """Six runs with one of 60 texts in each row, and two with texts of which none repeats."""
+    """Six runs with one of 60 texts in each row, and two with texts that never repeat."""
     count = int(gib * 1024 * MIB / 8 / 920)
     texts = [bytes([65 + n]) * 900 for n in range(60)]
 

@@ -166,13 +166,13 @@ def main() -> None:
 
 
 def run(bench: Bench, rounds: int, title: str) -> None:
-    """Time the contenders in turn; one that refuses the data is told and left out."""
+    """Time the contenders in turn; one that refuses the data is named and left out."""
     contenders = dict(CONTENDERS)
     results: dict[str, Result] = {}
     for name, contender in CONTENDERS.items():
         try:
             results[name] = contender(bench)()
-        except Exception as error:  # whatever an engine says when it cannot
+        except Exception as error:  # each engine has errors of its own
             print(f"{name} refuses: {str(error).splitlines()[0][:120]}")
             del contenders[name]
     cpu: dict[str, list[float]] = {name: [] for name in contenders}

@@ -1,6 +1,6 @@
 """What the metadata of a large shard costs: `python -m benchmarks.metadata [PARTS ...]`.
 
-Synthetic shards: a spine of batches of which each is half the one before, whose manifests name
+Synthetic shards: a spine of batches, each half as large as the one before, whose manifests name
 parts that do not exist, with the statistics of `benchmarks.prune`. Times are CPU time of all
 threads, medians, in milliseconds: a commit is load, transition, encode and compare-and-set of an
 append of one part, without its blobs; a plan is of a fresh process's first look (the manifests come
@@ -181,7 +181,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", type=int, default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--everything", type=int, default=100_000, help="plan all of so many")
+    parser.add_argument(
+        "--everything", type=int, default=100_000, help="parts to plan without a filter"
+    )
     parser.add_argument("--consensus", help="address; default: SQLite in a temporary folder")
     options = parser.parse_args()
     for parts in options.parts:

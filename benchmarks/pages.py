@@ -2,9 +2,9 @@
 
 Writes the manifests of a shard of batches of which each is half the one before, all of the same ten
 years, in pages. The filter is on time, and matches one part in ten thousand. All indexes are
-stored. Of the pages, those are stored that hold times from a day before the filter's on; a row of an
-index names each of the others, with bounds and counts of its own and the unions of a page that is
-stored. A plan that opened one of the others would fail. Each round plans in a fresh process: the
+stored. Of the pages, those are stored that hold times from a day before the filter's on. Each of
+the others is a row of an index, with bounds and counts of its own and the unions of a page that is
+stored; a plan that opened it would fail. Each round plans in a fresh process: the
 state is at hand, blobs are read from files in the operating system's cache. Prints the medians of
 wall and CPU time, the blobs and bytes that were read, and the most memory of the process and of its
 data.
@@ -80,7 +80,9 @@ def rows_of(target: PageTarget, pages: int, seed: int) -> pa.Table:
     rows = rows.set_column(0, rows.schema.field(0), pa.array(keys, pa.string()))
     place = rows.schema.get_field_index("s.1")
     times = _between(rows["s.1"], edges[: rows.num_rows], edges[1 : rows.num_rows + 1])
-    rows = rows.set_column(place, rows.schema.field("s.1"), times.cast(rows.schema.field("s.1").type))
+    rows = rows.set_column(
+        place, rows.schema.field("s.1"), times.cast(rows.schema.field("s.1").type)
+    )
     return pa.concat_tables([rows, *stored])
 
 

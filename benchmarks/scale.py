@@ -27,7 +27,7 @@ MIB: Final = 2**20
 # docs/explanation/scale.md.
 PUT: Final = 0.005 / 1000  # PUT, COPY, POST, LIST, each part of an upload
 GET: Final = 0.0004 / 1000
-MONTH: Final = (  # a terabyte a month: so many of them, and what each of these costs
+MONTH: Final = (  # terabytes of a tier, and the price of each a month
     (50, 23.0),
     (450, 22.0),
     (float("inf"), 21.0),
@@ -78,7 +78,7 @@ class Cost:
 
 
 def parts_of(size: float) -> int:
-    """Return how many parts of full size hold so many bytes."""
+    """Return how many parts of full size hold `size` bytes."""
     return ceil(size / PART)
 
 
@@ -142,7 +142,7 @@ def table_of_sizes() -> str:
 
 
 def month(size: float) -> float:
-    """Return what so many bytes cost to keep for a month, the first of them at the first price."""
+    """Return the dollars that `size` bytes cost in a month; the first have the first price."""
     left, dollars = size / TB, 0.0
     for many, price in MONTH:
         some = min(left, many)

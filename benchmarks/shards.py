@@ -29,7 +29,7 @@ COPIES = 100_000
 
 
 def measure(folder: Path, shards: int) -> None:
-    """Make so many shards and print what they cost."""
+    """Make `shards` shards and print what they cost."""
     store = StoreSettings(f"file://{folder}/blob", f"sqlite:///{folder}/{shards}.db")
     machine = Machine(open_stores(store))
     names = [f"shard{number:05}" for number in range(shards)]

@@ -45,7 +45,7 @@ class Load:
 
     name: str
     sizes: Callable[[random.Random], Iterator[int]]
-    every: int = 1  # the compactor comes after so many appends
+    every: int = 1  # appends between two runs of the compactor
     survives: float = 1.0  # share of the updates of a merge that is left
     appends: int = 1_000_000
 

@@ -7,8 +7,8 @@ turns in one process and one Spark session of two cores; a round is one of each;
 those of this process, the JVM and all Python workers together.
 
 * `lineitem-csv`, `lineitem-parquet`: all sixteen columns in 8 files, appended as one batch.
-* `orders`: what Debezium tells (JSON) of a table into which all orders were put, of which a fifth
-  were then updated and a fiftieth deleted: two batches, the second of which finds the old rows.
+* `orders`: Debezium's events (JSON) of a table. All orders were inserted, then a fifth of them
+  updated and a fiftieth deleted: two batches, the second of which finds the old rows.
 * `orders-upsert`: the same as whole rows and tombstones in Parquet.
 
 The baseline is `spark.read (declared schema) ... sortWithinPartitions(key) ... write.parquet`
@@ -59,7 +59,7 @@ ORDERS: Final = {
 }  # fmt: skip
 SPARK: Final = {"int64": "bigint", "int32": "int"}
 EVENT: Final = 20_000  # a file of changes
-UPDATED, DELETED = 5, 50  # one of so many
+UPDATED, DELETED = 5, 50  # one order in five, and one in fifty
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def orders_upsert(root: Path, scale: float) -> Case:
 
 
 def orders_debezium(root: Path, scale: float) -> Case:
-    """Return the case of orders as Debezium tells their changes."""
+    """Return the case of orders: Debezium's events."""
     orders = orders_of(root, scale)
     later = changes(orders)
     lsn = write_events(

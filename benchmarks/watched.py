@@ -16,6 +16,7 @@ import psutil
 from strata.machine.documents import Documents
 from strata.machine.machine import KEEP_AT_MOST
 from strata.state.codec import encode_state
+from strata.state.spine import debt
 from strata.store.open import Stores
 
 GROWTH: Final = 1.5  # the last quarter against the second; more is growth without bound
@@ -35,6 +36,7 @@ def sizes(
         head = Documents(stores.consensus).head(shard_name(number))
         if head is not None:
             found["state bytes"] += len(encode_state(head.state))
+            found["runs unmerged"] += debt(head.state.spine)
             found["orphan parts"] -= sum(batch.parts for batch in head.state.batches)
     for info in stores.blob.list(""):
         kind = next((k for k in ("parts", "manifests") if f"/{k}/" in info.key), "other blobs")
@@ -63,7 +65,7 @@ def growing(samples: Sequence[dict[str, float]]) -> list[str]:
     for name in names_of(samples):
         values = [sample[name] for sample in samples if name in sample]
         before, after = median(values[quarter : 2 * quarter]), median(values[-quarter:])
-        if name == "database bytes":  # it keeps a day's states, so many of each shard at most
+        if name == "database bytes":  # it keeps a day's states, up to a limit for each shard
             before = KEEP_AT_MOST * median(sample.get("state bytes", 0) for sample in samples)
         if after > GROWTH * before:
             found.append(f"{name}: {before:,.0f} -> {after:,.0f}")
@@ -86,6 +88,8 @@ def report(
     for name, times in sorted(seen["time"].items()):
         ms = 1000 * np.percentile(times, [50, 95, 99, 100])
         print(f"{name:14} {len(times):8,} " + " ".join(f"{value:10,.1f}" for value in ms))
+    batches = len(seen["time"]["append"])
+    print(f"{batches / asked.minutes / 60:,.1f} batches a second appended by all writers")
     for name, races in seen["race"].items():
         print(f"races lost, {name}: {len(races):,}")
     quarters = [samples[max(len(samples) - 2, 0) * n // 4] for n in range(1, 5)] if samples else []

@@ -59,7 +59,7 @@ class Instance:
         return Api(self.api.base, name, _passwords(self.home, (name,))[name])
 
     def stop(self) -> list[str]:
-        """Stop it, with whatever it runs; return the names of what was stopped."""
+        """Stop Airflow and all its processes; return their names."""
         return self.processes.stop()
 
 
@@ -182,7 +182,7 @@ def up() -> int:
     shards = todo if fresh else "as the last `make demo` left them"
     print(
         f"\n  Airflow   {instance.api.base}\n"
-        "  log-in    none is asked for: whoever opens the page on this machine is administrator\n"
+        "  log-in    none: everybody on this machine is administrator\n"
         f"  shards    {shards}\n"
         f"  schedules {'on' if schedules else 'off, every DAG waits for you: the data is of 2013'}"
         f"{'' if schedules else ' (on: STRATA_SCHEDULES=on make up)'}\n"

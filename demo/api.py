@@ -27,7 +27,7 @@ class Api:
         self._token = ""
 
     def healthy(self) -> bool:
-        """Tell whether the database, the scheduler and the DAG processor all say healthy."""
+        """Return whether the database, the scheduler and the DAG processor are healthy."""
         try:
             health = self._call("GET", "/api/v2/monitor/health", authorised=False)
         except (ApiError, OSError):
@@ -78,7 +78,7 @@ class Api:
         return [run["partition_key"] for run in answer["backfills"]] if preview else answer["id"]
 
     def backfilling(self, dag: str) -> bool:
-        """Tell whether a backfill of a DAG is under way: until then there cannot be another."""
+        """Return whether a backfill of a DAG is running; another cannot begin before it ends."""
         found = self._call("GET", f"/api/v2/backfills?dag_id={dag}")["backfills"]
         return any(backfill["completed_at"] is None for backfill in found)
 

@@ -71,7 +71,7 @@ def cluster(progress: Progress) -> Iterator[Mapping[str, str]]:
 
 
 def worker_environment() -> dict[str, str]:
-    """Return all that master and workers are told: nothing of this project or its Python."""
+    """Return the environment of master and workers: nothing of this project or its Python."""
     kept = {name: os.environ[name] for name in ("JAVA_HOME", "HOME", "LANG") if name in os.environ}
     cleanup = "-Dspark.worker.cleanup.enabled=true -Dspark.worker.cleanup.interval=30 "
     return {

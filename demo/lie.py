@@ -2,8 +2,8 @@
 
 Which fault, and where, is drawn at random from `demo.faults` (`--seed` repeats a draw, `--fault`
 chooses one): a statistic that lies, a manifest or a state that contradicts its parts, damaged
-bytes. Then soft evaluation runs through Airflow as always, over all shards and filters; it is not
-told anything. The fault is found when the DAG run fails and an alert names it and its place.
+bytes. Then soft evaluation runs through Airflow as always, over all shards and filters, without
+a hint. The fault is found when the DAG run fails and an alert names it and its place.
 """
 
 import argparse

@@ -24,7 +24,7 @@ class Started:
 
     name: str
     pid: int
-    born: float  # seconds since 1970, as the system tells it
+    born: float  # seconds since 1970, as the system reports it
     log: str
 
 

@@ -5,7 +5,7 @@
 
 Takes a few minutes; `--keep` writes down what Spark answered, for `tools/mutate.py`, and for
 `--answers`, which judges the rules as they are now by what Spark answered then: enough as long as
-only rules have changed, not the front end. What FILE has no answer to is told.
+only rules have changed, not the front end. Expressions without an answer in FILE are listed.
 A function with one escape gets no certificate, and the program fails.
 """
 

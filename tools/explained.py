@@ -1,4 +1,4 @@
-"""Mutants of rules that no row can tell from the rule itself, and why; see `tools/mutate.py`."""
+"""Mutants of rules that agree with the rule on every row, and why; see `tools/mutate.py`."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -18,7 +18,7 @@ EXPLAINED: Final[Mapping[tuple[str, str], str]] = {
     ("upper", "edges left out"): _SHARED,
     ("lower", "edges left out"): _SHARED,
     ("multiply", "direction reversed"): (
-        "the rule takes the least and the greatest of four products, whatever their order; what "
+        "the rule takes the least and the greatest of four products in any order; what "
         "is left is a NaN feared in vain"
     ),
     ("get_timestamp", _ENDS): (

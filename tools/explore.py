@@ -1,4 +1,4 @@
-"""Draw new cases for whatever can draw them, until the time is over: `make explore MINUTES=20`.
+"""Draw new cases with every explorer until the time is over: `make explore MINUTES=20`.
 
     python -m tools.explore --minutes 20 [--seed S]
 
@@ -6,8 +6,8 @@
 kept in `tests/found` (see `tests/support/kept.py`), a failing command with its output: both fail
 `make test` until they are mended. Exit code 1: something was found.
 
-Whoever can draw cases is an explorer: a function that takes a seed and seconds, and returns what
-it found. Put it into `EXPLORERS`.
+An explorer is a function that takes a seed and seconds, draws cases, and returns what it found. Add
+a new one to `EXPLORERS`.
 """
 
 import argparse
@@ -150,7 +150,7 @@ EXPLORERS: Final[tuple[tuple[str, Explorer], ...]] = (
 
 
 def tell(line: str) -> None:
-    """Say it at once: whoever waits for twenty minutes reads along."""
+    """Print a line at once, so that a person who waits can follow."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
@@ -209,7 +209,7 @@ def explore(
 
 
 def main() -> int:
-    """Explore, tell what was found, and return the exit code."""
+    """Explore, print what was found, and return the exit code."""
     parser = argparse.ArgumentParser(description="Draw new cases for the laws.")
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--seed", type=int)

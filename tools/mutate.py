@@ -7,7 +7,7 @@ Spark's answers are those that the certificates were made with; no Spark is need
 that yields the same ranges on all of them is none ("no effect"). One that yields others but lets
 no row escape is tried again on all signatures and rows, then on the specs of `tests/spec/sharp.py`;
 what survives even these must be explained in `tools/explained.py`, or the program fails. Writes
-`docs/reference/mutations.md`, and into each certificate the cases that tell its mutants
+`docs/reference/mutations.md`, and into each certificate the cases that expose its mutants
 (`tests/support/recorded.py`).
 """
 
@@ -47,7 +47,7 @@ from tools.explained import EXPLAINED
 
 PARTS: Final = 40  # of those that were certified
 SIGNATURES: Final = 30  # of a function, evenly from all that it has
-TRIED: Final = 5  # rows of an observation, until one part alone tells a mutant
+TRIED: Final = 5  # rows of an observation, until one part alone exposes a mutant
 TABLE: Final = Path(__file__).parents[1] / "docs" / "reference" / "mutations.md"
 
 _ARRAYS: Final = (pa.Array, pa.ChunkedArray)
@@ -105,11 +105,11 @@ def cases(
 
 @dataclass
 class Book:
-    """The cases that tell mutants, as they are found, and the parts that they are of."""
+    """The cases that expose mutants, in the order found, and the parts of those cases."""
 
     cases: dict[str, list[Recorded]] = field(default_factory=dict)
     parts: dict[tuple[int, int], pa.Table] = field(default_factory=dict)  # by mode and number
-    missing: list[str] = field(default_factory=list)  # told by all parts at once only
+    missing: list[str] = field(default_factory=list)  # exposed by several parts together only
     _seen: dict[tuple[str, str, int], list[int]] = field(default_factory=dict)  # rows of cases
 
     def rows(self, name: str, case: Case) -> list[int]:
@@ -117,7 +117,7 @@ class Book:
         return self._seen.get((name, case.seen.text, MODES.index(case.seen.mode)), [])
 
     def note(self, name: str, kill: Kill, case: Case, outside: Flags) -> bool:
-        """Write down a row that tells a mutant, one that is there already if it can be."""
+        """Record a row that exposes a mutant, if possible one that is recorded already."""
         mode = MODES.index(case.seen.mode)
         known = [row for row in self.rows(name, case) if outside[row]]
         if known and self._tells(name, kill, case, known[0]):
@@ -132,7 +132,7 @@ class Book:
         return False
 
     def _tells(self, name: str, kill: Kill, case: Case, row: int) -> bool:
-        """Return whether one part alone tells the mutant from the rule."""
+        """Return whether one part alone exposes the mutant."""
         number = row // ROWS_A_PART
         alone = Parts(case.parts.rows.slice(row, 1), case.parts.stats.slice(number, 1))
         answers = answered(answer_of(case.seen.answers, row))
@@ -331,7 +331,7 @@ def main(argv: Sequence[str]) -> int:
         TABLE.write_text(table(results), encoding="utf-8")
         book.store()
     for line in book.missing:
-        sys.stdout.write(f"told by many parts at once only: {line}\n")
+        sys.stdout.write(f"exposed by several parts together only: {line}\n")
     return int(any("survived" in row.values() for row in results.values()))
 
 
@@ -344,7 +344,7 @@ answers; what survives is tried on all signatures and rows, then on the specs of
 * c: a row escapes, so the certificate's check catches it; the row, and what Spark answered on it,
   is a case of the function's certificate, which a fast test replays.
 * p: a spec catches it, which pins what data of this size cannot show (`tests/spec/sharp.py`);
-* e: it is equivalent: no row can tell it from the rule, for the reason below the table;
+* e: it is equivalent: rule and mutant agree on every row, for the reason below the table;
 * **s**: it survives; `make mutate` fails as long as there is one;
 * –: no range changes, so there is no such rule.
 
@@ -366,7 +366,12 @@ def table(results: Mapping[str, Mapping[str, str]]) -> str:
     ]
     for name, row in sorted(results.items()):
         lines.append(f"| `{name}` | " + " | ".join(signs[row[title]] for title in MUTATIONS) + " |")
-    lines += ["", "## Equivalent mutants", "", "| Function | Mutation | Why no row can tell |"]
+    lines += [
+        "",
+        "## Equivalent mutants",
+        "",
+        "| Function | Mutation | Why they agree on every row |",
+    ]
     lines.append("|---|---|---|")
     for name, row in sorted(results.items()):
         titles = [title for title in MUTATIONS if row[title] == "explained"]

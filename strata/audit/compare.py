@@ -21,7 +21,7 @@ from strata.format.part import read_footer, read_part, validate_part
 from strata.model.schema import Relation
 from strata.parts.relation_change import migrated
 from strata.stats.collect import collect
-from strata.stats.trim import kept_names
+from strata.stats.protected import kept_names
 from strata.stats.wire import parse_name
 from strata.updates.order import encode_keys, is_sorted
 

@@ -29,7 +29,9 @@ from strata.store.retry import retry
 FOLDER: Final = "backups/"
 FORMAT: Final = 1
 # Blobs named by what they are about, not by their content.
-_BY_SUBJECT: Final = frozenset({BlobKind.QUARANTINE, BlobKind.VERDICT, BlobKind.USAGE})
+_BY_SUBJECT: Final = frozenset(
+    {BlobKind.QUARANTINE, BlobKind.VERDICT, BlobKind.USAGE, BlobKind.ERASURE}
+)
 
 
 @dataclass(frozen=True, slots=True)

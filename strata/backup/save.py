@@ -24,7 +24,7 @@ from strata.store.retry import retry
 
 # Kinds that no state names, or not for ever, and that people want to keep: all of them are saved.
 HISTORY: Final = frozenset(
-    {BlobKind.QUARANTINE, BlobKind.VERDICT, BlobKind.USAGE, BlobKind.BACKFILL}
+    {BlobKind.QUARANTINE, BlobKind.VERDICT, BlobKind.USAGE, BlobKind.BACKFILL, BlobKind.ERASURE}
 )
 
 

@@ -13,6 +13,7 @@ from strata.cli import (
     backup,
     collections,
     doctor,
+    erase,
     filters,
     gc,
     holds,
@@ -42,6 +43,7 @@ schema.register(app)
 collections.register(app)
 gc.register(app)
 backup.register(app)
+erase.register(app)
 holds.register(app)
 rollout.register(app)
 quarantine.register(app)

@@ -9,7 +9,7 @@ dry run, leaves no row.
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final
 
 import typer
@@ -36,19 +36,22 @@ def command(
     *,
     row: str = "",
     idle: Callable[[Given], bool] | None = None,
+    private: bool = False,
     **how: Any,
 ) -> None:
     """Add a command to an application.
 
     `work` takes the context first. `row` is the command's name in the history. `idle` takes the
-    arguments and returns whether the command would change nothing. `how` goes to Typer.
+    arguments and returns whether the command would change nothing. `private`: the history has none
+    of its arguments, not even those that an error repeats. `how` goes to Typer.
     """
 
     @wraps(work)
     def run(config: str | None = None, json: bool = False, **given: Any) -> None:
         context = Context(config)
         leaves = row and not any(given.get(n) for n in _IDLE) and not (idle and idle(given))
-        answer = _noted(row, context, work, given) if leaves else work(context, **given)
+        noted = partial(_noted, row, private=private)
+        answer = noted(context, work, given) if leaves else work(context, **given)
         answer.show(json)
         if answer.code:
             raise typer.Exit(answer.code)
@@ -62,7 +65,9 @@ def command(
     app.command(name, **how)(run)
 
 
-def _noted(row: str, context: Context, work: Work, given: Given) -> Answer:
+def _noted(
+    row: str, context: Context, work: Work, given: Given, *, private: bool = False
+) -> Answer:
     """Run a command, write its row of history, and return its answer."""
     began_ms = wall_clock()
     document: Given = {}
@@ -72,7 +77,8 @@ def _noted(row: str, context: Context, work: Work, given: Given) -> Answer:
         document, code = answer.document, answer.code
         return answer
     except StrataError as problem:
-        code, error = problem.exit_code, f"{type(problem).__name__}: {problem}"
+        said = problem.message if private else str(problem)
+        code, error = problem.exit_code, f"{type(problem).__name__}: {said}"
         raise
     except Exception as problem:
         error = type(problem).__name__  # its text may hold values of rows

@@ -54,7 +54,7 @@ def release(
 ) -> Answer:
     """Let ingest continue after a value that would have been stored wrong; keep the reason."""
     if not reason.strip():
-        raise InvalidRequest("a reason is needed", cure="--reason, for whoever reads the history")
+        raise InvalidRequest("a reason is needed", cure="--reason TEXT; it stays in the history")
     state = context.machine.load(shard)
     if seen is not None and (state.tripped is None or state.tripped.token != seen):
         raise InvalidRequest(

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from strata.decide.decision import Decision
 from strata.decide.question import GroupVerdict, PageVerdict, Question, Verdicts
 from strata.errors import InvalidRequest
-from strata.format.manifest import SCHEMA
+from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.format.pages import Index
 from strata.kernels.arrays import Bools, Ints
 from strata.model.time import MIN_TIME, format_time
@@ -123,10 +123,18 @@ class Pages:
         index = Index(self.index.level, self.index.table.slice(start, end - start))
         return replace(self, index=index, proofs=())
 
-    def pieces(self) -> Iterator[StoredPiece]:
-        """Yield the parts in pieces. Raises: Corrupt. Cost: opens every page."""
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield everything but the statistics of their parts, some pages at a time.
+
+        Raises: Corrupt. Cost: opens every page.
+        """
         for pages in self.manifest.leaves(self.index):
-            yield from self.manifest.pieces_of(pages)
+            for piece in self.manifest.pieces_of(pages):
+                yield piece.read(SCHEMA.names).select(SCHEMA.names)
+
+    def refs(self) -> list[PartRef]:
+        """Return their parts; there may be millions."""
+        return [ref for table in self.tables() for ref in part_refs(table)]
 
 
 @dataclass(frozen=True, slots=True)

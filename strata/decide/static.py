@@ -48,7 +48,7 @@ class Outlook:
     help: str  # what would turn a no into a yes
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON shows it."""
+        """Return the outlook as JSON values."""
         return json_of(self)
 
 

@@ -67,6 +67,11 @@ def row_hashes(batch: pa.RecordBatch, relation: Relation) -> Words:
     return _hashes(batch.num_rows, columns)
 
 
+def hashes_of(rows: int, columns: Iterable[tuple[int, pa.Array]]) -> Words:
+    """Return H of rows of some columns only, each with its id."""
+    return _hashes(rows, columns)
+
+
 def _hashes(rows: int, columns: Iterable[tuple[int, pa.Array]]) -> Words:
     """Return H of rows made of columns and their ids."""
     from strata.kernels.digest_words import add_hashes, add_hashes_of, mix_all  # the compiler

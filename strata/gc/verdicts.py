@@ -74,6 +74,8 @@ class Judge:
             BlobKind.CATALOG: self._generation,
             BlobKind.CONSUMED: self._generation,
             BlobKind.STAGED: self._generation,
+            BlobKind.SUPPRESSED: self._generation,
+            BlobKind.ERASURE: self._certificate,
             BlobKind.LEDGER: self._ledger,
             BlobKind.VERDICT: self._verdict,
             BlobKind.QUARANTINE: self._rejects,
@@ -177,6 +179,9 @@ class Judge:
         if fate is Fate.DEAD and token in self._tokens:  # slow: for old ones only
             return Fate.LIVE, f"the rejected rows of the commit {token}"
         return fate, reason
+
+    def _certificate(self, _info: BlobInfo, _key: BlobKey) -> tuple[Fate, str]:
+        return Fate.LIVE, "what proves an erasure"
 
     def _log(self, info: BlobInfo, key: BlobKey) -> tuple[Fate, str]:
         day, _, name = key.name.partition("/")

@@ -33,6 +33,8 @@ class Counts:
     contradictions: int = _counter("contradictions")  # changes that were applied nevertheless
     passed: int = _counter()  # messages of a change stream that are not changes
     repeated: int = _counter()  # changes that were delivered again and left out
+    # Source rows left out because the shard's erasures say so
+    suppressed: int = _counter("rows of erased persons left out")
     verified: int = _counter()  # source rows that were read twice and agreed
     undeclared: frozenset[str] = field(  # columns in changes that the shard does not declare
         default=frozenset(), metadata={"remark": "undeclared columns", "shown": True}

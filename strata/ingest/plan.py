@@ -125,6 +125,7 @@ def whole_task(
         generation=state.generation,
         former=frozenset(c.name for r in state.relations for c in r.columns) - names,
         later=names - {c.name for c in state.relations[0].columns},
+        suppressed=state.suppressed,
     )
 
 

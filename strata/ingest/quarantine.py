@@ -37,6 +37,7 @@ from strata.updates.order import sort_updates
 
 SUFFIX: Final = ".rejected"
 RETRY: Final = "retry-"  # tokens of batches that take in rows of the quarantine
+MOVED: Final = "erased-"  # of the names of notes about erased rows
 TRIES: Final = 20  # for an append that other writers overtake
 COLUMNS: Final = {
     "token": "string",  # of the batch that the row is missing from
@@ -75,10 +76,40 @@ def write_index(blob: Blob, name: str, token: str, found: Sequence[str]) -> str 
 
 
 def rows_of_index(blob: Blob, index: str) -> list[dict[str, Any]]:
-    """Return the rejected rows of a batch in the order in which they were found."""
-    keys_of_rows = orjson.loads(get_named(blob, index, "a list of rejected rows"))
-    files = [get_named(blob, key, "a file of rejected rows") for key in keys_of_rows]
+    """Return the rejected rows of a batch in the order they were found in, but erased ones."""
+    listed = orjson.loads(get_named(blob, index, "a list of rejected rows"))
+    standing = [found for key in listed if (found := _standing(blob, key)) is not None]
+    files = [get_named(blob, key, "a file of rejected rows") for key in standing]
     return [orjson.loads(line) for data in files for line in data.splitlines()]
+
+
+def moved_key(key: str, digest: str) -> str:
+    """Return the key of the note that says which file has the rest of a file of rejected rows."""
+    return keys.check_key(f"{key.rpartition('/')[0]}/{MOVED}{digest}.jsonl")
+
+
+def _standing(blob: Blob, key: str) -> str | None:
+    """Return the file that has what is left of a file of rejected rows; None: all was erased."""
+    seen = {key}
+    while retry(partial(blob.get, key, 0, 1)) is None:
+        prefix = f"{key.rpartition('/')[0]}/{MOVED}"
+        notes = retry(lambda prefix=prefix: [info.key for info in blob.list(prefix)])  # type: ignore[misc]
+        moved: dict[str, str | None] = {}
+        for note in notes:
+            moved |= orjson.loads(get_named(blob, note, "a note about erased rows"))
+        if key not in moved:
+            break  # it is missing for another reason, which its reader tells
+        following = moved[key]
+        if following is None or following in seen:
+            return None
+        key = following
+        seen.add(key)
+    return key
+
+
+def raw_of(row: dict[str, Any]) -> bytes:
+    """Return the bytes of a row of a quarantine file."""
+    return b64decode(row["raw_base64"]) if "raw_base64" in row else str(row["raw"]).encode()
 
 
 def catch_up(stores: Stores, state: State) -> int:
@@ -145,7 +176,7 @@ def _row(commit: Commit, number: int, row: dict[str, Any]) -> dict[str, Any]:
         "column_name": row["column"],
         "value": row["value"],
         "reason": row["reason"],
-        "raw": b64decode(row["raw_base64"]) if "raw_base64" in row else row["raw"].encode(),
+        "raw": raw_of(row),
         "header": row.get("header"),
     }
 

@@ -15,6 +15,7 @@ from strata.ingest.ledger import Taken
 from strata.ingest.readers.bundle import bundles, joined
 from strata.ingest.readers.read import read_file
 from strata.ingest.readers.rejects import Reject, encode_rejects
+from strata.ingest.suppressed import without_suppressed
 from strata.ingest.task import IngestTask, TaskResult
 from strata.ingest.updates import FileUpdates, file_updates
 from strata.ingest.verify import MOST, Difference, verify_stored
@@ -47,7 +48,8 @@ def ingest_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
 def run_rows(store: Blob, task: IngestTask, files: Iterable[FileUpdates]) -> TaskResult:
     """Write updates as runs of about RUN_BYTES, and the rejected rows to the quarantine."""
     result = TaskResult(task.batch, task.number)
-    for number, some in enumerate(_together(files)):
+    welcome = (_welcome(store, task, file) for file in files)
+    for number, some in enumerate(_together(welcome)):
         rejected = [reject for file in some for reject in file.judged.rejected]
         aside = (put_aside(store, task, rejected),) if rejected else ()
         run = write_run(store, task, [file.updates for file in some], number)
@@ -60,6 +62,10 @@ def run_rows(store: Blob, task: IngestTask, files: Iterable[FileUpdates]) -> Tas
             differences=(*result.differences, *run.differences)[:MOST],
         )
     return result
+
+
+def _welcome(store: Blob, task: IngestTask, file: FileUpdates) -> FileUpdates:
+    return FileUpdates(*without_suppressed(store, task, file.updates, file.judged))
 
 
 def check_task(task: IngestTask) -> TaskResult:

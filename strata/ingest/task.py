@@ -36,6 +36,7 @@ class IngestTask:
     former: frozenset[str] = frozenset()  # names of columns that the shard had
     later: frozenset[str] = frozenset()  # names of columns that it got after its creation
     progress: StreamProgress | None = None  # of the change stream, when the work began
+    suppressed: str | None = None  # blob key of the hashes of erased rows; None: nothing was erased
     verify: Sampling | None = None  # how many rows are read twice; None: none
 
 

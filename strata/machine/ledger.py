@@ -144,7 +144,7 @@ def _marks(blob: Blob, key: str, sleep: Sleep) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The facts about a token to find."""
+    """The token to find: its mark, and the upper of its commit where that is known."""
 
     mark: int
     upper: int | None

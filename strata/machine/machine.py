@@ -35,6 +35,7 @@ from strata.state.transitions import (
     Basis,
 )
 from strata.state.versions import TOMBSTONE_MARKS, Version, remember, successor
+from strata.stats.protected import check_budget
 from strata.store.interface import Versioned
 from strata.store.keys import parse_state_key, state_key
 from strata.store.open import Stores
@@ -70,7 +71,8 @@ class Machine:
 
         A dropped shard begins anew only with `revive`.
 
-        Raises: InvalidRequest when the shard has another declaration, or was dropped.
+        Raises: InvalidRequest when the shard has another declaration, or was dropped; or a new one
+        protects more statistics than its budget holds.
         """
         first = transitions.create(spec, self.stores.clock())
         check_defaults(spec.name, first.relation.columns)
@@ -85,6 +87,7 @@ class Machine:
                 check_alive(found)
                 check_same(found, spec)
                 return found
+            check_budget(spec)
             if self._commit(spec.name, None, first.seqno, encode_state(first)):
                 return first
             self._sleep(_PAUSES.pause_s(attempt))
@@ -198,6 +201,16 @@ class Machine:
             return 0
         return self._retry(partial(self.stores.consensus.truncate, state_key(name), below))
 
+    def forget_before(self, name: str, seqno: int) -> int:
+        """Drop all states before `seqno`, which no reader may hold, and return how many.
+
+        Documents that the state `seqno` builds upon stay.
+        """
+        below = self._documents.base(name, seqno)
+        if below <= FIRST_SEQNO:
+            return 0
+        return self._retry(partial(self.stores.consensus.truncate, state_key(name), below))
+
     def _since_ms(self, head: State, back: int) -> int:
         """Return the time at which the state before the newest `back` ones got a successor."""
         at = head.seqno - back + 1
@@ -210,19 +223,22 @@ class Machine:
         newest = self.load(name).seqno
         return self._documents.page(name, newest - limit + 1, limit)[::-1]
 
-    def apply(self, name: str, transition: Transition[R], *, dropped: bool = False) -> R:
+    def apply(
+        self, name: str, transition: Transition[R], *, dropped: bool = False, whole: bool = False
+    ) -> R:
         """Commit a transition and return its result; a transition may also change nothing.
 
-        `transition` is called again whenever another writer was faster.
+        `transition` is called again whenever another writer was faster. `whole`: the document
+        builds upon no earlier one, so that those can go.
 
         Raises: as the transition; Conflict after many lost races; Unavailable, with `certain` False
         when the change may have happened.
         """
         for attempt in range(ATTEMPTS):
             with self._turn(name) as others:
-                done = self._attempt(name, transition, dropped)
+                done = self._attempt(name, transition, dropped, whole)
                 if done is None and others:  # a writer that does not queue was faster: pause first
-                    done = self._attempt(name, transition, dropped)
+                    done = self._attempt(name, transition, dropped, whole)
             if done is None or others:
                 self._contended[name] = time.monotonic() + QUEUE_S
             if done is not None:
@@ -245,7 +261,9 @@ class Machine:
             return self.stores.consensus.turn(state_key(name))
         return nullcontext(False)
 
-    def _attempt(self, name: str, transition: Transition[R], dropped: bool) -> tuple[R] | None:
+    def _attempt(
+        self, name: str, transition: Transition[R], dropped: bool, whole: bool
+    ) -> tuple[R] | None:
         """Return the result in a tuple, or None when another writer was faster."""
         version = self._loaded(name, dropped=dropped)
         state = version.state
@@ -257,7 +275,7 @@ class Machine:
         following = ledger.spill_old_commits(self.stores.blob, following, self._sleep)
         # A new declaration came from outside: only decoding shows what JSON makes of it.
         plain = following.spec is state.spec and following.relations is state.relations
-        data, new = successor(version, following, as_whole=not plain)
+        data, new = successor(version, following, as_whole=whole or not plain)
         if not self._commit(name, state.seqno, following.seqno, data):
             return None
         if plain:

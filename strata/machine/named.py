@@ -1,4 +1,4 @@
-"""What a state names: every blob that its readers, and whoever comes after them, may need.
+"""What a state names: every blob that today's and later readers of it may need.
 
 Pointers are found by their value, in any field, so that a field added to the state later is
 respected without a change here.
@@ -33,9 +33,8 @@ def named_by(
 ) -> Iterator[str]:
     """Yield the keys that a state names, without the parts of manifests and pages in `known`.
 
-    With `after`, a state whose keys are known, only those of values that it does not have. `parts`
-    keeps the parts, or pages, of each manifest and page that was read; `lost` has those that are
-    not stored.
+    `after` is a state whose keys are known; values shared with it are left out. `parts` receives
+    the parts, or pages, of each manifest and page that is read, `lost` those that are not stored.
     Raises: Corrupt for a damaged manifest, or ledger.
     """
     for key in pointers(state) if after is None else pointers_beyond(state, after):

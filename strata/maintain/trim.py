@@ -135,9 +135,7 @@ class _Job:
     def survey(self, runner: Runner) -> list[Survey]:
         """Return the parts above the budget, batch by batch, within the selection's limit."""
         tasks = [
-            SurveyTask(
-                self.stores.settings, self.judging, batch, self.selection, self.spec.budget_bytes
-            )
+            SurveyTask(self.stores.settings, self.judging, batch, self.selection, self.spec)
             for batch in self.state.batches
             if self.selection.covers(batch)
         ]

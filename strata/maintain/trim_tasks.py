@@ -11,12 +11,14 @@ import pyarrow.compute as pc
 from strata.decide.credit import credit
 from strata.decide.question import Question, Verdicts
 from strata.format.manifest import stats_columns, stats_rows
+from strata.kernels.arrays import Bools
 from strata.maintain.exchange import Fresh, Selection, id_of, manifest_of
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import StatsSpec
 from strata.state.state import Batch
 from strata.stats import TrimReport, encoded_sizes, trim_table
+from strata.stats.protected import protected_names
 from strata.stats.size import column_bits
 from strata.stats.wire import PREFIX, ROWS
 from strata.store.open import open_stores
@@ -49,7 +51,7 @@ class SurveyTask:
     state: "Judging"
     batch: Batch
     selection: Selection
-    budget_bytes: int
+    spec: StatsSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +83,22 @@ def survey_batch(task: SurveyTask) -> Survey | None:
         return None
     stats = stats_columns(table)
     sizes, in_time = encoded_sizes(stats), task.selection.in_time(table)
-    chosen = in_time & (sizes > task.budget_bytes) & pc.is_valid(table["stats_version"]).to_numpy()
+    chosen = in_time & (sizes > task.spec.budget_bytes) & _has_free(stats, task)
+    chosen &= pc.is_valid(table["stats_version"]).to_numpy()
     if task.selection.version is not None:
         old = pc.less(table["stats_version"], task.selection.version)
         chosen &= pc.fill_null(old, False).to_numpy()
     rows = tuple(int(row) for row in np.flatnonzero(chosen))
     return Survey(task.batch, rows, int(sizes[in_time].sum()), task.state.judge(table))
+
+
+def _has_free(stats: pa.Table, task: SurveyTask) -> Bools:
+    """Return which parts have statistics that are not protected."""
+    names = [name for name in stats.column_names if name != ROWS]
+    found: Bools = np.zeros(stats.num_rows, bool)
+    for name in set(names) - protected_names(names, task.state.relation, task.spec.keep):
+        found |= np.asarray(pc.is_valid(stats[name]))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

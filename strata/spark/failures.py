@@ -5,12 +5,9 @@ of a traceback. The kind of error decides what a caller does next, so it is pars
 """
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, StrataError, Unavailable
 
@@ -21,21 +18,6 @@ _DEEPEST: Final = 30  # depth of causes; Java does not forbid cycles
 _KINDS: Final[dict[str, type[StrataError]]] = {
     kind.__name__: kind for kind in (InvalidRequest, Conflict, Corrupt, Fenced)
 }
-
-
-@contextmanager
-def engine_errors() -> Iterator[None]:
-    """Raise the engine's error, by its kind, if a Spark task failed with one.
-
-    Other errors pass unchanged. Details and cure are part of the message.
-    """
-    try:
-        yield
-    except PySparkException as error:
-        found = engine_error(str(error))
-        if found is None:
-            raise
-        raise found from None
 
 
 def cause(error: Exception) -> str:

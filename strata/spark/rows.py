@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -52,6 +53,7 @@ class PartReader:
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # as in a plan
     settings: ReadSettings = ReadSettings()  # noqa: RUF009 - frozen
     only: tuple[int, str] | None = None  # only rows with this text in the column of this id
+    row_column: str | None = None  # name of an extra column with the row's number in its part
 
     def read(self, parts: Iterable[PartRef]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the parts, columns by name, then t and d.
@@ -73,9 +75,9 @@ class PartReader:
         settings = ONE_BY_ONE if is_near(self.store) else self.settings
         parts_read = parts_ahead(source, refs, wanted, settings, threads=False)
         yield from fewer_batches(
-            self.shape(rows, ref.key)
+            self.shape(rows, ref.key, first)
             for ref, batches in parts_read
-            for batch in batches
+            for first, batch in _counted(batches)
             for rows in self._as_of(ref, batch, whole=whole)
         )
 
@@ -93,8 +95,11 @@ class PartReader:
             return batches
         return [rows]
 
-    def shape(self, batch: pa.RecordBatch, key: str) -> pa.RecordBatch:
-        """Return updates, all at or before `as_of`, in the form that readers see."""
+    def shape(self, batch: pa.RecordBatch, key: str, first: int = 0) -> pa.RecordBatch:
+        """Return updates, all at or before `as_of`, in the form that readers see.
+
+        `first` is the number of the first row in its part; rows are numbered only if all come.
+        """
         if self.only is not None:
             number, text = self.only
             batch = batch.filter(pc.equal(batch.column(child(number)), text))
@@ -108,7 +113,18 @@ class PartReader:
         if self.part_column is not None:
             names.append(self.part_column)
             arrays.append(pa.repeat(pa.scalar(key), batch.num_rows))
+        if self.row_column is not None:
+            names.append(self.row_column)
+            arrays.append(pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64)))
         return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _counted(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield batches of a part, each with the number of its first row."""
+    first = 0
+    for batch in batches:
+        yield first, batch
+        first += batch.num_rows
 
 
 def fewer_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -156,6 +172,7 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
     columns: Sequence[str] | None = None,
     *,
     part_column: str | None = None,
+    row_column: str | None = None,
     as_of: int | None = None,
     read_format: str = "structured",
     groups: Mapping[str, tuple[int, ...]] | None = None,
@@ -165,16 +182,25 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
     """Return the rows of `parts` in the columns of the last relation.
 
     Shape: `columns` by name (None: all, in declared order), then t and d, then `part_column`
-    with the part's key if it is requested. With `as_of`, later updates are left out and the times
-    of the others advanced to it; otherwise times are as stored. `groups` names row groups to read,
-    by part, as in a plan. `wrapped_by` may wrap the tasks.
+    with the part's key and `row_column` with the row's number in it if they are requested; numbers
+    need whole parts, without `as_of` and `groups`. With `as_of`, later updates are left out and
+    the times of the others advanced to it; otherwise times are as stored. `groups` names row groups
+    to read, by part, as in a plan. `wrapped_by` may wrap the tasks.
     Cost: lazy; at an action each part is read once.
     """
     wanted = wanted_columns(relations[-1], columns)
     reader = PartReader(
-        store, tuple(relations), wanted, part_column, as_of, read_format, groups or {}, settings
+        store,
+        tuple(relations),
+        wanted,
+        part_column,
+        as_of,
+        read_format,
+        groups or {},
+        settings,
+        row_column=row_column,
     )
-    schema = rows_ddl(wanted, part_column)
+    schema = rows_ddl(wanted, part_column, row_column)
     if parts:
         most = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
         tasks = group_parts(parts, worthwhile_tasks(parts, most))
@@ -185,7 +211,7 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
         rows = spark.createDataFrame([], schema)
     if all(carried_type(c.type) == spark_type(c.type) for c in wanted):
         return rows
-    added = [] if part_column is None else [quoted(part_column)]
+    added = [quoted(name) for name in (part_column, row_column) if name is not None]
     return rows.select(*(arrived(quoted(c.name), c.type) for c in wanted), T, D, *added)
 
 
@@ -203,13 +229,17 @@ def wanted_columns(relation: Relation, names: Sequence[str] | None) -> tuple[Col
     return columns
 
 
-def rows_ddl(columns: Sequence[Column], part_column: str | None = None) -> str:
+def rows_ddl(
+    columns: Sequence[Column], part_column: str | None = None, row_column: str | None = None
+) -> str:
     """Return the schema of rows that leave Python as Spark DDL; see `strata.spark.carried`."""
     fields = [f"{quoted(c.name)} {carried_type(c.type)}" for c in columns]
     # Declared not null, so that Spark does not test each row.
     fields += [f"{T} bigint not null", f"{D} bigint not null"]
     if part_column is not None:
         fields.append(f"{quoted(part_column)} string")
+    if row_column is not None:
+        fields.append(f"{quoted(row_column)} bigint not null")
     return ", ".join(fields)
 
 

@@ -180,6 +180,11 @@ def apply(spine: Spine, result: MergeResult, since: int) -> Spine | NotApplied:
     return _substitute(spine, new)
 
 
+def substituted(spine: Spine, new: Batch) -> Spine:
+    """Return the spine with `new` in place of the batch that has its bounds."""
+    return _substitute(spine, new)
+
+
 def _overtaken(inputs: Sequence[Batch], new: Batch) -> str:
     """Return why `new` comes too late for its inputs; empty if it does not.
 

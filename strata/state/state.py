@@ -305,6 +305,19 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Erasure:
+    """An erasure under way; see `strata.state.erasing`."""
+
+    id: str  # of its certificate
+    at_ms: int
+    by: str
+    reason: str
+    request: str  # fingerprint of what is erased; the filter itself names what shall be forgotten
+    generation: int = 0  # began when no batch held a row; 0: rows are still being removed
+    closed: int = 0  # this and later states lead to no erased row; 0: older writers may be at work
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """The whole state of one shard at one sequence number."""
 
@@ -331,6 +344,8 @@ class State:
     catalog: str | None = None  # blob key of the catalog; None: no collections
     consumed: Consumed | None = None  # ingested source files; None: not tracked
     tripped: Trip | None = None  # why ingest is stopped; None: it is not
+    suppressed: str | None = None  # blob key of the hashes of erased rows; None: nothing was erased
+    erasing: Erasure | None = None
 
     @property
     def name(self) -> str:

@@ -41,6 +41,7 @@ def drop(
     following = step(
         state, now_ms, dropped=stone, spine=Spine(), holds=(), writers=(), commits=(), ledger=(),
         verdicts=(), merges=(), merging=(), catalog=None, consumed=None, tripped=None,
+        suppressed=None, erasing=None,
         generation=state.generation + 1, generation_ms=max(now_ms, 1), fence=state.generation + 1,
     )  # fmt: skip
     return following, stone
@@ -89,6 +90,6 @@ def bring_back(
     return replace(
         saved, seqno=max(saved.seqno, before.seqno) + 1,
         walltime_ms=max(now_ms, saved.walltime_ms + 1, before.walltime_ms + 1), rollout=rollout,
-        holds=(), writers=(), merging=(), generation=generation, generation_ms=max(now_ms, 1),
-        fence=generation,
+        holds=(), writers=(), merging=(), erasing=None, generation=generation,
+        generation_ms=max(now_ms, 1), fence=generation,
     )  # fmt: skip

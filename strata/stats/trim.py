@@ -7,7 +7,8 @@ In this order, stopping as soon as the budget is met:
 3. drop columns, JSON paths and places inside nested columns: first the least useful, among these
    the most expensive; children go before their parents.
 
-Names on the keep list survive every budget unshortened, and so do their ancestors.
+The sort order and names on the keep list survive every budget unshortened, and so do their
+ancestors (`strata.stats.protected`).
 Laws: trimmed statistics still enclose the data, at every budget from 0 up, and never cost more
 than before. The parent of a dropped path is marked as not `complete`, so that the path does not
 count as absent.
@@ -15,7 +16,6 @@ count as absent.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +23,10 @@ import pyarrow.compute as pc
 
 from strata.kernels.arrays import Bools
 from strata.model.schema import Relation
-from strata.stats.nested import places
+from strata.stats.protected import protected_names
 from strata.stats.size import encoded_size
-from strata.stats.trim_plan import PartPlan, StatsColumn, ancestors, make_plan, sources_of
-from strata.stats.wire import PREFIX, parse_inside, parse_name
+from strata.stats.trim_plan import PartPlan, StatsColumn, make_plan, sources_of
+from strata.stats.wire import PREFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class TrimReport:
     dropped: tuple[str, ...]  # dropped statistics columns, in order
     shortened: tuple[str, ...]  # statistics columns whose bounds became looser
     bytes_before: int
-    bytes_after: int  # above the budget, only because of the keep list
+    bytes_after: int  # above the budget, only because of what is protected
 
 
 def trim(
@@ -49,12 +49,8 @@ def trim(
     """Return the statistics of one part within the budget, and a report of the losses.
 
     Without a relation nothing is kept for its name or its place in the order.
-
-    `keep` holds case-insensitive glob patterns. They match the name of a column, the last key of a
-    JSON path, the last field of a record, or the whole way as in `payload.sched.at`. Steps that no
-    user has named (elements, ends of a range) match like their parent.
-    `usefulness` weighs statistics columns by name (default 0); higher ones go later, the leading
-    sort column last among equals.
+    `keep` holds the patterns of `strata.stats.protected.kept_names`.
+    `usefulness` weighs statistics columns by name (default 0); higher ones go later.
     Errs: bounds become looser, never tighter.
     """
     before = encoded_size(row)
@@ -101,19 +97,6 @@ def trim_table(
     return pa.table(columns), [_report(sources, plan) for plan in plans]
 
 
-def kept_names(names: Sequence[str], relation: Relation, keep: Sequence[str]) -> frozenset[str]:
-    """Return the statistics columns that no budget may drop, ancestors included.
-
-    A matching JSON column keeps its root, a matching record itself; places below must match, too.
-    """
-    kept: set[str] = set()
-    for name in names:
-        wanted = _names(name, relation)
-        if wanted and (_matches(wanted[-1], keep) or _matches(".".join(wanted), keep)):
-            kept |= {name, *ancestors(name)}
-    return frozenset(kept)
-
-
 def _sources(
     columns: Mapping[str, pa.StructArray],
     relation: Relation | None,
@@ -121,8 +104,8 @@ def _sources(
     usefulness: Mapping[str, float] | None,
 ) -> list[StatsColumn]:
     stats = {name: array for name, array in columns.items() if name.startswith(PREFIX)}
-    kept = frozenset[str]() if relation is None else kept_names(list(stats), relation, keep)
-    return sources_of(stats, kept, _rank(relation, usefulness or {}))
+    kept = frozenset[str]() if relation is None else protected_names(list(stats), relation, keep)
+    return sources_of(stats, kept, _rank(usefulness or {}))
 
 
 def _applied(source: StatsColumn, place: int, plans: Sequence[PartPlan]) -> pa.StructArray:
@@ -173,31 +156,9 @@ def _report(sources: Sequence[StatsColumn], plan: PartPlan) -> TrimReport:
     )
 
 
-def _names(name: str, relation: Relation) -> tuple[str, ...]:
-    """Return the users' names of the way to a statistics column; empty if it is not a column."""
-    parsed, inside = parse_name(name), parse_inside(name)
-    column = relation.by_id.get(parsed[0]) if parsed is not None else None
-    if parsed is None or column is None:
-        return ()
-    if inside is None:
-        return (column.name, *(parsed[1] or ()))
-    found = [p.names for p in places(column.type) if p.steps == inside[1]]
-    return (column.name, *found[0]) if found else (column.name,)
-
-
-def _rank(relation: Relation | None, usefulness: Mapping[str, float]) -> Callable[[str], float]:
-    """Return the usefulness of a statistics column; the leading sort column has some by nature."""
-
-    def rank(name: str) -> float:
-        inside = None if relation is None else parse_inside(name)
-        leads = inside is not None and relation is not None and inside[0] == relation.sort_ids[0]
-        return usefulness.get(name, 0.0) + (0.5 if leads else 0.0)
-
-    return rank
-
-
-def _matches(name: str, keep: Sequence[str]) -> bool:
-    return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in keep)
+def _rank(usefulness: Mapping[str, float]) -> Callable[[str], float]:
+    """Return the usefulness of a statistics column."""
+    return lambda name: usefulness.get(name, 0.0)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

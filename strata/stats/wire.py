@@ -45,8 +45,6 @@ _INSIDE: Final = re.compile(
 _STEP: Final = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\['((?:[^'\\]|\\.)*)'\]", re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\(u[0-9a-f]{4}|.)", re.DOTALL)
 _TO_ESCAPE: Final = re.compile(r"[\\'\x00-\x1f\x7f]")
-# The texts that Spark's get_json_object reads as one key. Narrower than Spark: white space in front
-# of a key, wildcards and indexes are excluded, and excluded paths have no statistics.
 
 _JSON_FIELDS: Final = (
     ("present", pa.int64()),  # rows in which the path exists
@@ -189,8 +187,7 @@ def _unescape(key: str) -> str:
 
 
 def _steps(text: str) -> Path | None:
-    if not text.startswith(ROOT):
-        return None
+    """Return the keys that a path names, None if one is malformed; the text begins with `ROOT`."""
     keys: list[str] = []
     position = len(ROOT)
     while position < len(text):

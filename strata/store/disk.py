@@ -136,6 +136,25 @@ class DiskBlob:
                         freed += info.size_bytes
         return freed
 
+    def expunge(self, key: str) -> int:
+        """See `Expunging.expunge`."""
+        path = self._aside(key)
+        with _outside(path, certain=False):
+            try:
+                freed = path.stat().st_size
+                path.unlink()
+            except (FileNotFoundError, NotADirectoryError):
+                return 0
+            _sync(path.parent)
+        return freed
+
+    def set_aside(self, prefix: str) -> Iterator[BlobInfo]:
+        """See `Expunging.set_aside`."""
+        folder, _, _ = check_prefix(prefix).rpartition("/")
+        root = self.root / ".deleted"
+        with _outside(root):
+            yield from _walk(root / folder, f"{folder}/" if folder else "", prefix)
+
     def _live(self, key: str) -> Path:
         return self.root / check_key(key)
 

@@ -1,7 +1,7 @@
 """The two seams: `Blob` holds immutable bytes by key, `Consensus` a versioned head by key.
 
 Every implementation passes the same suite, `tests/conformance/`. Errors: `Unavailable`, whose
-`certain` tells if the call surely did not happen; others only if a method lists them. Keys are
+`certain` says whether the call surely did not happen; others only if a method lists them. Keys are
 relative, `/`-separated, and made only by `strata.store.keys`.
 """
 
@@ -94,6 +94,31 @@ class Drafting(Protocol):
 
     def draft(self) -> Draft:
         """Begin a blob."""
+        ...
+
+
+@runtime_checkable
+class Expunging(Protocol):
+    """A `Blob` that can remove deleted bytes for good, and can say what it has set aside."""
+
+    def expunge(self, key: str) -> int:
+        """Remove what a deletion of this key has set aside; return the bytes freed.
+
+        A blob that exists stays. Repeating it has no effect.
+        """
+        ...
+
+    def set_aside(self, prefix: str) -> Iterator[BlobInfo]:
+        """Yield the deleted blobs that can still be restored, by their key, in key order."""
+        ...
+
+
+@runtime_checkable
+class Scrubbing(Protocol):
+    """A `Consensus` that can overwrite what dropped values have left in its files."""
+
+    def scrub(self) -> str:
+        """Rewrite the files without dropped values; return what is out of reach, or ""."""
         ...
 
 

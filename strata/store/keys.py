@@ -16,6 +16,8 @@
     shards/{shard}/backfills/{time}_{hash}.json      speed of a backfill
     shards/{shard}/staged/g{n}/{hash}.arrow    changes of an ingest under way
     shards/{shard}/consumed/g{n}/{hash}.parquet      ingested source files
+    shards/{shard}/suppressed/g{n}/{hash}.arrow      hashes of erased rows, which ingest leaves out
+    shards/{shard}/erasures/{id}.json          certificate of an erasure; {id}/{hash}.json its steps
 
 The consensus key of a shard is `shards/{shard}`. Content names make a repeated write harmless:
 the same bytes get the same key, and a blob is write-once.
@@ -41,7 +43,7 @@ _HASH_BYTES: Final = 20
 _ROOT: Final = "shards"
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=@+-]*")
 _GENERATION: Final = re.compile(
-    r"/(?:parts|manifests|pages|unions|catalogs|consumed|staged)/g(\d+)/[^/]+$"
+    r"/(?:parts|manifests|pages|unions|catalogs|consumed|staged|suppressed)/g(\d+)/[^/]+$"
 )
 _LEDGER: Final = re.compile(r"(?:n(\d+)_)?(-?\d+)_(-?\d+)_([0-9a-f]+)\.json")
 
@@ -61,6 +63,8 @@ class BlobKind(StrEnum):
     CATALOG = "catalogs"
     CONSUMED = "consumed"
     STAGED = "staged"
+    SUPPRESSED = "suppressed"
+    ERASURE = "erasures"
 
 
 _KINDS: Final = frozenset(BlobKind)
@@ -207,6 +211,22 @@ def staged_key(shard: str, digest: str, generation: int = 0) -> str:
     return check_key(
         str(BlobKey(check_name(shard), BlobKind.STAGED, f"{_folder(generation)}{digest}.arrow"))
     )
+
+
+def suppressed_key(shard: str, digest: str, generation: int = 0) -> str:
+    """Return the key of the hashes of erased rows with this content hash."""
+    name = f"{_folder(generation)}{digest}.arrow"
+    return check_key(str(BlobKey(check_name(shard), BlobKind.SUPPRESSED, name)))
+
+
+def erasure_key(shard: str, name: str) -> str:
+    """Return the key of the certificate of an erasure, or of one of its steps: `ID/HASH`."""
+    return check_key(str(BlobKey(check_name(shard), BlobKind.ERASURE, f"{name}.json")))
+
+
+def erasure_prefix(shard: str) -> str:
+    """Return the prefix of the certificates of a shard, and of the steps of its erasures."""
+    return f"{shard_prefix(shard)}{BlobKind.ERASURE}/"
 
 
 def quarantine_key(shard: str, name: str) -> str:

@@ -68,6 +68,19 @@ class MemoryBlob:
                 raise InvalidRequest("nothing is left to restore", key=key)
             self.live[key] = self.deleted.pop(key)
 
+    def expunge(self, key: str) -> int:
+        """See `Expunging.expunge`."""
+        with self._lock:
+            gone = self.deleted.pop(check_key(key), None)
+        return 0 if gone is None else len(gone[0])
+
+    def set_aside(self, prefix: str) -> Iterator[BlobInfo]:
+        """See `Expunging.set_aside`."""
+        with self._lock:
+            found = sorted((k, v) for k, v in self.deleted.items() if k.startswith(prefix))
+        for key, (data, modified_ms) in found:
+            yield BlobInfo(key, len(data), modified_ms)
+
 
 class MemoryConsensus:
     """Versioned heads in a dictionary of lists."""

@@ -69,6 +69,16 @@ def describe_consensus(stores: Stores) -> tuple[str, str]:
     return "memory", ""
 
 
+def beyond_deletion(stores: Stores) -> tuple[str, ...]:
+    """Return what keeps bytes although they were deleted, as far as the stores say."""
+    if isinstance(stores.blob, S3Blob) and stores.blob.keeps_versions():
+        return (
+            "old versions of objects in the bucket, or it does not say whether it keeps any: a "
+            "lifecycle rule for noncurrent versions removes them",
+        )
+    return ()
+
+
 def store_user(stores: Stores) -> str:
     """Return our user in the database of states; empty where it authenticates nobody.
 

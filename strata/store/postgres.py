@@ -167,6 +167,21 @@ class Postgres:
                 return found, "this role is a superuser: SELECT, INSERT and DELETE are enough"
         return found, ""
 
+    def scrub(self, cursor: Any) -> str:
+        """Have the server drop dead rows where this role may; say what only an owner can do."""
+        cursor.execute(
+            "SELECT pg_has_role(session_user, relowner, 'USAGE') FROM pg_class"
+            " WHERE oid = 'strata_consensus'::regclass"
+        )
+        owns = bool(cursor.fetchone()[0])
+        if owns:
+            cursor.execute("VACUUM (FULL) strata_consensus")
+            return "the write-ahead log of PostgreSQL and its archive, until they are recycled"
+        return (
+            "dead rows of PostgreSQL: as the owner of the table run VACUUM FULL strata_consensus; "
+            "then its write-ahead log and archive, until they are recycled"
+        )
+
     def absent(self) -> bool:
         """Return False: reading creates nothing, since a server exists or does not."""
         return False

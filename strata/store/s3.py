@@ -148,6 +148,31 @@ class S3Blob:
             self._abort_uploads(min(before_ms, time.time_ns() // 1_000_000 - ABANDONED_MS))
         return freed
 
+    def expunge(self, key: str) -> int:
+        """See `Expunging.expunge`. A bucket that keeps versions keeps these bytes."""
+        name = self._aside(key)
+        with outside(self.address, key, certain=False):
+            size = self._size(name)
+            if size is not None:
+                self._call("delete_object", Key=name)
+        return size or 0
+
+    def set_aside(self, prefix: str) -> Iterator[BlobInfo]:
+        """See `Expunging.set_aside`."""
+        check_prefix(prefix)
+        start = self.address.prefix + ASIDE
+        with outside(self.address, prefix):
+            for info in self._list(start + prefix):
+                yield BlobInfo(info.key.removeprefix(start), info.size_bytes, info.modified_ms)
+
+    def keeps_versions(self) -> bool:
+        """Return whether the bucket keeps old versions of objects, or does not say."""
+        try:
+            with outside(self.address, "versioning"):
+                return bool(self._call("get_bucket_versioning").get("Status"))
+        except Unavailable:
+            return True
+
     # ------------------------------------------------------------------ inside
 
     def _live(self, key: str) -> str:

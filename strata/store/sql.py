@@ -90,6 +90,10 @@ class SqlConsensus:
 
         return self._run(drop, writes=True)
 
+    def scrub(self) -> str:
+        """See `Scrubbing.scrub`. Cost: rewrites the table."""
+        return self._run(self._database.scrub, writes=True)
+
     @contextmanager
     def turn(self, key: str) -> Iterator[bool]:
         """See `Consensus.turn`."""

@@ -29,9 +29,9 @@ _EFFECTIVE: Final = os.access in os.supports_effective_ids
 VERSION: Final = 1  # of the tables, in `PRAGMA user_version`
 BUSY_S: Final = 10.0  # SQLite itself waits this long for a lock
 CHECKPOINT_PAGES: Final = 4000  # of the log, 16 MiB, because states are written whole
-_BUSY: Final = ("database is locked", "database table is locked", "database schema is locked")
-_DAMAGED: Final = ("malformed", "not a database", "file is encrypted")
-_REFUSED: Final = ("readonly database", "database or disk is full", "unable to open database")
+_BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_REFUSED: Final = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN)
 _TABLE: Final = (
     "CREATE TABLE IF NOT EXISTS strata_consensus (key TEXT NOT NULL, seqno BIGINT NOT NULL,"
     " data BLOB NOT NULL, PRIMARY KEY (key, seqno))"
@@ -171,13 +171,21 @@ class Sqlite:
             return found, f"its journal is {mode}, not wal: readers keep writers waiting"
         return found, ""
 
+    def scrub(self, cursor: Any) -> str:
+        """Write the file anew, without what dropped rows have left in it, and empty the log."""
+        cursor.execute("VACUUM")
+        busy, _, _ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            return "the write-ahead log of SQLite is in use: run again when nobody reads"
+        return ""
+
     def absent(self) -> bool:
         """Return whether the file is missing: then nothing is stored, and reading creates none."""
         return not self._file.exists()
 
     def busy(self, error: BaseException) -> bool:
         """Return whether another writer interfered, so that surely nothing happened."""
-        return any(text in str(error) for text in _BUSY)
+        return _code(error) in _BUSY
 
     def broken(self, error: BaseException) -> bool:
         """Return whether the connection must not be used again."""
@@ -189,11 +197,11 @@ class Sqlite:
 
     def damaged(self, error: BaseException) -> bool:
         """Return whether the database is damaged."""
-        return any(text in str(error) for text in _DAMAGED)
+        return _code(error) in _DAMAGED
 
     def refused(self, error: BaseException) -> bool:
         """Return whether a write with this error surely did not happen."""
-        return any(text in str(error).lower() for text in _REFUSED)
+        return _code(error) in _REFUSED
 
     def _prepare(self, connection: Any, _record: object) -> None:
         mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
@@ -207,3 +215,9 @@ class Sqlite:
             with suppress(OSError):
                 self._sync = GroupSync(self._file)
         return self._sync is not None
+
+
+def _code(error: BaseException) -> int | None:
+    """Return SQLite's primary result code of an error; None for an error that is not SQLite's."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF  # an extended code has the primary one below

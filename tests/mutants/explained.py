@@ -22,7 +22,7 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
         "pa.types.is_string(texts.type) and pa.types.is_large_string(texts.type)",
     ): f"{_SPEED}: a large string is copied to a string before it is scanned",
     ("strata.stats.size", "_integer_bits", "numbers < 0", "numbers <= 0"): (
-        "zero costs nothing, whatever its magnitude"
+        "zero costs nothing at any magnitude"
     ),
     ("strata.stats.trim", "_names", "parsed[1] or ()", "parsed[1]"): (
         "for types only: a name without steps inside a column has a path"

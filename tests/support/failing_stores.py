@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import Final, TypeVar, cast
 
 from strata.errors import Unavailable
-from strata.store.interface import Blob, BlobInfo, Consensus, Versioned
+from strata.store.interface import Blob, BlobInfo, Consensus, Expunging, Versioned
 from strata.store.retry import Sleep
 
 T = TypeVar("T")
@@ -135,6 +135,15 @@ class FaultyBlob:
     def restore(self, key: str) -> None:
         """See `Blob.restore`."""
         self.faults.call(lambda: self.inner.restore(key), "restore")
+
+    def expunge(self, key: str) -> int:
+        """See `Expunging.expunge`."""
+        return self.faults.call(lambda: cast(Expunging, self.inner).expunge(key), "expunge")
+
+    def set_aside(self, prefix: str) -> Iterator[BlobInfo]:
+        """See `Expunging.set_aside`. Fails at the start or not at all."""
+        inner = cast(Expunging, self.inner)
+        return iter(self.faults.call(lambda: tuple(inner.set_aside(prefix)), "set_aside"))
 
 
 class FaultyConsensus:

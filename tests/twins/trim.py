@@ -44,10 +44,9 @@ def trim(
     """Return the statistics of one part within the budget, and what was lost.
 
     `keep` holds patterns as in file names, whatever the case, matched with the name of a column,
-    the last key of a JSON path or field of a record, or the whole way as in `payload.sched.at`;
-    steps that no user has named (elements, ends of a range) count as what they belong to.
-    `usefulness` weighs statistics columns by name (default 0); higher goes later, the leading
-    sort column last among equals.
+    a field of a record, or the whole way as in `payload.sched.at`; steps that no user has named
+    (elements, ends of a range) count as what they belong to. The sort order is kept as well.
+    `usefulness` weighs statistics columns by name (default 0); higher goes later.
     Errs: bounds become looser, never tighter.
     """
     before = encoded_size(row)
@@ -57,7 +56,7 @@ def trim(
     kept = kept_names(row.schema.names, relation, keep)
     _drop_mixed(budget, kept)
     _shorten(budget, kept)
-    _drop(budget, kept, _rank(relation, usefulness or {}))
+    _drop(budget, kept, _rank(usefulness or {}))
     trimmed = pa.RecordBatch.from_arrays(list(budget.columns.values()), names=list(budget.columns))
     after = encoded_size(trimmed)
     shortened = tuple(name for name in budget.shortened if name in budget.columns)
@@ -70,9 +69,15 @@ def kept_names(names: Sequence[str], relation: Relation, keep: Sequence[str]) ->
     A JSON column that matches keeps its root, a record itself; what is below has to match, too.
     """
     kept: set[str] = set()
+    ways = [pattern for pattern in keep if "." in pattern]
     for name in names:
-        wanted = _names(name, relation)
-        if wanted and (_matches(wanted[-1], keep) or _matches(".".join(wanted), keep)):
+        wanted, inside = _names(name, relation), parse_inside(name)
+        if not wanted:
+            continue
+        if inside is not None and inside[0] in (*relation.order, relation.sort_ids[0]):
+            kept.add(name)  # the sort order
+        by_name = wanted[-1:] if inside is not None or len(wanted) == 1 else ()
+        if any(_matches(one, keep) for one in by_name) or _matches(".".join(wanted), ways):
             kept |= {name, *_ancestors(name)}
     return frozenset(kept)
 
@@ -202,15 +207,9 @@ def _drop(budget: _Budget, kept: frozenset[str], rank: Callable[[str], float]) -
             heappush(leaves, place(above))
 
 
-def _rank(relation: Relation, usefulness: Mapping[str, float]) -> Callable[[str], float]:
-    """Return how much a statistics column helps; the leading sort column by nature does."""
-
-    def rank(name: str) -> float:
-        inside = parse_inside(name)
-        leads = inside is not None and inside[0] == relation.sort_ids[0]
-        return usefulness.get(name, 0.0) + (0.5 if leads else 0.0)
-
-    return rank
+def _rank(usefulness: Mapping[str, float]) -> Callable[[str], float]:
+    """Return how much a statistics column helps."""
+    return lambda name: usefulness.get(name, 0.0)
 
 
 def _matches(name: str, keep: Sequence[str]) -> bool:

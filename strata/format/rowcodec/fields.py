@@ -10,7 +10,7 @@ import numpy as np
 
 from strata.errors import InvalidRequest
 from strata.format.encodings import encoding
-from strata.format.types.row import Form, Layout, Number, message, unsigned
+from strata.format.types.row import Form, Layout, NumberField, message, unsigned
 from strata.kernels.arrays import Words
 from strata.model.types import MAX_DEPTH, ColumnType
 
@@ -23,7 +23,9 @@ UPPER: Final = 0x22
 NULL, FALSE, TRUE = 1, 2, 3
 INFINITY, MINUS_INFINITY, NAN = 6, 7, 8  # of `other`
 
-DIMENSION: Final = message(Number("lower_bound", 0x08), Number("length", 0x10, limit=unsigned(63)))
+DIMENSION: Final = message(
+    NumberField("lower_bound", 0x08), NumberField("length", 0x10, limit=unsigned(63))
+)
 
 
 def words(numbers: tuple[int, int]) -> Words:

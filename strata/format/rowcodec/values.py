@@ -18,7 +18,7 @@ from strata.format.rowcodec.wire import (
     signed,
 )
 from strata.format.types.rights import PUBLIC, ROLES
-from strata.format.types.row import ROLE, ROLE_SUFFIX, Layout, Number
+from strata.format.types.row import ROLE, ROLE_SUFFIX, Layout, NumberField
 from strata.format.types.times import NANOS, SECONDS
 from strata.format.values.packed import INFINITY, MAX_DIGITS, NAN, NEGATIVE
 from strata.model.types import ColumnType
@@ -92,7 +92,7 @@ def numbers(data: bytes, layout: Layout) -> int | bytes:
     return only if layout.only else record.tobytes()
 
 
-def _within(value: int, item: Number) -> int:
+def _within(value: int, item: NumberField) -> int:
     """Return the low bits of a number after a check of its range."""
     more, most = item.within
     if (value + more) % 2**64 > most:

@@ -15,7 +15,7 @@ from strata.format.types.row import (
     ROLE_SUFFIX,
     Encoding,
     Message,
-    Number,
+    NumberField,
     TypeView,
     message,
     packed,
@@ -33,13 +33,17 @@ from strata.format.values.physical import records, refuse, true
 from strata.model.types import ColumnType, Kind
 
 ACL: Final = message(
-    Number("grantee", 0x08, 4), Number("grantor", 0x10, 4), Number("mode", 0x08, group=1),
+    NumberField("grantee", 0x08, 4),
+    NumberField("grantor", 0x10, 4),
+    NumberField("mode", 0x08, group=1),
     heads=(0, 0x1A),
-)  # fmt: skip
+)
 MZ_ACL: Final = message(
-    Number("grantee", ROLE), Number("grantor", ROLE, group=1), Number("mode", 0x08, group=2),
+    NumberField("grantee", ROLE),
+    NumberField("grantor", ROLE, group=1),
+    NumberField("mode", 0x08, group=2),
     heads=(0x0A, 0x12, 0x1A),
-)  # fmt: skip
+)
 # Stored kinds of roles: their letters, and the tags of their fields in a message.
 ROLES: Final = {100: ("s", 0x08), 200: ("g", 0x20), 300: ("u", 0x10), 400: ("p", 0x1A)}
 PUBLIC: Final = 400  # the role that everybody has: its message is empty, its number 0

@@ -52,7 +52,7 @@ def unsigned(bits: int) -> Within:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class NumberField:
     """One number in a message of the row codec and in the stored fixed bytes."""
 
     name: str
@@ -82,14 +82,14 @@ class Message:
     message, 0 for the message itself.
     """
 
-    numbers: tuple[Number, ...]
+    numbers: tuple[NumberField, ...]
     fields: np.ndarray[tuple[int, int], np.dtype[np.int64]] = field(compare=False)
     heads: Ints = field(compare=False)
     within: Words = field(compare=False)
     stored: np.dtype[Any] = field(compare=False)  # the stored bytes of the numbers
 
 
-def message(*numbers: Number, heads: tuple[int, ...] = (0,)) -> Message:
+def message(*numbers: NumberField, heads: tuple[int, ...] = (0,)) -> Message:
     """Return a message of these numbers, stored in the same order."""
     stored = []
     for number in numbers:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.format.types import from_json
-from strata.format.types.row import Form, Layout, Number, TypeView, message, packed, scalar
+from strata.format.types.row import Form, Layout, NumberField, TypeView, message, packed, scalar
 from strata.format.types.shown import (
     as_texts,
     decimal_digits,
@@ -27,24 +27,24 @@ SECONDS: Final = (0, DAY_SECONDS - 1)
 NANOS: Final = (0, 2 * BILLION - 1)  # above a second: a leap second
 
 _YEAR_AND_DAY: Final = (
-    Number("year", 0x08, 4, is_signed=True),
-    Number("day", 0x10, limit=(0, 366)),
+    NumberField("year", 0x08, 4, is_signed=True),
+    NumberField("day", 0x10, limit=(0, 366)),
 )
 DATE: Final = message(*_YEAR_AND_DAY)
 DATE_TIME: Final = message(
     *_YEAR_AND_DAY,
-    Number("secs", 0x08, group=1, limit=SECONDS),
-    Number("nanos", 0x10, group=1, limit=NANOS),
+    NumberField("secs", 0x08, group=1, limit=SECONDS),
+    NumberField("nanos", 0x10, group=1, limit=NANOS),
     heads=(0x0A, 0x12),
 )
 TIME_LAYOUT: Final = packed(
-    message(Number("secs", 0x08, 4, limit=SECONDS), Number("nanos", 0x10, 4, limit=NANOS))
+    message(NumberField("secs", 0x08, 4, limit=SECONDS), NumberField("nanos", 0x10, 4, limit=NANOS))
 )
 TIME_BYTES: Final = TIME_LAYOUT.width
 INTERVAL: Final = message(
-    Number("months", 0x08, 4, is_signed=True),
-    Number("days", 0x10, 4, is_signed=True),
-    Number("micros", 0x18, 8, is_signed=True),
+    NumberField("months", 0x08, 4, is_signed=True),
+    NumberField("days", 0x10, 4, is_signed=True),
+    NumberField("micros", 0x18, 8, is_signed=True),
 )
 SEEN_INTERVAL: Final = pa.struct(
     [("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64())]

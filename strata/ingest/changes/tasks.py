@@ -44,6 +44,7 @@ from strata.ingest.readers.read import read_file
 from strata.ingest.readers.rejects import Reject, details
 from strata.ingest.readers.source import RawFile, TypedRows, WantedColumn, typed_rows
 from strata.ingest.run import RUN_BYTES, put_aside, takes, write_run
+from strata.ingest.suppressed import without_suppressed
 from strata.ingest.task import IngestTask, JudgedRows, Staged, TaskResult
 from strata.ingest.updates import default_of, judged_rows, times_of
 from strata.ingest.values.cast import Rows
@@ -88,7 +89,7 @@ def stage_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
 def stage_rows(store: Blob, task: IngestTask, raws: Iterable[RawFile]) -> TaskResult:
     """Put the changes in raw rows aside; rejected rows go to the quarantine."""
     result = TaskResult(task.batch, task.number)
-    for some in _together(task, raws):
+    for some in _together(store, task, raws):
         for read in some:
             result = result.plus(read.judged)
         rejected = [reject for read in some for reject in read.judged.rejected]
@@ -131,12 +132,16 @@ class FileChanges:
     judged: JudgedRows
 
 
-def _together(task: IngestTask, raws: Iterable[RawFile]) -> Iterator[list[FileChanges]]:
+def _together(
+    store: Blob, task: IngestTask, raws: Iterable[RawFile]
+) -> Iterator[list[FileChanges]]:
     """Yield what is read in groups that are put aside together."""
     waiting: list[FileChanges] = []
     size = 0
     for raw in raws:
-        waiting.append(file_changes(raw, task))
+        read = file_changes(raw, task)
+        changes, judged = without_suppressed(store, task, read.changes, read.judged)
+        waiting.append(replace(read, changes=changes, judged=judged))
         size += waiting[-1].changes.nbytes
         if size >= RUN_BYTES:
             yield waiting

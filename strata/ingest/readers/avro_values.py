@@ -15,7 +15,7 @@ import fastavro
 import pyarrow as pa
 
 from strata.ingest.readers.source import Raw
-from strata.ingest.values.exact_json import Number
+from strata.ingest.values.exact_json import NumberText
 from strata.ingest.values.shown import FAILS
 
 MOST_DIGITS, WIDE_DIGITS = 38, 76  # of Arrow's decimals
@@ -171,7 +171,7 @@ def _object(value: Any) -> Any:
     if isinstance(value, list):
         return [_object(item) for item in value]
     if isinstance(value, Decimal):
-        return Number(format(value, "f"))
+        return NumberText(format(value, "f"))
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return value
     isoformat = getattr(value, "isoformat", None)

@@ -103,7 +103,7 @@ def _raw(
     names: Sequence[str],
     passed: int | None,
 ) -> RawFile:
-    """Return the rows of events; `passed` None: they are records with plain JSON values."""
+    """Return the rows of events. If `passed` is None, they are records with plain JSON values."""
     events: list[Event] = found.values
     columns, original, same = _columns(events, relation, names, encoded=passed is not None)
     whole = {tuple(event.row) for event in events if event.op in WHOLE}

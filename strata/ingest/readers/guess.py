@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.ingest.values.cast import Number, from_text
+from strata.ingest.values.cast import NumberText, from_text
 from strata.model.types import parse_type
 
 ROWS: Final = 20_000  # of each file that a proposal is based on
@@ -66,7 +66,7 @@ def guess_values(values: Sequence[object]) -> Guess:
         return "int64", nulls
     if kinds <= {int, float}:
         return "float64", nulls
-    if kinds <= {int, float, Number}:
+    if kinds <= {int, float, NumberText}:
         return _of_numbers(some), nulls
     if kinds == {str}:
         found = type_of_texts(pa.array(some, pa.string()))
@@ -79,7 +79,7 @@ def _of_numbers(some: Sequence[Any]) -> str:
     """Return the type that holds numbers when some are kept as text."""
     if all(type(value) is int or INTEGER.fullmatch(str(value)) for value in some):
         return "int64" if all(-(2**63) <= int(value) < 2**63 for value in some) else "numeric"
-    exact = all(type(value) is not Number or len(value) < LONG for value in some)
+    exact = all(type(value) is not NumberText or len(value) < LONG for value in some)
     return "float64" if exact else "numeric"
 
 

@@ -111,5 +111,5 @@ def convert(values: Raw, target: ColumnType) -> Cast:
 
 
 def shown_raw(values: Raw, row: int) -> str | None:
-    """Return a value of such a column as people read it."""
+    """Return a raw value as people read it."""
     return shown(values[row]) if isinstance(values, list) else shown_scalar(values[row])

@@ -30,7 +30,7 @@ class Number:
         return f"Number({self.text})"
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether both are spelt alike."""
+        """Return whether both are spelt alike."""
         return isinstance(other, Number) and self.text == other.text
 
     def __hash__(self) -> int:
@@ -130,7 +130,7 @@ def canonical_number(text: str) -> str:
 
 
 def same_spelling(text: str) -> bool:
-    """Tell whether a stored number is spelt as docs/reference/format.md says, at any exponent."""
+    """Return whether a stored number is spelt as docs/reference/format.md says, at any exponent."""
     wanted = canonical_number(text)
     if wanted == text or _powers(wanted) == _powers(text):
         return True

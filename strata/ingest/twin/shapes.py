@@ -127,7 +127,7 @@ def range_of(parts: Mapping[str, Any], column_type: ColumnType, read: Read) -> d
 
 
 def _is_empty(low: Any, high: Any, element: ColumnType, *, both: bool) -> bool:
-    """Tell whether nothing is between two ends. Raises: Unreadable if they are the wrong way."""
+    """Return whether nothing is between two ends. Raises: Unreadable if they are the wrong way."""
     if low is None or high is None:
         return False
     one, other = order(low, element), order(high, element)

@@ -33,7 +33,7 @@ from strata.ingest.values.column import (
     valid,
     without,
 )
-from strata.ingest.values.exact_json import Number, Twice
+from strata.ingest.values.exact_json import NumberText, Twice
 from strata.ingest.values.literals import Broken, Text
 from strata.ingest.values.nested import nested_objects
 from strata.ingest.values.nested_arrow import nested_arrow
@@ -58,7 +58,15 @@ from strata.ingest.values.special import (
 from strata.model.time import MAX_TIME, MIN_TIME
 from strata.model.types import NESTED, ColumnType, Kind
 
-__all__ = ["Cast", "Number", "Rows", "from_arrow", "from_objects", "from_text", "to_milliseconds"]
+__all__ = [
+    "Cast",
+    "NumberText",
+    "Rows",
+    "from_arrow",
+    "from_objects",
+    "from_text",
+    "to_milliseconds",
+]
 
 SIGNED: Final = (Kind.INT16, Kind.INT32, Kind.INT64)
 UNSIGNED: Final = (
@@ -350,7 +358,7 @@ _NATIVE: Final[dict[Kind, frozenset[type]]] = {
 # JSON types whose text may be read as the kind; the rest is bad.
 _READABLE: Final[dict[Kind, frozenset[type]]] = {
     Kind.BOOL: frozenset({bool, str}),
-    **dict.fromkeys((*INTEGERS, *FLOATS, Kind.NUMERIC), frozenset({int, float, str, Number})),
+    **dict.fromkeys((*INTEGERS, *FLOATS, Kind.NUMERIC), frozenset({int, float, str, NumberText})),
 }
 
 
@@ -364,7 +372,7 @@ def _as_texts(values: Sequence[object], kind: Kind) -> tuple[pa.Array, Rows]:
 
 def _text(value: Any, kind: Kind) -> bytes:
     """Return a JSON value as text; 5.0 and 5e0 are the integer 5, but the text "5.0" is not."""
-    if kind in INTEGERS and type(value) in (float, Number):
+    if kind in INTEGERS and type(value) in (float, NumberText):
         found = exact_decimal(str(value), MAX_DIGITS, 0)
         return str(value if found is None else found).encode()
     return str(value).encode()

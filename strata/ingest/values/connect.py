@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, Final
 
-from strata.ingest.values.exact_json import Number
+from strata.ingest.values.exact_json import NumberText
 from strata.ingest.values.literals import Broken, Text
 from strata.model.schema import Column
 from strata.model.types import ColumnType, Kind
@@ -123,12 +123,12 @@ def _scale(field: dict[str, Any]) -> Any:
     return (field.get("parameters") or {}).get("scale", 0)
 
 
-def _decimal(text: str, scale: int) -> Number:
+def _decimal(text: str, scale: int) -> NumberText:
     """Return a decimal with all its digits, of any number."""
     data = b64decode(text, validate=True)
     if not data:
         raise ValueError("a decimal without bytes")
-    return Number(f"{int.from_bytes(data, 'big', signed=True)}E{-scale}")
+    return NumberText(f"{int.from_bytes(data, 'big', signed=True)}E{-scale}")
 
 
 def _variable_decimal(value: Any) -> Any:
@@ -139,7 +139,7 @@ def whole(value: Any) -> int | None:
     """Return an integer; None for any other value."""
     if type(value) is int:
         return value
-    return int(value) if type(value) is Number else None
+    return int(value) if type(value) is NumberText else None
 
 
 def _days(value: Any) -> Any:

@@ -17,7 +17,7 @@ TOO_LARGE: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[0-9]{300,}|[eE]\+?[0-9]+', r
 SPACED: Final = re.compile(rb'"[ \t\r\n]+:')
 
 
-class Number(str):
+class NumberText(str):
     """The text of a JSON number that Python's own numbers might not hold exactly."""
 
     __slots__ = ()
@@ -43,7 +43,7 @@ class Twice(dict[str, Any]):
 def read_value(text: bytes, *, exact: bool = False) -> Any:
     """Return the value of a JSON text; repeated keys make an object `Twice`.
 
-    `exact`: numbers become `Number`, their text.
+    `exact`: numbers become `NumberText`, their text.
     Raises: orjson.JSONDecodeError if it is not JSON, RecursionError if it is too deep.
     """
     try:
@@ -72,7 +72,7 @@ def _slowly(text: bytes) -> Any:
     """Return the value of a text, valid JSON except for large numbers, with numbers as text."""
     try:
         return json.loads(
-            text, parse_int=Number, parse_float=Number, parse_constant=_refuse,
+            text, parse_int=NumberText, parse_float=NumberText, parse_constant=_refuse,
             object_pairs_hook=_object,
         )  # fmt: skip
     except json.JSONDecodeError as error:

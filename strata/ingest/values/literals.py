@@ -56,7 +56,7 @@ _BOUND: Final = re.compile(r"\[\s*([+-]?\d+)\s*(?::\s*([+-]?\d+)\s*)?\]", re.ASC
 def parse_literal(text: str, target: ColumnType) -> Any:
     """Return the object that a text represents.
 
-    Shape: JSON values (numbers as `Number`), strings of PostgreSQL's forms as `Text`; arrays in
+    Shape: JSON values (numbers as `NumberText`), strings of PostgreSQL's forms as `Text`; arrays in
     braces as `Shaped`.
     Raises: ValueError, RecursionError for a text that has none of the forms.
     """

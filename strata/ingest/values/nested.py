@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from strata.format.encodings import arrow_type
 from strata.ingest.values.column import NONE_BAD, Cast, Rows
-from strata.ingest.values.exact_json import Number
+from strata.ingest.values.exact_json import NumberText
 from strata.ingest.values.literals import Shaped, Text, parse_literal
 from strata.model.types import ColumnType, Kind
 
@@ -55,7 +55,7 @@ def _shaped(value: Any, target: ColumnType) -> Any:
 
     Raises: ValueError.
     """
-    if isinstance(value, str) and not isinstance(value, Number):
+    if isinstance(value, str) and not isinstance(value, NumberText):
         value = parse_literal(value, target)
     if target.kind is Kind.LIST:
         return _only(value, list)

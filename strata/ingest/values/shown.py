@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 import pyarrow as pa
 
-from strata.ingest.values.exact_json import Number, Twice
+from strata.ingest.values.exact_json import NumberText, Twice
 
 FAILS: Final = (  # what a foreign value raises in a library: never only a bug of ours
     pa.ArrowException, ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError,
@@ -97,7 +97,7 @@ def json_text(value: object) -> str:
 
 
 def _other(value: object) -> object:
-    if isinstance(value, Number):
+    if isinstance(value, NumberText):
         return orjson.Fragment(str(value))
     if isinstance(value, Twice):
         pairs = (f"{json_text(key)}:{json_text(item)}" for key, item in value.pairs)
@@ -141,7 +141,7 @@ def _list(value: list[Any] | tuple[Any, ...]) -> list[object]:
 
 
 def _leaf(value: object) -> str:
-    if isinstance(value, Number):
+    if isinstance(value, NumberText):
         return str(value)
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]

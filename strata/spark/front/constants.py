@@ -74,7 +74,7 @@ def _exact(value: int | float | str | bool, kind: str) -> Constant:
 def fold_constant(node: Node) -> Constant | None:
     """Return the value of a constant sub-expression, computed by Spark; None if it has none.
 
-    Returns Opaque if there is a value that cannot be taken exactly; its operands tell no more.
+    Returns Opaque if there is a value that cannot be taken exactly; its operands add nothing.
 
     An expression that reads the clock or fails is no constant here.
     """

@@ -25,7 +25,7 @@ from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
 from strata.ingest.task import Step, TaskResult
 from strata.ingest.values import cast, connect
 from strata.ingest.values.column import NONE_BAD, Cast
-from strata.ingest.values.exact_json import Number
+from strata.ingest.values.exact_json import NumberText
 from strata.ingest.verify import Difference, Sampling, sampling
 from strata.machine.machine import Machine
 from strata.model.schema import Relation
@@ -142,7 +142,7 @@ def test_a_rounded_decimal_of_a_change_stream_is_found(
         "ts_ms": 1,
     }
     file = world.put("a.jsonl", orjson.dumps({"schema": schema, "payload": payload}).decode())
-    monkeypatch.setattr(connect, "_decimal", lambda text, scale: Number("1" + "0" * 30))
+    monkeypatch.setattr(connect, "_decimal", lambda text, scale: NumberText("1" + "0" * 30))
 
     found = caught(lambda: world.ingest(file, lower=0, upper=10))
 

@@ -12,7 +12,7 @@ from strata.decide.plan import plan_read
 from strata.ingest.quarantine import rejected
 from strata.ingest.retry import retry_rejected
 from strata.ingest.values.cast import from_objects
-from strata.ingest.values.exact_json import Number, Twice, read_value
+from strata.ingest.values.exact_json import NumberText, Twice, read_value
 from strata.ingest.values.literals import Text
 from strata.model.types import parse_type
 from strata.read.scan import scan
@@ -70,7 +70,7 @@ def plain(value: Any) -> Any:
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list):
         return [plain(item) for item in value]
-    return str(value) if type(value) in (int, float, Number) else value
+    return str(value) if type(value) in (int, float, NumberText) else value
 
 
 def test_keys_that_stand_twice_are_seen_wherever_they_are() -> None:
@@ -152,7 +152,7 @@ def test_a_mark_of_tombstones_that_is_no_boolean_is_refused(tmp_path: Path) -> N
 
 
 def test_a_number_is_no_int2vector_and_its_text_is() -> None:
-    found = from_objects([Number("5"), "5", Text("5 6")], parse_type("int2vector"))
+    found = from_objects([NumberText("5"), "5", Text("5 6")], parse_type("int2vector"))
 
     assert found.bad.tolist() == [0]
     assert [one and one["vals"] for one in found.values.to_pylist()] == [None, [5], [5, 6]]

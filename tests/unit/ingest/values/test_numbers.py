@@ -12,7 +12,7 @@ import pytest
 
 from strata.ingest.readers.json_table import has_digits, read_table
 from strata.ingest.values.cast import from_arrow, from_objects, from_text
-from strata.ingest.values.exact_json import Number
+from strata.ingest.values.exact_json import NumberText
 from strata.ingest.values.numbers import exact_decimal
 from strata.model.types import parse_type
 
@@ -68,7 +68,7 @@ def test_decimals_of_json_are_those_of_python(kind: str) -> None:
     texts = [t.lstrip("+").replace("e", "E") for t in hostile_numbers(Random(kind), 1000)]
     expected = [slow_decimal(text, target.precision or 0, target.scale or 0) for text in texts]
 
-    assert from_objects([Number(text) for text in texts], target).values.to_pylist() == expected
+    assert from_objects([NumberText(text) for text in texts], target).values.to_pylist() == expected
 
 
 def test_an_exponent_of_a_billion_is_judged_at_once() -> None:
@@ -133,7 +133,7 @@ def test_text_of_a_float_is_rounded_once(kind: str, bits: int) -> None:
         texts.append(f"{scaled // 10**digits}.{scaled % 10**digits:0{digits}}")
 
     found = from_text(pa.array(texts), parse_type(kind)).values.to_pylist()
-    of_json = from_objects([float(t) if len(t) < 16 else Number(t) for t in texts],
+    of_json = from_objects([float(t) if len(t) < 16 else NumberText(t) for t in texts],
                            parse_type(kind)).values.to_pylist()  # fmt: skip
 
     for text, value in zip(texts, found, strict=True):

@@ -1,0 +1,13 @@
+"""Erasure: rows of a person leave all stored bytes, and a certificate proves it.
+
+`request` says what, `remove` takes rows out of batches, `history` erases texts about them, `clear`
+removes what led to them, `prove` looks for what is left, `run` does it all.
+Source: docs/how-to/erase.md.
+"""
+
+from strata.erase.certificate import as_text, certificates
+from strata.erase.remove import Patience
+from strata.erase.request import Request
+from strata.erase.run import Eraser, moment_of
+
+__all__ = ["Eraser", "Patience", "Request", "as_text", "certificates", "moment_of"]

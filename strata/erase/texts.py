@@ -1,0 +1,148 @@
+"""Find terms in texts: rows of shards about other shards, source rows, logs, tables, JSON.
+
+A term counts where no letter, digit or underscore touches it, in any case of ASCII letters. In JSON
+and SQL it may be escaped.
+"""
+
+import gzip
+import io
+import json
+import re
+from base64 import b64decode
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from strata.errors import Corrupt
+from strata.format.pack import unpack
+from strata.kernels.arrays import Bools
+from strata.store.keys import BlobKind, parse_key
+
+_WORD: Final = "[A-Za-z0-9_]"
+_ARROW: Final = b"ARROW1"
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Terms to look for; picklable."""
+
+    terms: tuple[str, ...]
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[bytes] | None:
+        forms = {
+            form.encode()
+            for term in self.terms
+            for text in (term, json.dumps(term)[1:-1], json.dumps(term, ensure_ascii=False)[1:-1])
+            for form in (text, text.replace("'", "''"))
+        }
+        if not forms:
+            return None
+        either = b"|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
+        word = _WORD.encode()
+        return re.compile(b"(?<!%b)(?:%b)(?!%b)" % (word, either, word), re.IGNORECASE)
+
+    def within(self, data: bytes) -> bool:
+        """Return whether a text mentions a term."""
+        return self._pattern is not None and self._pattern.search(data) is not None
+
+    def lines(self, data: bytes) -> list[bool]:
+        """Return which lines of a quarantine file mention a term, if only in bytes."""
+        return [self._line(line) for line in data.splitlines()]
+
+    def _line(self, line: bytes) -> bool:
+        if self.within(line):
+            return True
+        raw = orjson.loads(line).get("raw_base64")
+        return raw is not None and self.within(b64decode(raw))
+
+    def rows(self, batch: pa.RecordBatch | pa.Table) -> Bools:
+        """Return which rows mention a term in a text, or in bytes, at any depth.
+
+        Cost: looks at each distinct text once.
+        """
+        found: Bools = np.zeros(batch.num_rows, np.bool_)
+        if self._pattern is None:
+            return found
+        for column in batch.columns:
+            chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+            at = 0
+            for chunk in chunks:
+                found[at : at + len(chunk)] |= self._array(chunk)
+                at += len(chunk)
+        return found
+
+    def _array(self, array: pa.Array) -> Bools:
+        kind = array.type
+        if pa.types.is_dictionary(kind):
+            array, kind = array.dictionary_decode(), kind.value_type
+        if pa.types.is_nested(kind):
+            return self._each(orjson.dumps(v, default=_shown) for v in array.to_pylist())
+        texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        if texts or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            coded = array.dictionary_encode()
+            known = self._each(
+                value.encode(errors="surrogatepass") if isinstance(value, str) else value or b""
+                for value in coded.dictionary.to_pylist()
+            )
+            places = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            if not len(known):
+                return np.zeros(len(array), np.bool_)
+            hits: Bools = (places >= 0) & known[places]
+            return hits
+        return np.zeros(len(array), np.bool_)
+
+    def _each(self, values: Iterator[bytes]) -> Bools:
+        return np.fromiter((self.within(value) for value in values), np.bool_)
+
+    def in_blob(self, key: str, data: bytes) -> bool:
+        """Return whether a blob that is no part mentions a term.
+
+        Raises: Corrupt for a blob whose content cannot be read: nobody knows what it mentions.
+        """
+        try:
+            return any(self._found(piece) for piece in _pieces(key, data))
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise Corrupt(
+                "a blob cannot be searched", key=key, reason=str(error),
+                cure="`strata verify` names the damaged ones",
+            ) from error  # fmt: skip
+
+    def _found(self, piece: bytes | pa.Table) -> bool:
+        return self.within(piece) if isinstance(piece, bytes) else bool(self.rows(piece).any())
+
+
+def _pieces(key: str, data: bytes) -> Iterator[bytes | pa.Table]:
+    if parse_key(key).kind is BlobKind.QUARANTINE:
+        yield data
+        for line in data.splitlines():
+            row: Any = orjson.loads(line)
+            if isinstance(row, dict) and "raw_base64" in row:
+                yield b64decode(row["raw_base64"])
+    elif key.endswith(".gz"):
+        yield gzip.decompress(data)
+    elif key.endswith(".parquet"):
+        yield pq.read_table(io.BytesIO(data))
+    elif key.endswith((".arrow", ".zst")):
+        yield from _tables(unpack(data))
+    else:
+        yield data
+
+
+def _tables(data: bytes) -> Iterator[pa.Table]:
+    if data.startswith(_ARROW):
+        yield pa.ipc.open_file(pa.BufferReader(data)).read_all()
+        return
+    source = pa.BufferReader(data)
+    while source.tell() < len(data):  # chunks of staged changes are streams one after the other
+        yield pa.ipc.open_stream(source).read_all()
+
+
+def _shown(value: object) -> Any:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -183,7 +183,7 @@ def _kept_pages(pages: Pages) -> list[_Found]:
     for start, end in zip([0, *ends[:-1]], ends, strict=True):
         some = pages.slice(start, end)
         index = some.index.table.select(INDEX_SCHEMA.names)
-        found.append((int(of_run[start]), Unopened(index, some.tables)))
+        found.append((int(of_run[start]), Unopened(index, some.tables, some.pages)))
     return found
 
 

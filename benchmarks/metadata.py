@@ -24,16 +24,16 @@ from benchmarks.prune import NOW_US, RELATION, filters, statistics_of
 from strata.compact.plan import plan as plan_compaction
 from strata.decide.plan import plan_read
 from strata.expr.filter import Filter
-from strata.format.manifest import PartRef, encode_manifest, manifest_table
+from strata.format.manifest import PartRef, manifest_table
 from strata.machine.machine import Machine
 from strata.model.settings import CompactSettings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME
+from strata.parts.pages import PageTarget
 from strata.shard import describe
 from strata.state.codec import encode_state
 from strata.state.state import Batch, RunSummary, State
-from strata.stats import union
-from strata.store.keys import content_hash, manifest_key, state_key
+from strata.store.keys import BlobKind, parse_key, state_key
 from strata.store.open import Stores, open_stores
 
 SHARD, ROWS, BYTES = "large", 10_000, 128 << 20
@@ -80,40 +80,36 @@ def _exact(column: pa.StructArray) -> pa.StructArray:
     return pa.StructArray.from_arrays(values, names)
 
 
-def batch_of(stores: Stores, parts: int, lower: int, upper: int, seed: int) -> tuple[Batch, int]:
-    """Store a batch of invented parts; return it and the bytes of its manifest."""
-    table = manifest_of(parts, seed)
-    data = encode_manifest(table)
-    key = manifest_key(SHARD, content_hash(data))
-    stores.blob.set(key, data)
-    rows = union(table.select(["rows", *(n for n in table.column_names if n.startswith("s."))]))
+def batch_of(stores: Stores, parts: int, lower: int, upper: int, seed: int) -> Batch:
+    """Store a batch of invented parts."""
+    key, rows = PageTarget(stores.blob, SHARD, 0).put(manifest_of(parts, seed))
     sink = pa.BufferOutputStream()
     if rows is not None:
         with pa.ipc.new_stream(sink, rows.schema) as writer:
             writer.write_batch(rows)
-    batch = Batch(
+    return Batch(
         lower, upper, MIN_TIME, parts * ROWS, parts * BYTES, parts,
         (RunSummary(parts, parts * ROWS, parts * BYTES, ORDER),), key, (("structured", parts),),
         parts, 900 * parts, sink.getvalue().to_pybytes() if rows is not None else None,
         parts * ROWS, 7 * parts % 2**64,
     )  # fmt: skip
-    return batch, len(data)
 
 
 def build(stores: Stores, parts: int) -> int:
     """Fill a shard with `parts` parts; return the bytes of its manifests."""
     machine = Machine(stores)
     machine.create(SPEC)
-    at, size, left = 0, 0, parts
+    at, left = 0, parts
     while left:
         some = max(left // 2, 1)
-        batch, data = batch_of(stores, some, at, at + 10, at)
+        batch = batch_of(stores, some, at, at + 10, at)
         machine.append(SHARD, token=f"t{at}", lower=at, upper=at + 10, batch=batch)
-        at, size, left = at + 10, size + data, left - some
+        at, left = at + 10, left - some
     for number in range(128):  # as many commits as a state remembers
         low = at + number
         machine.append(SHARD, token=f"{number:032}", lower=low, upper=low + 1)
-    return size
+    kinds = (BlobKind.MANIFEST, BlobKind.PAGE)
+    return sum(i.size_bytes for i in stores.blob.list("") if parse_key(i.key).kind in kinds)
 
 
 def timed(work: Callable[[], Any], runs: int) -> str:
@@ -133,7 +129,7 @@ class Commits:
     def __init__(self, stores: Stores) -> None:
         """Prepare the batch, which is not what is measured."""
         self.machine, self.at = Machine(stores), Machine(stores).load(SHARD).upper
-        self.batch, _ = batch_of(stores, 1, self.at, self.at + 1, 1)
+        self.batch = batch_of(stores, 1, self.at, self.at + 1, 1)
 
     def __call__(self) -> None:
         """Commit one."""

@@ -2,21 +2,25 @@
 
 Writes the manifests of a shard of batches of which each is half the one before, all of the same ten
 years, in pages. The filter is on time, and matches one part in ten thousand. All indexes are
-stored. Of the pages, those are stored that hold times from a day before the filter's on; a row of an
-index names each of the others, with bounds and counts of its own and the unions of a page that is
-stored. A plan that opened one of the others would fail. Each round plans in a fresh process: the
+stored. Of the pages, those are stored that hold times from a day before the filter's on. Each of
+the others is a row of an index, with bounds and counts of its own and the unions of a page that is
+stored; a plan that opened it would fail. Each round plans in a fresh process: the
 state is at hand, blobs are read from files in the operating system's cache. Prints the medians of
-wall and CPU time, the blobs and bytes that were read, and the most memory of the process and of its
-data.
+wall and CPU time, the blobs and bytes that were read, and the most memory of the process.
+
+`--everything` stores every page, of which 64 are different, and measures what a read of everything
+takes of a driver: its plan, the inputs of Spark's tasks, and all parts one after the other.
 """
 
 import argparse
 import json
+import pickle
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +44,7 @@ from strata.store.open import Stores, open_stores
 
 YEARS_US = 3650 * DAY_US
 SHARE = 1 / 10_000  # of the parts that match
+DIFFERENT = 64  # pages of a batch that are stored whole
 
 
 def filter_of(share: float = SHARE) -> Filter:
@@ -86,13 +91,21 @@ def rows_of(target: PageTarget, pages: int, seed: int) -> pa.Table:
     return pa.concat_tables([rows, *stored])
 
 
-def store(folder: Path, parts: int) -> list[dict[str, Any]]:
+def same_rows(target: PageTarget, pages: int, seed: int) -> pa.Table:
+    """Return the rows of an index for pages that are all stored, of which a few are different."""
+    edges = (NOW_US - YEARS_US, NOW_US)
+    stored = [target.put_page(timed_page(seed + n, edges)) for n in range(min(pages, DIFFERENT))]
+    return pa.concat_tables(stored).take(pa.array(np.arange(pages) % len(stored)))
+
+
+def store(folder: Path, parts: int, *, everything: bool) -> list[dict[str, Any]]:
     """Write the manifests; return what `state_of` has to know of each."""
     target = PageTarget(open_stores(_settings(folder)).blob, SHARD, 0)
+    rows_of_batch = same_rows if everything else rows_of
     found, left = [], parts
     while left > PAGE_PARTS:
         pages = max(left // 2 // PAGE_PARTS, 1)
-        rows = rows_of(target, pages, left)
+        rows = rows_of_batch(target, pages, left)
         found.append({"manifest": target.put_tree(rows), "parts": pages * PAGE_PARTS})
         left -= pages * PAGE_PARTS
     return found
@@ -153,28 +166,56 @@ def plan_once(folder: Path) -> dict[str, float]:
     }  # fmt: skip
 
 
+def read_all(folder: Path) -> dict[str, float]:
+    """Return what a read of everything costs its driver, step by step."""
+    from strata.spark.rows import task_parts
+
+    known = json.loads((folder / "manifests.json").read_text())
+    stores, state = open_stores(_settings(folder)), state_of(known)
+    figures: dict[str, float] = {"before, MiB": _most_kib() / 1024}
+
+    def step(name: str, work: Callable[[], Any]) -> Any:
+        began = time.process_time()
+        found = work()
+        figures[f"{name}, CPU s"] = time.process_time() - began
+        figures[f"{name}, peak MiB"] = _most_kib() / 1024
+        return found
+
+    plan = step("plan", lambda: plan_read(stores, state))
+    figures["parts"] = plan.parts_fetched
+    tasks = step("tasks", lambda: [pickle.dumps(t) for t in task_parts(plan.parts, 16)])
+    figures["tasks of Spark"], figures["MB of tasks"] = len(tasks), sum(map(len, tasks)) / 1e6
+    figures["walked"] = step("walk", lambda: sum(1 for _ in plan.each()))
+    return figures
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", type=int, default=[1_000_000, 100_000_000])
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--everything", action="store_true")
     parser.add_argument("--once", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.once:
-        sys.stdout.write(json.dumps(plan_once(Path(asked.once))))
+        measured = read_all if asked.everything else plan_once
+        sys.stdout.write(json.dumps(measured(Path(asked.once))))
         return
     for parts in asked.parts:
         with tempfile.TemporaryDirectory(prefix="strata-pages-") as name:
             folder = Path(name)
-            (folder / "manifests.json").write_text(json.dumps(store(folder, parts)))
+            (folder / "manifests.json").write_text(
+                json.dumps(store(folder, parts, everything=asked.everything))
+            )
             command = [sys.executable, "-m", "benchmarks.pages", "--once", name]
+            command += ["--everything"] if asked.everything else []
             rounds = [
                 json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
                 for _ in range(asked.runs)
             ]
             for what in rounds[0]:
                 figure = statistics.median(one[what] for one in rounds)
-                print(f"{parts:>13,}  {what:15} {figure:>16,.3f}", flush=True)
+                print(f"{parts:>13,}  {what:18} {figure:>16,.3f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 Writes the manifests of a shard of four batches whose parts have statistics of ten columns, then
 plans one read in a fresh process for each round: the state is at hand, manifests are read from
 files, checked against their names, decoded, decided. Prints wall and CPU time, the bytes read and
-the most memory that the process ever had. Files are in the operating system's cache.
+the most memory that the process ever had. Files are in the operating system's cache. Manifests in
+one blob each and in pages take turns; no page can be ruled out.
 """
 
 import argparse
@@ -23,13 +24,13 @@ import pyarrow as pa
 from benchmarks.prune import NOW_US, RELATION, filters, statistics_of
 from strata.decide.plan import plan_read
 from strata.expr.filter import Filter
-from strata.format.manifest import SCHEMA, VERSION_KEY, encode_manifest
+from strata.format.manifest import SCHEMA, VERSION_KEY
 from strata.model.schema import Column, Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import ColumnSpec, ShardSpec
 from strata.model.types import parse_type
+from strata.parts.pages import PageSizes, PageTarget
 from strata.state.state import Batch, Rollout, Spine, SpineBatch, State
-from strata.store import keys
 from strata.store.open import open_stores
 
 SHARD = "planned"
@@ -70,6 +71,7 @@ def manifest_of(parts: int, seed: int) -> pa.Table:
         bounds = [pa.array(np.zeros(parts, np.int64)), pa.array(low), pa.array(low + 1000)]
         extra = pa.StructArray.from_arrays(bounds, ["nulls", "low", "high"])
         table = table.append_column(f"s.{column.id}", extra)
+    table = table.take(pa.array(rng.permutation(parts)))  # so that neighbours are not alike
     return table.replace_schema_metadata({VERSION_KEY: "1"})
 
 
@@ -89,17 +91,17 @@ def _binary(numbers: np.ndarray) -> pa.Array:
     return pa.BinaryArray.from_buffers(pa.binary(), len(numbers), buffers)
 
 
-def store(folder: Path, parts: int) -> list[dict[str, object]]:
-    """Write the manifests; return what `state_of` needs to know of each."""
-    blob = open_stores(_settings(folder)).blob
-    found = []
+def store(folder: Path, parts: int, *, flat: bool = False) -> list[dict[str, object]]:
+    """Write the manifests, in pages unless `flat`; return what `state_of` needs of each."""
+    sizes = PageSizes(paged_parts=parts) if flat else PageSizes()
+    target = PageTarget(open_stores(_settings(folder)).blob, SHARD, 0, sizes)
+    found: list[dict[str, object]] = []
     for number, share in enumerate(SHARES):
         count = int(parts * share)
-        data = encode_manifest(manifest_of(count, number))
-        key = keys.manifest_key(SHARD, keys.content_hash(data))
-        blob.set(key, data)
-        found.append({"manifest": key, "parts": count, "size": len(data)})
-    return found
+        key, _ = target.put(manifest_of(count, number))
+        found.append({"manifest": key, "parts": count})
+    stored = sum(info.size_bytes for info in target.blob.list(""))
+    return [one | {"size": stored / len(found)} for one in found]
 
 
 def state_of(manifests: list[dict[str, object]]) -> State:
@@ -152,15 +154,22 @@ def main() -> None:
         print(json.dumps(plan_once(options.folder)))
         return
     with tempfile.TemporaryDirectory() as name:
-        (Path(name) / "manifests.json").write_text(json.dumps(store(Path(name), options.parts)))
-        command = [sys.executable, "-m", "benchmarks.plan", "--folder", name]
-        runs = [
-            json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-            for _ in range(options.rounds)
-        ]
-    for key in runs[0]:
-        values = [run[key] for run in runs]
-        print(f"{key:12} median {statistics.median(values):12.3f}  best {min(values):12.3f}")
+        runs: dict[str, list[dict[str, float]]] = {"one blob each": [], "in pages": []}
+        for number in range(len(runs)):
+            folder = Path(name) / str(number)
+            folder.mkdir()
+            found = store(folder, options.parts, flat=not number)
+            (folder / "manifests.json").write_text(json.dumps(found))
+        for _ in range(options.rounds):
+            for number, kind in enumerate(runs):
+                command = [sys.executable, "-m", "benchmarks.plan", "--folder", f"{name}/{number}"]
+                done = subprocess.run(command, check=True, capture_output=True, text=True)
+                runs[kind].append(json.loads(done.stdout))
+    for kind, some in runs.items():
+        for key in some[0]:
+            values = [run[key] for run in some]
+            median, best = statistics.median(values), min(values)
+            print(f"{kind:14} {key:12} median {median:12.3f}  best {best:12.3f}")
 
 
 if __name__ == "__main__":

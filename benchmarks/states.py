@@ -3,6 +3,10 @@
 Small appends that nobody merges, the worst for metadata: for each shape of rows the bytes of the
 database of states, those of the last commits, of the whole state, of the blobs beside parts, and
 what a commit, and a first look at the shard, take. Times are CPU time, medians, in milliseconds.
+
+`--day COMMITS` is a shard with a commit a second, merged every 64 and swept every 512 commits: what
+its states and the blobs beside parts weigh at each eighth of the way, and what a day comes to if
+what grew over the second half keeps growing.
 """
 
 import argparse
@@ -10,17 +14,19 @@ import json
 import statistics
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from strata.compact.run import compact_shard
 from strata.format.columns import D, T, updates_schema
 from strata.format.part import Description
+from strata.gc import collect
 from strata.machine.machine import Machine
-from strata.model.settings import StoreSettings
+from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import ShardSpec, StatsSpec, parse_spec
 from strata.model.time import MIN_TIME
 from strata.parts.write import write_batch, write_parts
@@ -133,12 +139,52 @@ def measure(name: str, appends: int, runs: int) -> None:
             )
 
 
+def weights(stores: Stores, folder: str) -> dict[str, float]:
+    """Return the bytes of the database and of the blobs beside parts, by kind."""
+    found: dict[str, float] = defaultdict(float)
+    found["database"] = sum(path.stat().st_size for path in Path(folder).glob("states.db*"))
+    for info in stores.blob.list(""):
+        found[parse_key(info.key).kind.value] += info.size_bytes
+    return found
+
+
+def day(commits: int) -> None:
+    """Print what a shard with a commit a second comes to."""
+    now = [1_750_000_000_000]
+    with tempfile.TemporaryDirectory() as folder:
+        store = StoreSettings(f"file://{folder}/blob", f"sqlite:///{folder}/states.db")
+        stores, settings = open_stores(store, clock=lambda: now[0]), Settings(store)
+        Machine(stores).create(spec_of(narrow(0)))
+        seen: list[dict[str, float]] = []
+        for number in range(1, commits + 1):
+            append(stores, number - 1, narrow, 1)
+            now[0] += 1000
+            if number % 64 == 0:
+                compact_shard(stores, SHARD, settings)
+            if number % 512 == 0:
+                collect(stores, SHARD, settings)
+            if number % (commits // 8) == 0:
+                seen.append(weights(stores, folder))
+                shown = {kind: f"{size / 1e6:.2f}" for kind, size in sorted(seen[-1].items())}
+                print(f"{number:>7} commits, MB: {shown}", flush=True)
+        half, whole = seen[3], seen[7]
+        total = 0.0
+        for kind in sorted(whole.keys() - {"parts"}):
+            rate = max(whole[kind] - half[kind], 0) / (commits / 2)
+            total += whole[kind] + rate * (86_400 - commits)
+        print(f"a day beside parts, at most: {total / 1e6:.1f} MB", flush=True)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--appends", type=int, default=300)
     parser.add_argument("--runs", type=int, nargs="*", default=[1, 2], help="parts of a batch")
+    parser.add_argument("--day", type=int, metavar="COMMITS")
     asked = parser.parse_args()
+    if asked.day:
+        day(asked.day)
+        return
     for runs in asked.runs:
         for name in SHAPES:
             measure(name, asked.appends, runs)

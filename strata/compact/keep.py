@@ -5,7 +5,7 @@ After every `chunk_bytes` of input, the parts written so far get a manifest, and
 progress and continues after it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import partial
 from hashlib import blake2b
@@ -14,9 +14,10 @@ from strata import __version__
 from strata.compact.tasks import MergeTask
 from strata.format.manifest import part_refs, stats_rows
 from strata.machine.machine import Machine
+from strata.parts.batch import BatchWriter
 from strata.parts.manifests import StoredManifest
 from strata.parts.relation_change import crosses
-from strata.parts.write import WrittenPart, write_batch
+from strata.parts.write import WrittenPart
 from strata.state.merging import keep_progress
 from strata.state.spine import Applied, MergeRequest, NotApplied
 from strata.state.state import Progress, State
@@ -37,16 +38,17 @@ def work_of(request: MergeRequest, tasks: Sequence[MergeTask]) -> str:
     return digest.hexdigest()
 
 
-def resumed(stores: Stores, shard: str, progress: Progress | None) -> list[WrittenPart]:
-    """Return the parts that an earlier run has written.
+def resumed(stores: Stores, shard: str, progress: Progress | None) -> Iterator[WrittenPart]:
+    """Yield the parts that an earlier run has written.
 
     Raises: Corrupt when their manifest is gone or damaged.
     """
     if progress is None or progress.manifest is None:
-        return []
+        return
     manifest = StoredManifest.by_key(stores.blob, shard, progress.manifest)
-    tables = (piece.read() for piece in manifest.pieces())
-    return [part for t in tables for part in map(WrittenPart, part_refs(t), stats_rows(t))]
+    for piece in manifest.pieces():
+        table = piece.read()
+        yield from map(WrittenPart, part_refs(table), stats_rows(table))
 
 
 class Chunks:
@@ -75,8 +77,8 @@ class Chunks:
             crosses(version, state.relations) for b in request.batches for version in b.versions
         )
 
-    def keep(self, done: int, parts: Sequence[WrittenPart]) -> None:
-        """Keep `parts`, the whole output of the first `done` tasks, if this fills the chunk.
+    def keep(self, done: int, output: BatchWriter) -> None:
+        """Keep the whole output of the first `done` tasks, if this fills the chunk.
 
         The last chunk is not kept: the merge itself follows at once.
         """
@@ -84,15 +86,7 @@ class Chunks:
         if not self._able or self._unkept < self._chunk_bytes or done == len(self._tasks):
             return
         request, name = self._request, self._state.name
-        written = write_batch(
-            self._machine.stores.blob,
-            name,
-            parts,
-            request.lower,
-            request.upper,
-            request.since,
-            self._state.generation,
-        )
+        written = output.finish(request.lower, request.upper, request.since)
         progress = Progress(
             request.manifests, request.lower, request.upper, request.since,
             work_of(request, self._tasks), len(self._tasks), done,

@@ -1,8 +1,8 @@
 """Carry out a compaction: merge what is due, keep what is done, apply it by compare-and-set."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from strata.compact.keep import Chunks, resumed, work_of
@@ -22,9 +22,10 @@ from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease, held
 from strata.model.runner import Runner, serial
 from strata.model.settings import CompactSettings, Settings
+from strata.parts.batch import BatchWriter
 from strata.parts.manifests import load_manifest_of
-from strata.parts.relation_change import expected_shift
-from strata.parts.write import WrittenPart, write_batch
+from strata.parts.relation_change import Crossed, expected_shift
+from strata.parts.write import WrittenPart
 from strata.state.merging import finish_merge
 from strata.state.spine import Applied, MergeRequest, MergeResult, NotApplied
 from strata.state.state import Batch, Merge, Progress, State
@@ -158,22 +159,12 @@ def _finish(
     Raises: Corrupt when the output does not hold what the inputs hold; then nothing is applied.
     """
     state, request = prepared.state, prepared.request
-    batch, shift, resumed_from = prepared.kept, 0, None
-    parts: list[WrittenPart] = []
+    batch, shift, output = prepared.kept, 0, None
     if batch is None:
-        parts, found, resumed_from = _collect(machine, prepared, results, settings)
-        crossed = [part for result in found for part in result.crossed]
-        shift = expected_shift(prepared.inputs, crossed, state.relations, state.name)
-        batch = write_batch(
-            machine.stores.blob,
-            state.name,
-            parts,
-            request.lower,
-            request.upper,
-            request.since,
-            state.generation,
-        )
-        report = _report(request, "", batch, kept=_kept(parts, prepared.inputs))
+        output = _collect(machine, prepared, results, settings)
+        shift = expected_shift(prepared.inputs, output.crossed, state.relations, state.name)
+        batch = output.writer.finish(request.lower, request.upper, request.since)
+        report = _report(request, "", batch, kept=output.kept)
     else:
         report = _report(request, "", batch, kept=batch.parts, by_reference=True)
     report = replace(
@@ -182,12 +173,32 @@ def _finish(
         resumed=len(prepared.tasks) - len(prepared.rest),
         seconds=time.monotonic() - began,
         stats_bytes=batch.stats_bytes,
-        stats_seconds=sum(part.stats_seconds for part in parts),
+        stats_seconds=0.0 if output is None else output.stats_seconds,
     )
+    resumed_from = None if output is None else output.resumed
     result = MergeResult(request.id_lower, request.id_upper, request.manifests, batch, shift)
     outcome = _apply(machine, prepared, result, report, resumed_from)
     reason = "applied" if isinstance(outcome, Applied) else outcome.reason
     return replace(report, outcome=reason)
+
+
+@dataclass
+class _Output:
+    """What the tasks of a request have written so far; its parts are in the writer's pages."""
+
+    writer: BatchWriter
+    inputs: frozenset[str]
+    crossed: list[Crossed] = field(default_factory=list)
+    kept: int = 0  # parts of the output that are parts of the input
+    stats_seconds: float = 0.0
+    resumed: str | None = None  # the manifest of progress that must still be named when it is done
+
+    def add(self, parts: Iterable[WrittenPart]) -> None:
+        """Add the next parts."""
+        for part in parts:
+            self.writer.add(part.ref, part.stats)
+            self.kept += part.ref.key in self.inputs
+            self.stats_seconds += part.stats_seconds
 
 
 def _collect(
@@ -195,13 +206,12 @@ def _collect(
     prepared: _Prepared,
     results: Iterator[TaskOutput],
     settings: CompactSettings,
-) -> tuple[list[WrittenPart], list[TaskOutput], str | None]:
-    """Return all parts of the output, in order, and the results of the tasks of this run.
-
-    Also returns the manifest of progress that the state must still name when they are applied.
-    """
+) -> _Output:
+    """Return the output of all tasks, those of earlier runs included."""
     state = prepared.state
-    parts = resumed(machine.stores, state.name, prepared.progress)
+    writer = BatchWriter(machine.stores.blob, state.name, state.generation)
+    output = _Output(writer, frozenset(ref.key for ref in prepared.inputs))
+    output.add(resumed(machine.stores, state.name, prepared.progress))
     done = len(prepared.tasks) - len(prepared.rest)
     kept = prepared.progress.manifest if prepared.progress else None
     chunks = Chunks(
@@ -213,12 +223,13 @@ def _collect(
         kept,
         prepared.writer,
     )
-    found: list[TaskOutput] = []
     for number, _ in enumerate(prepared.rest, done + 1):
-        found.append(next(results))
-        parts.extend(found[-1].parts)
-        chunks.keep(number, parts)
-    return parts, found, chunks.resumed
+        found = next(results)
+        output.add(found.parts)
+        output.crossed += found.crossed
+        chunks.keep(number, writer)
+    output.resumed = chunks.resumed
+    return output
 
 
 def _apply(
@@ -245,12 +256,6 @@ def _apply(
         cure = "nothing was applied; run `strata validate` to find the damaged part"
         raise Corrupt(error.message, cure=error.cure or cure, **details) from error
     return applied
-
-
-def _kept(parts: Sequence[WrittenPart], inputs: Sequence[PartRef]) -> int:
-    """Return how many parts of the output are parts of the input."""
-    known = {ref.key for ref in inputs}
-    return sum(part.ref.key in known for part in parts)
 
 
 def _report(

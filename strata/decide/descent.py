@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from strata.decide.decision import Decision
 from strata.decide.question import GroupVerdict, PageVerdict, Question, Verdicts
 from strata.errors import InvalidRequest
-from strata.format.manifest import SCHEMA
-from strata.format.pages import Index
+from strata.format.manifest import SCHEMA, PartRef, part_refs
+from strata.format.pages import INDEX_SCHEMA, Index
 from strata.kernels.arrays import Bools, Ints
 from strata.model.time import MIN_TIME, format_time
-from strata.parts.manifests import StoredManifest, StoredPiece, load_manifest_of
+from strata.parts.manifests import PageParts, StoredManifest, StoredPiece, load_manifest_of
 from strata.parts.unions import stats_of
 from strata.state.state import Batch, State
 from strata.store.open import Stores
@@ -123,10 +123,26 @@ class Pages:
         index = Index(self.index.level, self.index.table.slice(start, end - start))
         return replace(self, index=index, proofs=())
 
-    def pieces(self) -> Iterator[StoredPiece]:
-        """Yield the parts in pieces. Raises: Corrupt. Cost: opens every page."""
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield everything but the statistics of their parts, some pages at a time.
+
+        Raises: Corrupt. Cost: opens every page.
+        """
         for pages in self.manifest.leaves(self.index):
-            yield from self.manifest.pieces_of(pages)
+            for piece in self.manifest.pieces_of(pages):
+                yield piece.read(SCHEMA.names).select(SCHEMA.names)
+
+    def pages(self) -> Iterator[PageParts]:
+        """Yield the parts page by page, unread. Raises: Corrupt. Cost: reads the indexes."""
+        store, (shard, key) = self.step.stores.settings, self.manifest.where.values()
+        for rows in self.manifest.leaves(self.index):
+            for number, parts in enumerate(rows["parts"].to_pylist()):
+                row = rows.select(INDEX_SCHEMA.names).take([number])  # a copy: it travels alone
+                yield PageParts(store, shard, key, row, 0, parts)
+
+    def refs(self) -> list[PartRef]:
+        """Return their parts; there may be millions."""
+        return [ref for table in self.tables() for ref in part_refs(table)]
 
 
 @dataclass(frozen=True, slots=True)

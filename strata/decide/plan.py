@@ -109,8 +109,7 @@ class _Search:
                 found += _kept_pages(some)
             else:
                 self._count(some.proofs)
-                refs = partial(_refs, some)
-                self.left_out.append(LeftOut(some.parts, some.size_bytes, refs))
+                self.left_out.append(LeftOut(some.parts, some.size_bytes, some.refs))
         self.runs += _runs(step.batch, found)
 
     def _choose(self, piece: Piece) -> pa.Table | None:
@@ -184,7 +183,7 @@ def _kept_pages(pages: Pages) -> list[_Found]:
     for start, end in zip([0, *ends[:-1]], ends, strict=True):
         some = pages.slice(start, end)
         index = some.index.table.select(INDEX_SCHEMA.names)
-        found.append((int(of_run[start]), Unopened(index, partial(_tables, some))))
+        found.append((int(of_run[start]), Unopened(index, some.tables, some.pages)))
     return found
 
 
@@ -205,15 +204,6 @@ def _joined(found: Sequence[pa.Table | Unopened]) -> Iterator[pa.Table | Unopene
             yield pa.concat_tables(some)
         else:
             yield from some
-
-
-def _tables(pages: Pages) -> Iterator[pa.Table]:
-    for piece in pages.pieces():
-        yield piece.read(SCHEMA.names).select(SCHEMA.names)
-
-
-def _refs(pages: Pages) -> list[PartRef]:
-    return [ref for table in _tables(pages) for ref in part_refs(table)]
 
 
 def _refs_of(piece: StoredPiece, rows: Ints) -> list[PartRef]:

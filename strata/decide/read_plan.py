@@ -4,7 +4,7 @@ A plan may cover millions of parts, so parts stay rows of a manifest. Figures co
 and an object is made only for a part that is accessed.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import overload
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.format.manifest import SCHEMA, PartRef, part_refs
+from strata.parts.manifests import PageParts
 from strata.state.state import Batch
 
 
@@ -26,6 +27,7 @@ class Unopened:
 
     index: pa.Table
     tables: Callable[[], Iterator[pa.Table]]  # yields the parts, some pages at a time
+    pages: Callable[[], Iterator[PageParts]]  # yields them page by page, unread
 
 
 class Parts(Sequence[PartRef]):
@@ -67,6 +69,22 @@ class Parts(Sequence[PartRef]):
 
     def __reduce__(self) -> tuple[type["Parts"], tuple[pa.Table]]:
         return Parts, (self._whole(),)
+
+    @property
+    def opened(self) -> "Parts":
+        """Return the parts that are not in unopened pages."""
+        return Parts(*self._rows) if self._unopened else self
+
+    def pages(self) -> Iterator[PageParts]:
+        """Yield the unopened pages. Raises: Corrupt. Cost: reads the indexes above them."""
+        for some in self._found:
+            if isinstance(some, Unopened):
+                yield from some.pages()
+
+    @classmethod
+    def together(cls, every: Iterable["Parts"]) -> "Parts":
+        """Return the parts of several sequences as one."""
+        return cls(*(some for parts in every for some in parts._found))
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows in order, in pieces.
@@ -169,6 +187,11 @@ class ReadPlan:
     def each(self) -> Iterator[PartRef]:
         """Yield the fetched parts, as `fetched` has them; holds those of a few pages at a time."""
         return (ref for run in self.runs for ref in run.parts)
+
+    @property
+    def parts(self) -> Parts:
+        """Return the fetched parts as `fetched` has them, those of unopened pages unread."""
+        return Parts.together(run.parts for run in self.runs)
 
     @cached_property
     def fetched(self) -> list[PartRef]:

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import orjson
 
-from strata.decide.descent import descend
+from strata.decide.descent import Piece, descend
 from strata.decide.question import Question
 from strata.erase.parts import (
     Finder,
@@ -121,8 +121,12 @@ class Removal:
             if manifest in but or one.ruled_out:
                 continue
             batches[manifest] = one.batch
-            for piece in one.pieces():
-                refs.setdefault(manifest, []).extend(part_refs(piece.details(piece.keep)))
+            mine = refs.setdefault(manifest, [])
+            for some in one.narrowed():
+                if isinstance(some, Piece):
+                    mine += part_refs(some.details(some.keep))
+                elif some.keep:
+                    mine += some.refs()
         every = {ref.key: ref for some in refs.values() for ref in some}
         rows = {
             key: found for key, found in self.finder(state, [*every.values()]).items() if len(found)

@@ -5,19 +5,31 @@ make a bound wrong, and skip a part. Columns are decoded on demand, pages severa
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, Final
 
 import pyarrow as pa
 
 from strata.errors import Corrupt
-from strata.format.manifest import PIECE_PARTS, decode_manifest, head_of, unify
+from strata.format.manifest import (
+    PIECE_PARTS,
+    SCHEMA,
+    PartRef,
+    decode_manifest,
+    head_of,
+    part_refs,
+    unify,
+)
 from strata.format.pack import unpack
 from strata.format.pages import INDEX_VERSION, Index, decode_index
+from strata.model.settings import StoreSettings
 from strata.parts.turns import in_turn
 from strata.state.state import Batch
 from strata.store.interface import Blob
 from strata.store.named import get_named
+from strata.store.open import open_blob
 
 CURE: Final = (
     "stop writing; restore the blob from a backup, or drop the part's batch; "
@@ -31,10 +43,14 @@ class StoredPiece:
     """Some neighbouring parts of a manifest, which are read together."""
 
     def __init__(
-        self, manifest: "StoredManifest", number: int = 0, pages: pa.Table | None = None
+        self,
+        manifest: "ManifestBlobs",
+        data: bytes | None = None,
+        number: int = 0,
+        pages: pa.Table | None = None,
     ) -> None:
-        """Name a piece of a manifest in one blob, or pages by their rows of an index."""
-        self._manifest, self._number = manifest, number
+        """Name a piece of a manifest in one blob of these bytes, or pages by their rows."""
+        self._manifest, self._whole, self._number = manifest, data, number
         self.pages = pages  # their rows of an index; None: the manifest is in one blob
         self._data: list[bytes] | None = None
 
@@ -45,7 +61,8 @@ class StoredPiece:
         Raises: Corrupt when it is damaged, or does not list the parts that its index counts.
         """
         if self.pages is None:
-            return self._manifest.decoded(self._manifest.data, columns, self._number)
+            assert self._whole is not None
+            return self._manifest.decoded(self._whole, columns, self._number)
         if self._data is None:
             self._data = list(self._manifest.fetched(self.pages))
         tables = self._manifest.pages_decoded(self._data, columns)
@@ -59,58 +76,16 @@ class StoredPiece:
 
     def forgotten(self) -> "StoredPiece":
         """Return the same piece without the bytes of its pages, which are fetched again."""
-        return StoredPiece(self._manifest, self._number, self.pages)
+        return StoredPiece(self._manifest, self._whole, self._number, self.pages)
 
 
-class StoredManifest:
-    """The manifest of a batch: its first blob is read and checked once, others when they are asked.
+class ManifestBlobs:
+    """The blobs of a manifest below its first one, which are read when they are asked."""
 
-    `data` are the bytes of a manifest in one blob, or of the uppermost index.
-    """
-
-    @classmethod
-    def by_key(cls, blob: Blob, shard: str, key: str) -> "StoredManifest":
-        """Read a manifest of which only the name is known; its parts cannot be counted."""
-        return cls(blob, shard, Batch(0, 0, 0, manifest=key))
-
-    def __init__(self, blob: Blob, shard: str, batch: Batch) -> None:
-        """Read the first blob of the manifest of a batch that has parts.
-
-        Raises: Corrupt when it is missing or its bytes differ from what was written.
-        """
-        assert batch.manifest is not None, "an empty batch has no manifest"
-        self._blob, self._batch = blob, batch
-        self.where: dict[str, Any] = {"shard": shard, "manifest": batch.manifest}
-        data = get_named(
-            blob, batch.manifest, "a manifest",
-            cure=CURE, shard=shard, lower=batch.lower, upper=batch.upper,
-        )  # fmt: skip
-        try:
-            self.data = unpack(data)  # once for any number of columns and pieces
-            version, self._count = head_of(self.data)
-        except Corrupt as error:
-            raise _located(error, **self.where) from error
-        self.in_pages = version == str(INDEX_VERSION)
-
-    def pieces(self, *, unions: bool = False) -> Iterator[StoredPiece]:
-        """Yield the pieces of the manifest; together they have all parts, in order.
-
-        `unions`: the rows of their pages have the unions of statistics, too.
-        Raises: Corrupt.
-        """
-        if not self.in_pages:
-            yield from (StoredPiece(self, number) for number in range(self._count))
-            return
-        columns = None if unions else ()
-        for pages in self.leaves(self.root(columns), columns):
-            yield from self.pieces_of(pages)
-
-    def root(self, columns: Collection[str] | None = None) -> Index:
-        """Return the uppermost index, with some statistics; see `decode_index`.
-
-        Raises: Corrupt when it is damaged.
-        """
-        return self._index(self.data, columns)
+    def __init__(self, blob: Blob, shard: str, key: str) -> None:
+        """Name a manifest; nothing is read yet."""
+        self._blob = blob
+        self.where: dict[str, Any] = {"shard": shard, "manifest": key}
 
     def below(self, index: Index, columns: Collection[str] | None = None) -> Iterator[Index]:
         """Yield the index that each row of an index of level 2 or more names, in order.
@@ -151,28 +126,6 @@ class StoredManifest:
         if first < len(counts):
             yield StoredPiece(self, pages=pages.slice(first))
 
-    def names(self) -> dict[str, tuple[str, ...]]:
-        """Return what each blob of the manifest names: parts, or pages, which have their own entry.
-
-        Raises: Corrupt. Cost: opens every page.
-        """
-        found: dict[str, tuple[str, ...]] = {}
-        if not self.in_pages:
-            found[self.where["manifest"]] = _keys(self.decoded(self.data, ["key"]))
-            return found
-
-        def name(key: str, index: Index) -> None:
-            found[key] = _keys(index.table)
-            if index.level > 1:
-                for one, lower in zip(found[key], self.below(index, ()), strict=True):
-                    name(one, lower)
-                return
-            for one, data in zip(found[key], self.fetched(index.table), strict=True):
-                found[one] = _keys(self.decoded(data, ["key"]))
-
-        name(self.where["manifest"], self.root(()))
-        return found
-
     def fetched(self, rows: pa.Table) -> Iterator[bytes]:
         """Yield the bytes of the blobs that these rows of an index name, several at a time.
 
@@ -208,6 +161,85 @@ class StoredManifest:
         except Corrupt as error:
             raise _located(error, **self.where) from error
 
+    def _index(self, data: bytes, columns: Collection[str] | None) -> Index:
+        try:
+            return decode_index(data, columns)
+        except Corrupt as error:
+            raise _located(error, **self.where) from error
+
+
+class StoredManifest(ManifestBlobs):
+    """The manifest of a batch: its first blob is read and checked once, others when they are asked.
+
+    `data` are the bytes of a manifest in one blob, or of the uppermost index.
+    """
+
+    @classmethod
+    def by_key(cls, blob: Blob, shard: str, key: str) -> "StoredManifest":
+        """Read a manifest of which only the name is known; its parts cannot be counted."""
+        return cls(blob, shard, Batch(0, 0, 0, manifest=key))
+
+    def __init__(self, blob: Blob, shard: str, batch: Batch) -> None:
+        """Read the first blob of the manifest of a batch that has parts.
+
+        Raises: Corrupt when it is missing or its bytes differ from what was written.
+        """
+        assert batch.manifest is not None, "an empty batch has no manifest"
+        super().__init__(blob, shard, batch.manifest)
+        self._batch = batch
+        data = get_named(
+            blob, batch.manifest, "a manifest",
+            cure=CURE, shard=shard, lower=batch.lower, upper=batch.upper,
+        )  # fmt: skip
+        try:
+            self.data = unpack(data)  # once for any number of columns and pieces
+            version, self._count = head_of(self.data)
+        except Corrupt as error:
+            raise _located(error, **self.where) from error
+        self.in_pages = version == str(INDEX_VERSION)
+
+    def pieces(self, *, unions: bool = False) -> Iterator[StoredPiece]:
+        """Yield the pieces of the manifest; together they have all parts, in order.
+
+        `unions`: the rows of their pages have the unions of statistics, too.
+        Raises: Corrupt.
+        """
+        if not self.in_pages:
+            yield from (StoredPiece(self, self.data, n) for n in range(self._count))
+            return
+        columns = None if unions else ()
+        for pages in self.leaves(self.root(columns), columns):
+            yield from self.pieces_of(pages)
+
+    def root(self, columns: Collection[str] | None = None) -> Index:
+        """Return the uppermost index, with some statistics; see `decode_index`.
+
+        Raises: Corrupt when it is damaged.
+        """
+        return self._index(self.data, columns)
+
+    def names(self) -> dict[str, tuple[str, ...]]:
+        """Return what each blob of the manifest names: parts, or pages, which have their own entry.
+
+        Raises: Corrupt. Cost: opens every page.
+        """
+        found: dict[str, tuple[str, ...]] = {}
+        if not self.in_pages:
+            found[self.where["manifest"]] = _keys(self.decoded(self.data, ["key"]))
+            return found
+
+        def name(key: str, index: Index) -> None:
+            found[key] = _keys(index.table)
+            if index.level > 1:
+                for one, lower in zip(found[key], self.below(index, ()), strict=True):
+                    name(one, lower)
+                return
+            for one, data in zip(found[key], self.fetched(index.table), strict=True):
+                found[one] = _keys(self.decoded(data, ["key"]))
+
+        name(self.where["manifest"], self.root(()))
+        return found
+
     def check_parts(self, count: int) -> None:
         """Refuse a manifest whose number of parts differs from its batch's.
 
@@ -219,11 +251,35 @@ class StoredManifest:
                 **self.where, parts=count, counted=self._batch.parts, cure=CURE,
             )  # fmt: skip
 
-    def _index(self, data: bytes, columns: Collection[str] | None) -> Index:
-        try:
-            return decode_index(data, columns)
-        except Corrupt as error:
-            raise _located(error, **self.where) from error
+
+@dataclass(frozen=True, slots=True)
+class PageParts:
+    """Some parts of a page, which are read from it when they are iterated; picklable."""
+
+    store: StoreSettings
+    shard: str
+    manifest: str
+    page: pa.Table  # its row of an index, with the fixed columns
+    start: int
+    stop: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Return an estimate of the stored bytes of the parts: their share of the page's."""
+        size, parts = (int(self.page[name][0].as_py()) for name in ("size_bytes", "parts"))
+        return size * (self.stop - self.start) // max(parts, 1)
+
+    def __iter__(self) -> Iterator[PartRef]:
+        """Yield the parts. Raises: Corrupt."""
+        tree = ManifestBlobs(open_blob(self.store), self.shard, self.manifest)
+        table = StoredPiece(tree, pages=self.page).read(SCHEMA.names)
+        yield from part_refs(table.slice(self.start, self.stop - self.start))
+
+    def pieces(self, limit_bytes: int) -> "Iterator[PageParts]":
+        """Yield the same parts in pieces of about this many stored bytes."""
+        count = min(max(-(-self.size_bytes // max(limit_bytes, 1)), 1), self.stop - self.start)
+        edges = [self.start + (self.stop - self.start) * n // count for n in range(count + 1)]
+        yield from (replace(self, start=a, stop=b) for a, b in pairwise(edges))
 
 
 def load_manifest_of(

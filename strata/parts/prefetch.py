@@ -7,6 +7,7 @@ still come in the order of the parts.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain, islice
 from typing import Final
 
 import pyarrow as pa
@@ -37,7 +38,7 @@ class Wanted:
 
 def parts_ahead(
     source: PartSource,
-    parts: Sequence[PartRef],
+    parts: Iterable[PartRef],
     wanted: Wanted,
     settings: ReadSettings,
     *,
@@ -50,21 +51,22 @@ def parts_ahead(
     `threads` allows parallel decoding of the columns of a part that comes alone.
     Raises: Corrupt, Unavailable, when the turn of the part has come.
     """
-    alone = threads and len(parts) == 1  # otherwise parts are decoded in parallel
-    jobs = [
+    rest = iter(parts)
+    first = list(islice(rest, 2))
+    alone = threads and len(first) == 1  # otherwise parts are decoded in parallel
+    jobs = (
         (ref.size_bytes, partial(_ahead, source, ref, wanted, alone, settings.fetchers > 1))
-        for ref in parts
-    ]
-    results = in_turn(jobs, settings.fetchers, settings.ahead_bytes)
-    yield from zip(parts, results, strict=True)
+        for ref in chain(first, rest)
+    )
+    yield from in_turn(jobs, settings.fetchers, settings.ahead_bytes)
 
 
 def _ahead(
     source: PartSource, ref: PartRef, wanted: Wanted, threads: bool, decode: bool
-) -> Iterable[pa.RecordBatch]:
+) -> tuple[PartRef, Iterable[pa.RecordBatch]]:
     groups = wanted.groups.get(ref.key)
     if groups is not None and not groups:
-        return []
+        return ref, []
     data = part_bytes(source, ref) if wanted.whole(ref) else None
     batches = part_batches(
         source,
@@ -75,4 +77,4 @@ def _ahead(
         threads=threads,
         together_bytes=STEP_BYTES,
     )
-    return list(batches) if decode and ref.size_bytes <= DECODE_BYTES else batches
+    return ref, list(batches) if decode and ref.size_bytes <= DECODE_BYTES else batches

@@ -198,7 +198,7 @@ def _by_part(
     not depend on the chosen columns.
     """
     wanted = Wanted(None if ids is None else frozenset(ids), plan.groups)
-    for ref, batches in parts_ahead(source, plan.fetched, wanted, settings):
+    for ref, batches in parts_ahead(source, plan.each(), wanted, settings):
         for batch in batches:
             rows = as_of_view(_table(batch), plan.as_of, ref.t_high)
             if ids is None and may_add_up(ref, plan.as_of):

@@ -58,10 +58,9 @@ from strata.spark.front.option import CURE, AnalysedFilter, is_session, question
 from strata.spark.front.pushed import pushed_filter
 from strata.spark.rows import (
     PartReader,
-    group_parts,
     rows_ddl,
+    task_parts,
     wanted_columns,
-    worthwhile_tasks,
 )
 from strata.spark.slices import SliceReader, slice_readers
 from strata.spark.stream import StrataStreamReader
@@ -133,7 +132,7 @@ class TaskInput(InputPartition):
     """The input of one task."""
 
     reader: PartReader
-    parts: tuple[PartRef, ...]
+    parts: Iterable[PartRef]
 
 
 @dataclass
@@ -257,9 +256,7 @@ class StrataReader(DataSourceReader):
             settings=read, only=only,
         )  # fmt: skip
         # An empty list would become one partition of None.
-        tasks = worthwhile_tasks(plan.fetched, TASKS)
-        groups = group_parts(plan.fetched, tasks) or ((),)
-        return [TaskInput(reader, group) for group in groups]
+        return [TaskInput(reader, some) for some in task_parts(plan.parts, TASKS) or ((),)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the partition's rows in exactly the schema that Spark expects."""

@@ -1,5 +1,7 @@
 """Rows of parts as a DataFrame: executors fetch and decode, the driver sends only references.
 
+Of pages that a plan has not opened it sends their names, and tasks read the references from them.
+
 Parts are ordered by key bounds and cut into a few tasks of about equal bytes, so updates of one key
 tend to meet in one task. Only the chosen columns are decoded; they have the form of
 `strata.format.values.view`.
@@ -15,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from strata.decide.read_plan import Parts
 from strata.errors import InvalidRequest
 from strata.format.columns import D, T, child
 from strata.format.encodings import spark_type
@@ -38,6 +41,7 @@ ONE_BY_ONE: Final = ReadSettings(fetchers=1)
 TASK_BYTES: Final = 256 * 1024 * 1024  # encoded bytes of a task, if there are many tasks
 # Of a task: starting one costs as much as reading this many bytes
 LEAST_BYTES: Final = 4 * 1024 * 1024
+PAGE_TASKS: Final = 50_000  # of one read: the driver keeps each
 
 
 @dataclass(frozen=True)
@@ -203,7 +207,7 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
     schema = rows_ddl(wanted, part_column, row_column)
     if parts:
         most = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
-        tasks = group_parts(parts, worthwhile_tasks(parts, most))
+        tasks = task_parts(parts, most)
         numbers = spark.range(0, len(tasks), 1, len(tasks))
         work: Tasks = _Tasks(reader, tuple(map(pickle.dumps, tasks)))
         rows = numbers.mapInArrow(wrapped_by(work) if wrapped_by else work, schema)
@@ -254,8 +258,22 @@ def quoted(name: str) -> str:
 
 def worthwhile_tasks(parts: Sequence[PartRef], most: int) -> int:
     """Return the worthwhile number of tasks for a read of these parts, at most `most`."""
-    total = sum(part.size_bytes for part in parts)
+    total = parts.size_bytes if isinstance(parts, Parts) else sum(p.size_bytes for p in parts)
     return max(1, min(most, -(-total // LEAST_BYTES)))
+
+
+def task_parts(parts: Sequence[PartRef], most: int) -> list[Iterable[PartRef]]:
+    """Return the parts of each task of a read: at most about `most` tasks for a small one.
+
+    Tasks read the parts of pages that the plan has not opened from the pages themselves; there are
+    at most `PAGE_TASKS` of these tasks, and one more for each page.
+    """
+    opened = parts.opened if isinstance(parts, Parts) else parts
+    found: list[Iterable[PartRef]] = [*group_parts(opened, worthwhile_tasks(opened, most))]
+    if isinstance(parts, Parts):
+        limit = max(TASK_BYTES, parts.size_bytes // PAGE_TASKS)
+        found += (some for page in parts.pages() for some in page.pieces(limit))
+    return found
 
 
 def group_parts(parts: Sequence[PartRef], tasks: int) -> tuple[tuple[PartRef, ...], ...]:

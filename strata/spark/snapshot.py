@@ -106,7 +106,7 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
         rows = consolidated_rows(spark, stores, state, plan, wanted, wrap)
     else:
         rows = part_rows(
-            spark, stores.settings, state.relations, plan.fetched, needed,
+            spark, stores.settings, state.relations, plan.parts, needed,
             as_of=plan.as_of, read_format=state.spec.read_format, groups=plan.groups,
             settings=settings, wrapped_by=wrap,
         )  # fmt: skip

@@ -49,7 +49,6 @@ def trim(
     """Return the statistics of one part within the budget, and a report of the losses.
 
     Without a relation nothing is kept for its name or its place in the order.
-
     `keep` holds the patterns of `strata.stats.protected.kept_names`.
     `usefulness` weighs statistics columns by name (default 0); higher ones go later.
     Errs: bounds become looser, never tighter.

@@ -14,11 +14,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from strata.decide.plan import plan_read
+from strata.decide.read_plan import Parts
 from strata.errors import Corrupt, InvalidRequest, StrataError, Unavailable
-from strata.format.manifest import PartRef
+from strata.format.manifest import PartRef, manifest_table
 from strata.model.runner import cores
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
+from strata.parts.manifests import PageParts
 from strata.spark import spark_runner
 from strata.spark.failures import engine_error
 from strata.spark.rows import (
@@ -28,11 +30,14 @@ from strata.spark.rows import (
     fewer_batches,
     group_parts,
     part_rows,
+    task_parts,
     wanted_columns,
     worthwhile_tasks,
 )
 from strata.spark.runner import TASKS_PER_CORE, WAVES
+from tests.support.paged import Invented, cut, shard_of
 from tests.support.shards import Events, build
+from tests.support.stored import memory_stores
 
 
 def ref(number: int, size_bytes: int) -> PartRef:
@@ -55,6 +60,21 @@ def test_every_part_is_dealt_once_and_no_core_idles(sizes: list[int], tasks: int
     assert all(groups)
     for group in groups:  # a task is over its share only by its last part
         assert sum(p.size_bytes for p in group[:-1]) <= TASK_BYTES
+
+
+def test_parts_of_unopened_pages_are_dealt_once_and_unread() -> None:
+    stores = memory_stores()
+    with cut(4, 3):
+        state = shard_of(stores, [Invented(n, n) for n in range(30)])
+        plan = plan_read(stores, state)
+    opened = [ref(number, 1000) for number in range(3)]
+    both = Parts(manifest_table(opened), *plan.parts._found)
+
+    tasks = task_parts(both, 2)
+
+    assert tasks[0] == tuple(opened)
+    assert all(isinstance(task, PageParts) for task in tasks[1:])
+    assert [part for task in tasks for part in task] == [*opened, *plan.fetched]
 
 
 @given(st.integers(20, 60), st.integers(1, 8))

@@ -1,5 +1,6 @@
 """Manifests in pages: what is opened, what is written again, and what damage does."""
 
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -87,6 +88,22 @@ def test_a_read_of_everything_opens_no_page(shard: tuple[Stores, State]) -> None
     assert kinds(blob) == {"manifests": 1}
     assert [ref.size_bytes for ref in plan.each()] == [*range(1000, 1100)]
     assert kinds(blob)["pages"] == 3 + 9 + 25
+
+
+def test_tasks_read_their_parts_from_pages(shard: tuple[Stores, State]) -> None:
+    plan = plan_read(*shard)
+    pages = list(plan.parts.pages())
+    assert [ref for page in pages for ref in page] == plan.fetched
+    assert len(plan.parts.opened) == 0
+    some = [piece for page in pages for piece in page.pieces(2200)]
+    assert {piece.stop - piece.start for piece in some} == {2}
+    assert [ref for piece in some for ref in piece] == plan.fetched
+    assert sum(piece.size_bytes for piece in some) in range(
+        plan.bytes_fetched - 100, plan.bytes_fetched + 1
+    )
+    sent = pickle.dumps(some[7])
+    assert len(sent) < 8_000
+    assert pickle.loads(sent).page == some[7].page
 
 
 def test_pages_later_than_the_read_are_no_part_of_it() -> None:

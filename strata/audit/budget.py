@@ -26,7 +26,7 @@ from strata.expr.filter import Filter
 from strata.kernels.arrays import Bools
 from strata.state.state import Evidence
 
-FORMAT_SHARE: Final = 4  # one part in so many of the bytes is the format check's at least
+FORMAT_SHARE: Final = 4  # one byte in four, at least, is for the format check
 CHUNK_BYTES: Final = 256 << 20  # evaluated between two looks at the clock
 _LAST: Final = 1 << 40  # more than any evidence: what was judged before comes last
 GROUPS: Final = "row groups"  # the kind of evidence about kept parts that lose row groups
@@ -128,7 +128,7 @@ def over(until: float | None) -> bool:
     return until is not None and time.monotonic() >= until
 
 
-def chunks(skips: Skips, numbers: Numbers, until: float | None) -> Iterator[Numbers]:
+def in_chunks(skips: Skips, numbers: Numbers, until: float | None) -> Iterator[Numbers]:
     """Yield numbers, ascending, in chunks until the time has come; without a limit all at once."""
     if until is None:
         if len(numbers):

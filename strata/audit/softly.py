@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strata.audit.budget import FORMAT_SHARE, Clock, Pile, affordable, chunks, evidence_of
+from strata.audit.budget import FORMAT_SHARE, Clock, Pile, affordable, evidence_of, in_chunks
 from strata.audit.cost import AuditCost, costs
 from strata.audit.scope import Check, Scope
 from strata.audit.seen import known_pairs, pairs_of
@@ -88,7 +88,7 @@ def _soft(  # noqa: PLR0913, PLR0917 - what to look at, and for how long
     came: dict[str, Evaluated] = {}
     chosen: list[Skipped] = []
     for pile, some, groups in zip(planned.piles, numbers, (False, True), strict=True):
-        for chunk in chunks(pile.skips, some, until):
+        for chunk in in_chunks(pile.skips, some, until):
             made = pile.skips.make(chunk)
             refs = [one.ref for one in made]
             left = {one.ref.key: one.groups for one in made}

@@ -10,12 +10,22 @@ from strata.backup import (
     SavedShard,
     VerifyReport,
     back_up,
+    drop_points,
     verify_point,
     verify_shard,
 )
 from strata.backup import restore as bring_back
 from strata.cli.command import command
-from strata.cli.context import Answer, Context, ReasonOption, WhoOption, answer, pairs, rows
+from strata.cli.context import (
+    Answer,
+    Context,
+    ReasonOption,
+    WhoOption,
+    answer,
+    pairs,
+    progress,
+    rows,
+)
 from strata.errors import InvalidRequest
 from strata.model.runner import threads
 from strata.model.settings import StoreSettings
@@ -38,7 +48,9 @@ SAVED = ("shard", "seqno", "upper", "blobs", "bytes")
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
     command(app, "backup", backup, row="backup")
-    command(app, "backups", backups)
+    command(
+        app, "backups", backups, row="drop of a point", idle=lambda given: not given.get("drop")
+    )
     command(app, "restore", restore, row="restore from a backup")
     command(app, "verify", verify)
 
@@ -52,9 +64,19 @@ def backup(context: Context, target: Target, shards: Shards = None) -> Answer:
     return answer(document, rows("shards", document["shards"], SAVED), pairs("", document))
 
 
-def backups(context: Context, target: Target) -> Answer:
-    """List the points of a backup, oldest first."""
+def backups(
+    context: Context,
+    target: Target,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option("--drop", help="Remove this point for good; repeat for more."),
+    ] = None,
+) -> Answer:
+    """List the points of a backup, oldest first; with --drop remove some before."""
     found = Backup(_open(target))
+    if drop:
+        done = drop_points(found, drop, context.stores.clock())
+        progress.print(f"{len(done.points)} points are gone, and {done.blobs:,} blobs of them")
     points = [found.point(name) for name in found.names()]
     lines = [
         {

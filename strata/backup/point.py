@@ -28,6 +28,7 @@ from strata.store.keys import BlobKind, check_key, content_hash, names_content, 
 from strata.store.retry import retry
 
 FOLDER: Final = "backups/"
+BEGUN: Final = "begun"  # the mark of a point that is being added
 FORMAT: Final = 1
 # Blobs named by what they are about, not by their content.
 _BY_SUBJECT: Final = frozenset(

@@ -10,6 +10,7 @@ from strata.backup import (
     SavedShard,
     VerifyReport,
     back_up,
+    drop_points,
     verify_point,
     verify_shard,
 )
@@ -23,6 +24,7 @@ from strata.cli.context import (
     WhoOption,
     answer,
 )
+from strata.cli.remarks import remark
 from strata.cli.tables import pairs, rows
 from strata.errors import InvalidRequest
 from strata.model.runner import threads
@@ -43,7 +45,9 @@ SAVED = ("shard", "seqno", "upper", "blobs", "bytes")
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
     command(app, "backup", backup, row="backup")
-    command(app, "backups", backups)
+    command(
+        app, "backups", backups, row="drop of a point", idle=lambda given: not given.get("drop")
+    )
     command(app, "restore", restore, row="restore from a backup")
     command(app, "verify", verify)
 
@@ -57,9 +61,19 @@ def backup(context: Context, target: Target, shards: SomeShards = None) -> Answe
     return answer(document, rows("shards", document["shards"], SAVED), pairs("", document))
 
 
-def backups(context: Context, target: Target) -> Answer:
-    """List the points of a backup, oldest first."""
+def backups(
+    context: Context,
+    target: Target,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option("--drop", help="Remove this point for good; repeat for more."),
+    ] = None,
+) -> Answer:
+    """List the points of a backup, oldest first; with --drop remove some before."""
     found = Backup(_open(target))
+    if drop:
+        done = drop_points(found, drop, context.stores.clock())
+        remark(f"{len(done.points)} points are gone, and {done.blobs:,} blobs of them")
     points = [found.point(name) for name in found.names()]
     lines = [
         {

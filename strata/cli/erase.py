@@ -61,12 +61,12 @@ def erase(
     repeated until it is done.
     """
     from strata.cli.spark import session
-    from strata.erase import Eraser, Patience, Request, as_text, moment_of
+    from strata.erase import Eraser, ErasureRequest, Waiting, as_text, moment_of
     from strata.spark.find import SparkFinder
     from strata.spark.front.admit import admitted
     from strata.spark.runner import spark_runner
 
-    request = Request(shard, where, tuple(terms or ()))
+    request = ErasureRequest(shard, where, tuple(terms or ()))
     if confirm and confirm != request.code:
         raise InvalidRequest(
             "this code confirms another erasure", shard=shard,
@@ -80,7 +80,7 @@ def erase(
         filter = admitted(spark, state.relation, where, now=at_ms * 1000)
         eraser = Eraser(
             stores, request, filter, SparkFinder(spark, stores.settings, filter),
-            spark_runner(spark), Patience(wait), remark, beyond_deletion(stores),
+            spark_runner(spark), Waiting(wait), remark, beyond_deletion(stores),
         )  # fmt: skip
         if not confirm:
             return _planned(eraser.plan())

@@ -20,7 +20,7 @@ from strata.audit.receipts import (
 )
 from strata.audit.receipts import replay as replay_receipt
 from strata.audit.run import Scope
-from strata.audit.used import used_filters
+from strata.audit.used import budget_of, used_filters
 from strata.cli.command import command
 from strata.cli.context import Answer, Context, ShardArgument, answer
 from strata.cli.explained import explain_tables, static_tables
@@ -33,7 +33,10 @@ from strata.decide.static import outlook
 from strata.errors import InvalidRequest
 from strata.model.time import parse_time
 
-COST = ("check", "percent", "parts_skipped", "audited_parts", "audited_bytes", "seconds")
+COST = (
+    "check", "percent", "parts_skipped", "audited_parts", "audited_bytes", "left_out_parts",
+    "left_out_bytes", "seconds",
+)  # fmt: skip
 SHARES = ("percent", "parts", "size_bytes", "requests", "seconds")
 COLUMNS = ("column", "parts", "values", "differing", "statistics", "lies", "kept_missing")
 MISMATCH = 3  # exit code
@@ -128,6 +131,22 @@ def validate(
             help="Share of skipped parts to fetch. Default: all; in audit and on, the shard's own.",
         ),
     ] = None,
+    budget_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--budget-bytes",
+            min=0,
+            help="Bytes of parts to read at most; 0: no limit. Default: validate.budget_bytes.",
+        ),
+    ] = None,
+    budget_seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--budget-seconds",
+            min=0,
+            help="Seconds to take at most; 0: no limit. Default: validate.budget_seconds.",
+        ),
+    ] = None,
 ) -> Answer:
     """Fetch what would be skipped and check it; on a mismatch set the mode back and exit 3."""
     from strata.cli.spark import session
@@ -149,6 +168,9 @@ def validate(
         format_percent=settings.validate.format_percent,
         check_format=settings.validate.format_percent > 0 or bool(part),
         config=context.settings_file,
+        budget=budget_of(
+            context.stores, shard, settings, size_bytes=budget_bytes, seconds=budget_seconds
+        ),
     )  # fmt: skip
     with session(context) as spark:
         report = validate_on_spark(

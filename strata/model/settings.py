@@ -96,6 +96,10 @@ class ValidateSettings(Declared):
     max_failed_rows: Count = 20  # failed lines shown in the report; all are in the verdict table
     used_filters: Count = 20  # filters of readers that are evaluated beside the registered ones
     format_percent: Percent = 100  # share of the parts whose format a run checks
+    # Limits of one run, for each shard; what does not fit is left out, and reported. 0: no limit.
+    budget_bytes: Count = 64 * 1024**3  # stored bytes of parts that are read
+    budget_seconds: Count = 0
+    budget_saved_percent: Count = 0  # bytes, as a share of what reads of a day have saved
     # A filter's query is stopped after this time.
     filter_seconds: Annotated[int, Range(1, 86_400)] = 3600
 

@@ -13,10 +13,9 @@ from strata.cli.context import (
     ShardArgument,
     WhoOption,
     answer,
-    pairs,
-    rows,
 )
 from strata.cli.remarks import remark
+from strata.cli.tables import pairs, rows
 from strata.errors import InvalidRequest
 from strata.store.open import beyond_deletion
 

@@ -2,8 +2,8 @@
 
 A command's answer is one JSON document. With `--json` it is printed unchanged, otherwise as a
 short table. Answers go to standard output, everything else to standard error.
-Tables and lines show text as it was written: no part of it is markup, and
-what a terminal would obey or hide is spelled out.
+Tables and lines show text as it was written: no part of it is markup, and what a terminal would
+obey or hide is spelled out.
 """
 
 import getpass

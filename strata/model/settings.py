@@ -6,7 +6,7 @@ default.
 """
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated
 
 from strata.model.declared import Declared, Range
@@ -30,6 +30,13 @@ def without_password(address: str) -> str:
     return re.sub(r"(?s)(://[^/@:]*):.*@", r"\1:***@", hidden)
 
 
+def _masked(settings: Declared) -> str:
+    """Return the text of `repr` with each address masked."""
+    given = ((one.name, getattr(settings, one.name)) for one in fields(settings))
+    shown = (f"{n}={(without_password(v) if isinstance(v, str) else v)!r}" for n, v in given)
+    return f"{type(settings).__name__}({', '.join(shown)})"
+
+
 @dataclass(frozen=True, slots=True)
 class StoreSettings(Declared):
     """Where state and blobs live."""
@@ -42,8 +49,7 @@ class StoreSettings(Declared):
 
     def __repr__(self) -> str:
         """Return the fields without passwords: tracebacks and notebooks show this text."""
-        blob, consensus, landing = map(without_password, (self.blob, self.consensus, self.landing))
-        return f"StoreSettings({blob=}, {consensus=}, {landing=}, kill={self.kill})"
+        return _masked(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,10 @@ class SparkSettings(Declared):
     master: str = "local[2]"  # used when spark-submit names none
     driver_memory_mib: Annotated[int, Range(256)] = 2048
     shuffle_partitions: Positive = 4
+
+    def __repr__(self) -> str:
+        """Return the fields without passwords."""
+        return _masked(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +113,10 @@ class ValidateSettings(Declared):
     # A filter's query is stopped after this time.
     filter_seconds: Annotated[int, Range(1, 86_400)] = 3600
 
+    def __repr__(self) -> str:
+        """Return the fields without passwords."""
+        return _masked(self)
+
 
 @dataclass(frozen=True, slots=True)
 class UsageSettings(Declared):
@@ -128,6 +142,10 @@ class MetricsSettings(Declared):
 
     statsd: str = ""  # host:port of a StatsD receiver; empty: nowhere
     otlp: str = ""  # http://host:4318/v1/metrics, an OpenTelemetry receiver; empty: nowhere
+
+    def __repr__(self) -> str:
+        """Return the fields without passwords."""
+        return _masked(self)
 
 
 @dataclass(frozen=True, slots=True)

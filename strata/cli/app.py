@@ -72,6 +72,12 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
         "filters",
         "Make the decision of a receipt again; exit 3 if it, or what was skipped, was wrong.",
     ),
+    "ui": CommandEntry(
+        "ui", "Show the console in a browser of this machine, until you press Ctrl-C."
+    ),
+    "report": CommandEntry(
+        "ui", "Write everything about a shard as one page that needs no network."
+    ),
     "compact": CommandEntry("maintain", "Merge the runs that are due; readers see the same rows."),
     "merges": CommandEntry(
         "maintain",

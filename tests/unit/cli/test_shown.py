@@ -7,6 +7,8 @@ import os
 import pty
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pyarrow as pa
@@ -418,3 +420,34 @@ def test_a_pipe_that_closes_early_ends_the_command_in_silence(cli: Cli) -> None:
     )
     assert done.stdout == "id\tkind\tpayload\tt\td\n"
     assert "Error" not in done.stderr
+
+
+def test_a_report_is_one_file_that_needs_no_spark(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(cli)
+    monkeypatch.setenv("JAVA_HOME", os.devnull)
+    out = cli.root / "deep/events.html"
+    assert cli.json("report", "events", "--out", str(out))["bytes"] == out.stat().st_size
+    page = out.read_text()
+    assert page.startswith("<!doctype html>")
+    assert "http://" not in page
+    assert "https://" not in page
+    assert [file.name for file in out.parent.iterdir()] == ["events.html"]
+    code, _, err = cli.run("report", "events", "--out", str(out), "--where", "id > 1")
+    assert (code, "Spark needs Java" in err) == (2, True)
+
+
+def test_the_console_is_served_to_whoever_has_its_address(cli: Cli) -> None:
+    fill(cli)
+    command = [sys.executable, "-m", "strata.cli.app", "ui", "--config", str(cli.config)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        address = process.stderr.readline().split()[1]
+        assert address.startswith("http://127.0.0.1:")
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        page = opener.open(address, timeout=30).read().decode()
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(address.partition("?")[0], timeout=30)
+        process.terminate()
+    assert "/shards/events" in page

@@ -71,13 +71,13 @@ def _application() -> Any:
 
     from strata.config.settings import load_settings
     from strata.store.open import open_stores
-    from strata.ui.pages import Pages
+    from strata.ui.pages import ConsolePages
     from strata.ui.web import console
     from strata.ui.what_if import Analyst
 
-    def pages() -> Pages:
+    def pages() -> ConsolePages:
         settings = load_settings(config_file(), os.environ)
         stores = open_stores(placed(settings.store))
-        return Pages(stores, settings, Analyst(stores, settings))
+        return ConsolePages(stores, settings, Analyst(stores, settings))
 
     return console(pages, [Depends(requires_access_view(AccessView.PLUGINS))])

@@ -12,8 +12,8 @@ from strata.cli.remarks import busy, remark
 from strata.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from strata.ui.pages import Pages
-    from strata.ui.what_if import WarmSpark
+    from strata.spark.warm_session import WarmSpark
+    from strata.ui.pages import ConsolePages
 
 HOST = "127.0.0.1"
 
@@ -44,7 +44,7 @@ def ui(
     listener = config.bind_socket()
     address = f"http://{HOST}:{listener.getsockname()[1]}/?token={token}"
     remark(f"open {address}")
-    remark("whoever has this address can look; Ctrl-C ends it")
+    remark("anybody with this address can look; Ctrl-C ends it")
     try:
         uvicorn.Server(config).run(sockets=[listener])
     finally:
@@ -80,16 +80,18 @@ def report(
     return answer({"shard": shard, "out": str(out), "bytes": out.stat().st_size})
 
 
-def _pages(context: Context) -> "tuple[Pages, WarmSpark]":
+def _pages(context: Context) -> "tuple[ConsolePages, WarmSpark]":
     """Return what makes the pages, and what has to be closed in the end."""
     try:
-        from strata.ui.pages import Pages
-        from strata.ui.what_if import Analyst, WarmSpark
+        from strata.ui.pages import ConsolePages
+        from strata.ui.what_if import Analyst
     except ImportError as error:
         raise InvalidRequest(
             "the console needs libraries that are not installed", missing=error.name,
             cure="pip install 'strata[ui]'",
         ) from error  # fmt: skip
+    from strata.spark.warm_session import WarmSpark
+
     spark = WarmSpark(context.settings)
     analyst = Analyst(context.stores, context.settings, spark)
-    return Pages(context.stores, context.settings, analyst), spark
+    return ConsolePages(context.stores, context.settings, analyst), spark

@@ -1,6 +1,6 @@
 """The certificate of an erasure: what was rewritten and removed, what was searched, what is left.
 
-It names no value of an erased row. Its Bloom filter and salt let whoever knows a key test it.
+It names no value of an erased row. Its Bloom filter and salt let people who know a key test it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -98,7 +98,7 @@ def _standing(blob: Blob, key: str) -> str | None:
         for note in notes:
             moved |= orjson.loads(get_named(blob, note, "a note about erased rows"))
         if key not in moved:
-            break  # it is missing for another reason, which its reader tells
+            break  # it is missing for another reason, which its reader names
         following = moved[key]
         if following is None or following in seen:
             return None

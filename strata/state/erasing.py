@@ -130,9 +130,9 @@ def _check_removed(state: State, old: Batch, new: Batch, removed: Removed) -> No
 def close(state: State, now_ms: int, *, clean: Collection[str]) -> tuple[State, Closing]:
     """Go one step towards the end of an erasure whose batches are all clean; say what is left.
 
-    `clean` are manifests without an erased row. The first step begins a generation: whoever writes
-    in it has read clean batches only. The second one moves the fence there, once no writer of
-    before has a live lease; one without a lease is fenced, and begins again.
+    `clean` are manifests without an erased row. The first step begins a generation: a writer that
+    writes in it has read clean batches only. The second one moves the fence there, once no writer
+    of before has a live lease; one without a lease is fenced, and begins again.
     Raises: InvalidRequest when no erasure is under way.
     """
     check_alive(state)

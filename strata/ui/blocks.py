@@ -45,7 +45,7 @@ class Strip:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Box:
     """One batch."""
 
     number: int  # of the batch in the state
@@ -64,7 +64,7 @@ class Slot:
     """Batches that are to become one; with one batch there is nothing to do."""
 
     level: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[Box, ...]
 
     @property
     def due(self) -> bool:
@@ -88,7 +88,7 @@ class Picture:
     sizes: Mapping[str, int] = field(default_factory=dict)  # by part, of the drawn blocks
 
     @property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[Box]:
         """Return all blocks in time order."""
         return [block for slot in self.slots for block in slot.blocks]
 
@@ -127,7 +127,7 @@ def picture_of(
 
 def _block(
     stores: Stores, state: State, batch: Batch, number: int, share: int
-) -> tuple[Block, int, dict[str, int]]:
+) -> tuple[Box, int, dict[str, int]]:
     """Return a batch as a block, its earliest time, and the sizes of its parts."""
     table = None
     if batch.manifest is not None:
@@ -146,7 +146,7 @@ def _block(
         times = table["t_low"].to_numpy()
         real = times[times > MIN_TIME]
         low = int(real.min()) if len(real) else low
-    block = Block(
+    block = Box(
         number, batch.lower, batch.upper, batch.updates, batch.size_bytes, batch.parts,
         batch.parts - batch.stats_parts, strips, table is not None or batch.manifest is None,
     )  # fmt: skip

@@ -27,7 +27,7 @@ from strata.store.open import Stores
 from strata.ui import facts, shown
 from strata.ui.blocks import Picture, picture_of
 from strata.ui.svg import spine_svg, summary
-from strata.ui.what_if import Analyst, Answer
+from strata.ui.what_if import Analyst, WhatIf
 
 FOLDER: Final = Path(__file__).parent / "templates"
 HISTORY: Final = 60  # states that the slider looks through
@@ -84,7 +84,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Pages:
+class ConsolePages:
     """Makes the pages about one pair of stores. `base` begins the address of each."""
 
     stores: Stores
@@ -158,7 +158,7 @@ class Pages:
     def _line(self, name: str) -> facts.ShardLine:
         return facts.shard_line(self.stores, self.settings, Machine(self.stores), name)
 
-    def _answered(self, state: State, where: str) -> tuple[Answer | None, str]:
+    def _answered(self, state: State, where: str) -> tuple[WhatIf | None, str]:
         if not where.strip():
             return None, ""
         try:
@@ -179,7 +179,7 @@ class Pages:
     def _small(self, state: State) -> Picture:
         return picture_of(self.stores, state, cells=FRAME_CELLS)
 
-    def _drawn(self, state: State, answer: Answer) -> Markup:
+    def _drawn(self, state: State, answer: WhatIf) -> Markup:
         return spine_svg(picture_of(self.stores, state), answer.marks)
 
     def _standing(self, state: State) -> Mapping[str, Any]:
@@ -211,7 +211,7 @@ def _query(asked: Asked) -> str:
     return "".join(f"{k}={quote(str(v), safe='')}&" for k, v in parts.items() if v)
 
 
-def rendered_problem(pages: Pages, base: str, error: StrataError) -> tuple[int, str]:
+def rendered_problem(pages: ConsolePages, base: str, error: StrataError) -> tuple[int, str]:
     """Return the status and the page of an error."""
     kind = type(error).__name__
     missing = isinstance(error, InvalidRequest)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from markupsafe import Markup, escape
 
 from strata.model.time import MIN_TIME, format_time
-from strata.ui.blocks import Block, Cell, Picture, Slot
+from strata.ui.blocks import Box, Cell, Picture, Slot
 from strata.ui.shown import counted, size, when
 
 WIDTH: Final = 1000
@@ -51,7 +51,7 @@ def _number(value: object) -> object:
     return round(value, 1) if isinstance(value, float) else value
 
 
-def joined(elements: Iterator[Markup]) -> Markup:
+def markup_of(elements: Iterator[Markup]) -> Markup:
     """Return elements one after the other."""
     return Markup("").join(elements)
 
@@ -62,7 +62,7 @@ def spine_svg(picture: Picture, marks: Marks | None = None, *, linked: str = "")
     rows = {level: TOP + at * ROW for at, level in enumerate(levels)}
     height = TOP + BOTTOM + ROW * max(len(levels), 1)
     return element(
-        "svg", joined(_inside(picture, rows, height, marks, linked)), style_of="spine",
+        "svg", markup_of(_inside(picture, rows, height, marks, linked)), style_of="spine",
         viewBox=f"0 0 {WIDTH} {height}", role="group", aria_label=summary(picture),
     )  # fmt: skip
 
@@ -148,7 +148,7 @@ def _slot(
             height=ROW - 5, rx=4,
         )  # fmt: skip
     for block in slot.blocks:
-        inner = joined(_block(block, scale, y + 7, marks))
+        inner = markup_of(_block(block, scale, y + 7, marks))
         yield (
             element("a", inner, href=f"{linked}{block.number}", aria_label=_block_name(block))
             if linked
@@ -156,7 +156,7 @@ def _slot(
         )
 
 
-def _block(block: Block, scale: _Scale, y: float, marks: Marks | None) -> Iterator[Markup]:
+def _block(block: Box, scale: _Scale, y: float, marks: Marks | None) -> Iterator[Markup]:
     x = scale.x(block.lower)
     width, height = max(scale.x(block.upper) - x - GAP, LEAST), ROW - 13.0
     yield element(
@@ -193,7 +193,7 @@ def _cell(
         yield element("rect", style_of="hatched", **place)
 
 
-def _block_name(block: Block) -> str:
+def _block_name(block: Box) -> str:
     gone = "" if block.known else "; its manifest was swept"
     return (
         f"Batch from {when(block.lower)} to {when(block.upper)}: {counted(block.parts)} parts,"

@@ -12,7 +12,7 @@ from fastapi import FastAPI, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from strata.errors import StrataError
-from strata.ui.pages import Asked, Pages, policy, rendered_problem
+from strata.ui.pages import Asked, ConsolePages, policy, rendered_problem
 from strata.ui.what_if import LONGEST
 
 COOKIE: Final = "strata_console"
@@ -28,7 +28,7 @@ Where = Annotated[str, Query(max_length=LONGEST)]
 Number = Annotated[int | None, Query(ge=0)]
 
 
-def console(pages: Callable[[], Pages], guards: Sequence[Any] = ()) -> FastAPI:
+def console(pages: Callable[[], ConsolePages], guards: Sequence[Any] = ()) -> FastAPI:
     """Return the application. `pages` is called for each request; `guards` for each page."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
 

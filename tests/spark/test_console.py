@@ -6,8 +6,9 @@ from pyspark.sql import SparkSession
 from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.settings import Settings
-from strata.ui.pages import Asked, Pages
-from strata.ui.what_if import Analyst, WarmSpark
+from strata.spark.warm_session import WarmSpark
+from strata.ui.pages import Asked, ConsolePages
+from strata.ui.what_if import Analyst
 from tests.support.shards import NAME, Events, build
 
 pytestmark = pytest.mark.spark
@@ -19,12 +20,12 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
 
 
 @pytest.fixture
-def pages(spark: SparkSession, events: Events) -> Pages:
+def pages(spark: SparkSession, events: Events) -> ConsolePages:
     analyst = Analyst(events.stores, Settings(), WarmSpark(Settings()))
-    return Pages(events.stores, Settings(), analyst)
+    return ConsolePages(events.stores, Settings(), analyst)
 
 
-def test_a_typed_filter_is_answered_from_statistics(pages: Pages, events: Events) -> None:
+def test_a_typed_filter_is_answered_from_statistics(pages: ConsolePages, events: Events) -> None:
     state = Machine(events.stores).load(NAME)
     answer = pages.analyst.answer(state, "id >= 250")
     kept = answer.document["parts_kept"]
@@ -46,13 +47,15 @@ def test_a_typed_filter_is_answered_from_statistics(pages: Pages, events: Events
         "id",
     ],
 )
-def test_what_is_no_condition_is_refused_on_the_page(pages: Pages, where: str) -> None:
+def test_what_is_no_condition_is_refused_on_the_page(pages: ConsolePages, where: str) -> None:
     page = pages.shard("", NAME, Asked(where))
     assert 'role="alert"' in page
     assert "parts skipped" not in page
 
 
-def test_a_filter_that_is_refused_is_asked_of_spark_again(pages: Pages, events: Events) -> None:
+def test_a_filter_that_is_refused_is_asked_of_spark_again(
+    pages: ConsolePages, events: Events
+) -> None:
     """What failed is not remembered: a column may come later."""
     state = Machine(events.stores).load(NAME)
     for _ in range(2):

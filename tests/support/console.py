@@ -17,7 +17,7 @@ from strata.rollout.policy import Policy
 from strata.state.state import Evidence, RolloutEntry, State, Stratum
 from strata.state.step import step
 from strata.store.open import Stores
-from strata.ui.pages import Pages
+from strata.ui.pages import ConsolePages
 from strata.ui.what_if import Analyst
 from tests.support.stored import append, create, memory_stores
 from tests.support.updates import table
@@ -73,7 +73,7 @@ def _judged(
     return step(state, now_ms, rollout=rollout), None
 
 
-def pages_of(stores: Stores, *, knows: bool = True) -> Pages:
+def pages_of(stores: Stores, *, knows: bool = True) -> ConsolePages:
     """Return the pages; `knows`: any filter of the form `n > number` may be asked."""
     settings = Settings()
-    return Pages(stores, settings, Analyst(stores, settings, understood if knows else None))
+    return ConsolePages(stores, settings, Analyst(stores, settings, understood if knows else None))

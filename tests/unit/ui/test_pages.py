@@ -20,7 +20,7 @@ from strata.model.runner import serial
 from strata.store.open import Stores
 from strata.ui import blocks, facts
 from strata.ui.blocks import CELLS, picture_of
-from strata.ui.pages import Pages, policy
+from strata.ui.pages import ConsolePages, policy
 from strata.ui.svg import element, spine_svg
 from strata.ui.web import COOKIE, console, of_token
 from tests.attacks.hostile import CALLING, HOSTILE, TRICKY
@@ -69,7 +69,7 @@ def hostile() -> Stores:
     return filled(texts=EVERY)
 
 
-def client(pages: Pages) -> TestClient:
+def client(pages: ConsolePages) -> TestClient:
     return TestClient(console(lambda: pages), base_url="http://127.0.0.1")
 
 

@@ -27,7 +27,7 @@ from strata.store.open import Stores
 from strata.ui import facts, shown
 from strata.ui.blocks import Picture, picture_of
 from strata.ui.svg import spine_svg, summary
-from strata.ui.what_if import Analyst, Answer
+from strata.ui.what_if import Analyst, WhatIf
 
 FOLDER: Final = Path(__file__).parent / "templates"
 HISTORY: Final = 60  # states that the slider looks through
@@ -139,6 +139,7 @@ class Pages:
         frames = [
             (one.seqno, one.walltime_ms, spine_svg(self._small(one)))
             for one in self._past(state)[-FRAMES:]
+            if one.batches
         ]
         picture = picture_of(self.stores, state)
         return self._rendered(
@@ -158,7 +159,7 @@ class Pages:
     def _line(self, name: str) -> facts.ShardLine:
         return facts.shard_line(self.stores, self.settings, Machine(self.stores), name)
 
-    def _answered(self, state: State, where: str) -> tuple[Answer | None, str]:
+    def _answered(self, state: State, where: str) -> tuple[WhatIf | None, str]:
         if not where.strip():
             return None, ""
         try:
@@ -179,7 +180,7 @@ class Pages:
     def _small(self, state: State) -> Picture:
         return picture_of(self.stores, state, cells=FRAME_CELLS)
 
-    def _drawn(self, state: State, answer: Answer) -> Markup:
+    def _drawn(self, state: State, answer: WhatIf) -> Markup:
         return spine_svg(picture_of(self.stores, state), answer.marks)
 
     def _standing(self, state: State) -> Mapping[str, Any]:

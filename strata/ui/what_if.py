@@ -1,14 +1,13 @@
 """What a filter would skip: its analysis, and what the statistics of a shard say to it.
 
 A filter is analysed once. One that a validation or a reader has used is taken from what they left,
-without Spark; any other is analysed by one Spark session, which starts with the first such
-question and stays. Its text is admitted only as an expression (`strata.spark.front.admit`).
+without Spark; any other is analysed by whoever made the analyst, on a laptop by one Spark session
+that stays.
 """
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,7 +32,7 @@ Analyse = Callable[[Relation, str], Filter]
 
 
 @dataclass(frozen=True)
-class Answer:
+class WhatIf:
     """What one filter does to one state."""
 
     where: str
@@ -117,37 +116,7 @@ class Analyst:
                 self._known.popitem(last=False)
             return found
 
-    def answer(self, state: State, where: str) -> Answer:
+    def answer(self, state: State, where: str) -> WhatIf:
         """Return what a filter skips in a state. Raises: as `filter`."""
         explained = explain_filter(self._stores, state, self.filter(state, where), every_part=False)
-        return Answer(where, explained, explained.to_json())
-
-
-class WarmSpark:
-    """A Spark session that starts with the first filter and stays until `close`."""
-
-    def __init__(self, settings: Settings) -> None:
-        """Nothing is started yet."""
-        self._settings, self._stack = settings, ExitStack()
-        self._spark: Any = None
-
-    def __call__(self, relation: Relation, where: str) -> Filter:
-        """Analyse a filter. Raises: InvalidRequest, also for a Java that is missing."""
-        from strata.config.environment import check_java
-        from strata.spark.front.admit import admitted
-        from strata.spark.session import spark_session
-
-        if self._spark is None:
-            java = check_java()
-            if not java.ok:
-                raise InvalidRequest(
-                    "a filter needs Spark, and Spark needs Java", found=java.found, cure=java.cure
-                )
-            session = spark_session("strata ui", self._settings.spark)
-            self._spark = self._stack.enter_context(session)
-        return admitted(self._spark, relation, where)
-
-    def close(self) -> None:
-        """Stop the session if there is one."""
-        self._stack.close()
-        self._spark = None
+        return WhatIf(where, explained, explained.to_json())

@@ -3,11 +3,13 @@
 import pytest
 from pyspark.sql import SparkSession
 
+from strata.cli.context import Context
+from strata.cli.ui import WarmSpark
 from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.settings import Settings
 from strata.ui.pages import Asked, Pages
-from strata.ui.what_if import Analyst, WarmSpark
+from strata.ui.what_if import Analyst
 from tests.support.shards import NAME, Events, build
 
 pytestmark = pytest.mark.spark
@@ -20,7 +22,7 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
 
 @pytest.fixture
 def pages(spark: SparkSession, events: Events) -> Pages:
-    analyst = Analyst(events.stores, Settings(), WarmSpark(Settings()))
+    analyst = Analyst(events.stores, Settings(), WarmSpark(Context(None)))
     return Pages(events.stores, Settings(), analyst)
 
 

@@ -1,8 +1,9 @@
 """Commands that show the console: ui on this machine, report as one file."""
 
 import secrets
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,9 +11,10 @@ from strata.cli.command import command
 from strata.cli.context import Answer, Context, ShardArgument, answer
 from strata.cli.remarks import busy, remark
 from strata.errors import InvalidRequest
+from strata.expr.filter import Filter
+from strata.model.schema import Relation
 
 if TYPE_CHECKING:
-    from strata.spark.warm_session import WarmSpark
     from strata.ui.pages import ConsolePages
 
 HOST = "127.0.0.1"
@@ -42,6 +44,7 @@ def ui(
         server_header=False,
     )  # fmt: skip
     listener = config.bind_socket()
+    listener.listen()  # who opens the address at once waits until the pages are served
     address = f"http://{HOST}:{listener.getsockname()[1]}/?token={token}"
     remark(f"open {address}")
     remark("anybody with this address can look; Ctrl-C ends it")
@@ -80,6 +83,32 @@ def report(
     return answer({"shard": shard, "out": str(out), "bytes": out.stat().st_size})
 
 
+class WarmSpark:
+    """A Spark session that starts with the first filter and stays until `close`."""
+
+    def __init__(self, context: Context) -> None:
+        """Nothing is started yet."""
+        self._context, self._stack = context, ExitStack()
+        self._spark: Any = None
+
+    def __call__(self, relation: Relation, where: str) -> Filter:
+        """Analyse a filter, admitted as an expression only.
+
+        Raises: InvalidRequest, also for a Java that is missing.
+        """
+        from strata.cli.spark import session
+        from strata.spark.front.admit import admitted
+
+        if self._spark is None:
+            self._spark = self._stack.enter_context(session(self._context))
+        return admitted(self._spark, relation, where)
+
+    def close(self) -> None:
+        """Stop the session if there is one."""
+        self._stack.close()
+        self._spark = None
+
+
 def _pages(context: Context) -> "tuple[ConsolePages, WarmSpark]":
     """Return what makes the pages, and what has to be closed in the end."""
     try:
@@ -90,8 +119,6 @@ def _pages(context: Context) -> "tuple[ConsolePages, WarmSpark]":
             "the console needs libraries that are not installed", missing=error.name,
             cure="pip install 'strata[ui]'",
         ) from error  # fmt: skip
-    from strata.spark.warm_session import WarmSpark
-
-    spark = WarmSpark(context.settings)
+    spark = WarmSpark(context)
     analyst = Analyst(context.stores, context.settings, spark)
     return ConsolePages(context.stores, context.settings, analyst), spark

@@ -139,6 +139,7 @@ class ConsolePages:
         frames = [
             (one.seqno, one.walltime_ms, spine_svg(self._small(one)))
             for one in self._past(state)[-FRAMES:]
+            if one.batches
         ]
         picture = picture_of(self.stores, state)
         return self._rendered(

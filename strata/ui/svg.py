@@ -51,7 +51,7 @@ def _number(value: object) -> object:
     return round(value, 1) if isinstance(value, float) else value
 
 
-def markup_of(elements: Iterator[Markup]) -> Markup:
+def side_by_side(elements: Iterator[Markup]) -> Markup:
     """Return elements one after the other."""
     return Markup("").join(elements)
 
@@ -62,7 +62,7 @@ def spine_svg(picture: Picture, marks: Marks | None = None, *, linked: str = "")
     rows = {level: TOP + at * ROW for at, level in enumerate(levels)}
     height = TOP + BOTTOM + ROW * max(len(levels), 1)
     return element(
-        "svg", markup_of(_inside(picture, rows, height, marks, linked)), style_of="spine",
+        "svg", side_by_side(_inside(picture, rows, height, marks, linked)), style_of="spine",
         viewBox=f"0 0 {WIDTH} {height}", role="group", aria_label=summary(picture),
     )  # fmt: skip
 
@@ -79,6 +79,9 @@ def summary(picture: Picture) -> str:
 def _inside(
     picture: Picture, rows: Mapping[int, int], height: int, marks: Marks | None, linked: str
 ) -> Iterator[Markup]:
+    if not picture.slots:
+        yield element("text", "no batch yet", style_of="axis", x=LEFT, y=height / 2)
+        return
     scale = _Scale(picture)
     line = element("line", style_of="hatch-line", x1=0, y1=0, x2=0, y2=5)
     yield element("defs", element(
@@ -148,7 +151,7 @@ def _slot(
             height=ROW - 5, rx=4,
         )  # fmt: skip
     for block in slot.blocks:
-        inner = markup_of(_block(block, scale, y + 7, marks))
+        inner = side_by_side(_block(block, scale, y + 7, marks))
         yield (
             element("a", inner, href=f"{linked}{block.number}", aria_label=_block_name(block))
             if linked

@@ -1,8 +1,8 @@
 """What a filter would skip: its analysis, and what the statistics of a shard say to it.
 
 A filter is analysed once. One that a validation or a reader has used is taken from what they left,
-without Spark; any other is analysed by one Spark session, which starts with the first such
-question and stays. Its text is admitted only as an expression (`strata.spark.front.admit`).
+without Spark; any other is analysed by whoever made the analyst, on a laptop by one Spark session
+that stays.
 """
 
 import threading

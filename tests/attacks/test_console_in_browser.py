@@ -89,7 +89,10 @@ def test_pages_show_well_and_ask_for_nothing_outside(
         tab.open(place.base + address)
         wide = tab.look("[innerWidth, document.scrollingElement.scrollWidth]")
         assert wide[1] <= wide[0], name
-        weak = [(what, ratio) for what, ratio in tab.look(CONTRASTS) if ratio < CONTRAST]
+        # In drawings the colour of a text is its fill, which is that of texts beside them.
+        seen = [(what, ratio) for what, ratio in tab.look(CONTRASTS) if "SVG" not in what]
+        assert len(seen) > 20
+        weak = [(what, ratio) for what, ratio in seen if ratio < CONTRAST]
         assert weak == [], name
         keep(tab, f"{name}-{width}-{'dark' if dark else 'light'}")
     assert tab.complaints() == []
@@ -139,7 +142,7 @@ def test_a_filter_is_asked_and_a_batch_opened_as_a_person_does(
     tab.open(place.base + SHARD)
     tab.tell("Runtime.evaluate", expression="document.getElementById('where').value = 'n > 34'")
     tab.click(".ask-filter button")
-    assert tab.look("document.querySelector('.big strong').textContent") == "3"
+    assert tab.look("document.querySelector('.big strong').textContent") == "2"
     assert tab.look("location.search") == "?where=n+%3E+34"
     tab.click("svg.spine a")
     assert "batch=0" in tab.look("location.search")

@@ -3,10 +3,11 @@
 import pytest
 from pyspark.sql import SparkSession
 
+from strata.cli.context import Context
+from strata.cli.ui import WarmSpark
 from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.settings import Settings
-from strata.spark.warm_session import WarmSpark
 from strata.ui.pages import Asked, ConsolePages
 from strata.ui.what_if import Analyst
 from tests.support.shards import NAME, Events, build
@@ -21,7 +22,7 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
 
 @pytest.fixture
 def pages(spark: SparkSession, events: Events) -> ConsolePages:
-    analyst = Analyst(events.stores, Settings(), WarmSpark(Settings()))
+    analyst = Analyst(events.stores, Settings(), WarmSpark(Context(None)))
     return ConsolePages(events.stores, Settings(), analyst)
 
 

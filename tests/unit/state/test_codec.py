@@ -31,6 +31,7 @@ from strata.state.state import (
     Batch,
     Commit,
     Consumed,
+    Erasure,
     Evidence,
     Happened,
     Hold,
@@ -156,6 +157,8 @@ STATES = st.builds(
     st.none() | TEXT,
     st.none() | st.builds(Consumed, I64, I64, tuples(st.builds(Segment, TEXT, COUNT)), COUNT),
     st.none() | st.builds(Trip, I64, TEXT, TEXT, st.none() | COUNT, TEXT, TEXT, TEXT),
+    st.none() | TEXT,
+    st.none() | st.builds(Erasure, TEXT, I64, TEXT, TEXT, TEXT, COUNT, COUNT),
 )  # fmt: skip
 FIRST = State(1, 2, spec(), (spec().relation(),))
 
@@ -195,7 +198,7 @@ def test_every_field_is_written() -> None:
 def test_no_field_is_left_out_of_the_strategies() -> None:
     """`st.builds` would leave a new field at its default, and not test it."""
     counts = {kind.__name__: len(fields(kind)) for kind in (State, Batch, ShardSpec, Rollout, Hold)}
-    assert counts == {"State": 23, "Batch": 18, "ShardSpec": 12, "Rollout": 12, "Hold": 5}
+    assert counts == {"State": 25, "Batch": 18, "ShardSpec": 12, "Rollout": 12, "Hold": 5}
 
 
 def test_every_type_in_the_state_is_covered_by_this_test() -> None:
@@ -216,7 +219,7 @@ def test_every_type_in_the_state_is_covered_by_this_test() -> None:
         "ShardSpec", "ColumnSpec", "SourceSpec", "TimeSpec", "StatsSpec", "RolloutSpec",
         "Relation", "Column", "ColumnType", "Field", "Spine", "SpineBatch", "Batch", "RunSummary",
         "Stratum", "Evidence", "Request", "RolloutEntry", "Hold", "Rollout", "Commit", "Writer",
-        "Tombstone", "Trip", "Merge", "Progress",
+        "Tombstone", "Trip", "Merge", "Progress", "Erasure",
     }  # fmt: skip
 
 

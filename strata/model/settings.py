@@ -7,7 +7,7 @@ default.
 
 import re
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from strata.model.declared import Declared, Range
 
@@ -30,7 +30,7 @@ def without_password(address: str) -> str:
     return re.sub(r"(?s)(://[^/@:]*):.*@", r"\1:***@", hidden)
 
 
-def _masked(settings: Declared) -> str:
+def _masked(settings: Any) -> str:
     """Return the text of `repr` with each address masked."""
     given = ((one.name, getattr(settings, one.name)) for one in fields(settings))
     shown = (f"{n}={(without_password(v) if isinstance(v, str) else v)!r}" for n, v in given)

@@ -5,6 +5,7 @@ parts are halved and tried again, down to single parts. So an error is assigned 
 raise it, and the others still get their verdict.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -43,6 +44,10 @@ ERROR_CHARS = 500
 SECONDS = ValidateSettings().filter_seconds
 # Rows are read in Python and judged in the JVM: a failure of Python is not the filter's.
 _PYTHON = ("PYTHON_EXCEPTION", "Python worker exited", "PythonException")
+# The machine was too small: that is said of no row, and no rule claims that it cannot happen.
+_EXHAUSTED = (
+    "OutOfMemoryError", "StackOverflowError", "UNABLE_TO_ACQUIRE_MEMORY", "ExecutorLostFailure",
+)  # fmt: skip
 
 
 def spark_evaluator(
@@ -69,12 +74,12 @@ class SparkEvaluator:
     ) -> list[Evaluated]:
         """Return the result of each part."""
         judge = _Judge(self.spark, self.store, self.relations, filter, groups, self.seconds)
-        return _evaluate(judge, list(refs))
+        return _evaluate(judge, list(refs), time.monotonic() + 2 * self.seconds)
 
     def witness(self, filter: Filter, ref: PartRef, /) -> list[SeenValues]:
         """Return the values of a filter's sub-expressions on the rows of a part.
 
-        Returns nothing if that takes longer than the filter itself may.
+        Returns nothing if it takes longer than the filter itself may, or if it fails.
         """
         spark, relation = self.spark, self.relations[-1]
 
@@ -85,7 +90,7 @@ class SparkEvaluator:
 
         try:
             return run_within(spark, self.seconds, looked)
-        except TooLong:
+        except Exception:  # the finding stands, whether or not it can be explained
             return []
 
 
@@ -101,17 +106,22 @@ class _Judge:
     seconds: float  # of one query
 
 
-def _evaluate(judge: _Judge, refs: list[PartRef]) -> list[Evaluated]:
+def _evaluate(judge: _Judge, refs: list[PartRef], end: float) -> list[Evaluated]:
+    """Return the result of each part; where it fails, look for the parts that fail until `end`.
+
+    Units: `end` in seconds of the monotonic clock.
+    """
     alone = list({ref.key: ref for ref in refs}.values())
     try:
-        found = run_within(judge.spark, judge.seconds, lambda: _count(judge, alone))
+        seconds = max(0.0, min(judge.seconds, end - time.monotonic()))
+        found = run_within(judge.spark, seconds, lambda: _count(judge, alone))
     except TooLong as error:
         said = f"the filter's query was stopped: {error}; see `validate.filter_seconds`"
         return [Evaluated(ref.key, 0, 0, failed=said) for ref in refs]
     except Exception as error:
         if len(refs) > 1:
             half = len(refs) // 2
-            return _evaluate(judge, refs[:half]) + _evaluate(judge, refs[half:])
+            return _evaluate(judge, refs[:half], end) + _evaluate(judge, refs[half:], end)
         return [_failure(judge, refs[0], error)]
     rows = {row[PART]: row for row in found}
     return [
@@ -148,7 +158,7 @@ def _failure(judge: _Judge, ref: PartRef, error: Exception) -> Evaluated:
     if found is not None:
         return Evaluated(ref.key, 0, 0, failed=str(found), corrupt=isinstance(found, Corrupt))
     said = cause(error)[:ERROR_CHARS]
-    if any(sign in str(error) for sign in _PYTHON):
+    if any(sign in str(error) for sign in (*_PYTHON, *_EXHAUSTED)):
         return Evaluated(ref.key, 0, 0, failed=said)
     if _fails_on_nothing(judge):
         return Evaluated(ref.key, 0, 0, failed=f"the filter fails on no rows at all: {said}")

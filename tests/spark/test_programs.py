@@ -26,6 +26,7 @@ from strata.model.settings import UsageSettings
 from strata.spark.evaluate import replayed, spark_evaluator, validate
 from strata.spark.front.admit import admitted, admitted_again, check_parsed
 from strata.spark.front.catalyst import analyse
+from strata.spark.front.growth import check_growth
 from strata.spark.limited import TooLong, run_within
 from tests.support.shards import NAME, Events, build
 
@@ -52,7 +53,57 @@ PROGRAMS = [
     "monotonically_increasing_id() > 5",
     "sum(id) over () > 5",
     ":parameter = 1",
+    "from_xml('<a/>', 'b int', map('rowValidationXSDPath', '/etc/passwd')).b = id",
+    "schema_of_xml('<a/>', map('rowValidationXSDPath', '/etc/passwd')) = 'x'",
+    "from_avro(raw, '{\"type\":\"int\"}', map('avroSchemaUrl', 'file:///etc/passwd')) = 1",
+    "from_protobuf(raw, 'M', '/etc/passwd') is null",
+    "builtin.To_Protobuf(named_struct('a', 1), 'M', '/etc/passwd') is null",
+    *(
+        f"{name}() = carrier"
+        for name in (
+            "current_user", "session_user", "user", "current_catalog", "current_database",
+            "current_schema", "current_path",
+        )
+    ),
+    "current_user = carrier",
+    "session_user = carrier",
+    "raise_error(carrier) is null",
+    "assert_true(id > 5) is null",
+    "transform(array(id), x -> rand())[0] > 0.5",
+    "exists(array(id), x -> x = (select max(v) from victim))",
+    "input_file_block_start() > 0",
+]  # fmt: skip
+# Texts that Spark's parser refuses, or gives up on.
+BROKEN = [
+    "id > 5; select 1", "id = ${id}", "id = any(select 1)", "id > ", "not " * 3000 + "(id > 5)",
+    "id" + " + 1" * 3000 + " > 5", "id > 5 \u037e select 1",
+]  # fmt: skip
+# What would need gigabytes, by certified functions alone.
+LARGE = [
+    "length(repeat(repeat(carrier, 1000), 1000)) > 5",
+    "length(repeat(repeat('ab', 100000), 100000)) > 5",
+    "length(repeat(carrier, 101)) > 5",
+    "length(repeat(carrier, id)) > 5",
+    "length(space(2000000)) > 5",
+    "length(lpad(carrier, 2000000000, 'x')) > 5",
+    "length(rpad(carrier, cast(id as int), 'x')) > 5",
+    "length(replace(repeat(carrier, 100), 'A', 'bb')) > 5",
+    "length(replace(carrier, 'A', carrier)) > 5",
+    "length(regexp_replace(carrier, '', space(101))) > 5",
+    "length(" + "hex(" * 5 + "carrier" + ")" * 6 + " > 5",
+    "length(" + "concat_ws(space(10), " * 3 + "carrier" + ", carrier)" * 3 + ") > 5",
+    "length(overlay(repeat(carrier, 60) placing repeat(carrier, 60) from 1)) > 5",
+    "size(transform(array(carrier), x -> transform(array(x), y -> space(200)))) > 5",
 ]
+SMALL = [
+    "lpad(carrier, 10, '0') = 'x'", "repeat(carrier, 3) = 'x'",
+    "concat(carrier, '-', carrier) = 'x'",
+    "replace(carrier, 'A', 'bb') = 'x'", "length(space(1000)) > id",
+    "id in (" + ", ".join(map(str, range(2000))) + ")",
+    " and ".join("carrier <> 'x'" for _ in range(300)),
+]  # fmt: skip
+
+
 EXPRESSIONS = [
     "id > 5",
     "j:a.b[0]::int > 1",
@@ -68,6 +119,12 @@ EXPRESSIONS = [
 @pytest.fixture
 def events(tmp_path: Path) -> Events:
     return build(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Events:
+    """A shard to which no test does anything."""
+    return build(tmp_path_factory.mktemp("unchanged"))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -96,7 +153,8 @@ def log(spark: SparkSession, events: Events, where: str) -> Filter:
     try:
         filter = analyse(spark, events.state.relation, where)
     except InvalidRequest:
-        filter = analyse(spark, events.state.relation, "id > 5")
+        # Some other tree for each text: the log keeps one entry a tree.
+        filter = analyse(spark, events.state.relation, f"id > {len(where)}")
     filter = replace(filter, sql=where)
     plan = plan_read(events.stores, events.state, filter=filter, mode="on")
     assert (
@@ -109,17 +167,17 @@ def log(spark: SparkSession, events: Events, where: str) -> Filter:
 
 @pytest.mark.parametrize("where", PROGRAMS)
 def test_a_registered_filter_that_is_a_program_is_refused(
-    spark: SparkSession, events: Events, where: str
+    spark: SparkSession, unchanged: Events, where: str
 ) -> None:
     registered = [RegisteredFilter(NAME, "theirs", where)]
 
     with pytest.raises(InvalidRequest):
-        validate(spark, events.stores, NAME, registered, Scope("run", 100, check_format=False))
+        validate(spark, unchanged.stores, NAME, registered, Scope("run", 100, check_format=False))
 
 
 @pytest.mark.parametrize("where", [w for w in EXPRESSIONS if "j:a" not in w])
-def test_an_expression_is_admitted(spark: SparkSession, events: Events, where: str) -> None:
-    relation = events.state.relation
+def test_an_expression_is_admitted(spark: SparkSession, unchanged: Events, where: str) -> None:
+    relation = unchanged.state.relation
 
     assert admitted(spark, relation, where, now=0) == analyse(spark, relation, where, now=0)
 
@@ -142,6 +200,96 @@ def test_what_a_reader_used_is_not_run_by_the_operator(
     assert len(used) == len(report.unusable) == 1
     assert report.summaries == ()
     assert Machine(events.stores).load(NAME).rollout == events.state.rollout
+
+
+@pytest.mark.parametrize("where", BROKEN)
+def test_a_text_that_is_no_filter_is_refused(
+    spark: SparkSession, unchanged: Events, where: str
+) -> None:
+    with pytest.raises(InvalidRequest):
+        admitted(spark, unchanged.state.relation, where)
+
+
+def test_what_is_no_filter_or_is_too_large_ends_no_validation(
+    spark: SparkSession, events: Events
+) -> None:
+    large = [
+        LARGE[0],
+        *LARGE[2:4],
+    ]  # the other is a constant, which the log's reader would evaluate
+    for where in (*BROKEN, *large):
+        log(spark, events, where)
+    used = used_filters(events.stores, NAME, UsageSettings(), [], 20)
+
+    report = validate(
+        spark, events.stores, NAME, [], Scope("run", 100, check_format=False), used=used
+    )
+
+    assert len(used) == len(report.unusable) == len(BROKEN) + len(large)
+
+
+@pytest.mark.parametrize("where", LARGE)
+def test_what_may_need_too_much_memory_is_not_run_for_a_reader(
+    spark: SparkSession, unchanged: Events, where: str
+) -> None:
+    harmless = replace(analyse(spark, unchanged.state.relation, "id > 5", now=0), sql=where)
+
+    with pytest.raises(InvalidRequest, match="too much memory"):
+        admitted_again(spark, unchanged.state.relation, harmless, now=0)
+
+
+@pytest.mark.parametrize("where", SMALL)
+def test_what_stays_small_is_run(spark: SparkSession, where: str) -> None:
+    check_growth(check_parsed(spark, where), where)
+
+
+@pytest.mark.parametrize(
+    "said", ["java.lang.OutOfMemoryError: Java heap space", "StackOverflowError"]
+)
+def test_a_machine_that_is_too_small_is_no_mismatch(
+    spark: SparkSession, unchanged: Events, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from strata.spark import evaluate
+
+    def exhausted(*_: object) -> None:
+        raise RuntimeError(f"Job aborted: {said}")
+
+    state = unchanged.state
+    refs = plan_read(unchanged.stores, state).fetched[:3]
+    monkeypatch.setattr(evaluate, "_count", exhausted)
+
+    found = spark_evaluator(spark, unchanged.stores.settings, state.relations)(
+        analyse(spark, state.relation, "id > 5"), refs
+    )
+
+    assert [(one.error, said in one.failed) for one in found] == [("", True)] * 3
+
+
+def test_the_search_for_the_parts_that_fail_ends(
+    spark: SparkSession, unchanged: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A filter that fails late on every part takes no time for each of them."""
+    from strata.spark import evaluate
+
+    tried: list[int] = []
+
+    def late(_: object, refs: list[object]) -> None:
+        tried.append(len(refs))
+        time.sleep(0.4)
+        raise RuntimeError("late")
+
+    state = unchanged.state
+    refs = plan_read(unchanged.stores, state).fetched
+    monkeypatch.setattr(evaluate, "_count", late)
+    began = time.monotonic()
+
+    found = spark_evaluator(spark, unchanged.stores.settings, state.relations, 1)(
+        analyse(spark, state.relation, "id > 5"), refs
+    )
+
+    assert len(found) == len(refs) > 50
+    assert time.monotonic() - began < 30
+    assert all(one.failed for one in found[-20:])
 
 
 def test_a_text_beside_another_tree_is_not_run(spark: SparkSession, events: Events) -> None:

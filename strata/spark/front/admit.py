@@ -5,7 +5,7 @@ used, and those in receipts. A text is checked twice: after parsing, before Spar
 in it (resolving a relation may read files, resolving an identifier may evaluate functions), and
 after analysis. Spark's own functions pass; a text that queries another relation, calls Java or
 Python, or gives another answer each time is refused. A filter from a log must also mean exactly the
-logged tree, and all of its functions must be certified.
+logged tree, all of its functions must be certified, and it must not need much memory.
 """
 
 from collections.abc import Iterator
@@ -24,6 +24,7 @@ from strata.expr.registry import REGISTRY
 from strata.history.usage import identity
 from strata.model.schema import Relation
 from strata.spark.front.catalyst import Now, analyse
+from strata.spark.front.growth import check_growth
 from strata.spark.front.tree import analysed_filter, empty_frame, filtered
 
 CURE: Final = "give one condition on the shard's columns, in functions of Spark"
@@ -34,6 +35,14 @@ _UNRESOLVED: Final = frozenset({
     "UnresolvedAttribute", "UnresolvedFunction", "UnresolvedExtractValue",
     "UnresolvedNamedLambdaVariable",
 })  # fmt: skip
+# Functions whose further arguments name files: a schema, a descriptor, options with an address.
+_READING: Final = {
+    "from_avro": 0, "to_avro": 0, "schema_of_avro": 0, "from_protobuf": 0, "to_protobuf": 0,
+    "from_xml": 2, "schema_of_xml": 1,
+}  # fmt: skip
+# Another person, or another session, gets another answer from these.
+_OF_SESSIONS: Final = frozenset({"CurrentUser", "CurrentDatabase", "CurrentCatalog", "CurrentPath"})
+_FAILING: Final = frozenset({"raise_error", "assert_true"})
 _BUILTIN: Final[tuple[list[str], ...]] = (
     [],
     ["builtin"],
@@ -67,8 +76,9 @@ def admitted_again(
 
     The tree differs if the session has another zone or ANSI mode, if a column has another type by
     now, or if someone other than a reader wrote the log. `certified`: also require a certified rule
-    for each function, since nobody has reviewed the filter.
-    Raises: InvalidRequest if the tree differs, or if a function is not certified.
+    for each function, and values that stay small, since nobody has reviewed the filter.
+    Raises: InvalidRequest if the tree differs, if a function is not certified, or if a value may
+    become too large.
     """
     unknown = next(_uncertified(logged.expr), None) if certified else None
     if unknown is not None:
@@ -76,6 +86,8 @@ def admitted_again(
             "a part of the filter is not certified", filter=logged.sql, part=unknown,
             cure="register the filter, if it is to be watched",
         )  # fmt: skip
+    if certified:
+        check_growth(check_parsed(spark, logged.sql), logged.sql)
     forms = [
         admitted(spark, relation, logged.sql, now=now, ordered=ordered) for ordered in (True, False)
     ]
@@ -98,8 +110,8 @@ def _uncertified(expr: Expr) -> Iterator[str]:
             yield from _uncertified(arg)
 
 
-def check_parsed(spark: SparkSession, where: str) -> None:
-    """Refuse a parsed text that is more than an expression, before any name in it is resolved.
+def check_parsed(spark: SparkSession, where: str) -> JavaObject:
+    """Return the parsed text, before any name in it is resolved, if it is an expression.
 
     Raises: InvalidRequest, naming the part.
     """
@@ -107,9 +119,10 @@ def check_parsed(spark: SparkSession, where: str) -> None:
     try:
         tree = parser.parseExpression(where)
     except (PySparkException, Py4JJavaError):
-        filtered(spark.range(0).toDF(), where)  # raises with Spark's message and position
+        filtered(spark.range(0), where)  # raises with Spark's message and position
         raise InvalidRequest("the filter cannot be understood", filter=where, cure=CURE) from None
     _check_node(spark, tree, where, 0)
+    return tree
 
 
 def _check_node(spark: SparkSession, node: JavaObject, where: str, depth: int) -> None:
@@ -124,16 +137,21 @@ def _check_node(spark: SparkSession, node: JavaObject, where: str, depth: int) -
             "only columns, constants and functions of Spark may stand in it", where, short
         )
     if short == "UnresolvedFunction":
-        _check_function(spark, _texts(node.nameParts()), where)
+        _check_function(spark, _texts(node.nameParts()), node.children().size(), where)
     children = node.children()
     for index in range(children.size()):
         _check_node(spark, children.apply(index), where, depth + 1)
 
 
-def _check_function(spark: SparkSession, parts: list[str], where: str) -> None:
+def _check_function(spark: SparkSession, parts: list[str], given: int, where: str) -> None:
+    """Refuse a function by its name; `given`: the number of its arguments."""
     *before, name = parts
     if [part.lower() for part in before] not in _BUILTIN or name.lower() not in _functions(spark):
         raise _refused("it calls a function that is none of Spark's own", where, ".".join(parts))
+    if given > _READING.get(name.lower(), given):
+        raise _refused("it calls a function that may read a file", where, name)
+    if name.lower() in _FAILING:
+        raise _refused("it fails on purpose", where, name)
 
 
 def check_analysed(spark: SparkSession, relation: Relation, where: str) -> None:
@@ -151,6 +169,8 @@ def _check_meaning(spark: SparkSession, node: JavaObject, where: str) -> None:
     short = str(node.getClass().getSimpleName())
     if _is_a(spark, node, "PlanExpression"):
         raise _refused("it asks another relation", where, short)
+    if short in _OF_SESSIONS:
+        raise _refused("its answer depends on who asks, and where", where, str(node.sql())[:80])
     if _is_a(spark, node, "UserDefinedExpression"):
         raise _refused(
             "it calls a function that is none of Spark's own", where, str(node.sql())[:80]

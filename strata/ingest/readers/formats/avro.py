@@ -132,7 +132,7 @@ def _blocks(source: SourceFile) -> Iterator[bytes | Block]:
     with unpacked(source) if packed else open_file(source) as opened:
         try:
             stream = _Stream(opened)
-            codec = str(fastavro.reader(stream).codec)
+            codec = str(fastavro.reader(cast(Any, stream)).codec)
             header = bytes(stream.given)
             yield header
             at, stop = len(header), None if packed else source.size_bytes

@@ -18,7 +18,7 @@ import pendulum
 from airflow.sdk import dag
 
 from strata_airflow.assets import VERDICTS
-from strata_airflow.forms import filters, moment, shards
+from strata_airflow.forms import filters, moment, number, shards
 from strata_airflow.groups import STORED, spark_jobs
 from strata_airflow.holding import held
 from strata_airflow.intervals import MACROS
@@ -40,6 +40,9 @@ from strata_airflow.spark import DEFAULT_ARGS
     params={
         "shards": shards(),
         "filters": filters(),
+        "budget_bytes": number(
+            "Bytes of a shard at most", "Empty: as the settings say. What does not fit is left out."
+        ),
         "now": moment("Now", "What now() means in the filters. Empty: the end of the run's day."),
     },
 )
@@ -52,6 +55,7 @@ def soft_evaluation() -> None:
             "--shard": "{{ (params.shards or []) | join(' ') }}",
             "--filter": "{{ (params.filters or []) | join(' ') }}",
             "--now": "{{ now(params, dag_run) }}",
+            "--budget-bytes": "{{ params.budget_bytes }}",
             # A retry goes on where the try before it was killed.
             "--run": "{{ run_id | replace(' ', '_') }}",
         },

@@ -15,7 +15,7 @@ from strata.config.settings import load_settings
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, StrataError
 from strata.history.metrics import Metrics
 from strata.history.operations import EVERY_SHARD, note
-from strata.model.shown import Report
+from strata.model.shown import Report, visible
 from strata.store.open import open_stores, wall_clock
 
 # Errors of a single shard, the retryable ones first. A store that is unavailable is so for all
@@ -50,7 +50,7 @@ def run_job(
         if not code and (one := _first_error(document)):
             document, code = {**document, "error": one}, int(one["exit_code"])
     except StrataError as error:
-        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        _complain(f"{type(error).__name__}: {error}")
         document = {"error": _error_document(error)}
         code, failed = error.exit_code, f"{type(error).__name__}: {error}"
     except Exception as error:
@@ -73,9 +73,16 @@ def logged(report: Report) -> dict[str, Any]:
 
 
 def say(*lines: str) -> None:
-    """Print lines in the task's log, at once."""
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    """Print lines in the task's log, at once; characters that a reader would not see are spelled.
+
+    A line end inside a line is one: a name or an error adds no line of its own to the log.
+    """
+    sys.stdout.write("".join(f"{visible(line)}\n" for line in lines))
     sys.stdout.flush()
+
+
+def _complain(line: str) -> None:
+    sys.stderr.write(f"{visible(line)}\n")
 
 
 def each_shard(
@@ -92,7 +99,7 @@ def each_shard(
         try:
             document = {**work(name)}
         except OF_ONE_SHARD as error:
-            sys.stderr.write(f"{type(error).__name__}: {error} [{name}]\n")
+            _complain(f"{type(error).__name__}: {error} [{name}]")
             document = {"shard": name, "error": _error_document(error)}
         documents.append({"seconds": round(time.monotonic() - began, 3), **document})
     return documents

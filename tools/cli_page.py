@@ -12,7 +12,7 @@ from typing import Any, Final, get_args
 
 import typer.main
 
-from strata.cli.app import app
+from strata.cli.app import whole
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference" / "cli.md"
 HEAD: Final = """# Command line
@@ -36,7 +36,7 @@ COMMON: Final = {"config", "json", "as_json", "help"}  # described once, in the 
 
 def commands() -> dict[str, Any]:
     """Return each command by its full name without `strata`, in the order of the help."""
-    return dict(_below("", typer.main.get_command(app)))
+    return dict(_below("", typer.main.get_command(whole())))
 
 
 def _below(name: str, command: Any) -> Iterator[tuple[str, Any]]:

@@ -74,7 +74,7 @@ def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
 
         names = ensure_shards(Machine(stores), settings.shards_dir, args.shard)
         summaries = each_shard(names, ingested)
-    say(table([one for one in summaries if "error" not in one]))
+    say(*table([one for one in summaries if "error" not in one]).splitlines())
     return {"dry_run": args.dry_run, "shards": summaries}, 0
 
 

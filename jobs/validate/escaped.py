@@ -8,7 +8,6 @@ again before pages are built from it. Readers see the text as it was written; in
 """
 
 import json
-import unicodedata
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
@@ -17,9 +16,9 @@ from typing import Any, Final
 import pandas as pd
 
 from strata.errors import Corrupt
+from strata.model.shown import visible
 
 _LIVE: Final = str.maketrans({"<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
-_UNSEEN: Final = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # Unicode's categories
 
 
 def text(value: str) -> str:
@@ -28,20 +27,7 @@ def text(value: str) -> str:
     >>> text("<img src=x onerror='go()'> & \u202e")
     '&lt;img src=x onerror=&#x27;go()&#x27;&gt; &amp; \\u202e'
     """
-    return escape(seen(value), quote=True)
-
-
-def seen(value: str, *, lines: bool = False) -> str:
-    r"""Return a value with invisible characters spelled out, also line ends unless `lines`.
-
-    >>> seen("a\u202eb\nc"), seen("a\nb", lines=True)
-    ('a\\u202eb\\u000ac', 'a\nb')
-    """
-    kept = "\n" if lines else ""
-    return "".join(
-        f"\\u{ord(c):04x}" if c not in kept and unicodedata.category(c) in _UNSEEN else c
-        for c in value
-    )
+    return escape(visible(value), quote=True)
 
 
 def frame(table: pd.DataFrame) -> pd.DataFrame:

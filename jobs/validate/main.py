@@ -19,10 +19,10 @@ from jobs.validate.outcome import document, exit_code, lines
 from jobs.validate.report import Report, build_report, index_of
 from strata.audit import table
 from strata.audit.run import Scope, ValidationReport
-from strata.audit.used import LoggedFilter, used_filters
+from strata.audit.used import LoggedFilter, budget_of, used_filters
 from strata.audit.verdict import check_run
 from strata.config.filters import RegisteredFilter, load_filters
-from strata.config.settings import load_settings
+from strata.config.settings import load_settings, settings_file
 from strata.errors import InvalidRequest, StrataError
 from strata.history.journal import is_journal
 from strata.machine.machine import Machine
@@ -41,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--run", help="name of this run in verdicts and report")
     parser.add_argument("--percent", type=int, help="share of skipped parts to fetch")
     parser.add_argument("--format", type=int, help="share of the parts whose format is checked")
+    parser.add_argument("--budget-bytes", type=int, help="bytes to read of a shard; 0: no limit")
+    parser.add_argument("--budget-seconds", type=float, help="seconds a shard; 0: no limit")
     parser.add_argument("--config", help="settings file")
     parser.add_argument("--result", help="where to write the result as JSON")
     args = parser.parse_args(argv)
@@ -67,7 +69,7 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
             filters = _chosen(settings, name, args.filter)
             used = [] if args.filter else _used(settings, stores, name, filters)
             report = validate(
-                spark, stores, name, filters, _scope(args, settings, policy, run),
+                spark, stores, name, filters, _scope(args, settings, policy, run, stores, name),
                 now=now, used=used, read=settings.read, seconds=settings.validate.filter_seconds,
             )  # fmt: skip
             reports.append(report)
@@ -83,9 +85,22 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     )
 
 
-def _scope(args: argparse.Namespace, settings: Settings, policy: Policy, run: str) -> Scope:
+def _scope(
+    args: argparse.Namespace,
+    settings: Settings,
+    policy: Policy,
+    run: str,
+    stores: Stores,
+    name: str,
+) -> Scope:
     share = settings.validate.format_percent if args.format is None else args.format
-    return Scope(run, args.percent, check_format=share > 0, format_percent=share, policy=policy)
+    budget = budget_of(
+        stores, name, settings, size_bytes=args.budget_bytes, seconds=args.budget_seconds
+    )
+    return Scope(
+        run, args.percent, check_format=share > 0, format_percent=share, policy=policy,
+        budget=budget, config=settings_file(args.config, os.environ),
+    )  # fmt: skip
 
 
 def _used(

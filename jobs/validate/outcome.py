@@ -78,6 +78,11 @@ def lines(report: ValidationReport) -> Iterator[str]:
             f" audited, {s.rows} rows, {s.mismatches} mismatches, {s.errors} errors,"
             f" {s.missing} missing, {s.percent} % = {s.audited_bytes} bytes in {s.seconds:.1f} s"
         )
+        if s.left_out_parts:
+            yield (
+                f"  {s.check}: the budget left out {s.left_out_parts} parts,"
+                f" {s.left_out_bytes} bytes; they are no evidence"
+            )
     for cost in report.costs:
         yield (
             f"  an audit of {cost.percent} %: {cost.parts} parts, {cost.size_bytes} bytes in"

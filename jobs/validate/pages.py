@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from jobs.validate.escaped import seen
+from strata.model.shown import visible
 
 STYLE: Final = (Path(__file__).parent / "pages.css").read_text("utf-8")
 # A page may be opened from a disk or from S3, where no server sends this policy.
@@ -101,7 +101,7 @@ def _only_failed(main: Element) -> None:
 
 def say(parent: Element, value: object) -> None:
     """Append a text; text that the tables have already escaped is not escaped twice."""
-    text = seen(unescape(str(value)), lines=True)
+    text = visible(unescape(str(value)), lines=True)
     if len(parent):
         parent[-1].tail = (parent[-1].tail or "") + text
     else:

@@ -26,6 +26,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from strata_airflow import results
 from strata_airflow.assets import tell, tell_nobody
+from strata_airflow.console import ShardLink
 from strata_airflow.notify import VARIABLE, StrataNotifier, message_of, send
 from strata_airflow.places import JOBS, PROJECT, config_file, results_dir
 from strata_airflow.report import ReportLink, address
@@ -79,7 +80,7 @@ class StrataJobOperator(SparkSubmitOperator):
         "command", "arguments", "config", "partitions", "shards",
     )  # fmt: skip
     ui_color = "#e8f0ff"
-    operator_extra_links = (ReportLink(),)
+    operator_extra_links = (ReportLink(), ShardLink())
 
     def __init__(
         self,

@@ -65,6 +65,21 @@ def check_parts(  # noqa: PLR0913 - options, by name
             yield known.get(name) or done.get(name) or missing(task)
 
 
+def sizes_of(looked: Sequence[Looked]) -> Iterator[tuple[str, int]]:
+    """Yield the key and the size of each part. Cost: decodes two columns of every manifest."""
+    for one in looked:
+        if one.manifest is not None:
+            table = one.manifest.read(["key", "size_bytes"])
+            yield from zip(table["key"].to_pylist(), table["size_bytes"].to_pylist(), strict=True)
+
+
+def wanted_parts(looked: Sequence[Looked], run: str, percent: int) -> frozenset[str]:
+    """Return the parts of a reproducible share."""
+    keys = [key for key, _ in sizes_of(looked)]
+    chosen = sampled(keys, run, percent).tolist()
+    return frozenset(key for key, is_one in zip(keys, chosen, strict=True) if is_one)
+
+
 def forget(stores: Stores, shard: str, run: str) -> None:
     """Drop the notes of a recorded run. Notes that this misses are dropped with old verdicts."""
     for info in retry(lambda: list(stores.blob.list(_prefix(shard, run)))):

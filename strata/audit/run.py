@@ -8,7 +8,7 @@ approval, and it does not depend on Airflow.
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
 from typing import Final
@@ -16,40 +16,36 @@ from typing import Final
 import pyarrow.parquet as pq
 
 from strata.audit.batches import Looked, look, readable, verdicts_of
+from strata.audit.budget import (
+    FORMAT_SHARE,
+    Clock,
+    affordable_parts,
+    over,
+)
 from strata.audit.compare import ColumnCount, total
 from strata.audit.contain import contain
-from strata.audit.cost import AuditCost, costs
+from strata.audit.cost import AuditCost
 from strata.audit.cost import total as total_cost
-from strata.audit.format import check_parts, forget
+from strata.audit.format import check_parts, forget, sizes_of, wanted_parts
+from strata.audit.scope import Check, Scope
 from strata.audit.seen import pairs_of, with_pairs
-from strata.audit.soft import Evaluator, confirmed, judge, quarantine_of
+from strata.audit.soft import Evaluator, quarantine_of
+from strata.audit.softly import audited_share, counts_of, softly
 from strata.audit.verdict import FORMAT_CHECK, Summary, Verdict, count, verdict_table
-from strata.decide.skips import Decisions, Skipped, Skips, decide_all
 from strata.errors import Conflict, InvalidRequest
-from strata.expr.filter import Filter
 from strata.expr.nodes import Expr
 from strata.machine.machine import Machine
 from strata.model.runner import Runner
-from strata.model.time import format_time
 from strata.rollout.basis import basis_of
 from strata.rollout.evidence import AuditCounts
 from strata.rollout.ladder import record
-from strata.rollout.obey import SKIPPING
-from strata.rollout.policy import Policy
 from strata.state.state import State
 from strata.store import keys
 from strata.store.open import Stores
 
-DEFAULT_POLICY: Final = Policy()  # rules by which evidence is counted
+__all__ = ["Check", "Scope", "ValidationReport", "validate_shard"]
+
 RACES: Final = 5  # races lost to other validations, before Conflict is raised
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One filter to evaluate softly."""
-
-    name: str
-    filter: Filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,30 +71,11 @@ class ValidationReport:
 
     def totals(self) -> dict[str, int]:
         """Return the counts over all checks, as `strata validate --json` prints them."""
-        names = ("checked_parts", "audited_parts", "rows", "mismatches", "errors", "missing")
+        names = (
+            "checked_parts", "audited_parts", "rows", "mismatches", "errors", "missing",
+            "left_out_parts", "left_out_bytes",
+        )  # fmt: skip
         return {name: sum(getattr(s, name) for s in self.summaries) for name in names}
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """The parts of a shard to check, and the name of the run."""
-
-    run: str  # names the run; the sample depends on it
-    percent: int | None = None  # share of the would-be-skipped parts to fetch; see `share`
-    parts: frozenset[str] | None = None  # only these part keys, to replay a finding; None: all
-    check_format: bool = True
-    # Share of all parts to check the format of; manifests are always checked
-    format_percent: int = 100
-    policy: Policy = DEFAULT_POLICY
-
-    def share(self, state: State) -> int:
-        """Return the percentage to audit; None means all, or the share that the mode sets.
-
-        Where readers skip, the shard's own share suffices, since the rest was audited before.
-        """
-        if self.percent is not None:
-            return self.percent
-        return state.rollout.audit_percent if state.rollout.mode in SKIPPING else 100
 
 
 def validate_shard(
@@ -119,18 +96,21 @@ def validate_shard(
     looked = look(stores, state)
     _require(state, looked, scope)
     whole = readable(state, looked)
-    softly = [_soft(stores, whole, check, evaluate, scope) for check in checks]
-    found = [(summary, some) for summary, some, _ in softly]
-    cost = total_cost([of_filter for _, _, of_filter in softly])
+    clock = Clock(0.0 if scope.parts else scope.budget.seconds, len(checks) + scope.check_format)
+    found_softly = softly(stores, whole, checks, evaluate, scope, clock)
+    found = [(summary, some) for summary, some, _ in found_softly]
+    cost = total_cost([of_filter for _, _, of_filter in found_softly])
     columns: tuple[ColumnCount, ...] = ()
     if scope.check_format:
-        summary, some, columns = _format(stores, state, looked, runner, scope)
+        spent = sum(verdict.size_bytes for _, some in found for verdict in some)
+        summary, some, columns = _format(stores, state, looked, runner, scope, clock, spent)
         found.append((summary, some))
     elif bad := [v for v in verdicts_of(state, looked, scope.run) if v.outcome != "clean"]:
         found.append((_format_summary(scope, state, looked, [], bad, 0.0), bad))
-    verdicts = [verdict for _, some in found for verdict in some]
+    verdicts = [scope.repeatable(verdict) for _, some in found for verdict in some]
     exprs = {check.name: check.filter.expr for check in checks}
-    after, key = _record(machine, state, scope, verdicts, exprs)
+    audited = audited_share(scope.share(state), [summary for summary, _, _ in found_softly])
+    after, key = _record(machine, state, scope, verdicts, exprs, audited)
     forget(stores, name, scope.run)
     lowered = contain(machine, name, verdicts)
     return ValidationReport(
@@ -149,80 +129,42 @@ def _require(state: State, looked: Sequence[Looked], scope: Scope) -> None:
         )  # fmt: skip
 
 
-def _soft(
-    stores: Stores, state: State, check: Check, evaluate: Evaluator, scope: Scope
-) -> tuple[Summary, list[Verdict], list[AuditCost]]:
-    started = time.monotonic()
-    filter = check.filter
-    decisions = decide_all(stores, state, filter)
-    chosen = _chosen(state, decisions.skipped, scope)
-    tightened = _chosen(state, decisions.tightened, scope)
-    came = {r.part: r for r in evaluate(filter, [s.ref for s in chosen])} if chosen else {}
-    if tightened:
-        groups = {s.ref.key: s.groups for s in tightened}
-        came |= {r.part: r for r in evaluate(filter, [s.ref for s in tightened], groups)}
-    came = confirmed(evaluate, filter, came, {s.ref.key: s for s in (*chosen, *tightened)})
-    pairs = [(one, came.get(one.ref.key)) for one in (*chosen, *tightened)]
-    witness = getattr(evaluate, "witness", None)
-    verdicts = judge(stores, state, filter, pairs, run=scope.run, check=check.name, witness=witness)
-    summary = _soft_summary(state, check, decisions, scope, verdicts, started)
-    cost = costs(
-        decisions, filter, run=scope.run, least=_least(scope), seconds=summary.seconds,
-        audited_bytes=summary.audited_bytes,
-    )  # fmt: skip
-    return summary, verdicts, cost
-
-
-def _chosen(state: State, skips: Skips, scope: Scope) -> list[Skipped]:
-    if scope.parts is not None:
-        return skips.named(scope.parts)
-    return skips.make(skips.drawn(scope.share(state), scope.run, _least(scope)))
-
-
-def _least(scope: Scope) -> int:
-    return scope.policy.gates.sample_parts if scope.percent is None else 0
-
-
-def _soft_summary(
+def _format(  # noqa: PLR0913, PLR0917 - what to look at, and for how long
+    stores: Stores,
     state: State,
-    check: Check,
-    decisions: Decisions,
+    looked: Sequence[Looked],
+    runner: Runner,
     scope: Scope,
-    verdicts: Sequence[Verdict],
-    started: float,
-) -> Summary:
-    filter = check.filter
-    return Summary(
-        scope.run, state.name, check.name, filter.sql,
-        now=format_time(filter.now_low // 1000),
-        parts_total=decisions.parts_total, bytes_total=decisions.bytes_total,
-        parts_skipped=len(decisions.skipped),
-        bytes_skipped=decisions.skipped.size_bytes,
-        parts_tightened=len(decisions.tightened),
-        bytes_tightened=decisions.tightened.size_bytes,
-        checked_parts=len(verdicts), parts_without_stats=decisions.parts_without_stats,
-        percent=scope.share(state), seconds=round(time.monotonic() - started, 3),
-        **_counts(verdicts),
-    )  # fmt: skip
-
-
-def _format(
-    stores: Stores, state: State, looked: Sequence[Looked], runner: Runner, scope: Scope
+    clock: Clock,
+    spent: int,
 ) -> tuple[Summary, list[Verdict], tuple[ColumnCount, ...]]:
     started = time.monotonic()
     parts: list[Verdict] = []
     columns: tuple[ColumnCount, ...] = ()
+    only, most = scope.parts, scope.budget.size_bytes
+    wanted = wanted_parts(looked, scope.run, scope.format_percent) if most and not only else None
+    if wanted is not None:
+        left = max(most - spent, most // FORMAT_SHARE)
+        only = affordable_parts(looked, wanted, scope.run, left)
+    newest = sorted(looked, key=lambda one: -one.batch.upper) if scope.budget.limited else looked
+    clock.begin()
     for one in check_parts(
-        stores, state, looked, runner,
-        run=scope.run, percent=scope.format_percent, parts=scope.parts,
+        stores, state, newest, runner, run=scope.run, percent=scope.format_percent, parts=only,
     ):  # fmt: skip
         parts.append(one.verdict)
         columns = total((*columns, *one.columns))
+        if over(clock.until):
+            break
     manifests = verdicts_of(state, looked, scope.run)
     if scope.parts is not None:
         manifests = [v for v in manifests if v.outcome != "clean"]
     took = time.monotonic() - started
     summary = _format_summary(scope, state, looked, parts, manifests, took)
+    if scope.budget.limited and not scope.parts:
+        every = wanted_parts(looked, scope.run, scope.format_percent) if wanted is None else wanted
+        left_out = every.difference(verdict.part for verdict in parts)
+        size = sum(s for k, s in sizes_of(looked) if k in left_out)
+        summary = replace(summary, left_out_parts=len(left_out), left_out_bytes=size)
     return summary, [*manifests, *parts], columns
 
 
@@ -235,7 +177,7 @@ def _format_summary(
     took: float,
 ) -> Summary:
     """Return the counts of a format check: parts, and also faults of manifests."""
-    counts = _counts(parts)
+    counts = counts_of(parts)
     counts["mismatches"] += count(manifests, "mismatch")
     return Summary(
         scope.run, state.name, FORMAT_CHECK, sql="", now="",
@@ -248,30 +190,18 @@ def _format_summary(
     )  # fmt: skip
 
 
-def _counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """Return the counts of a summary; an audited part is one with any judgement."""
-    judged = [v for v in verdicts if v.outcome in ("clean", "mismatch")]
-    return {
-        "audited_parts": len(judged),
-        "audited_bytes": sum(v.size_bytes for v in judged),
-        "rows": sum(v.rows for v in verdicts),
-        "mismatches": count(verdicts, "mismatch"),
-        "errors": count(verdicts, "failed"),
-        "missing": count(verdicts, "missing"),
-    }
-
-
 def _record(
     machine: Machine,
     state: State,
     scope: Scope,
     verdicts: Sequence[Verdict],
     exprs: Mapping[str, Expr],
+    percent: int,
 ) -> tuple[State, str | None]:
     """Write the verdict table, then commit the pointer, the evidence and, on a mismatch, the trip.
 
     A replay of single parts is no evidence, because its parts were chosen by hand. `exprs`: the
-    filters by the names of their checks.
+    filters by the names of their checks. `percent`: the audited share.
     """
     if not verdicts:
         return state, None
@@ -283,7 +213,7 @@ def _record(
     bad = [verdict for verdict in verdicts if verdict.outcome == "mismatch"]
     found = f"{len(bad)} mismatches in {scope.run}, the first in {bad[0].part}" if bad else ""
     for race in range(RACES):
-        counts = _evidence(machine, machine.load(state.name), scope, verdicts, exprs)
+        counts = _evidence(machine, machine.load(state.name), scope, verdicts, exprs, percent)
         move = partial(
             record, key=key, counts=counts, policy=scope.policy, mismatch=found,
             quarantine=quarantine_of(bad),
@@ -303,6 +233,7 @@ def _evidence(
     scope: Scope,
     verdicts: Sequence[Verdict],
     exprs: Mapping[str, Expr],
+    percent: int,
 ) -> AuditCounts:
     """Return the evidence of a run's soft evaluations; format checks do not count."""
     soft = [v for v in verdicts if v.check != FORMAT_CHECK and scope.parts is None]
@@ -317,6 +248,6 @@ def _evidence(
     news = [v for v, is_new in zip(clean, fresh, strict=True) if is_new]
     return AuditCounts(
         len(news), sum(v.rows for v in clean), sum(v.size_bytes for v in clean),
-        count(soft, "failed"), count(soft, "missing"), scope.share(state),
+        count(soft, "failed"), count(soft, "missing"), percent,
         Counter(v.stratum for v in news), len(clean) - len(news), seen,
     )  # fmt: skip

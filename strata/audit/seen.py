@@ -43,6 +43,20 @@ def pairs_of(judged: Sequence[tuple[Expr, str]]) -> Pairs:
     return np.array(found, np.uint64).reshape(-1, 2)
 
 
+def known_pairs(blob: Blob, before: str | None, pairs: Pairs) -> npt.NDArray[np.bool_]:
+    """Return which pairs a blob of the evidence has; none if it is lost or damaged.
+
+    Cost: reads the blob.
+    """
+    old = None if before is None else _load(blob, before)
+    if old is None or not len(old) or not len(pairs):
+        return np.zeros(len(pairs), np.bool_)
+    both = np.dtype([("filter", np.uint64), ("part", np.uint64)])
+    there, asked = (np.ascontiguousarray(some).view(both).ravel() for some in (old, pairs))
+    found: npt.NDArray[np.bool_] = np.isin(asked, there)
+    return found
+
+
 def with_pairs(
     blob: Blob, shard: str, before: str | None, pairs: Pairs, *, anew: bool
 ) -> tuple[Seen, npt.NDArray[np.bool_]]:

@@ -85,6 +85,8 @@ class Summary:
     missing: int
     parts_without_stats: int
     seconds: float
+    left_out_parts: int = 0  # parts of the intended share that the budget left out: not a pass
+    left_out_bytes: int = 0
 
 
 def check_run(name: str) -> str:

@@ -19,6 +19,7 @@ import orjson
 
 from strata import __version__
 from strata.errors import Corrupt, InvalidRequest
+from strata.model.near import one_of
 from strata.state.codec import decode_state
 from strata.state.seal import is_sealed, sealed
 from strata.state.state import State
@@ -27,6 +28,7 @@ from strata.store.keys import BlobKind, check_key, content_hash, names_content, 
 from strata.store.retry import retry
 
 FOLDER: Final = "backups/"
+BEGUN: Final = "begun"  # the mark of a point that is being added
 FORMAT: Final = 1
 # Blobs named by what they are about, not by their content.
 _BY_SUBJECT: Final = frozenset(
@@ -60,9 +62,9 @@ class Point:
         """Return a shard of the point. Raises: InvalidRequest, naming those that there are."""
         found = next((one for one in self.shards if one.name == name), None)
         if found is None:
-            known = ", ".join(one.name for one in self.shards) or "there is none"
+            cure = one_of(name, (one.name for one in self.shards), none="there is none")
             raise InvalidRequest(
-                "this point has no such shard", shard=name, point=self.name, cure=f"one of: {known}"
+                "this point has no such shard", shard=name, point=self.name, cure=cure
             )
         return found
 

@@ -2,13 +2,15 @@
 
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from strata.backup.point import FOLDER, Backup, Point, SavedShard, checked_blob
-from strata.errors import Corrupt, InvalidRequest
+from strata.backup.drop import check_no_drop
+from strata.backup.point import BEGUN, FOLDER, Backup, Point, SavedShard, checked_blob
+from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.machine.machine import Machine
 from strata.machine.named import named_by
 from strata.machine.reader_hold import reading
@@ -64,11 +66,31 @@ def back_up(
     missing or damaged, which makes no point; Unavailable.
     Cost: reads and writes the blobs that the backup lacks; lists both stores by shard.
     """
-    machine, backup = Machine(stores), Backup(target)
+    backup = Backup(target)
+    check_no_drop(target, stores.clock())
     at_ms = stores.clock()
     began = datetime.fromtimestamp(at_ms / 1000, UTC)
     name = f"{began:%Y%m%dT%H%M%S}.{at_ms % 1000:03}-{secrets.token_hex(2)}"
     _check_apart(stores.blob, target, name)
+    try:
+        # Its own mark is there: a drop that begins now refuses, and one that began before is seen.
+        check_no_drop(target, stores.clock())
+        return _added(stores, backup, settings, name, at_ms, names, runner)
+    finally:
+        with suppress(StrataError):
+            target.delete(f"{FOLDER}{name}/{BEGUN}")
+
+
+def _added(  # noqa: PLR0913, PLR0917  what the point is of
+    stores: Stores,
+    backup: Backup,
+    settings: Settings,
+    name: str,
+    at_ms: int,
+    names: Sequence[str] | None,
+    runner: Runner,
+) -> BackupReport:
+    machine, target = Machine(stores), backup.blob
     chosen = machine.names() if names is None else list(names)
     for shard in names or ():
         machine.load(shard)
@@ -91,11 +113,11 @@ def back_up(
 
 def _check_apart(blob: Blob, target: Blob, point: str) -> None:
     """Refuse a target that is the store itself, under any address."""
-    key = f"{FOLDER}{point}/begun"
+    key = f"{FOLDER}{point}/{BEGUN}"
     retry(partial(target.set, key, b""))
     inside = retry(partial(blob.get, key)) is not None
-    retry(partial(target.delete, key))
     if inside:
+        retry(partial(target.delete, key))
         raise InvalidRequest(
             "a backup cannot lie in the store that it is of",
             cure="another folder, or another bucket or prefix",

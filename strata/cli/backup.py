@@ -10,12 +10,22 @@ from strata.backup import (
     SavedShard,
     VerifyReport,
     back_up,
+    drop_points,
     verify_point,
     verify_shard,
 )
 from strata.backup import restore as bring_back
 from strata.cli.command import command
-from strata.cli.context import Answer, Context, ReasonOption, WhoOption, answer, pairs, rows
+from strata.cli.context import (
+    Answer,
+    Context,
+    ReasonOption,
+    SomeShards,
+    WhoOption,
+    answer,
+)
+from strata.cli.remarks import remark
+from strata.cli.tables import pairs, rows
 from strata.errors import InvalidRequest
 from strata.model.runner import threads
 from strata.model.settings import StoreSettings
@@ -28,9 +38,6 @@ Target = Annotated[
     str,
     typer.Argument(help="Where the backup lies: file:///folder or s3://bucket/prefix."),
 ]
-Shards = Annotated[
-    list[str] | None, typer.Argument(help="Names of shards; default: all.", metavar="[SHARD]…")
-]
 PointOption = Annotated[str, typer.Option("--point", help="Name of a point; default: the newest.")]
 SAVED = ("shard", "seqno", "upper", "blobs", "bytes")
 
@@ -38,12 +45,14 @@ SAVED = ("shard", "seqno", "upper", "blobs", "bytes")
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
     command(app, "backup", backup, row="backup")
-    command(app, "backups", backups)
+    command(
+        app, "backups", backups, row="drop of a point", idle=lambda given: not given.get("drop")
+    )
     command(app, "restore", restore, row="restore from a backup")
     command(app, "verify", verify)
 
 
-def backup(context: Context, target: Target, shards: Shards = None) -> Answer:
+def backup(context: Context, target: Target, shards: SomeShards = None) -> Answer:
     """Add a point to a backup: all blobs that it lacks, and the states of the shards."""
     report = back_up(
         context.stores, _open(target), context.settings, shards or None, threads(AT_ONCE)
@@ -52,9 +61,19 @@ def backup(context: Context, target: Target, shards: Shards = None) -> Answer:
     return answer(document, rows("shards", document["shards"], SAVED), pairs("", document))
 
 
-def backups(context: Context, target: Target) -> Answer:
-    """List the points of a backup, oldest first."""
+def backups(
+    context: Context,
+    target: Target,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option("--drop", help="Remove this point for good; repeat for more."),
+    ] = None,
+) -> Answer:
+    """List the points of a backup, oldest first; with --drop remove some before."""
     found = Backup(_open(target))
+    if drop:
+        done = drop_points(found, drop, context.stores.clock())
+        remark(f"{len(done.points)} points are gone, and {done.blobs:,} blobs of them")
     points = [found.point(name) for name in found.names()]
     lines = [
         {
@@ -71,7 +90,7 @@ def backups(context: Context, target: Target) -> Answer:
 def restore(
     context: Context,
     target: Target,
-    shards: Shards = None,
+    shards: SomeShards = None,
     point: PointOption = "",
     missing: Annotated[
         bool, typer.Option("--missing", help="Leave shards that exist alone, without an error.")
@@ -97,7 +116,7 @@ def restore(
 
 def verify(
     context: Context,
-    shards: Shards = None,
+    shards: SomeShards = None,
     target: Annotated[
         str, typer.Option("--backup", help="Verify a point of this backup, not the store.")
     ] = "",

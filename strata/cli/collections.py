@@ -1,21 +1,25 @@
 """Commands about logical shards: collection create, list, read."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from strata.cli.command import command
-from strata.cli.context import (
-    Answer,
-    Context,
-    ShardArgument,
-    answer,
-    pairs,
-    rows,
-    who,
+from strata.cli.context import Answer, Context, ShardArgument, answer, who
+from strata.cli.output import Output
+from strata.cli.reading import (
+    AsOf,
+    Columns,
+    Consolidate,
+    Count,
+    FormatOption,
+    Limit,
+    Out,
+    chosen_names,
+    written,
 )
-from strata.cli.reading import chosen_names, write_rows
+from strata.cli.remarks import remark
+from strata.cli.tables import pairs, rows
 from strata.machine.reader_hold import reading
 from strata.model.time import format_time, parse_time
 from strata.read.collections import (
@@ -83,18 +87,16 @@ def read(
     context: Context,
     shard: ShardArgument,
     name: Name,
-    as_of: Annotated[
-        str | None, typer.Option("--as-of", help="Time of the snapshot; default: the newest.")
-    ] = None,
-    columns: Annotated[
-        str | None, typer.Option("--columns", help="Names, separated by commas; default: all.")
-    ] = None,
-    consolidate: Annotated[
-        bool, typer.Option("--consolidate", help="Return each row once, with its count in d.")
-    ] = False,
-    out: Annotated[Path | None, typer.Option("--out", help="Parquet file to write.")] = None,
+    as_of: AsOf = None,
+    columns: Columns = None,
+    format: FormatOption = None,
+    limit: Limit = None,
+    count: Count = False,
+    out: Out = None,
+    consolidate: Consolidate = False,
 ) -> Answer:
-    """Read one collection; parts without rows of it are not touched."""
+    """Show the rows of one collection; parts without rows of it are not touched."""
+    output = Output(format, limit, count, out, context.as_json)
     with reading(context.stores, shard, context.settings.read, f"read-{who(None)}") as state:
         chosen = chosen_names(state, columns)
         at = None if as_of is None else parse_time(as_of)
@@ -102,11 +104,16 @@ def read(
         batches = scan_collection(
             context.stores, state, wanted, columns=chosen, consolidate=consolidate
         )
-        count = write_rows(batches, scan_schema(state.relation, chosen), out)
+        found, shown, _ = written(output, batches, scan_schema(state.relation, chosen))
     document = {
-        "collection": name, "rows": count, "as_of": wanted.plan.as_of,
+        "collection": name, "rows": found, "as_of": wanted.plan.as_of,
         "parts_fetched": wanted.plan.parts_fetched, "parts_total": wanted.parts_total,
         "bytes_fetched": wanted.plan.bytes_fetched, "bytes_total": wanted.bytes_total,
         "out": None if out is None else str(out),
     }  # fmt: skip
-    return answer(document)
+    if output.shows_table:
+        remark(
+            f"{found:,} rows of {name}, from {wanted.plan.parts_fetched} of"
+            f" {wanted.parts_total} parts"
+        )
+    return answer(document, *shown)

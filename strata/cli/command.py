@@ -48,7 +48,7 @@ def command(
 
     @wraps(work)
     def run(config: str | None = None, json: bool = False, **given: Any) -> None:
-        context = Context(config)
+        context = Context(config, json)
         leaves = row and not any(given.get(n) for n in _IDLE) and not (idle and idle(given))
         noted = partial(_noted, row, private=private)
         answer = noted(context, work, given) if leaves else work(context, **given)

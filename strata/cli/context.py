@@ -2,6 +2,8 @@
 
 A command's answer is one JSON document. With `--json` it is printed unchanged, otherwise as a
 short table. Answers go to standard output, everything else to standard error.
+Tables and lines show text as it was written: no part of it is markup, and what a terminal would
+obey or hide is spelled out.
 """
 
 import getpass
@@ -10,18 +12,19 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import orjson
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from strata.config.settings import load_settings
+from strata.cli.completion import shard_names
+from strata.cli.remarks import remark
+from strata.cli.tables import Table, pairs, write_tables
+from strata.config.settings import load_settings, settings_file
 from strata.history.metrics import Metrics
 from strata.machine.machine import Machine
 from strata.model.settings import Settings
-from strata.model.time import MIN_TIME, format_time
 from strata.rollout.people import Person
 from strata.rollout.policy import Policy, policy_of
 from strata.shard import Shard
@@ -36,11 +39,18 @@ WhoOption = Annotated[
     str | None, typer.Option("--by", help="Who does this; default: the user of this machine.")
 ]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it stays in the history.")]
-ShardArgument = Annotated[str, typer.Argument(help="Name of the shard.", metavar="SHARD")]
+ShardArgument = Annotated[
+    str,
+    typer.Argument(help="Name of the shard.", metavar="SHARD", autocompletion=shard_names),
+]
+SomeShards = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Names of shards; default: all.", metavar="[SHARD]…", autocompletion=shard_names
+    ),
+]
 
-progress = Console(stderr=True)
-
-TIMES: Final = frozenset({"since", "upper", "lower", "as_of"})  # names of times in documents
+_SQLITE: Final = "sqlite:///"
 
 
 @dataclass(frozen=True)
@@ -48,15 +58,28 @@ class Context:
     """The settings of one invocation and what they open."""
 
     config: str | None
+    as_json: bool = False  # the answer is one JSON document
 
     @cached_property
     def settings(self) -> Settings:
         """Return the settings from the file and the environment."""
         return load_settings(self.config, os.environ)
 
+    @property
+    def settings_file(self) -> str:
+        """Return the whole path of the settings file; empty without one."""
+        return settings_file(self.config, os.environ)
+
     @cached_property
     def stores(self) -> Stores:
-        """Return the opened stores."""
+        """Return the opened stores; say so if nobody named them and there are none."""
+        consensus = self.settings.store.consensus
+        file = Path(consensus.removeprefix(_SQLITE))
+        if not self.settings_file and consensus.startswith(_SQLITE) and not file.exists():
+            remark(
+                f"no settings file was given and there is no {file}:"
+                " name one with --config or STRATA_CONFIG"
+            )
         return open_stores(self.settings.store)
 
     @cached_property
@@ -104,41 +127,10 @@ class Answer:
         """Print it."""
         if as_json:
             sys.stdout.write(orjson.dumps(self.document, default=str).decode() + "\n")
-            return
-        console = Console()
-        for one in self.shown or (pairs("", self.document),):
-            if isinstance(one, str):
-                sys.stdout.write(one)
-            else:
-                console.print(one)
+        else:
+            write_tables(self.shown or (pairs("", self.document),))
 
 
 def answer(document: Mapping[str, Any], *shown: Table | str, code: int = 0) -> Answer:
     """Return the answer of a command."""
     return Answer(document, shown, code)
-
-
-def pairs(title: str, document: Mapping[str, Any]) -> Table:
-    """Return a table of the plain entries of a document."""
-    table = Table(title=title or None, show_header=False)
-    for key, value in document.items():
-        if not isinstance(value, list | dict):
-            table.add_row(key, cell(value, key))
-    return table
-
-
-def rows(title: str, items: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Table:
-    """Return a table with a line for each item and the named columns."""
-    table = Table(*columns, title=title)
-    for item in items:
-        table.add_row(*(cell(item.get(column), column) for column in columns))
-    return table
-
-
-def cell(value: object, name: str = "") -> str:
-    """Return a value as people read it in a table; a column named in `TIMES` holds times."""
-    if name in TIMES and isinstance(value, int):
-        return "the beginning" if value == MIN_TIME else format_time(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return "" if value is None else str(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"

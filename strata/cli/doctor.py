@@ -5,7 +5,8 @@ import os
 import typer
 
 from strata.cli.command import command
-from strata.cli.context import Answer, Context, answer, rows
+from strata.cli.context import Answer, Context, answer
+from strata.cli.tables import rows
 from strata.config.environment import check_all
 from strata.config.settings import effective_settings
 

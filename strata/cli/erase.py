@@ -13,10 +13,9 @@ from strata.cli.context import (
     ShardArgument,
     WhoOption,
     answer,
-    pairs,
-    progress,
-    rows,
 )
+from strata.cli.remarks import remark
+from strata.cli.tables import pairs, rows
 from strata.errors import InvalidRequest
 from strata.store.open import beyond_deletion
 
@@ -61,12 +60,12 @@ def erase(
     repeated until it is done.
     """
     from strata.cli.spark import session
-    from strata.erase import Eraser, Patience, Request, as_text, moment_of
+    from strata.erase import Eraser, ErasureRequest, Waiting, as_text, moment_of
     from strata.spark.find import SparkFinder
     from strata.spark.front.admit import admitted
     from strata.spark.runner import spark_runner
 
-    request = Request(shard, where, tuple(terms or ()))
+    request = ErasureRequest(shard, where, tuple(terms or ()))
     if confirm and confirm != request.code:
         raise InvalidRequest(
             "this code confirms another erasure", shard=shard,
@@ -80,7 +79,7 @@ def erase(
         filter = admitted(spark, state.relation, where, now=at_ms * 1000)
         eraser = Eraser(
             stores, request, filter, SparkFinder(spark, stores.settings, filter),
-            spark_runner(spark), Patience(wait), progress.print, beyond_deletion(stores),
+            spark_runner(spark), Waiting(wait), remark, beyond_deletion(stores),
         )  # fmt: skip
         if not confirm:
             return _planned(eraser.plan())

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from rich.table import Table
 
 from strata.audit import table
 from strata.audit.cost import cost_counts
@@ -21,16 +20,12 @@ from strata.audit.receipts import (
 )
 from strata.audit.receipts import replay as replay_receipt
 from strata.audit.run import Scope
-from strata.audit.used import used_filters
+from strata.audit.used import budget_of, used_filters
 from strata.cli.command import command
-from strata.cli.context import (
-    Answer,
-    Context,
-    ShardArgument,
-    answer,
-    pairs,
-    rows,
-)
+from strata.cli.context import Answer, Context, ShardArgument, answer
+from strata.cli.explained import explain_tables, static_tables
+from strata.cli.parts import full_keys
+from strata.cli.tables import Table, pairs, rows
 from strata.config.filters import RegisteredFilter, load_filters
 from strata.decide.explain import explain_filter
 from strata.decide.plan import plan_read
@@ -38,7 +33,10 @@ from strata.decide.static import outlook
 from strata.errors import InvalidRequest
 from strata.model.time import parse_time
 
-COST = ("check", "percent", "parts_skipped", "audited_parts", "audited_bytes", "seconds")
+COST = (
+    "check", "percent", "parts_skipped", "audited_parts", "audited_bytes", "left_out_parts",
+    "left_out_bytes", "seconds",
+)  # fmt: skip
 SHARES = ("percent", "parts", "size_bytes", "requests", "seconds")
 COLUMNS = ("column", "parts", "values", "differing", "statistics", "lies", "kept_missing")
 MISMATCH = 3  # exit code
@@ -99,41 +97,14 @@ def explain(
     filter = analysed(context, state, where, None if now is None else parse_time(now) * 1000)
     if static:
         found = outlook(filter, state.rollout.quarantine).to_json()
-        return answer({"shard": shard, "filter": where, **found}, *_static_tables(shard, found))
+        return answer({"shard": shard, "filter": where, **found}, *static_tables(shard, found))
     at = None if as_of is None else parse_time(as_of)
     explained = explain_filter(context.stores, state, filter, at, every_part=parts)
     document = explained.to_json(parts=parts)
     if receipt is not None:
         plan = plan_read(context.stores, state, as_of=at, filter=filter, mode="on")
         write_receipt(receipt, issue(context.stores, state, plan, filter))
-    columns = ("cause", "expression", "parts", "bytes", "help")
-    tables = [
-        pairs(shard, document),
-        rows("levels", document["levels"], ("level", "total", "kept")),
-        rows("row groups", document["row_groups"], ("because", "parts", "total", "kept")),
-        rows("kept because", document["kept_because"], columns),
-        rows("skipped because", document["skipped_because"], columns[1:4]),
-    ]
-    if not document["static"]["could_skip"]:
-        tables += _static_tables("no part can ever be skipped", document["static"])
-    if parts:
-        shown = ("verdict", "level", "rows", "bytes", "reason", "help", "row groups", "key")
-        tables.append(rows("parts", [_line(part) for part in document["parts"]], shown))
-    return answer(document, *tables)
-
-
-def _line(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one part as a line for people: its row groups in one cell."""
-    groups = part["row_groups"]
-    if groups is None:
-        return {**part, "row groups": ""}
-    shown = f"{groups['kept']} of {groups['total']}: {groups['reason'] or groups['because']}"
-    return {**part, "row groups": shown}
-
-
-def _static_tables(title: str, found: Mapping[str, Any]) -> list[Table]:
-    columns = ("expression", "proves", "fails", "because")
-    return [pairs(title, found), rows("conjuncts", found["conjuncts"], columns)]
+    return answer(document, *explain_tables(document))
 
 
 def validate(
@@ -145,7 +116,11 @@ def validate(
     ] = None,
     now: Annotated[str | None, typer.Option("--now", help="What now() means.")] = None,
     part: Annotated[
-        list[str] | None, typer.Option("--part", help="Check only this part; repeat for more.")
+        list[str] | None,
+        typer.Option(
+            "--part",
+            help="Check only this part: its key, or the first digits of its name. Repeat.",
+        ),
     ] = None,
     percent: Annotated[
         int | None,
@@ -156,12 +131,29 @@ def validate(
             help="Share of skipped parts to fetch. Default: all; in audit and on, the shard's own.",
         ),
     ] = None,
+    budget_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--budget-bytes",
+            min=0,
+            help="Bytes of parts to read at most; 0: no limit. Default: validate.budget_bytes.",
+        ),
+    ] = None,
+    budget_seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--budget-seconds",
+            min=0,
+            help="Seconds to take at most; 0: no limit. Default: validate.budget_seconds.",
+        ),
+    ] = None,
 ) -> Answer:
     """Fetch what would be skipped and check it; on a mismatch set the mode back and exit 3."""
     from strata.cli.spark import session
     from strata.spark.evaluate import validate as validate_on_spark
 
-    context.machine.load(shard)
+    state = context.machine.load(shard)
+    chosen_parts = full_keys(context.stores, state, part or ())
     if filters:
         chosen = [RegisteredFilter(shard, f"filter {n}", sql) for n, sql in enumerate(filters, 1)]
     else:
@@ -172,9 +164,13 @@ def validate(
     )  # fmt: skip
     run = f"cli {datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
     scope = Scope(
-        run, percent, frozenset(part) if part else None, policy=context.policy,
+        run, percent, frozenset(chosen_parts) if part else None, policy=context.policy,
         format_percent=settings.validate.format_percent,
         check_format=settings.validate.format_percent > 0 or bool(part),
+        config=context.settings_file,
+        budget=budget_of(
+            context.stores, shard, settings, size_bytes=budget_bytes, seconds=budget_seconds
+        ),
     )  # fmt: skip
     with session(context) as spark:
         report = validate_on_spark(

@@ -8,19 +8,18 @@ import typer
 
 from strata import gc
 from strata.cli.command import command
-from strata.cli.context import Answer, Context, answer, pairs, rows
+from strata.cli.context import Answer, Context, SomeShards, answer
+from strata.cli.tables import pairs, rows
 from strata.errors import InvalidRequest
 from strata.gc.sweep import SweepReport, purge
 from strata.gc.verdicts import Fate
+from strata.model.near import one_of
 from strata.model.runner import threads
 from strata.model.settings import Settings
 from strata.store.keys import parse_key
 
 DELETERS = 8  # concurrent deletes: they wait for the store, not for this machine
 
-Shards = Annotated[
-    list[str] | None, typer.Argument(help="Names of shards; default: all.", metavar="[SHARD]…")
-]
 Grace = Annotated[
     int | None,
     typer.Option(
@@ -45,7 +44,7 @@ def register(app: typer.Typer) -> None:
 
 def plan(
     context: Context,
-    shards: Shards = None,
+    shards: SomeShards = None,
     every: Annotated[
         bool, typer.Option("--every", help="Also list the blobs that stay, and why.")
     ] = False,
@@ -59,7 +58,7 @@ def plan(
 
 def run(
     context: Context,
-    shards: Shards = None,
+    shards: SomeShards = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="The same as `gc plan`.")] = False,
     grace_ms: Grace = None,
 ) -> Answer:
@@ -72,7 +71,7 @@ def run(
     return _answer(reports, purged_bytes=purge(context.stores, settings))
 
 
-def leaks(context: Context, shards: Shards = None) -> Answer:
+def leaks(context: Context, shards: SomeShards = None) -> Answer:
     """Compare what is stored with what should be; exit code 1 if anything is wrong."""
     report = gc.find_leaks(context.stores, context.settings, shards or None)
     document = report.to_json()
@@ -100,7 +99,7 @@ def _names(context: Context, shards: Sequence[str] | None) -> list[str]:
     known = context.machine.names(dropped=True)
     for name in shards or ():
         if name not in known:
-            raise InvalidRequest("no such shard", shard=name, cure=f"one of: {', '.join(known)}")
+            raise InvalidRequest("no such shard", shard=name, cure=one_of(name, known))
     return list(shards or known)
 
 

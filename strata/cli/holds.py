@@ -8,11 +8,13 @@ from typing import Annotated, Any, Final
 import typer
 
 from strata.cli.command import Given, command
-from strata.cli.context import Answer, Context, answer, rows
+from strata.cli.context import Answer, Context, answer
+from strata.cli.tables import rows
 from strata.errors import InvalidRequest
 from strata.history.journal import is_journal
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import PREFIX
+from strata.model.near import one_of
 from strata.model.time import format_time
 from strata.state.holds import drop_expired, find_hold, hold, live_holds, release
 from strata.state.state import Hold, State
@@ -108,10 +110,8 @@ def _release(context: Context, shards: Sequence[str], wish: _Wish) -> str:
     for shard in shards:
         found = find_hold(state := context.machine.load(shard), wish.name)
         if found is None:
-            known = ", ".join(h.name for h in state.holds) or "there is none"
-            raise InvalidRequest(
-                "no such hold", shard=shard, hold=wish.name, cure=f"one of: {known}"
-            )
+            cure = one_of(wish.name, (h.name for h in state.holds), none="there is none")
+            raise InvalidRequest("no such hold", shard=shard, hold=wish.name, cure=cure)
         if wish.owner is None:
             move = partial(drop_expired, name=wish.name)
         else:

@@ -6,18 +6,13 @@ from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
-from rich.table import Table
 
 from strata.cli.command import command
-from strata.cli.context import (
-    Answer,
-    Context,
-    ShardArgument,
-    answer,
-    pairs,
-    progress,
-    rows,
-)
+from strata.cli.completion import column_names
+from strata.cli.context import Answer, Context, ShardArgument, answer
+from strata.cli.parts import full_keys, short_names
+from strata.cli.remarks import remark, watched
+from strata.cli.tables import Table, pairs, rows
 from strata.compact import compact_shard, merge_history, preview
 from strata.config.filters import load_filters
 from strata.format.manifest import stats_columns
@@ -40,7 +35,11 @@ FromTime = Annotated[
 ToTime = Annotated[str | None, typer.Option("--to", help="Parts with an update before this time.")]
 Columns = Annotated[
     str | None,
-    typer.Option("--columns", help="Only these columns: names or ids, separated by commas."),
+    typer.Option(
+        "--columns",
+        help="Only these columns: names or ids, separated by commas.",
+        autocompletion=column_names,
+    ),
 ]
 Version = Annotated[
     int | None,
@@ -168,7 +167,10 @@ def trim(
 def show(
     context: Context,
     shard: ShardArgument,
-    part: Annotated[str | None, typer.Option("--part", help="Only this part.")] = None,
+    part: Annotated[
+        str | None,
+        typer.Option("--part", help="Only this part: its key, or the first digits of its name."),
+    ] = None,
     from_time: FromTime = None,
     to_time: ToTime = None,
     columns: Columns = None,
@@ -177,13 +179,15 @@ def show(
     """Show the statistics in the manifests, one line for each part and column."""
     state = context.machine.load(shard)
     selection = _selection(from_time, to_time, columns, version)
-    found = list(_statistics(context.stores, state, selection, part))
+    wanted = None if part is None else full_keys(context.stores, state, [part])[0]
+    found = list(_statistics(context.stores, state, selection, wanted))
     used = usage.recent(context.stores, shard, context.settings.usage)
     weights = [
         {"column": statistics_label(name, state.relation), "usefulness": round(weight, 4)}
         for name, weight in usage.usefulness(used, {}).items()
     ]
-    flat = [{**item, **item["statistics"]} for item in found]
+    short = short_names([item["part"] for item in found])
+    flat = [{**item, **item["statistics"], "part": short[item["part"]]} for item in found]
     names = ("part", "rows", "column", "nulls", "low", "high", "present", "num_low", "num_high")
     document = {
         "shard": shard,
@@ -276,5 +280,5 @@ def _trim_tables(report: TrimShardReport) -> list[Table]:
 
 
 def _tell(line: str) -> None:
-    if progress.is_terminal:
-        progress.print(line)
+    if watched():
+        remark(line)

@@ -7,15 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from strata.cli.command import command
-from strata.cli.context import (
-    Answer,
-    Context,
-    ReasonOption,
-    WhoOption,
-    answer,
-    pairs,
-    rows,
-)
+from strata.cli.context import Answer, Context, ReasonOption, WhoOption, answer
+from strata.cli.tables import pairs, rows
 from strata.errors import InvalidRequest
 from strata.model.time import format_time
 from strata.rollout import policy

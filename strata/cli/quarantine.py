@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from strata.cli.command import command
-from strata.cli.context import Answer, Context, ShardArgument, answer, rows
+from strata.cli.context import Answer, Context, ShardArgument, answer
+from strata.cli.tables import rows
 from strata.ingest.quarantine import rejected
 from strata.ingest.retry import retry_rejected
 

@@ -1,23 +1,26 @@
 """Commands that put updates into a shard and take snapshots out: ingest, read."""
 
 from collections.abc import Iterator
-from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import typer
 
 from strata.cli.command import command
+from strata.cli.completion import column_names
 from strata.cli.context import (
     Answer,
     Context,
     ShardArgument,
     answer,
-    progress,
     who,
 )
+from strata.cli.output import FIRST, FORMATS, Output
+from strata.cli.remarks import busy, remark
+from strata.cli.tables import Table, shown_bytes
+from strata.cli.visible import shown_time
 from strata.compact import pay_debt
 from strata.config.shards import ensure_shards
 from strata.decide.plan import check_pushdown, plan_read
@@ -33,6 +36,33 @@ from strata.rollout.obey import SKIPPING
 from strata.state.state import State
 
 TASKS = 2  # threads that parse and encode files
+
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", help="Time of the snapshot; default: the newest.")
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns", help="Names, separated by commas; default: all.", autocompletion=column_names
+    ),
+]
+Consolidate = Annotated[
+    bool, typer.Option("--consolidate", help="Return each row once, with its count in d.")
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option("--format", help=f"{', '.join(FORMATS)}; default: a table, or as --out is named."),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        "--limit", min=0, help=f"At most this many rows; 0: all. Default: all, {FIRST} in a table."
+    ),
+]
+Count = Annotated[bool, typer.Option("--count", help="Print only how many rows there are.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="File for the rows, all or nothing; else shown.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -67,7 +97,7 @@ def ingest(
 ) -> Answer:
     """Commit files as one batch, exactly once; create a shard that is only declared so far."""
     ensure_shards(context.machine, context.settings.shards_dir, [shard])
-    with progress.status(f"ingesting into {shard}") if progress.is_terminal else nullcontext():
+    with busy(f"ingesting into {shard}"):
         report = ingest_files(
             context.stores,
             context.settings,
@@ -83,25 +113,33 @@ def ingest(
         paid = pay_debt(context.stores, shard, context.settings, threads(TASKS))
     if paid is not None:
         runs = f"from {paid.runs_before:,} runs to {paid.runs_after:,}"
-        progress.print(f"{shard}: too many runs waited to be merged; merged {runs}")
+        remark(f"{shard}: too many runs waited to be merged; merged {runs}")
     if report.already_committed:
-        progress.print(f"{shard}: this interval is already committed; nothing was changed")
+        remark(f"{shard}: this interval is already committed; nothing was changed")
     return answer(report.to_json())
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """Which snapshot, and how it is read."""
+
+    as_of: int | None
+    columns: list[str] | None
+    consolidate: bool
+    pushdown: str | None
 
 
 def read(
     context: Context,
     shard: ShardArgument,
     where: Annotated[str | None, typer.Option("--where", help="Filter in Spark SQL.")] = None,
-    as_of: Annotated[
-        str | None, typer.Option("--as-of", help="Time of the snapshot; default: the newest.")
-    ] = None,
-    columns: Annotated[
-        str | None, typer.Option("--columns", help="Names, separated by commas; default: all.")
-    ] = None,
-    consolidate: Annotated[
-        bool, typer.Option("--consolidate", help="Return each row once, with its count in d.")
-    ] = False,
+    as_of: AsOf = None,
+    columns: Columns = None,
+    format: FormatOption = None,
+    limit: Limit = None,
+    count: Count = False,
+    out: Out = None,
+    consolidate: Consolidate = False,
     pushdown: Annotated[
         str | None,
         typer.Option("--pushdown", help="off: fetch everything; on: as the shard's mode allows."),
@@ -109,7 +147,6 @@ def read(
     now: Annotated[
         str | None, typer.Option("--now", help="What now() means; default: the time of the call.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Parquet file to write.")] = None,
     receipt: Annotated[
         Path | None,
         typer.Option(
@@ -117,46 +154,73 @@ def read(
         ),
     ] = None,
 ) -> Answer:
-    """Read a snapshot; Spark evaluates a filter on the rows that are fetched."""
+    """Show the rows of a snapshot; with --where those that satisfy it."""
+    output = Output(format, limit, count, out, context.as_json)
     check_pushdown(pushdown)
     if receipt is not None and where is None:
         raise InvalidRequest("a read without a filter decides nothing", cure="give --where")
     at = None if as_of is None else parse_time(as_of)
     with reading(context.stores, shard, context.settings.read, f"read-{who(None)}") as state:
-        chosen = chosen_names(state, columns)
+        wanted = _Wanted(at, chosen_names(state, columns), consolidate, pushdown)
         if where is None:
-            return answer(_read_all(context, state, at, chosen, consolidate, pushdown, out))
+            return _read_all(context, state, wanted, output)
         from strata.cli.spark import read_filtered
 
         plan, table = read_filtered(
-            context, state, where, as_of=at, columns=chosen, consolidate=consolidate,
+            context, state, where, as_of=at, columns=wanted.columns, consolidate=consolidate,
             pushdown=pushdown, now=None if now is None else parse_time(now) * 1000,
-            receipt=receipt,
+            receipt=receipt, rows_max=output.rows_max,
         )  # fmt: skip
     given = usage.emitted(table.to_batches(), context.metrics, shard)
-    rows = write_rows(given, table.schema, out)
+    found = _answer(output, plan, given, table.schema)
     if pushdown == "on" and plan.mode not in SKIPPING:
-        progress.print(f"{shard} is in mode {plan.mode}, which was obeyed: every part was fetched")
-    return answer(_document(plan, rows, out))
+        remark(f"{shard} is in mode {plan.mode}, which was obeyed: every part was fetched")
+    return found
 
 
-def _read_all(
-    context: Context,
-    state: State,
-    as_of: int | None,
-    columns: list[str] | None,
-    consolidate: bool,
-    pushdown: str | None,
-    out: Path | None,
-) -> dict[str, object]:
-    """Write the rows of a read without a filter to `out`, and return the answer."""
-    plan = plan_read(context.stores, state, as_of=as_of, pushdown=pushdown)
+def _read_all(context: Context, state: State, wanted: _Wanted, output: Output) -> Answer:
+    """Return the answer of a read without a filter."""
+    plan = plan_read(context.stores, state, as_of=wanted.as_of, pushdown=wanted.pushdown)
     batches = scan(
-        context.stores, state, plan, columns=columns, consolidate=consolidate,
+        context.stores, state, plan, columns=wanted.columns, consolidate=wanted.consolidate,
         settings=context.settings.read,
     )  # fmt: skip
     given = usage.emitted(batches, context.metrics, state.name)
-    return _document(plan, write_rows(given, scan_schema(state.relation, columns), out), out)
+    return _answer(output, plan, given, scan_schema(state.relation, wanted.columns))
+
+
+def _answer(
+    output: Output, plan: ReadPlan, batches: Iterator[pa.RecordBatch], schema: pa.Schema
+) -> Answer:
+    """Write or show the rows of a plan, and return what is known of the read."""
+    rows, shown, more = written(output, batches, schema)
+    if output.shows_table:
+        remark(_summary(plan, rows, more))
+    return answer(_document(plan, rows, output.out), *shown)
+
+
+def written(
+    output: Output, batches: Iterator[pa.RecordBatch], schema: pa.Schema
+) -> tuple[int, list[Table | str], bool]:
+    """Return how many rows were written or shown, what to show, and whether there are more."""
+    if output.shows_table:
+        table, more = output.table(batches, schema)
+        return len(table.lines), [table], more
+    rows = output.write(batches, schema)
+    if output.count:
+        return rows, [f"{rows}\n"], False
+    return rows, [] if output.out is not None else [""], False
+
+
+def _summary(plan: ReadPlan, rows: int, more: bool) -> str:
+    """Return one line about a read that is shown as a table."""
+    shown = f"the first {rows:,} rows, --limit 0 shows all" if more else f"{rows:,} rows"
+    total = plan.parts_fetched + plan.parts_skipped
+    skipped = f", {shown_bytes(plan.bytes_skipped)} skipped" if plan.parts_skipped else ""
+    return (
+        f"{shown}; as of {shown_time(plan.as_of)}; mode {plan.mode}; the plan has"
+        f" {plan.parts_fetched:,} of {total:,} parts, {shown_bytes(plan.bytes_fetched)}{skipped}"
+    )
 
 
 def chosen_names(state: State, columns: str | None) -> list[str] | None:
@@ -179,23 +243,3 @@ def _document(plan: ReadPlan, rows: int, out: Path | None) -> dict[str, object]:
         "monotonic": plan.monotonic,
         "out": None if out is None else str(out),
     }
-
-
-def write_rows(batches: Iterator[pa.RecordBatch], schema: pa.Schema, out: Path | None) -> int:
-    """Write the batches to `out`, all or nothing, and return how many rows there were."""
-    if out is None:
-        return sum(batch.num_rows for batch in batches)
-    rows = 0
-    part = out.with_name(f".{out.name}.part")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with pq.ParquetWriter(part, schema, compression="zstd") as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-                rows += batch.num_rows
-        part.replace(out)
-    except OSError as error:
-        raise InvalidRequest("cannot write the output", file=str(out), reason=str(error)) from error
-    finally:
-        part.unlink(missing_ok=True)
-    return rows

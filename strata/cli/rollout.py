@@ -1,16 +1,13 @@
 """Commands about the rollout of skipping: show, request, approve, reject, step-down, kill."""
 
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
-from orjson import loads
-from rich.table import Table
 
-from strata.audit.cost import SHARES
+from strata.audit.standing import pool_among, standing
 from strata.cli import policy
 from strata.cli.command import command
 from strata.cli.context import (
@@ -20,29 +17,14 @@ from strata.cli.context import (
     ShardArgument,
     WhoOption,
     answer,
-    pairs,
-    rows,
 )
-from strata.errors import InvalidRequest, StrataError
-from strata.history.operations import recent
+from strata.cli.rollout_tables import rollout_tables
+from strata.cli.tables import pairs
 from strata.model.time import format_time
 from strata.rollout import ladder
-from strata.rollout.basis import basis_of
-from strata.rollout.gates import bound_text, gates, next_mode
+from strata.rollout.gates import next_mode
 from strata.rollout.kill import kill_switch, release_id, throw
-from strata.rollout.obey import mode_of, obeyed
-from strata.rollout.people import Person
-from strata.rollout.policy import THRESHOLDS, Policy, shown
-from strata.rollout.pool import Pool, pool_of
-from strata.state.state import RolloutEntry, State
-
-HISTORY: Final = (
-    "at", "what", "before", "after", "by", "by_is", "asked_by", "asked_by_is", "request", "policy",
-    "reason", "runs", "days", "parts", "repeats", "filters", "pooled",
-)  # fmt: skip
-COST: Final = ("percent", "parts", "bytes", "requests", "ms")
-PROCESSES: Final = (ladder.NOBODY, "validate", "create")  # no person may claim these names
-LOOKED_THROUGH: Final = 200  # operations searched for the last validation
+from strata.state.state import State
 
 
 def register(app: typer.Typer) -> None:
@@ -101,7 +83,7 @@ def request(
     share = {"audit": 10, "on": 1}.get(wanted, 0) if percent is None else percent
     return _take(
         context, shard, ladder.ask, by, reason, to=wanted, percent=share, policy=context.policy,
-        clear=clear or (), pool=_pool(context, shard) if pool else None,
+        clear=clear or (), pool=pool_among(context.machine, shard) if pool else None,
     )  # fmt: skip
 
 
@@ -116,7 +98,7 @@ def approve(
 ) -> Answer:
     """Take the step that somebody else asked for."""
     asked = context.machine.load(shard).rollout.request
-    pool = _pool(context, shard) if asked is not None and asked.pooled else None
+    pool = pool_among(context.machine, shard) if asked is not None and asked.pooled else None
     return _take(
         context, shard, ladder.approve, by, reason, request=request, policy=context.policy,
         pool=pool,
@@ -188,15 +170,6 @@ def _only_shown(given: Mapping[str, Any]) -> bool:
     return given.get("reason") is None
 
 
-def _pool(context: Context, shard: str) -> Pool:
-    """Return the evidence of other shards. A shard that cannot be loaded now adds nothing."""
-    states = []
-    for name in context.machine.names():
-        with suppress(StrataError):
-            states.append(context.machine.load(name))
-    return pool_of(context.machine.load(shard), states)
-
-
 def _take(
     context: Context,
     shard: str,
@@ -213,113 +186,6 @@ def _take(
 
 
 def _answer(context: Context, state: State, among: Collection[str] = ()) -> Answer:
-    rollout, seen = state.rollout, state.rollout.evidence
-    to = next_mode(rollout.mode)
-    pool = _pool(context, state.name)
-    shared = pool if rollout.request is not None and rollout.request.pooled else None
-    found = gates(rollout, to, context.policy, basis_of(state), shared) if to else ()
-    document: dict[str, Any] = {
-        "shard": state.name,
-        "mode": rollout.mode,
-        "obeyed": obeyed(context.stores, mode_of(state)),
-        "audit_percent": rollout.audit_percent,
-        "changed_at": format_time(rollout.changed_ms) if rollout.changed_ms else "",
-        "changed_by": rollout.changed_by,
-        "reason": rollout.reason,
-        "quarantine": list(rollout.quarantine),
-        "basis": rollout.basis,
-        "code": basis_of(state),
-        "next": to,
-        "gates": [asdict(gate) for gate in found],
-        "policy": shown(context.policy),
-        "request": _asked(context, state, among),
-        "evidence": {**asdict(seen), "bound": bound_text(seen)},
-        "pool": {
-            "shards": list(pool.shards),
-            "parts": pool.evidence.parts,
-            "lied": list(pool.lied),
-            "counts": shared is not None,
-        },
-        "audit_cost": _last_cost(context, state.name),
-        "history": [_line(entry, context.policy) for entry in reversed(rollout.entries)],
-    }
-    return answer(document, *_tables(document))
-
-
-def _asked(context: Context, state: State, among: Collection[str]) -> dict[str, Any] | None:
-    """Return the open request, with the id that an approval must name.
-
-    `may_answer` lists the people in `among` whose approval would not be refused for who they are.
-    """
-    asked = state.rollout.request
-    if asked is None:
-        return None
-    by = Person(asked.by, asked.user)
-    request = {
-        "id": ladder.request_id(state.name, asked),
-        **asdict(asked),
-        "by_is": by.proof(context.policy.vouchers),
-    }
-    if among:
-        request["may_answer"] = [name for name in among if _may_answer(context, name, by)]
-    return request
-
-
-def _may_answer(context: Context, name: str, asked: Person) -> bool:
-    try:
-        context.policy.check_approver(context.person(name), asked)
-    except InvalidRequest:
-        return False
-    return True
-
-
-def _last_cost(context: Context, shard: str) -> list[dict[str, Any]]:
-    """Return the cost of audits of each share, from the last validation of the shard."""
-    for one in recent(context.stores, shard, LOOKED_THROUGH):
-        counts = loads(one.details)
-        if one.what == "validate" and any(f"audit_parts_at_{s}" in counts for s in SHARES):
-            return [
-                {"percent": s, **{n: counts.get(f"audit_{n}_at_{s}") for n in COST[1:]}}
-                for s in SHARES
-            ]
-    return []
-
-
-def _line(entry: RolloutEntry, policy: Policy) -> dict[str, Any]:
-    """Return a line of history, with how far each name in it can be believed."""
-    by = Person(entry.by, entry.user).proof(policy.vouchers)
-    asked = Person(entry.asked_by, entry.asked_user).proof(policy.vouchers)
-    return {
-        "at": format_time(entry.at_ms),
-        **asdict(entry),
-        "by_is": "" if entry.by in PROCESSES else by,
-        "asked_by_is": asked if entry.asked_by else "",
-        "gates": dict(zip(THRESHOLDS, entry.gates, strict=False)),
-    }
-
-
-def _tables(document: dict[str, Any]) -> list[Table]:
-    plain = {**document, "quarantine": " ".join(document["quarantine"])}
-    tables = [pairs(document["shard"], plain)]
-    if document["request"]:
-        asked = document["request"]
-        shown = {
-            **asked,
-            "expires": format_time(asked["expires_ms"]),
-            "at": format_time(asked["at_ms"]),
-        }
-        tables.append(pairs("asked for", shown))
-    evidence, pool = document["evidence"], document["pool"]
-    if pool["shards"] or pool["lied"]:
-        flat = {**pool, "shards": " ".join(pool["shards"]), "lied": " ".join(pool["lied"])}
-        tables.append(pairs("other shards of this class", flat))
-    tables.append(pairs("evidence", evidence))
-    tables.append(rows("strata", evidence["strata"], ("name", "parts")))
-    tables.append(
-        rows(
-            f"gates to {document['next']}", document["gates"], ("name", "wanted", "found", "passed")
-        )
-    )
-    tables.append(rows("an audit of", document["audit_cost"], COST))
-    tables.append(rows("history", document["history"], HISTORY))
-    return tables
+    people = [context.person(name) for name in among]
+    document = standing(context.stores, context.policy, state, people)
+    return answer(document, *rollout_tables(document))

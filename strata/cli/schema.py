@@ -6,7 +6,9 @@ from typing import Annotated, Any, Final
 import typer
 
 from strata.cli.command import command
-from strata.cli.context import Answer, Context, ShardArgument, answer, pairs, rows
+from strata.cli.completion import column_name
+from strata.cli.context import Answer, Context, ShardArgument, answer
+from strata.cli.tables import pairs, rows
 from strata.config.filters import load_filters
 from strata.errors import InvalidRequest
 from strata.format.encodings import encoding
@@ -24,7 +26,9 @@ Expect = Annotated[
 Force = Annotated[
     bool, typer.Option("--force", help="Also when registered filters use the column.")
 ]
-NameArgument = Annotated[str, typer.Argument(help="Name of the column.", metavar="COLUMN")]
+NameArgument = Annotated[
+    str, typer.Argument(help="Name of the column.", metavar="COLUMN", autocompletion=column_name)
+]
 
 
 def register(app: typer.Typer) -> None:

@@ -9,17 +9,9 @@ import typer
 import yaml
 
 from strata.cli.command import command
-from strata.cli.context import (
-    Answer,
-    Context,
-    ShardArgument,
-    WhoOption,
-    answer,
-    pairs,
-    progress,
-    rows,
-    who,
-)
+from strata.cli.context import Answer, Context, ShardArgument, WhoOption, answer, who
+from strata.cli.remarks import remark
+from strata.cli.tables import pairs, rows
 from strata.config.folder import yaml_mapping
 from strata.config.shards import declared_shards
 from strata.errors import InvalidRequest
@@ -60,7 +52,7 @@ def list_shards(
         ]
     else:
         documents = [context.shard(name).summary() for name in names]
-    columns = ("shard", "since", "upper", "batches", "runs", "parts", "updates", "bytes", "mode")
+    columns = ("shard", "since", "upper", "runs", "parts", "updates", "bytes", "mode")
     return answer({"shards": documents}, rows("shards", documents, columns))
 
 
@@ -100,7 +92,7 @@ def create(
         if out is not None:
             out.write_text(text, encoding="utf-8")
         if not yes:
-            progress.print("nothing was created: correct the proposal, or approve it with --yes")
+            remark("nothing was created: correct the proposal, or approve it with --yes")
             proposal = {"files": found.files, "rows": found.rows, "created": False}
             return answer({**proposal, "declaration": found.declaration}, text)
         raw: Any = found.declaration

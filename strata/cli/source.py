@@ -13,9 +13,9 @@ from strata.cli.context import (
     ShardArgument,
     WhoOption,
     answer,
-    pairs,
     who,
 )
+from strata.cli.tables import pairs
 from strata.errors import InvalidRequest
 from strata.model.time import format_time
 from strata.state.source import release as released

@@ -3,17 +3,23 @@
 Only commands with a filter import this module, so that all others start at once.
 """
 
+import os
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from strata.audit.receipts import issue, write_receipt
-from strata.cli.context import Context, progress
+from strata.cli.context import Context
+from strata.cli.remarks import remark, watched
+from strata.config.environment import check_java, require_matching_pyspark
 from strata.decide.plan import plan_read
 from strata.decide.read_plan import ReadPlan
+from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.history import usage
 from strata.spark.front.catalyst import analyse
@@ -23,11 +29,50 @@ from strata.state.state import State
 
 @contextmanager
 def session(context: Context) -> Iterator[SparkSession]:
-    """Yield a local Spark session; say that it starts, because that takes some seconds."""
-    if progress.is_terminal:
-        progress.print("[dim]starting Spark to understand the filter ...[/]")
-    with spark_session("strata", context.settings.spark) as spark:
+    """Yield a local Spark session; say that it starts, because that takes some seconds.
+
+    Raises: InvalidRequest for a Java or PySpark that cannot be used, with the cure.
+    """
+    with ExitStack() as stack:
+        if SparkSession.getActiveSession() is None:
+            _check_machine()
+            if watched():
+                remark("starting Spark to understand the filter ...")
+            with _quiet():
+                spark = stack.enter_context(spark_session("strata", context.settings.spark))
+        else:
+            spark = stack.enter_context(spark_session("strata", context.settings.spark))
         yield spark
+
+
+def _check_machine() -> None:
+    java = check_java()
+    if not java.ok:
+        raise InvalidRequest(
+            "a filter needs Spark, and Spark needs Java", found=java.found, cure=java.cure
+        )
+    require_matching_pyspark()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what the Java machine prints while it starts, and show it only if Spark fails.
+
+    A process of Java inherits standard error as a file, not as Python's stream.
+    """
+    with tempfile.TemporaryFile() as noise:
+        sys.stderr.flush()
+        errors = os.dup(2)
+        os.dup2(noise.fileno(), 2)
+        try:
+            yield
+        except Exception:
+            noise.seek(0)
+            os.write(errors, noise.read())
+            raise
+        finally:
+            os.dup2(errors, 2)
+            os.close(errors)
 
 
 def analysed(context: Context, state: State, where: str, now: int | None) -> Filter:
@@ -47,8 +92,12 @@ def read_filtered(
     pushdown: str | None,
     now: int | None,
     receipt: Path | None = None,
+    rows_max: int | None = None,
 ) -> tuple[ReadPlan, pa.Table]:
-    """Return the plan and the rows of a snapshot that satisfy a filter; write its receipt."""
+    """Return the plan and the rows of a snapshot that satisfy a filter; write its receipt.
+
+    At most `rows_max` rows are collected; None: all. The receipt is of the whole read.
+    """
     from strata.spark.carried import packed_up
     from strata.spark.snapshot import planned_rows
 
@@ -62,4 +111,5 @@ def read_filtered(
             spark, context.stores, state, plan, filter, columns=columns, consolidate=consolidate,
             settings=context.settings.read,
         )  # fmt: skip
-        return plan, packed_up(rows).toArrow()
+        chosen = rows if rows_max is None else rows.limit(rows_max)
+        return plan, packed_up(chosen).toArrow()

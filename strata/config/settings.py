@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from strata.errors import InvalidRequest
 from strata.model.declared import checked, converted, hints_of
+from strata.model.near import one_of
 from strata.model.settings import Settings, without_password
 
 CONFIG_VARIABLE: Final = "STRATA_CONFIG"
@@ -43,6 +44,12 @@ def load_settings(path: str | None, env: Mapping[str, str]) -> Settings:
     Raises: InvalidRequest naming the file or variable, the setting, its value and what fits.
     """
     return _built(given_settings(path, env))
+
+
+def settings_file(path: str | None, env: Mapping[str, str]) -> str:
+    """Return the whole path of the settings file that is read; empty without one."""
+    file = path or env.get(CONFIG_VARIABLE)
+    return str(Path(file).absolute()) if file else ""
 
 
 def effective_settings(path: str | None, env: Mapping[str, str]) -> dict[str, Given]:
@@ -118,8 +125,8 @@ def _from_file(file: str) -> dict[str, Given]:
         # a misspelt field is helped by its section, a misspelt section by all of them
         section = setting.rpartition(".")[0]
         fitting = [s for s in known if section and s.startswith(f"{section}.")]
-        cure = ", ".join(fitting or sorted({s.partition(".")[0] for s in known}))
-        raise _unknown(setting, f"one of {cure}", file=file)
+        names = fitting or sorted({s.partition(".")[0] for s in known})
+        raise _unknown(setting, one_of(setting, names, listed=len(names)), file=file)
     return given
 
 
@@ -128,8 +135,10 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, Given]:
     for variable in sorted(v for v in env if v.startswith(PREFIX)):
         setting = variable.removeprefix(PREFIX).lower().replace("__", ".")
         if setting not in known_settings():
-            names = (PREFIX + s.upper().replace(".", "__") for s in known_settings())
-            raise _unknown(setting, f"one of {', '.join(names)}", variable=variable)
+            names = [PREFIX + s.upper().replace(".", "__") for s in known_settings()]
+            section = variable.rpartition("__")[0] + "__"
+            near = [n for n in names if section != PREFIX and n.startswith(section)]
+            raise _unknown(setting, one_of(variable, near or names), variable=variable)
         given[setting] = Given(env[variable], variable)
     return given
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from strata.config.folder import yaml_mappings
 from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
+from strata.model.near import one_of
 from strata.model.spec import ShardSpec, parse_spec
 
 
@@ -41,9 +42,7 @@ def ensure_shards(machine: Machine, folder: str, names: Sequence[str]) -> list[s
         if name in there:
             continue
         if name not in specs:
-            known = ", ".join(sorted(there | set(specs))) or "there is none yet"
-            raise InvalidRequest(
-                "no such shard", shard=name, shards_dir=folder, cure=f"one of: {known}"
-            )
+            cure = one_of(name, sorted(there | set(specs)))
+            raise InvalidRequest("no such shard", shard=name, shards_dir=folder, cure=cure)
         machine.create(specs[name])
     return wanted

@@ -107,6 +107,18 @@ class Skips(Sequence[Skipped]):
             yield from piece.make(np.arange(len(piece.rows)))
 
     @property
+    def uppers(self) -> Numbers:
+        """Return the upper of each part's batch: the later, the newer its rows."""
+        none = np.zeros(0, np.int64)
+        each = (np.full(len(p.rows), p.step.batch.upper, np.int64) for p in self._pieces)
+        return np.concatenate([none, *each])
+
+    @property
+    def keys(self) -> list[str]:
+        """Return the key of each part."""
+        return [key for piece in self._pieces for key in piece.keys.to_pylist()]
+
+    @property
     def size_bytes(self) -> int:
         """Return the stored bytes that are left out in total."""
         return int(self.sizes.sum())
@@ -126,9 +138,13 @@ class Skips(Sequence[Skipped]):
 
     def named(self, part_keys: Collection[str]) -> list[Skipped]:
         """Return the skipped parts with these keys."""
+        return self.make(self.places(part_keys))
+
+    def places(self, part_keys: Collection[str]) -> Numbers:
+        """Return the numbers of the skipped parts with these keys."""
         wanted = pa.array(sorted(part_keys), pa.string())
         keys = pa.chunked_array([piece.keys for piece in self._pieces], pa.string())
-        return self.make(np.flatnonzero(np.asarray(pc.is_in(keys, value_set=wanted), np.bool_)))
+        return np.flatnonzero(np.asarray(pc.is_in(keys, value_set=wanted), np.bool_))
 
     def drawn(self, percent: int, salt: str, least: int = 0) -> Numbers:
         """Return the numbers of a reproducible share: equal parts and salt give the same draw.

@@ -6,8 +6,8 @@ Source: docs/how-to/erase.md.
 """
 
 from strata.erase.certificate import as_text, certificates
-from strata.erase.remove import Patience
-from strata.erase.request import Request
+from strata.erase.remove import Waiting
+from strata.erase.request import ErasureRequest
 from strata.erase.run import Eraser, moment_of
 
-__all__ = ["Eraser", "Patience", "Request", "as_text", "certificates", "moment_of"]
+__all__ = ["Eraser", "ErasureRequest", "Waiting", "as_text", "certificates", "moment_of"]

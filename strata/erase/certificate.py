@@ -32,7 +32,7 @@ BEYOND: Final = (
 )
 
 
-def steps_of(stores: Stores, shards: Sequence[str], erasure: str) -> list[dict[str, Any]]:
+def noted_steps(stores: Stores, shards: Sequence[str], erasure: str) -> list[dict[str, Any]]:
     """Return what the commits of an erasure were about to do, in the order of their keys.
 
     Raises: Corrupt.

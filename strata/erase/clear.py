@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from strata.erase.remove import Patience
+from strata.erase.remove import Waiting
 from strata.errors import InvalidRequest, Unavailable
 from strata.gc.reach import reach
 from strata.machine.machine import Machine
@@ -51,7 +51,7 @@ def expunging(stores: Stores) -> Expunging:
     return stores.blob
 
 
-def clear(stores: Stores, name: str, closed: int, patience: Patience, cleared: Cleared) -> None:
+def clear(stores: Stores, name: str, closed: int, patience: Waiting, cleared: Cleared) -> None:
     """Drop the states before `closed`, then every blob that only they led to.
 
     Raises: Unavailable when readers hold such a state for too long; Corrupt for a damaged manifest.
@@ -70,7 +70,7 @@ def clear(stores: Stores, name: str, closed: int, patience: Patience, cleared: C
     fence = head.erasing.generation
     found = reach(machine, head, fence, stores.clock())
     for info in retry(lambda: [*stores.blob.list(shard_prefix(name))]):
-        kind = kind_of(info.key)
+        kind = blob_kind(info.key)
         old = generation_of(info.key) < fence
         if kind in DERIVED and old and info.key not in found.live and info.key not in found.held:
             cleared.add(kind.value, remove_blob(stores, info.key))
@@ -100,7 +100,7 @@ def scrubbed(stores: Stores) -> str:
     return retry(stores.consensus.scrub)
 
 
-def kind_of(key: str) -> BlobKind | None:
+def blob_kind(key: str) -> BlobKind | None:
     """Return the kind of a blob; None for a key that is not ours."""
     try:
         return parse_key(key).kind

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from strata.erase.clear import Cleared, kind_of, remove_blob
+from strata.erase.clear import Cleared, blob_kind, remove_blob
 from strata.erase.remove import add_suppressed, known_suppressed
 from strata.erase.texts import Terms
 from strata.ingest.quarantine import MOVED, moved_key, raw_of
@@ -106,10 +106,10 @@ class History:
         """Remove the verdicts, receipts and logged filters that `logs` yields."""
         machine = Machine(self.stores)
         found = [*self.logs(parts)]
-        named = [key for key, _ in found if kind_of(key) is BlobKind.VERDICT]
+        named = [key for key, _ in found if blob_kind(key) is BlobKind.VERDICT]
         machine.apply(self.shard, partial(forget_verdicts, keys=frozenset(named)))
         for key, _ in found:
-            what = "logged filters" if kind_of(key) is BlobKind.USAGE else "verdicts"
+            what = "logged filters" if blob_kind(key) is BlobKind.USAGE else "verdicts"
             cleared.add(what, remove_blob(self.stores, key))
 
     def erase_collections(self) -> list[str]:
@@ -141,7 +141,7 @@ def _holds_rows(key: str) -> bool:
 
 def _shows(key: str, data: bytes, parts: Collection[str]) -> bool:
     """Return whether a table of verdicts, or a note, shows a value of one of the parts."""
-    if not parts or kind_of(key) is not BlobKind.VERDICT:
+    if not parts or blob_kind(key) is not BlobKind.VERDICT:
         return False
     if key.endswith(".json"):
         return any(part.encode() in data for part in parts)

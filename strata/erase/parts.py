@@ -44,7 +44,7 @@ class Finder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PartTask:
+class RowsTask:
     """One part, and the rows of it that are to be erased; picklable."""
 
     store: StoreSettings
@@ -70,10 +70,10 @@ def tasks_of(
     refs: Sequence[PartRef],
     found: Mapping[str, Ints],
     suppressed: Suppressed,
-) -> list[PartTask]:
+) -> list[RowsTask]:
     """Return a task for each part."""
     return [
-        PartTask(
+        RowsTask(
             stores.settings, state.name, state.relations, state.spec, ref,
             found.get(ref.key, NO_ROWS), suppressed, state.generation,
         )
@@ -102,7 +102,7 @@ class Hashed:
     rows: Words
 
 
-def hash_rows(task: PartTask) -> Hashed:
+def hash_rows(task: RowsTask) -> Hashed:
     """Return the words of a part's rows to erase. Cost: reads the part."""
     source = task.source()
     found = [
@@ -117,7 +117,7 @@ def hash_rows(task: PartTask) -> Hashed:
     return Hashed(*(np.concatenate([none, *(pair[i] for pair in found)]) for i in (0, 1)))
 
 
-def others_of_keys(words: Words, task: PartTask) -> Words:
+def others_of_keys(words: Words, task: RowsTask) -> Words:
     """Return which of the sorted key words a part has in rows that stay. Cost: reads its keys."""
     source = task.source()
     wanted = source.relation.key or tuple(source.relation.by_id)
@@ -129,7 +129,7 @@ def others_of_keys(words: Words, task: PartTask) -> Words:
     return np.unique(np.concatenate([np.zeros(0, np.uint64), *found]))
 
 
-def find_terms(terms: Terms, task: PartTask) -> Ints:
+def find_terms(terms: Terms, task: RowsTask) -> Ints:
     """Return the numbers of a part's rows that mention a term. Cost: reads the part."""
     found, first = [NO_ROWS], 0
     for batch in part_batches(task.source(), task.ref, threads=False):
@@ -147,7 +147,7 @@ class Rewritten:
     removed: Removed
 
 
-def rewrite_part(task: PartTask) -> Rewritten:
+def rewrite_part(task: RowsTask) -> Rewritten:
     """Write a part without its rows to erase, in the columns and the layout that it has.
 
     Statistics, key bounds, sums and digest are those of the rows that stay.
@@ -189,7 +189,7 @@ def rewrite_part(task: PartTask) -> Rewritten:
     return Rewritten(ref, tuple(written), removed)
 
 
-def _check(task: PartTask, written: Sequence[WrittenPart], removed: Removed) -> None:
+def _check(task: RowsTask, written: Sequence[WrittenPart], removed: Removed) -> None:
     ref = task.ref
     refs = [part.ref for part in written]
     for name, left, whole in (

@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from strata.erase.clear import kind_of
-from strata.erase.parts import Finder, PartTask, tasks_of
+from strata.erase.clear import blob_kind
+from strata.erase.parts import Finder, RowsTask, tasks_of
 from strata.erase.remove import known_suppressed, parts_of
 from strata.erase.texts import Terms
 from strata.errors import Corrupt
@@ -33,7 +33,7 @@ from strata.store.keys import BlobKind, shard_prefix
 from strata.store.open import Stores
 from strata.store.retry import retry
 
-BITS: Final = 24  # of the Bloom filter for each word; with so many, one test in 100,000 errs
+BITS: Final = 24  # of the Bloom filter for each word; then one test in 100,000 errs
 HASHES: Final = 17
 LEFT_MAX: Final = 100  # places that a certificate lists
 
@@ -136,10 +136,10 @@ def prove(
     for info in retry(lambda: [*stores.blob.list(shard_prefix(name))]):
         if info.key in refs or (data := retry(partial(stores.blob.get, info.key))) is None:
             continue
-        if kind_of(info.key) is BlobKind.PART:  # of a writer that has not committed it
+        if blob_kind(info.key) is BlobKind.PART:  # of a writer that has not committed it
             proof.parts += 1
             _count(proof, _counted(erased, state, _unnamed(state, info.key, data)))
-        elif kind_of(info.key) is not None:
+        elif blob_kind(info.key) is not None:
             proof.blobs += 1
             if terms.in_blob(info.key, data):
                 proof.left.append(info.key)
@@ -150,7 +150,7 @@ def prove(
     return proof, erased
 
 
-def look_at(erased: Erased, task: PartTask) -> tuple[int, int, int]:
+def look_at(erased: Erased, task: RowsTask) -> tuple[int, int, int]:
     """Return a part's rows, those that pass the Bloom filter, and those that were erased."""
     source = task.source()
     batches = part_batches(source, task.ref, threads=False)

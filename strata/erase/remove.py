@@ -52,7 +52,7 @@ Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Patience:
+class Waiting:
     """How long to wait for others, and how."""
 
     seconds: float = 900.0
@@ -97,7 +97,7 @@ class Removal:
     filter: Filter | None = None
     suppresses: bool = True  # whether ingest is to leave the rows out from now on
     runner: Runner = serial
-    patience: Patience = field(default_factory=Patience)
+    patience: Waiting = field(default_factory=Waiting)
     log: Log = lambda _: None
 
     @property

@@ -22,7 +22,7 @@ TERM_CHARS: Final = 4  # a shorter text would be found in texts about somebody e
 
 
 @dataclass(frozen=True)
-class Request:
+class ErasureRequest:
     """Rows and texts of one shard that are to be erased."""
 
     shard: str

@@ -13,13 +13,18 @@ from functools import partial
 from typing import Any, Final
 
 from strata.audit.table import SHARD as VERDICTS
-from strata.erase.certificate import certificate_of, known_certificate, steps_of, store_certificate
+from strata.erase.certificate import (
+    certificate_of,
+    known_certificate,
+    noted_steps,
+    store_certificate,
+)
 from strata.erase.clear import Cleared, clear, expunging, scrubbed
 from strata.erase.history import History
 from strata.erase.parts import Finder, find_terms, tasks_of
 from strata.erase.prove import Erased, Proof, prove
-from strata.erase.remove import Log, Patience, Removal, known_suppressed
-from strata.erase.request import Request
+from strata.erase.remove import Log, Removal, Waiting, known_suppressed
+from strata.erase.request import ErasureRequest
 from strata.erase.texts import Terms
 from strata.errors import Corrupt, InvalidRequest
 from strata.expr.filter import Filter
@@ -58,11 +63,11 @@ class Eraser:
     """One request, and how it is carried out."""
 
     stores: Stores
-    request: Request
+    request: ErasureRequest
     filter: Filter
     finder: Finder
     runner: Runner = serial
-    patience: Patience = field(default_factory=Patience)
+    patience: Waiting = field(default_factory=Waiting)
     log: Log = lambda _: None
     not_reached: tuple[str, ...] = ()  # what the caller knows to be out of reach
 
@@ -152,7 +157,7 @@ class Eraser:
             if shard != name:
                 self.machine.apply(shard, partial(erasing.begin, erasure=erasure))
             closed[shard] = self._removal(shard).close(erasure)
-        steps = steps_of(self.stores, shards, erasure.id)
+        steps = noted_steps(self.stores, shards, erasure.id)
         parts = {part["part"] for step in steps for part in step["parts"]}
         self.history.erase_rejected(cleared)
         self.history.erase_logs(parts, cleared)
@@ -197,7 +202,7 @@ class Eraser:
         return [one for one in (rejected_shard(name), OPERATIONS, VERDICTS) if one in there]
 
 
-def moment_of(state: State, request: Request, clock: Callable[[], int]) -> int:
+def moment_of(state: State, request: ErasureRequest, clock: Callable[[], int]) -> int:
     """Return the time at which the filter's clock stands: that of an erasure under way, or now."""
     found = state.erasing
     return found.at_ms if found is not None and found.request == request.fingerprint else clock()

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from strata.model.settings import MetricsSettings
+from strata.model.settings import MetricsSettings, without_password
 
 PREFIX: Final = "strata."
 OTLP_SECONDS: Final = 2  # timeout of one request to a receiver
@@ -121,5 +121,6 @@ def _opentelemetry(endpoint: str) -> _OpenTelemetry | None:
     try:
         return _OpenTelemetry(endpoint)
     except Exception as problem:  # not installed, or not an address: logged once
-        _log.warning("no figures go to %s: %s", endpoint, problem)
+        said = str(problem).replace(endpoint, without_password(endpoint))
+        _log.warning("no figures go to %s: %s", without_password(endpoint), said)
         return None

@@ -20,6 +20,7 @@ from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.machine import ledger
 from strata.machine.documents import Documents
 from strata.machine.lean import moved_out
+from strata.model.near import one_of
 from strata.model.spec import ShardSpec
 from strata.model.time import MIN_TIME
 from strata.state import tombstone, transitions
@@ -127,8 +128,7 @@ class Machine:
     def _loaded(self, name: str, *, dropped: bool) -> Version:
         found = self._documents.head(name)
         if found is None:
-            known = ", ".join(self.names()) or "there is none yet"
-            raise InvalidRequest("no such shard", shard=name, cure=f"one of: {known}")
+            raise InvalidRequest("no such shard", shard=name, cure=one_of(name, self.names()))
         if not dropped:
             check_alive(found.state)
         return found

@@ -13,6 +13,7 @@ from types import NoneType
 from typing import Any, ClassVar, Final, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from strata.errors import InvalidRequest
+from strata.model.near import one_of
 
 T = TypeVar("T")
 Where = Callable[[str], Mapping[str, Any]]  # a setting's name -> details of an error about it
@@ -167,8 +168,9 @@ def _misfit(kind: Any, problem: Mapping[str, Any], where: Where) -> InvalidReque
     for step in place[:-1]:
         kind = hints_of(kind)[step] if is_dataclass(kind) else get_args(kind)[0]
     if problem["type"] in _UNKNOWN:
-        known = ", ".join(hints_of(kind))
-        return InvalidRequest("unknown setting", **details, cure=f"one of {known}")
+        fields = hints_of(kind)
+        nearest = one_of(place[-1], fields, listed=len(fields))
+        return InvalidRequest("unknown setting", **details, cure=nearest)
     hint = hints_of(kind)[place[-1]] if is_dataclass(kind) else kind  # of an item: its list
     cure = expectation(hint, str(place[-1]))
     if problem["type"] == "missing":

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from strata.errors import InvalidRequest
+from strata.model.near import one_of
 from strata.model.types import ColumnType
 
 
@@ -90,5 +91,5 @@ class Relation:
         try:
             return self.by_name[name]
         except KeyError as error:
-            known = ", ".join(self.by_name)
-            raise InvalidRequest("no such column", column=name, cure=f"one of {known}") from error
+            cure = one_of(name, self.by_name)
+            raise InvalidRequest("no such column", column=name, cure=cure) from error

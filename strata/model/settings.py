@@ -6,7 +6,7 @@ default.
 """
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated
 
 from strata.model.declared import Declared, Range
@@ -30,6 +30,13 @@ def without_password(address: str) -> str:
     return re.sub(r"(?s)(://[^/@:]*):.*@", r"\1:***@", hidden)
 
 
+def _masked(settings: Declared) -> str:
+    """Return the text of `repr` with each address masked."""
+    given = ((one.name, getattr(settings, one.name)) for one in fields(settings))
+    shown = (f"{n}={(without_password(v) if isinstance(v, str) else v)!r}" for n, v in given)
+    return f"{type(settings).__name__}({', '.join(shown)})"
+
+
 @dataclass(frozen=True, slots=True)
 class StoreSettings(Declared):
     """Where state and blobs live."""
@@ -42,8 +49,7 @@ class StoreSettings(Declared):
 
     def __repr__(self) -> str:
         """Return the fields without passwords: tracebacks and notebooks show this text."""
-        blob, consensus, landing = map(without_password, (self.blob, self.consensus, self.landing))
-        return f"StoreSettings({blob=}, {consensus=}, {landing=}, kill={self.kill})"
+        return _masked(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,10 @@ class SparkSettings(Declared):
     master: str = "local[2]"  # used when spark-submit names none
     driver_memory_mib: Annotated[int, Range(256)] = 2048
     shuffle_partitions: Positive = 4
+
+    def __repr__(self) -> str:
+        """Return the fields without passwords."""
+        return _masked(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +106,16 @@ class ValidateSettings(Declared):
     max_failed_rows: Count = 20  # failed lines shown in the report; all are in the verdict table
     used_filters: Count = 20  # filters of readers that are evaluated beside the registered ones
     format_percent: Percent = 100  # share of the parts whose format a run checks
+    # Limits of one run, for each shard; what does not fit is left out, and reported. 0: no limit.
+    budget_bytes: Count = 64 * 1024**3  # stored bytes of parts that are read
+    budget_seconds: Count = 0
+    budget_saved_percent: Count = 0  # bytes, as a share of what reads of a day have saved
     # A filter's query is stopped after this time.
     filter_seconds: Annotated[int, Range(1, 86_400)] = 3600
+
+    def __repr__(self) -> str:
+        """Return the fields without passwords."""
+        return _masked(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +142,10 @@ class MetricsSettings(Declared):
 
     statsd: str = ""  # host:port of a StatsD receiver; empty: nowhere
     otlp: str = ""  # http://host:4318/v1/metrics, an OpenTelemetry receiver; empty: nowhere
+
+    def __repr__(self) -> str:
+        """Return the fields without passwords."""
+        return _masked(self)
 
 
 @dataclass(frozen=True, slots=True)

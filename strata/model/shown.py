@@ -1,10 +1,15 @@
-"""Reports as JSON: commands print them with --json, jobs leave them for Airflow."""
+"""What is shown: reports as JSON for programs, and text as people may see it on a screen.
 
+Commands print reports with --json, jobs leave them for Airflow.
+"""
+
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, Final, Protocol
 
+_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})  # Unicode's categories
 _NAMES: Final = {"size_bytes": "bytes"}  # fields with another name in every document
 
 
@@ -39,3 +44,21 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    r"""Return a text with invisible characters spelled out, also line ends unless `lines`.
+
+    A name, a filter or an error may hold characters that clear a terminal, set its title, or show
+    the rest of a line backwards.
+
+    >>> visible("\x1b[2Jall is well\n"), visible("a\nb", lines=True), visible("a\u202eb")
+    ('\\u001b[2Jall is well\\u000a', 'a\nb', 'a\\u202eb')
+    """
+    if text.isprintable():
+        return text
+    kept = "\n" if lines else ""
+    return "".join(
+        f"\\u{ord(c):04x}" if c not in kept and unicodedata.category(c) in _UNSEEN else c
+        for c in text
+    )

@@ -15,6 +15,7 @@ from itertools import accumulate
 from typing import Final
 
 from strata.errors import InvalidRequest
+from strata.model.near import one_of
 
 MAX_DEPTH: Final = 32  # nested types; protobuf libraries refuse 100 nested messages
 
@@ -165,8 +166,8 @@ def _kind(head: str, text: str) -> Kind:
     try:
         return Kind(head)
     except ValueError as error:
-        known = ", ".join(kind.value for kind in Kind)
-        cure = f"use one of {known}"
+        kinds = [kind.value for kind in Kind]
+        cure = one_of(head, kinds, listed=len(kinds))
         raise InvalidRequest("unknown column type", type=text, cure=cure) from error
 
 

@@ -3,7 +3,7 @@
 Source files stay where they are, and a file may be taken in again. So an erasure leaves a list of
 hashes, which ingest compares its rows with. There are three kinds:
 
-    key   every row of a key of which nothing else was left: the person's own
+    key   every row of a key that had no other rows: the person's own
     row   one row whose key has other rows, which stay welcome
     raw   a source row in the quarantine, by its text
 

@@ -23,6 +23,7 @@ from strata.errors import Conflict, InvalidRequest
 from strata.format.manifest import PartRef
 from strata.format.values.sortable import sortable_bytes
 from strata.machine.machine import Machine
+from strata.model.near import one_of
 from strata.model.schema import Relation
 from strata.read.scan import chosen_columns, scan
 from strata.rollout.kill import is_killed
@@ -97,15 +98,14 @@ def create_collections(
 def column_of(stores: Stores, state: State, name: str) -> str:
     """Return the name of the column that distinguishes collections, if collection `name` exists.
 
-    Raises: InvalidRequest, naming a few existing ones.
+    Raises: InvalidRequest, naming the nearest and a few existing ones.
     """
     catalog = load_catalog(stores, state)
     if catalog is None or name not in catalog.by_name:
         known = [] if catalog is None else list(catalog.by_name)
-        few = ", ".join(known[:5]) + (", ..." if len(known) > 5 else "")
         raise InvalidRequest(
             "no such collection", shard=state.name, collection=name,
-            cure=f"one of: {few}" if known else f"strata collection create {state.name} {name}",
+            cure=one_of(name, known) if known else f"strata collection create {state.name} {name}",
         )  # fmt: skip
     return state.relation.by_id[catalog.column].name
 

@@ -10,9 +10,16 @@ import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 from strata.errors import InvalidRequest
+
+# Letters, marks and symbols of other categories that show nothing: fillers, joiners, and selectors
+# of variants.
+_BLANK: Final = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+    + "".join(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +65,12 @@ def plain(text: str) -> str:
 
     Errs: may take two people for one, never one for two when spellings differ in these only.
 
-    >>> plain(" \uff21nn\u200b Lee"), plain("")
-    ('annlee', '')
+    >>> plain(" \uff21nn\u200b Lee"), plain("Ann\u3164\ufe0f"), plain("")
+    ('annlee', 'ann', '')
     """
     seen = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return "".join(c for c in seen if not c.isspace() and unicodedata.category(c)[0] != "C")
+    kept = (c for c in seen if not c.isspace() and unicodedata.category(c)[0] != "C")
+    return "".join(c for c in kept if c not in _BLANK)
 
 
 def identity_of(asked: tuple[object, ...]) -> str:

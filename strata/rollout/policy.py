@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from strata.errors import Conflict, Corrupt, InvalidRequest
 from strata.model.declared import checked
+from strata.model.near import one_of
 from strata.model.settings import RolloutSettings, Thresholds
 from strata.rollout.people import Person, are_one, check_said, identity_of, plain
 from strata.state.codec import decode_sealed, encode_sealed
@@ -222,9 +223,8 @@ def _with(policy: Policy, to: Mapping[str, Any]) -> Policy:
     known = (*THRESHOLDS, *_NAMES, "release_people")
     for name in to:
         if name not in known:
-            raise InvalidRequest(
-                "the policy has no such value", name=name, cure=f"one of {', '.join(known)}"
-            )
+            cure = one_of(name, known, listed=len(known))
+            raise InvalidRequest("the policy has no such value", name=name, cure=cure)
     people = to.get("release_people", policy.release_people)
     if people not in (1, 2):
         raise InvalidRequest("one or two people release the kill switch", release_people=people)

@@ -49,6 +49,7 @@ from strata.history import usage
 from strata.history.metrics import Metrics
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state
+from strata.model.near import one_of
 from strata.model.settings import ReadSettings, Settings, StoreSettings
 from strata.model.time import parse_time
 from strata.read.collections import column_of, narrowed
@@ -339,9 +340,8 @@ def request(options: dict[str, str]) -> ReadOptions:
     given = {key.lower(): value for key, value in options.items()}
     unknown = sorted(set(given) - set(OPTIONS))
     if unknown:
-        raise InvalidRequest(
-            "unknown option", option=unknown[0], cure=f"one of {', '.join(OPTIONS)}"
-        )
+        cure = one_of(unknown[0], OPTIONS, listed=len(OPTIONS))
+        raise InvalidRequest("unknown option", option=unknown[0], cure=cure)
     shard = given.get("shard") or given.get("path")
     if not shard:
         raise InvalidRequest("the shard is missing", cure='.option("shard", NAME) or .load(NAME)')

@@ -92,7 +92,24 @@ def test_each_field_of_a_request_is_part_of_its_identity() -> None:
 
 @pytest.mark.parametrize(
     "same",
-    ["Alice", " alice\t", "ALICE", "al ice", "\uff41lice", "alice\u200b", "a\u00adlice", "alice\0"],
+    [
+        "Alice",
+        " alice\t",
+        "ALICE",
+        "al ice",
+        "\uff41lice",
+        "alice\u200b",
+        "a\u00adlice",
+        "alice\0",
+        "alice\u3164",
+        "alice\ufe0f",
+        "al\u034fice",
+        "\u2800alice",
+        "alice\uffa0",
+        "alice\U000e0101",
+        "a\u115flice",
+        "alice\u180b\u17b4",
+    ],
 )
 def test_who_asks_under_another_spelling_cannot_approve(same: str) -> None:
     state, shown = ask(NEW)
@@ -100,7 +117,9 @@ def test_who_asks_under_another_spelling_cannot_approve(same: str) -> None:
         approve(state, shown, who=same)
 
 
-@pytest.mark.parametrize("blank", ["", "  ", "\n\t", "\u200b", "\u00ad\u2060", "\0"])
+@pytest.mark.parametrize(
+    "blank", ["", "  ", "\n\t", "\u200b", "\u00ad\u2060", "\0", "\u3164\ufe0f"]
+)
 def test_a_name_or_a_reason_of_nothing_is_none(blank: str) -> None:
     state, shown = ask(NEW)
     for said in ({"who": blank}, {"reason": blank}):

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from typer.testing import CliRunner
 
-from strata.cli.app import app
+from strata.cli.app import whole
 from strata.rollout.people import Person, are_one
 from strata.store import open as stores
 from strata.store.interface import Consensus
@@ -51,7 +51,7 @@ def strata(address: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(stores, "_open_consensus", kept)
-            done = CliRunner().invoke(app, [*words, "--json", "--config", str(file)])
+            done = CliRunner().invoke(whole(), [*words, "--json", "--config", str(file)])
         for one in opened:  # a process of its own would end here
             one.close()  # type: ignore[attr-defined]
         if fails:
@@ -159,7 +159,7 @@ def test_a_claim_is_shown_as_one_where_the_database_knows_nobody(tmp_path: Path)
         ["create", "s", "--spec", str(declared)],
         ["rollout", "request", "s", "--by", "ann", "--reason", "due"],
     ):
-        done = CliRunner().invoke(app, [*words, "--config", str(file), "--json"])
+        done = CliRunner().invoke(whole(), [*words, "--config", str(file), "--json"])
         assert done.exit_code == 0, done.output
     shown = json.loads(done.stdout)
     assert shown["request"]["by_is"] == "claimed"

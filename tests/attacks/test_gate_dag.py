@@ -13,7 +13,7 @@ from airflow.providers.standard.operators import hitl
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 from typer.testing import CliRunner
 
-from strata.cli.app import app
+from strata.cli.app import whole
 from strata_airflow.question import Question
 
 pytestmark = pytest.mark.dags
@@ -63,7 +63,7 @@ class Gate:
 
 
 def strata(*words: str) -> dict[str, Any]:
-    done = CliRunner().invoke(app, [*words, "--json"])
+    done = CliRunner().invoke(whole(), [*words, "--json"])
     if done.exception is not None:
         raise AirflowFailException(str(done.exception)) from done.exception
     document: dict[str, Any] = json.loads(done.output)

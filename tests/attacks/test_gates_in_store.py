@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from strata.cli.app import app
+from strata.cli.app import whole
 from strata.errors import Corrupt, InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.settings import RolloutSettings, StoreSettings, Thresholds
@@ -46,7 +46,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stores:
 
 
 def strata(*words: str, fails: str = "") -> dict[str, Any]:
-    done = CliRunner().invoke(app, [*words, "--json"])
+    done = CliRunner().invoke(whole(), [*words, "--json"])
     if fails:
         assert done.exit_code != 0, done.output
         assert fails in str(done.exception) + done.output

@@ -3,11 +3,13 @@
 import os
 import stat
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from strata.model.settings import Settings, StoreSettings, without_password
+from strata.history import metrics
+from strata.model.settings import MetricsSettings, Settings, StoreSettings, without_password
 from strata.store.disk import DiskBlob
 from strata.store.open import open_stores
 from tests.support.shards import build
@@ -71,3 +73,29 @@ def test_no_password_is_shown(password: str) -> None:
         assert password not in shown
         assert "db.example" in shown
     assert store.consensus == address
+
+
+@pytest.mark.parametrize(
+    "name", [f.name for f in fields(Settings) if is_dataclass(getattr(Settings(), f.name))]
+)
+def test_no_setting_shows_the_password_of_an_address(name: str) -> None:
+    """Of every section, each text that may be an address."""
+    section = getattr(Settings(), name)
+    address = "https://u:hunter2@collector.example/v1?api_key=hunter2"
+    for one in fields(section):
+        if isinstance(getattr(section, one.name), str):
+            shown = repr(replace(Settings(), **{name: replace(section, **{one.name: address})}))
+            assert "hunter2" not in shown, one.name
+
+
+def test_a_receiver_of_figures_that_cannot_be_is_named_without_its_password(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(endpoint: str) -> None:
+        raise ValueError(f"no address: {endpoint}")
+
+    monkeypatch.setattr(metrics, "_OpenTelemetry", refused)
+    address = "https://u:hunter2@collector.example/v1"
+    metrics.Metrics(MetricsSettings(otlp=address)).count("read", 1, {})
+    assert "collector.example" in caplog.text
+    assert "hunter2" not in caplog.text

@@ -86,7 +86,7 @@ def by_command(events: Events, asked: str | None, patch: pytest.MonkeyPatch) -> 
     from contextlib import nullcontext
 
     from strata.cli import spark as module
-    from strata.cli.app import app
+    from strata.cli.app import whole
 
     class Rows:
         def toArrow(self) -> Any:  # noqa: N802 - Spark's name
@@ -107,7 +107,7 @@ def by_command(events: Events, asked: str | None, patch: pytest.MonkeyPatch) -> 
     patch.setattr(import_module("strata.spark.snapshot"), "planned_rows", lambda *_, **__: Rows())
     patch.setattr("strata.spark.carried.packed_up", lambda rows: rows)
     words = ["read", NAME, "--where", "id > 10000", "--config", config(events), "--json"]
-    done = CliRunner().invoke(app, words + ([] if asked is None else ["--pushdown", asked]))
+    done = CliRunner().invoke(whole(), words + ([] if asked is None else ["--pushdown", asked]))
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert (told["mode"], told["parts_skipped"]) == (seen[0].mode, seen[0].parts_skipped)

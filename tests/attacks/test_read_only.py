@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 from typer.testing import CliRunner
 
-from strata.cli.app import app
+from strata.cli.app import whole
 from strata.decide.plan import plan_read
 from strata.errors import Unavailable
 from strata.expr.filter import Filter
@@ -94,7 +94,7 @@ def test_reading_a_store_that_is_not_there_makes_none(
     """In whatever folder one stands: `.strata/consensus.db` was made."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("STRATA_CONFIG", raising=False)
-    done = CliRunner().invoke(app, [*words, "--json"])
+    done = CliRunner().invoke(whole(), [*words, "--json"])
     assert "no such shard" in str(done.exception) if len(words) > 1 else done.exit_code == 0
     assert list(tmp_path.iterdir()) == []
 

@@ -11,7 +11,7 @@ import pytest
 
 from strata.errors import InvalidRequest
 from strata.store.draft import draft_of
-from strata.store.interface import Blob
+from strata.store.interface import Blob, Expunging
 from strata.store.keys import content_hash
 
 KEYS = ["a", "a-b/c", "a/b", "a/b-c", "a/b.d", "a/b0", "a0", "b/c/d", "b/c0"]
@@ -242,6 +242,24 @@ class BlobSuite:
         for call in calls:
             with pytest.raises(InvalidRequest):
                 call()
+
+    def test_what_is_set_aside_is_listed_and_can_be_removed_for_good(self, blob: Blob) -> None:
+        assert isinstance(blob, Expunging)
+        for key in ("a/b", "a/c", "b"):
+            blob.set(key, key.encode())
+            blob.delete(key)
+        blob.set("a/b", b"again")
+        assert [info.key for info in blob.set_aside("a/")] == ["a/b", "a/c"]
+
+        assert blob.expunge("a/b") == 3
+        assert blob.expunge("a/b") == blob.expunge("a/never") == 0
+
+        assert blob.get("a/b") == b"again", "a blob that exists stays"
+        assert [info.key for info in blob.set_aside("a/")] == ["a/c"]
+        assert blob.expunge("a/c") == 3
+        with pytest.raises(InvalidRequest):
+            blob.restore("a/c")
+        blob.restore("b")
 
     @pytest.mark.parametrize("prefix", ["/", "../", "a/../", ".", "a//"])
     def test_a_prefix_that_could_lead_astray_is_refused(self, blob: Blob, prefix: str) -> None:

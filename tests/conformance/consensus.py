@@ -9,7 +9,7 @@ from typing import Protocol
 import pytest
 
 from strata.errors import InvalidRequest
-from strata.store.interface import Consensus, Versioned
+from strata.store.interface import Consensus, Scrubbing, Versioned
 
 MAX_SEQNO = 2**63 - 1
 
@@ -147,6 +147,16 @@ class ConsensusSuite:
             worker.join()
         assert failed == []
         assert [int(data) for _, data in raw.values("a")] == list(range(41))
+
+    def test_a_scrub_keeps_every_value(self, consensus: Consensus, raw: RawConsensus) -> None:
+        _fill(consensus, "a", [1, 2, 3])
+        _fill(consensus, "b", [7])
+        consensus.truncate("a", 3)
+        if isinstance(consensus, Scrubbing):
+            consensus.scrub()
+        assert raw.values("a") == [(3, b"3")]
+        assert consensus.head("b") == Versioned(7, b"7")
+        assert consensus.compare_and_set("a", 3, Versioned(4, b"4"))
 
 
 def increment(consensus: Consensus, key: str, step: int) -> None:

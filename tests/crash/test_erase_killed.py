@@ -22,6 +22,7 @@ from tests.unit.erase.test_erase import BOB, COLUMNS, at_all_times, text_of
 from tests.unit.ingest.test_engine import World
 
 KINDS = (Outcome.CRASH_BEFORE, Outcome.CRASH_AFTER, Outcome.REPLY_LOST, Outcome.REFUSED)
+SLICES = 16  # of the calls, so that no test takes minutes
 _numbers = count()
 
 
@@ -101,10 +102,11 @@ def test_killed_at_some_calls_it_goes_on(world: World) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("first", range(SLICES))
 @pytest.mark.parametrize("outcome", KINDS)
-def test_killed_at_any_call_it_goes_on(world: World, outcome: Outcome) -> None:
+def test_killed_at_any_call_it_goes_on(world: World, outcome: Outcome, first: int) -> None:
     wanted = at_all_times(world, but=BOB)
-    for at in range(calls_of(world)):
+    for at in range(first, calls_of(world), SLICES):
         check(world, wanted, at, outcome)
 
 

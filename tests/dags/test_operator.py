@@ -194,8 +194,9 @@ def test_a_task_leads_to_the_report_that_it_wrote(
     task = job()
     with pytest.raises(AirflowFailException):
         task.execute(context)
-    (link,) = task.operator_extra_links
+    link, shard = task.operator_extra_links
     assert link.get_link(task, ti_key=None).endswith("/strata-report/data%20docs/index.html")
+    assert shard.get_link(task, ti_key=None).endswith("/strata/")
     told = message_of({**context, "task": task, "exception": "found"})
     assert told.links == (link.get_link(task, ti_key=None), "s3://docs/site/index.html")
     assert report.address("../secret") == ""

@@ -14,7 +14,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk.exceptions import AirflowFailException
 from typer.testing import CliRunner
 
-from strata.cli.app import app
+from strata.cli.app import whole
 from strata_airflow import approval
 from strata_airflow.commands import run_strata
 
@@ -37,7 +37,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     spec = tmp_path / "s.yaml"
     spec.write_text(json.dumps({"columns": [{"name": "id", "type": "int64"}]}))
-    made = CliRunner().invoke(app, ["create", "s", "--spec", str(spec), "--config", str(file)])
+    made = CliRunner().invoke(whole(), ["create", "s", "--spec", str(spec), "--config", str(file)])
     assert made.exit_code == 0, made.output
     monkeypatch.setenv("STRATA_CONFIG", str(file))
     return file
@@ -60,7 +60,7 @@ def test_the_question_rejects_by_itself_and_needs_no_worker(gate: Any) -> None:
 
 def in_process(*words: str) -> dict[str, Any]:
     """Run the command line as `run_strata` does, without a process of its own."""
-    done = CliRunner().invoke(app, [*words, "--json"])
+    done = CliRunner().invoke(whole(), [*words, "--json"])
     if done.exception is not None:
         raise AirflowFailException(str(done.exception)) from done.exception
     document: dict[str, Any] = json.loads(done.output)

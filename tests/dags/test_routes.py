@@ -80,4 +80,4 @@ def test_airflow_finds_the_plugin_in_its_folder():
     from airflow import plugins_manager
 
     apps, _ = plugins_manager.get_fastapi_plugins()
-    assert [app["url_prefix"] for app in apps] == ["/strata-report"]
+    assert [app["url_prefix"] for app in apps] == ["/strata-report", "/strata"]

@@ -57,9 +57,9 @@ def test_a_front_page_stays_one_page(page: str) -> None:
 def test_the_command_line_has_every_command():
     import typer.main
 
-    from strata.cli.app import app
+    from strata.cli.app import whole
 
-    known = set(typer.main.get_command(app).commands)
+    known = set(typer.main.get_command(whole()).commands)
     assert COMMANDS - known == set()
 
 

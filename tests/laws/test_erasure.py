@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.compact import compact_shard
-from strata.erase import Eraser, Request
+from strata.erase import Eraser, ErasureRequest
 from strata.erase.remove import parts_of
 from strata.expr.filter import Filter
 from strata.expr.nodes import Opaque
@@ -51,7 +51,7 @@ def erase(stores: Stores, column: int, value: str) -> dict[str, object]:
         }
 
     filter = Filter(Opaque("a test finds the rows", "boolean"), f"{column} = {value}", 0, 0)
-    work = Eraser(stores, Request("shard", filter.sql), filter, finder, patience=AT_ONCE)
+    work = Eraser(stores, ErasureRequest("shard", filter.sql), filter, finder, patience=AT_ONCE)
     return work.erase(at_ms=stores.clock(), **WHO)
 
 

@@ -102,6 +102,9 @@ class World:
                 return row, ref
         raise AssertionError("no part of the last batch matters")
 
+    def parts(self, number: int) -> list[PartRef]:
+        return part_refs(load_manifest(self.stores, self.state, self.batch(number)))
+
     def first_part(self, number: int) -> PartRef:
         return part_refs(load_manifest(self.stores, self.state, self.batch(number)))[0]
 

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,19 +11,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from strata.erase import Eraser, Patience, Request
+from strata.decide.plan import plan_read
+from strata.erase import Eraser, ErasureRequest, Waiting
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
 from strata.format.manifest import PartRef
 from strata.format.pack import unpack
 from strata.kernels.arrays import Ints
 from strata.machine.machine import Machine
-from strata.read.scan import read_updates
+from strata.read.scan import read_updates, scan
 from strata.state.state import State
 from strata.store.memory import MemoryBlob, MemoryConsensus
 from strata.store.open import Stores
 
-AT_ONCE = Patience(0.0, sleep=lambda _: None)
+AT_ONCE = Waiting(0.0, sleep=lambda _: None)
 WHO = {"by": "ann", "reason": "article 17"}
 
 
@@ -57,7 +59,7 @@ def eraser(
     """Return an erasure of the rows of a shard in which a column has a value."""
     state = Machine(stores).load(name)
     filter = filter_of(state, column, value)
-    request = Request(name, filter.sql, terms)
+    request = ErasureRequest(name, filter.sql, terms)
     patience = how.pop("patience", AT_ONCE)
     return Eraser(stores, request, filter, ByValue(stores, column, value), patience=patience, **how)
 
@@ -65,6 +67,16 @@ def eraser(
 def erased(stores: Stores, name: str, column: str, value: object, *terms: str) -> dict[str, Any]:
     """Erase, and return the certificate."""
     return eraser(stores, name, column, value, *terms).erase(at_ms=stores.clock(), **WHO)
+
+
+def all_rows(stores: Stores, name: str) -> Counter[tuple[Any, ...]]:
+    """Return how often each row is in a shard at its newest time."""
+    state = Machine(stores).load(name)
+    found: Counter[tuple[Any, ...]] = Counter()
+    for batch in scan(stores, state, plan_read(stores, state), consolidate=True):
+        for *row, _, d in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            found[tuple(row)] += d
+    return found
 
 
 def places_of(stores: Stores, text: str) -> list[str]:

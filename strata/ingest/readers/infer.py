@@ -14,6 +14,7 @@ from strata.ingest.land.files import PACKINGS, SourceFile, files_at
 from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.formats.interface import format_of
 from strata.ingest.readers.guess import Guess, both
+from strata.model.near import one_of
 from strata.model.settings import Settings
 from strata.model.spec import DELIMITER, FORMATS
 
@@ -56,7 +57,7 @@ def infer(
     if missing or not columns:
         raise InvalidRequest(
             "no such column in the files", shard=name, column=",".join(missing),
-            cure=f"one of {', '.join(columns)}",
+            cure=one_of(missing[0] if missing else "", columns),
         )  # fmt: skip
     declared = [
         {"name": column, "type": text or format_of(kind).untyped}

@@ -157,6 +157,13 @@ def test_only_the_named_part_is_checked_again(world: World) -> None:
         world.validate(parts=frozenset({"shards/events/parts/none.parquet"}))
 
 
+def test_the_command_of_a_finding_names_the_settings_file(world: World) -> None:
+    row, _ = world.accepted()
+    world.tamper(2, lie(row, high=250))
+    [verdict] = world.validate(check_format=False, config="/etc/my strata.toml").mismatches
+    assert verdict.replay.endswith(" --config '/etc/my strata.toml'")
+
+
 @pytest.mark.parametrize("sql", ["a = 'x'", 'b = "q"', r"c like '\_%' and d <> '$HOME`'"])
 def test_the_replay_command_gives_a_shell_the_same_filter(sql: str) -> None:
     command = replay_command("s", replace(WHERE, sql=sql), "p")

@@ -7,8 +7,8 @@ from itertools import count
 import pytest
 
 from strata import gc
-from strata.backup import Backup, back_up, restore, verify_point, verify_shard
-from strata.backup.point import FOLDER
+from strata.backup import Backup, back_up, drop_points, restore, verify_point, verify_shard
+from strata.backup.point import BEGUN, FOLDER
 from strata.backup.save import HISTORY
 from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.machine.machine import Machine
@@ -175,6 +175,7 @@ def test_history_that_no_state_names_is_saved_too(world: World, target: MemoryBl
     mine = [
         keys.usage_key("s", "2026-11-24", "1"), keys.quarantine_key("s", "token"),
         keys.backfill_key("s", 5, "ab" * 20), keys.verdict_key("s", "run"),
+        keys.erasure_key("s", "id"),
     ]  # fmt: skip
     assert {keys.parse_key(key).kind for key in mine} == HISTORY
     for key in mine[:2] + mine[3:]:
@@ -282,8 +283,9 @@ def test_killed_anywhere_it_leaves_no_half_point_and_can_be_repeated(
             break
         except (CrashError, Unavailable):
             pass
-        if Backup(target).names():  # the last write was done, only its reply is lost
-            assert outcome is Outcome.CRASH_AFTER
+        if Backup(target).names():  # only a reply is lost, or the removal of the mark
+            marks = [key for key in target.live if key.endswith(f"/{BEGUN}")]
+            assert outcome is Outcome.CRASH_AFTER or marks
         back_up(world.stores, target, SETTINGS)
         new = lost(world)
         restore(new.stores, Backup(target), **WHO)
@@ -329,3 +331,61 @@ def test_shards_are_chosen_by_name(world: World, target: MemoryBlob) -> None:
         restore(lost(world).stores, Backup(target), names=["s"], **WHO)
     both = back_up(world.stores, target, SETTINGS).point
     assert [one.name for one in both.shards] == ["other", "s"]
+
+
+def test_a_dropped_point_takes_what_only_it_needs(world: World, target: MemoryBlob) -> None:
+    first = back_up(world.stores, target, SETTINGS).point
+    world.compact()
+    world.now_ms += 1000
+    second = back_up(world.stores, target, SETTINGS).point
+    backup = Backup(target)
+    only = backup.sizes(first, first.shard("s")).keys() - backup.sizes(second, second.shard("s"))
+    assert only
+
+    report = drop_points(backup, [first.name], world.now_ms)
+
+    assert report.points == (first.name,)
+    assert report.blobs == len(only)
+    assert not only & target.live.keys()
+    assert not only & target.deleted.keys(), "nothing of it can be restored"
+    assert backup.names() == [second.name]
+    assert verify_point(backup, second, second.shard("s")).wrong == ()
+    drop_points(backup, [second.name], world.now_ms)
+    assert target.live == {}
+
+
+def test_a_point_is_not_dropped_while_one_is_added_nor_the_other_way_round(
+    world: World, target: MemoryBlob
+) -> None:
+    point = back_up(world.stores, target, SETTINGS).point
+    target.set(f"{FOLDER}20200101T000000-abcd/{BEGUN}", b"")
+    with pytest.raises(Unavailable, match="a point of it is added"):
+        drop_points(Backup(target), [point.name], world.now_ms)
+    target.delete(f"{FOLDER}20200101T000000-abcd/{BEGUN}")
+
+    target.set(f"{FOLDER}dropping-1234", b"")
+    with pytest.raises(Unavailable, match="points of it are dropped"):
+        back_up(world.stores, target, SETTINGS)
+    assert Backup(target).names() == [point.name]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CRASH_BEFORE, Outcome.CRASH_AFTER])
+def test_a_drop_killed_anywhere_leaves_the_other_point_whole(
+    world: World, outcome: Outcome
+) -> None:
+    for calls in count():
+        faults, target = Faults(sleep=lambda _: None), MemoryBlob()
+        first = back_up(world.stores, target, SETTINGS).point
+        world.append(5_000 + calls)
+        world.now_ms += 1000
+        second = back_up(world.stores, target, SETTINGS).point
+        faults.plan([*[Outcome.WORKS] * calls, outcome])
+        try:
+            drop_points(Backup(FaultyBlob(target, faults)), [first.name], world.now_ms)
+            break
+        except (CrashError, Unavailable):
+            pass
+        backup = Backup(target)
+        assert second.name in backup.names()
+        assert verify_point(backup, second, second.shard("s")).wrong == ()
+    assert calls > 10

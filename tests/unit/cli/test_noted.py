@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from strata.cli.app import app, main
+from strata.cli.app import main, whole
 from strata.config.settings import load_settings
 from strata.history.operations import SHARD, Operation, recent
 from strata.store.open import Stores, open_stores
@@ -152,7 +152,7 @@ def _commands(group: Any, prefix: str = "") -> dict[str, Any]:
 def test_no_command_that_changes_something_is_forgotten() -> None:
     """A new command either leaves rows, or is named here as one that only tells."""
     silent = {
-        name for name, command in _commands(get_command(app)).items()
+        name for name, command in _commands(get_command(whole())).items()
         if not hasattr(command.callback, "leaves_row")
     }  # fmt: skip
     assert silent == ONLY_TELL

@@ -83,7 +83,7 @@ def test_a_lost_race_exits_4_and_a_repetition_succeeds(cli: Cli) -> None:
         (("add", "events", "KIND", "int32"), "name"),
         (("add", "events", "t", "int32"), "taken by every update"),
         (("drop", "events", "id"), "key"),
-        (("drop", "events", "nope"), "one of id, kind, payload"),
+        (("drop", "events", "nope"), "one of: id, kind, payload"),
         (("rename", "events", "kind", "Id"), "name"),
         (("widen", "events", "id", "int16"), "no wider type"),
         (("widen", "events", "kind"), "change nothing"),

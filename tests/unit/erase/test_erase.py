@@ -10,7 +10,7 @@ import pytest
 
 from strata.compact import compact_shard
 from strata.decide.plan import plan_read
-from strata.erase import Request, as_text, certificates
+from strata.erase import ErasureRequest, as_text, certificates
 from strata.erase.certificate import known_certificate
 from strata.erase.remove import known_suppressed, parts_of
 from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
@@ -192,7 +192,7 @@ def test_without_the_second_step_nothing_changes(world: World) -> None:
     assert (world.state, world.blobs()) == before
     assert [(one["shard"], one["rows"]) for one in plan["shards"]] == [("s", 9), ("s.rejected", 1)]
     assert plan["rejected_rows"] == 1
-    assert plan["confirm"] == Request("s", f"name = {BOB!r}").code
+    assert plan["confirm"] == ErasureRequest("s", f"name = {BOB!r}").code
 
 
 def test_another_erasure_waits_for_the_one_under_way(world: World) -> None:

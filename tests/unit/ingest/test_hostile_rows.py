@@ -1,6 +1,7 @@
 """Nothing that a row holds stops an ingest: it is rejected with its place, the others are in."""
 
 import bz2
+import gzip
 import io
 import lzma
 import zlib
@@ -16,6 +17,7 @@ import pytest
 
 from strata.errors import InvalidRequest, StrataError
 from strata.format.manifest import decode_manifest, part_refs
+from strata.ingest.land.source_file import SourceFile
 from strata.ingest.quarantine import rejected
 from strata.ingest.readers.formats import avro as read_avro
 from strata.ingest.readers.rejects import Reject, encode_rejects
@@ -313,3 +315,43 @@ def test_no_block_is_unpacked_beyond_the_most(codec: str, packed: Callable[[byte
 
     assert read_avro.unpacked_size(codec, data, 1 << 20) == 100_000
     assert read_avro.unpacked_size(codec, data, 50_000) > 50_000
+
+
+@pytest.mark.parametrize("packing", ["", ".gz"])
+@pytest.mark.parametrize("limit", ["PART_UNPACKED", "PART_ROWS", "PART_BYTES"])
+def test_no_part_of_avro_holds_more_than_some_blocks(
+    tmp_path: Path, packing: str, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small file, packed or not, may unpack to gigabytes: its blocks are not read together."""
+    monkeypatch.setattr(read_avro, limit, {"PART_ROWS": 2}.get(limit, 2500))
+    schema = {"type": "record", "name": "r", "fields": [{"name": "x", "type": "string"}]}
+    sink = io.BytesIO()
+    rows = [{"x": f"{n}" * 1000} for n in range(8)]
+    codec = "null" if limit == "PART_BYTES" else "deflate"
+    fastavro.writer(sink, schema, rows, codec=codec, sync_interval=1)
+    data = gzip.compress(sink.getvalue()) if packing else sink.getvalue()
+    file = tmp_path / f"a.avro{packing}"
+    file.write_bytes(data)
+
+    parts = list(read_avro.FORMAT.parts(SourceFile(str(file), file.name, len(data))))
+
+    assert [len(read_avro.avro_records(part)[1]) for part in parts] == [2, 2, 2, 2]
+    assert [part.before for part in parts] == [0, 2, 4, 6]
+    assert [r for part in parts for r in read_avro.avro_records(part)[1]] == rows
+    monkeypatch.undo()
+    [whole] = read_avro.FORMAT.parts(SourceFile(str(file), file.name, len(data)))
+    assert whole.is_whole
+    assert read_avro.FORMAT.guesses(SourceFile(str(file), file.name, len(data)), "append")[1] == 8
+
+
+@pytest.mark.parametrize("cut", [1, 5, 17, 30])
+def test_a_packed_file_of_avro_that_ends_early_is_refused(tmp_path: Path, cut: int) -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "x", "type": "string"}]}
+    sink = io.BytesIO()
+    fastavro.writer(sink, schema, [{"x": "a" * 9}] * 3, sync_interval=1)
+    data = gzip.compress(sink.getvalue()[:-cut])
+    file = tmp_path / "a.avro.gz"
+    file.write_bytes(data)
+
+    with pytest.raises(InvalidRequest, match="not a readable Avro file"):
+        list(read_avro.FORMAT.parts(SourceFile(str(file), file.name, len(data))))

@@ -5,8 +5,8 @@ import io
 import lzma
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
 
 import fastavro
 from fastavro.read import SchemaResolutionError
@@ -14,7 +14,15 @@ from fastavro.schema import SchemaParseException
 
 from strata.errors import InvalidRequest
 from strata.format.pack import unpacked_pieces
-from strata.ingest.land.files import FileRange, SourceFile, is_packed, open_file, read_bytes
+from strata.ingest.land.files import (
+    FileRange,
+    Reading,
+    SourceFile,
+    is_packed,
+    open_file,
+    read_bytes,
+    unpacked,
+)
 from strata.ingest.readers.avro_values import arrow_of, column, without_logical
 from strata.ingest.readers.columns import SourceColumns
 from strata.ingest.readers.file_ranges import grouped
@@ -28,9 +36,11 @@ from strata.ingest.values.shown import FAILS, json_text
 DAMAGED: Final = (  # what a damaged file raises
     *FAILS, EOFError, zlib.error, lzma.LZMAError, SchemaParseException, SchemaResolutionError,
 )  # fmt: skip
-PART_BYTES: Final = 4 << 20  # read at once, as they become objects
+PART_BYTES: Final = 4 << 20  # stored, read at once, as they become objects
+PART_UNPACKED: Final = 64 << 20
+PART_ROWS: Final = 500_000
 BLOCK_BYTES: Final = 256 << 20  # of a block, unpacked
-BLOCK_ROWS: Final = 10_000_000
+BLOCK_ROWS: Final = 2_000_000
 SYNC_BYTES: Final = 16  # after each block
 
 
@@ -71,7 +81,6 @@ def avro_records(source: SourceFile) -> tuple[dict[str, Any], list[dict[str, Any
     Raises: InvalidRequest for a file that is not Avro or not of records.
     """
     data = read_bytes(source)
-    _check_blocks(source, data)
     try:
         schema: Any = fastavro.reader(io.BytesIO(data)).writer_schema
         records: Any = list(fastavro.reader(io.BytesIO(without_logical(data))))
@@ -82,26 +91,99 @@ def avro_records(source: SourceFile) -> tuple[dict[str, Any], list[dict[str, Any
     return schema, records
 
 
-def _check_blocks(source: SourceFile, data: bytes) -> None:
-    """Refuse blocks that hold more than a reader can: a few bytes may unpack to any size.
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block of a file, as it is stored."""
 
-    Raises: InvalidRequest.
+    start: int  # in the file; of a packed one, in its unpacked bytes
+    data: bytes  # with its counts in front and the mark behind
+    rows: int
+    size_bytes: int  # unpacked
+
+
+class _Stream:
+    """A stream of bytes that gives as many as are asked for, and keeps what it gave."""
+
+    def __init__(self, stream: Reading) -> None:
+        self._stream = stream
+        self.given = bytearray()
+
+    def read(self, size: int) -> bytes:
+        found = bytearray()
+        while len(found) < size and (more := self._stream.read(size - len(found))):
+            found += more
+        self.given += found
+        return bytes(found)
+
+
+def blocks_of(source: SourceFile) -> tuple[bytes, Iterator[Block]]:
+    """Return the header of a file, and the blocks of the file or piece, one at a time.
+
+    A few bytes may unpack to any size, or stand for any number of records: such a block is refused.
+    Raises: InvalidRequest, also while the blocks are read.
+    Cost: unpacks each block once, and holds one.
     """
-    _, blocks = avro_layout(source, io.BytesIO(data), stop=len(data))
-    codec = fastavro.reader(io.BytesIO(data)).codec
-    for start, stop, rows in blocks:
-        stream = io.BytesIO(data[start : stop - SYNC_BYTES])
-        _long(stream), _long(stream)
+    found = _blocks(source)
+    return cast(bytes, next(found)), cast(Iterator[Block], found)
+
+
+def _blocks(source: SourceFile) -> Iterator[bytes | Block]:
+    packed, piece = is_packed(source), source.piece
+    with unpacked(source) if packed else open_file(source) as opened:
         try:
-            size = unpacked_size(codec, stream.read(), BLOCK_BYTES)
+            stream = _Stream(opened)
+            codec = str(fastavro.reader(stream).codec)
+            header = bytes(stream.given)
+            yield header
+            at, stop = len(header), None if packed else source.size_bytes
+            if piece is not None and not packed:
+                at, stop = max(at, piece.start), piece.stop
+                cast(Any, opened).seek(at)
+            while stop is None or at < stop:
+                stream.given.clear()
+                block = _block(source, stream, codec, at, stop)
+                if block is None:
+                    return
+                yield block
+                at += len(block.data)
         except DAMAGED as error:
             raise _unreadable(source, str(error)) from error
-        if size > BLOCK_BYTES or rows > BLOCK_ROWS:
-            raise InvalidRequest(
-                "a block of the file holds too much",
-                file=source.name, byte=start, rows=rows, most_rows=BLOCK_ROWS,
-                most_bytes=BLOCK_BYTES, cure="write it with smaller blocks",
-            )  # fmt: skip
+
+
+def _block(
+    source: SourceFile, stream: _Stream, codec: str, at: int, stop: int | None
+) -> Block | None:
+    """Return the next block of a stream, or None at its end; `stop`: where the last one ends."""
+    first = stream.read(1)
+    if not first:
+        return None
+    rows, size = _long(_After(first, stream)), _long(stream)
+    behind = at + len(stream.given) + size + SYNC_BYTES
+    if rows < 0 or size < 0 or (stop is not None and behind > stop):
+        raise EOFError("a block ends behind the file")
+    if size <= BLOCK_BYTES and rows <= BLOCK_ROWS:
+        data = stream.read(size)
+        if len(data) + len(stream.read(SYNC_BYTES)) < size + SYNC_BYTES:
+            raise EOFError("the file ends within a block")
+        unpacked_bytes = unpacked_size(codec, data, BLOCK_BYTES)
+        if unpacked_bytes <= BLOCK_BYTES:
+            return Block(at, bytes(stream.given), rows, unpacked_bytes)
+    raise InvalidRequest(
+        "a block of the file holds too much",
+        file=source.name, byte=at, rows=rows, most_rows=BLOCK_ROWS, most_bytes=BLOCK_BYTES,
+        cure="write it with smaller blocks",
+    )  # fmt: skip
+
+
+class _After:
+    """A byte that was read already, and the stream after it."""
+
+    def __init__(self, first: bytes, stream: _Stream) -> None:
+        self._first, self._stream = first, stream
+
+    def read(self, size: int) -> bytes:
+        first, self._first = self._first, b""
+        return first or self._stream.read(size)
 
 
 def unpacked_size(codec: str, data: bytes, most: int) -> int:
@@ -191,29 +273,25 @@ class Avro(Format):
             yield replace(raw, number=file.number, before=part.before, whole=part.is_whole)
 
     def parts(self, file: SourceFile) -> Iterator[SourceFile]:
-        """Yield a file or piece in parts that are read at once."""
-        if is_packed(file) or (file.piece is None and file.size_bytes <= PART_BYTES):
-            yield file
-            return
-        start = 0 if file.piece is None else file.piece.start
-        stop = file.size_bytes if file.piece is None else file.piece.stop
-        with open_file(file) as stream:
-            header, blocks = avro_layout(file, stream, start, stop)
-            before, at = file.before, 0
-            while at < len(blocks):
-                first, end, rows = blocks[at]
-                while at + 1 < len(blocks) and blocks[at + 1][1] - first <= PART_BYTES:
-                    at += 1
-                    end, rows = blocks[at][1], rows + blocks[at][2]
-                at += 1
-                stream.seek(first)
-                data = header + stream.read(end - first)
-                yield replace(
-                    file, piece=FileRange(first, end, end - first, before, header, data=data)
-                )
-                before += rows
-            if not blocks:
-                yield replace(file, piece=FileRange(start, stop, 0, before, header, data=header))
+        """Yield a file or piece in parts that are read at once.
+
+        A part is as small in memory as it is in the file: blocks may unpack to far more.
+        """
+        header, blocks = blocks_of(file)
+        begins, before = file.piece is None or file.piece.whole, file.before
+        waiting: list[Block] = []
+        stored = size = rows = 0
+        for block in blocks:
+            stored, size = stored + len(block.data), size + block.size_bytes
+            rows += block.rows
+            if waiting and (stored > PART_BYTES or size > PART_UNPACKED or rows > PART_ROWS):
+                yield _part(file, header, waiting, before, whole=False)
+                begins, before = False, before + rows - block.rows
+                waiting, rows = [], block.rows
+                stored, size = len(block.data), block.size_bytes
+            waiting.append(block)
+        if waiting or begins:
+            yield _part(file, header, waiting, before, whole=begins)
 
     def ranges(self, file: SourceFile, size_bytes: int) -> Sequence[FileRange]:
         """See `Format`: ranges of blocks; each is read after the header."""
@@ -230,9 +308,22 @@ class Avro(Format):
 
     def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:
         """See `Format`."""
-        schema, records = avro_records(file)
+        header, blocks = blocks_of(file)
+        rows = sum(block.rows for block in blocks)
+        schema, _ = avro_records(_part(file, header, [], 0, whole=False))
         kinds = {field["name"]: arrow_of(field["type"]) for field in schema["fields"]}
-        return {name: (guess_arrow(kind), True) for name, kind in kinds.items()}, len(records)
+        return {name: (guess_arrow(kind), True) for name, kind in kinds.items()}, rows
+
+
+def _part(
+    file: SourceFile, header: bytes, blocks: Sequence[Block], before: int, *, whole: bool
+) -> SourceFile:
+    """Return some blocks of a file as a file that is in memory."""
+    data = b"".join([header, *(block.data for block in blocks)])
+    start = blocks[0].start if blocks else len(header)
+    size = len(data) - len(header)
+    piece = FileRange(start, start + size, size, before, header, data=data, whole=whole)
+    return replace(file, piece=piece)
 
 
 FORMAT = Avro()

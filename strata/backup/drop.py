@@ -1,0 +1,86 @@
+"""Drop points of a backup, and the blobs that no other point needs.
+
+Points share blobs, so nobody may add a point meanwhile. Each side first leaves a mark and then
+looks for the other's: at most one of them goes on. The mark of a dead process counts for a day.
+"""
+
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from strata.backup.point import BEGUN, FOLDER, Backup
+from strata.errors import StrataError, Unavailable
+from strata.store.draft import ABANDONED_MS
+from strata.store.interface import Blob, Expunging
+from strata.store.keys import shard_prefix
+from strata.store.retry import retry
+
+DROPPING: Final = f"{FOLDER}dropping-"
+
+
+@dataclass(frozen=True, slots=True)
+class DropReport:
+    """What was removed. Units: bytes."""
+
+    points: tuple[str, ...]
+    blobs: int
+    size_bytes: int
+
+
+def check_no_drop(target: Blob, now_ms: int) -> None:
+    """Refuse while points are dropped. Raises: Unavailable."""
+    _refuse(target, now_ms, lambda key: key.startswith(DROPPING), "points of it are dropped")
+
+
+def _refuse(target: Blob, now_ms: int, marks: Callable[[str], bool], what: str) -> None:
+    found = retry(lambda: [info for info in target.list(FOLDER) if marks(info.key)])
+    young = [info.key for info in found if now_ms - info.modified_ms < ABANDONED_MS]
+    if young:
+        raise Unavailable(
+            f"this backup is in use: {what}", certain=True, mark=young[0],
+            cure="try again when that has ended; if its process died, delete the mark",
+        )  # fmt: skip
+
+
+def drop_points(backup: Backup, names: Sequence[str], now_ms: int) -> DropReport:
+    """Remove points and everything that only they need, for good.
+
+    The documents of a point go first, so a drop that dies leaves blobs too many, never too few; the
+    next drop of any point of the shard removes them.
+    Raises: InvalidRequest for an unknown point; Unavailable while a point is added; Corrupt when
+    another point cannot be read, because then nobody knows what it needs.
+    """
+    blob, mark = backup.blob, f"{DROPPING}{secrets.token_hex(4)}"
+    points = [backup.point(name) for name in names]
+    retry(partial(blob.set, mark, b""))
+    try:
+        _refuse(blob, now_ms, lambda key: key.endswith(f"/{BEGUN}"), "a point of it is added")
+        shards = sorted({saved.name for point in points for saved in point.shards})
+        others = [backup.point(name) for name in backup.names() if name not in names]
+        needed = {
+            key for point in others for saved in point.shards if saved.name in shards
+            for key in backup.sizes(point, saved)
+        }  # fmt: skip
+        for point in points:
+            _removed(blob, f"{FOLDER}{point.name}/point.json")
+            for key in retry(lambda p=point: [i.key for i in blob.list(f"{FOLDER}{p.name}/")]):  # type: ignore[misc]
+                _removed(blob, key)
+        count = size = 0
+        for shard in shards:
+            for info in retry(lambda s=shard: [*blob.list(shard_prefix(s))]):  # type: ignore[misc]
+                if info.key not in needed:
+                    _removed(blob, info.key)
+                    count, size = count + 1, size + info.size_bytes
+        return DropReport(tuple(point.name for point in points), count, size)
+    finally:
+        with suppress(StrataError):
+            _removed(blob, mark)
+
+
+def _removed(blob: Blob, key: str) -> None:
+    retry(partial(blob.delete, key))
+    if isinstance(blob, Expunging):
+        retry(partial(blob.expunge, key))

@@ -1,0 +1,95 @@
+"""Commands that show the console: ui on this machine, report as one file."""
+
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strata.cli.command import command
+from strata.cli.context import Answer, Context, ShardArgument, answer
+from strata.cli.remarks import busy, remark
+from strata.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from strata.ui.pages import Pages
+    from strata.ui.what_if import WarmSpark
+
+HOST = "127.0.0.1"
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the application."""
+    command(app, "ui", ui)
+    command(app, "report", report)
+
+
+def ui(
+    context: Context,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port of this machine; 0: any.")
+    ] = 0,
+) -> Answer:
+    """Show the console in a browser of this machine, until you press Ctrl-C."""
+    pages, spark = _pages(context)
+    import uvicorn
+
+    from strata.ui.web import console, of_token
+
+    token = secrets.token_urlsafe(24)
+    config = uvicorn.Config(
+        of_token(console(lambda: pages), token), host=HOST, port=port, log_level="warning",
+        server_header=False,
+    )  # fmt: skip
+    listener = config.bind_socket()
+    address = f"http://{HOST}:{listener.getsockname()[1]}/?token={token}"
+    remark(f"open {address}")
+    remark("whoever has this address can look; Ctrl-C ends it")
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    finally:
+        spark.close()
+    return answer({"address": address}, "")
+
+
+def report(
+    context: Context,
+    shard: ShardArgument,
+    out: Annotated[Path, typer.Option("--out", help="HTML file to write.")],
+    where: Annotated[
+        list[str] | None,
+        typer.Option("--where", help="Filter in Spark SQL; repeat. Default: those used lately."),
+    ] = None,
+) -> Answer:
+    """Write everything about a shard as one page that needs no network."""
+    pages, spark = _pages(context)
+    try:
+        with busy(f"drawing {shard}"):
+            text = pages.file(shard, tuple(where or ()))
+    finally:
+        spark.close()
+    part = out.with_name(f".{out.name}.part")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(text, encoding="utf-8")
+        part.replace(out)
+    except OSError as error:
+        raise InvalidRequest("cannot write the report", file=str(out), reason=str(error)) from error
+    finally:
+        part.unlink(missing_ok=True)
+    return answer({"shard": shard, "out": str(out), "bytes": out.stat().st_size})
+
+
+def _pages(context: Context) -> "tuple[Pages, WarmSpark]":
+    """Return what makes the pages, and what has to be closed in the end."""
+    try:
+        from strata.ui.pages import Pages
+        from strata.ui.what_if import Analyst, WarmSpark
+    except ImportError as error:
+        raise InvalidRequest(
+            "the console needs libraries that are not installed", missing=error.name,
+            cure="pip install 'strata[ui]'",
+        ) from error  # fmt: skip
+    spark = WarmSpark(context.settings)
+    analyst = Analyst(context.stores, context.settings, spark)
+    return Pages(context.stores, context.settings, analyst), spark

@@ -1,0 +1,63 @@
+"""Numbers, sizes and times as the pages show them."""
+
+from typing import Final
+
+from strata.model.time import MIN_TIME, format_time
+
+_UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
+_AGES: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
+
+
+def counted(number: int) -> str:
+    """Return a number with its thousands apart.
+
+    >>> counted(1234567)
+    '1,234,567'
+    """
+    return f"{number:,}"
+
+
+def size(number: int) -> str:
+    """Return bytes in the largest unit that leaves at least 1.
+
+    >>> size(24_600_000), size(12)
+    ('23.5 MiB', '12 B')
+    """
+    if number < 1024:
+        return f"{number} B"
+    power = min((number.bit_length() - 1) // 10, len(_UNITS))
+    return f"{number / 1024**power:,.1f} {_UNITS[power - 1]}"
+
+
+def sizes(part: int, whole: int) -> str:
+    """Return two sizes in the unit of the larger one.
+
+    >>> sizes(2**20, 3 * 2**20)
+    '1.0 of 3.0 MiB'
+    """
+    power = 0 if whole < 1024 else min((whole.bit_length() - 1) // 10, len(_UNITS))
+    unit = _UNITS[power - 1] if power else "B"
+    digits = 1 if power else 0
+    return f"{part / 1024**power:,.{digits}f} of {whole / 1024**power:,.{digits}f} {unit}"
+
+
+def when(time: int) -> str:
+    """Return a time as people read it: to the minute, and only the day at midnight.
+
+    >>> when(0), when(60_000)
+    ('1970-01-01', '1970-01-01 00:01')
+    """
+    if time == MIN_TIME:
+        return "the beginning"
+    text = format_time(time - time % 60_000)[:16].replace("T", " ")
+    return text.removesuffix(" 00:00")
+
+
+def age(now_ms: int, then_ms: int) -> str:
+    """Return how long ago a time was, in its largest unit.
+
+    >>> age(90_000_000, 0), age(5_000, 0), age(0, 0)
+    ('1 d ago', '5 s ago', 'now')
+    """
+    gone = max(now_ms - then_ms, 0)
+    return next((f"{gone // unit:,} {name} ago" for unit, name in _AGES if gone >= unit), "now")

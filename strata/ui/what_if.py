@@ -1,0 +1,153 @@
+"""What a filter would skip: its analysis, and what the statistics of a shard say to it.
+
+A filter is analysed once. One that a validation or a reader has used is taken from what they left,
+without Spark; any other is analysed by one Spark session, which starts with the first such
+question and stays. Its text is admitted only as an expression (`strata.spark.front.admit`).
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from strata.audit.receipts import kept_receipts
+from strata.decide.explain import Explanation, explain_filter
+from strata.errors import InvalidRequest, StrataError
+from strata.expr.exprjson import load_filter
+from strata.expr.filter import Filter
+from strata.history import usage
+from strata.model.schema import Relation
+from strata.model.settings import Settings
+from strata.state.state import State
+from strata.store.open import Stores
+from strata.ui.svg import Mark, Marks
+
+LONGEST: Final = 4_000  # characters of a filter
+KEPT: Final = 64  # analysed filters that are remembered
+
+Analyse = Callable[[Relation, str], Filter]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one filter does to one state."""
+
+    where: str
+    explanation: Explanation
+    document: dict[str, Any]
+
+    @property
+    def marks(self) -> Marks:
+        """Return how each part is drawn."""
+        return {
+            part.ref.key: Mark(
+                f"cause-{part.reason.cause.rank}" if part.reason.keep else "skip",
+                part.reason.text,
+            )
+            for part in self.explanation.parts
+        }
+
+    @property
+    def causes(self) -> list[tuple[int, str]]:
+        """Return the causes that keep parts, as their numbers and names."""
+        found = {part.reason.cause for part in self.explanation.parts if part.reason.keep}
+        return [(cause.rank, str(cause)) for cause in sorted(found, key=lambda c: c.rank)]
+
+
+class Analyst:
+    """Analyses filters and remembers them; safe for threads."""
+
+    def __init__(self, stores: Stores, settings: Settings, analyse: Analyse | None = None) -> None:
+        """`analyse` None: only filters that are known already."""
+        self._stores, self._settings, self._analyse = stores, settings, analyse
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[str, int, str], Filter] = OrderedDict()
+
+    @property
+    def takes_any(self) -> bool:
+        """Return whether any filter may be asked, or only known ones."""
+        return self._analyse is not None
+
+    def known(self, state: State) -> dict[str, Filter]:
+        """Return filters that validations and readers have used, by their text.
+
+        Those of an older relation are left out: their columns may have other types by now.
+        """
+        version = state.relation.version
+        found: dict[str, Filter] = {}
+        try:
+            for _, receipt in kept_receipts(self._stores, state.name):
+                if receipt.get("relation_version") == version:
+                    filter = load_filter(orjson.dumps(receipt["filter"]).decode())
+                    found.setdefault(filter.sql, filter)
+            for used in usage.recent(self._stores, state.name, self._settings.usage):
+                if used.relation_version == version:
+                    found.setdefault(used.filter.sql, used.filter)
+        except StrataError:
+            return found  # what is damaged is reported by those whose task it is
+        return found
+
+    def filter(self, state: State, where: str) -> Filter:
+        """Return a filter in the engine's form.
+
+        Raises: InvalidRequest for a text that is too long, refused by Spark, more than an
+        expression, or not known where only known ones may be asked.
+        """
+        if len(where) > LONGEST:
+            raise InvalidRequest("a filter this long is not taken", most=LONGEST)
+        place = (state.name, state.relation.version, where)
+        with self._lock:  # one at a time: Spark's session is shared
+            if place in self._known:
+                self._known.move_to_end(place)
+                return self._known[place]
+            found = self.known(state).get(where)
+            if found is None and self._analyse is not None:
+                found = self._analyse(state.relation, where)
+            if found is None:
+                raise InvalidRequest(
+                    "this page knows only filters that validations or readers have used",
+                    cure="choose one of them, or ask `strata ui` or `strata explain`",
+                )
+            self._known[place] = found
+            while len(self._known) > KEPT:
+                self._known.popitem(last=False)
+            return found
+
+    def answer(self, state: State, where: str) -> Answer:
+        """Return what a filter skips in a state. Raises: as `filter`."""
+        explained = explain_filter(self._stores, state, self.filter(state, where), every_part=False)
+        return Answer(where, explained, explained.to_json())
+
+
+class WarmSpark:
+    """A Spark session that starts with the first filter and stays until `close`."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Nothing is started yet."""
+        self._settings, self._stack = settings, ExitStack()
+        self._spark: Any = None
+
+    def __call__(self, relation: Relation, where: str) -> Filter:
+        """Analyse a filter. Raises: InvalidRequest, also for a Java that is missing."""
+        from strata.config.environment import check_java
+        from strata.spark.front.admit import admitted
+        from strata.spark.session import spark_session
+
+        if self._spark is None:
+            java = check_java()
+            if not java.ok:
+                raise InvalidRequest(
+                    "a filter needs Spark, and Spark needs Java", found=java.found, cure=java.cure
+                )
+            session = spark_session("strata ui", self._settings.spark)
+            self._spark = self._stack.enter_context(session)
+        return admitted(self._spark, relation, where)
+
+    def close(self) -> None:
+        """Stop the session if there is one."""
+        self._stack.close()
+        self._spark = None

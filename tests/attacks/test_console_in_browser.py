@@ -1,0 +1,148 @@
+"""The console in a real Chromium: a walk through its pages, and hostile texts: `make test-browser`.
+
+Each page is looked at light and dark, wide and narrow. `PICTURES` names a folder for screenshots.
+"""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+import uvicorn
+
+from strata.store.open import Stores
+from strata.ui.web import console, of_token
+from tests.attacks.chromium import Browser, Tab, chromium
+from tests.attacks.hostile import CALLING, HOSTILE, MARK, TRICKY
+from tests.attacks.test_report_in_browser import CONTRAST, CONTRASTS
+from tests.support.console import NAME, filled, pages_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore")]
+EVERY = (*HOSTILE, *CALLING, *TRICKY)
+TOKEN = "a-token"
+SHARD = f"/shards/{NAME}"
+PAGES = {
+    "shards": "/", "spine": SHARD, "what-if": f"{SHARD}?where={quote('n > 24')}",
+    "rollout": f"{SHARD}/rollout",
+}  # fmt: skip
+# What a script of the data would call.
+RAN = "document.documentElement.dataset.ran"
+REPORTS = f"window.{MARK} = n => {{ {RAN} = n }}; window.alert = {MARK}"
+
+
+@dataclass
+class Place:
+    """A console that is served."""
+
+    stores: Stores
+    base: str
+
+
+@pytest.fixture(scope="module", params=["plain", "hostile"])
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    stores = filled(texts=EVERY if request.param == "hostile" else ())
+    app = of_token(console(lambda: pages_of(stores)), TOKEN)
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.05)
+    yield Place(stores, f"http://127.0.0.1:{listener.getsockname()[1]}")
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with chromium(tmp_path_factory.mktemp("chromium")) as browser:
+        yield browser
+
+
+def entered(
+    browser: Browser, place: Place, *, width: int, dark: bool, allowed: bool = False
+) -> Tab:
+    tab = browser.page(width=width, dark=dark, allowed=allowed)
+    tab.tell("Page.addScriptToEvaluateOnNewDocument", source=REPORTS)
+    tab.open(f"{place.base}/?token={TOKEN}")
+    return tab
+
+
+def keep(tab: Tab, name: str) -> None:
+    if folder := os.environ.get("PICTURES"):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        tab.picture(Path(folder) / f"console-{name}.png")
+
+
+@pytest.mark.parametrize(("width", "dark"), [*product((1280, 390), (False, True)), (1920, False)])
+def test_pages_show_well_and_ask_for_nothing_outside(
+    browser: Browser, place: Place, width: int, dark: bool
+) -> None:
+    tab = entered(browser, place, width=width, dark=dark)
+    for name, address in PAGES.items():
+        tab.open(place.base + address)
+        wide = tab.look("[innerWidth, document.scrollingElement.scrollWidth]")
+        assert wide[1] <= wide[0], name
+        weak = [(what, ratio) for what, ratio in tab.look(CONTRASTS) if ratio < CONTRAST]
+        assert weak == [], name
+        keep(tab, f"{name}-{width}-{'dark' if dark else 'light'}")
+    assert tab.complaints() == []
+    assert [a for a in tab.asked() if not a.startswith(place.base)] == []
+    assert browser.outside == []
+    assert not tab.look(RAN)
+    tab.close()
+
+
+def test_hostile_texts_are_text_also_where_no_policy_holds(browser: Browser, place: Place) -> None:
+    tab = entered(browser, place, width=1280, dark=False, allowed=True)
+    for address in (*PAGES.values(), *(f"{SHARD}?where={quote(text, safe='')}" for text in EVERY)):
+        tab.open(place.base + address)
+        assert not tab.look(RAN), address
+    assert [a for a in tab.asked() if not a.startswith(place.base)] == []
+    assert browser.outside == []
+    tab.close()
+
+
+def test_a_file_shows_the_same_without_a_server(
+    browser: Browser, place: Place, tmp_path: Path
+) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(pages_of(place.stores).file(NAME, ("n > 24",)), encoding="utf-8")
+    tab = browser.page(width=1280, dark=True)
+    tab.tell("Page.addScriptToEvaluateOnNewDocument", source=REPORTS)
+    tab.open(file.as_uri())
+    assert tab.look("document.querySelectorAll('svg.spine').length") > 2
+    shown = "[...document.querySelectorAll('.frame')].map(f => !f.hidden).indexOf(true)"
+    last = tab.look(shown)
+    tab.tell("Runtime.evaluate", expression=(
+        "frames = document.getElementById('frames'); frames.value = 0;"
+        "frames.dispatchEvent(new Event('input'))"
+    ))  # fmt: skip
+    assert (last > 0, tab.look(shown)) == (True, 0)
+    keep(tab, "file")
+    assert not tab.look(RAN)
+    assert [a for a in tab.asked() if not a.startswith("file:")] == []
+    assert tab.complaints() == []
+    tab.close()
+
+
+def test_a_filter_is_asked_and_a_batch_opened_as_a_person_does(
+    browser: Browser, place: Place
+) -> None:
+    tab = entered(browser, place, width=1280, dark=False)
+    tab.open(place.base + SHARD)
+    tab.tell("Runtime.evaluate", expression="document.getElementById('where').value = 'n > 34'")
+    tab.click(".ask-filter button")
+    assert tab.look("document.querySelector('.big strong').textContent") == "3"
+    assert tab.look("location.search") == "?where=n+%3E+34"
+    tab.click("svg.spine a")
+    assert "batch=0" in tab.look("location.search")
+    assert tab.look("document.querySelectorAll('svg.spine .block').length") == 1
+    assert tab.complaints() == []
+    tab.close()

@@ -1,0 +1,82 @@
+"""The console inside Airflow: it asks who is there, and reads the stores of the settings."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # starlette would like another HTTP client in its test client
+    from airflow.api_fastapi.core_api.security import get_user
+    from fastapi.testclient import TestClient
+
+from strata.cli.app import main
+from strata.model.settings import StoreSettings
+from strata_airflow import console
+from strata_airflow.places import PROJECT
+
+pytestmark = [pytest.mark.dags, pytest.mark.filterwarnings("ignore")]
+SPEC = "name: s\ncolumns: [{name: id, type: int64}]\nkey: [id]\nsource: {format: jsonl}\n"
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    config = tmp_path / "strata.toml"
+    config.write_text(
+        f'[store]\nblob = "file://{tmp_path}/blob"\nconsensus = "sqlite:///{tmp_path}/c.db"\n'
+    )
+    (tmp_path / "s.yaml").write_text(SPEC)
+    with pytest.raises(SystemExit):
+        main(["create", "s", "--spec", str(tmp_path / "s.yaml"), "--config", str(config)])
+    monkeypatch.setenv("STRATA_CONFIG", str(config))
+    return console._application()
+
+
+def test_every_page_depends_on_a_user_who_may(app):
+    assert app.openapi_url is app.docs_url is app.redoc_url is None
+    for route in app.routes:
+        asked = [d.call for d in route.dependant.dependencies]
+        below = [d.call for each in route.dependant.dependencies for d in each.dependencies]
+        assert get_user in asked + below, route.path
+
+
+@pytest.mark.parametrize("page", ["/", "/shards/s", "/shards/s/rollout", "/shards/nothing"])
+def test_nobody_sees_a_page_without_a_token(app, page):
+    answer = TestClient(app, follow_redirects=False).get(page)
+    assert answer.status_code in (401, 403)
+    assert "shard" not in answer.text.lower()
+
+
+def test_who_may_sees_the_shards_of_the_settings_below_the_prefix(app):
+    for dependency in [d for route in app.routes for d in route.dependant.dependencies]:
+        app.dependency_overrides[dependency.call] = lambda: None
+    seen = TestClient(app, root_path="/strata")
+    assert 'href="/strata/shards/s"' in seen.get("/").text
+    page = seen.get("/shards/s", params={"where": "id > 1"})
+    assert page.status_code == 200
+    assert "knows only filters" in page.text  # no Java machine starts in Airflow's server
+
+
+def test_relative_stores_begin_where_jobs_start():
+    placed = console.placed(StoreSettings(blob="file://.strata/b", consensus="sqlite:///.strata/c"))
+    assert placed.blob == f"file://{PROJECT}/.strata/b"
+    assert placed.consensus == f"sqlite:///{PROJECT}/.strata/c"
+    whole = StoreSettings(blob="file:///b", consensus="sqlite:////c")
+    assert console.placed(whole) == whole
+    far = StoreSettings(blob="s3://bucket/x", consensus="postgresql://host/x")
+    assert console.placed(far) == far
+
+
+def test_a_task_leads_to_its_only_shard(monkeypatch: pytest.MonkeyPatch):
+    from types import SimpleNamespace
+
+    link = console.ShardLink()
+
+    def of(shards: str, flag: object) -> str:
+        task = SimpleNamespace(shards=shards, arguments={"--shard": flag})
+        return link.get_link(task, ti_key=None)
+
+    assert of("", "a b").endswith("/strata/")
+    assert of("", None).endswith("/strata/")
+    assert of("fl/ights", "").endswith("/strata/shards/fl%2Fights")
+    assert of("", "flights").endswith("/strata/shards/flights")

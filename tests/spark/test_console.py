@@ -1,0 +1,60 @@
+"""Filters that people type into the console: analysed by Spark, admitted only as expressions."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from strata.errors import InvalidRequest
+from strata.machine.machine import Machine
+from strata.model.settings import Settings
+from strata.ui.pages import Asked, Pages
+from strata.ui.what_if import Analyst, WarmSpark
+from tests.support.shards import NAME, Events, build
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
+    return build(tmp_path_factory.mktemp("events"))
+
+
+@pytest.fixture
+def pages(spark: SparkSession, events: Events) -> Pages:
+    analyst = Analyst(events.stores, Settings(), WarmSpark(Settings()))
+    return Pages(events.stores, Settings(), analyst)
+
+
+def test_a_typed_filter_is_answered_from_statistics(pages: Pages, events: Events) -> None:
+    state = Machine(events.stores).load(NAME)
+    answer = pages.analyst.answer(state, "id >= 250")
+    kept = answer.document["parts_kept"]
+    assert 0 < kept < answer.document["parts_total"]
+    assert len(answer.marks) == answer.document["parts_total"]
+    assert sum(mark.style != "skip" for mark in answer.marks.values()) == kept
+    assert "parts skipped" in pages.shard("", NAME, Asked("id >= 250"))
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "id in (select id from other)",
+        "java_method('java.lang.System', 'exit', 1) is null",
+        "id > 1) or (select 1",
+        "id > 1 and",
+        "rand() < 0.5 and exists (select 1)",
+        "nothing > 1",
+        "id",
+    ],
+)
+def test_what_is_no_condition_is_refused_on_the_page(pages: Pages, where: str) -> None:
+    page = pages.shard("", NAME, Asked(where))
+    assert 'role="alert"' in page
+    assert "parts skipped" not in page
+
+
+def test_a_filter_that_is_refused_is_asked_of_spark_again(pages: Pages, events: Events) -> None:
+    """What failed is not remembered: a column may come later."""
+    state = Machine(events.stores).load(NAME)
+    for _ in range(2):
+        with pytest.raises(InvalidRequest):
+            pages.analyst.filter(state, "nothing > 1")

@@ -1,0 +1,378 @@
+"""The console's pages: who may look, what they show, and that data never becomes markup."""
+
+import re
+import warnings
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # starlette would like another HTTP client in its test client
+    from fastapi import Depends, HTTPException
+    from fastapi.testclient import TestClient
+
+from strata.compact import compact_shard
+from strata.machine.machine import Machine
+from strata.model.runner import serial
+from strata.store.open import Stores
+from strata.ui import blocks, facts
+from strata.ui.blocks import CELLS, picture_of
+from strata.ui.pages import Pages, policy
+from strata.ui.svg import element, spine_svg
+from strata.ui.web import COOKIE, console, of_token
+from tests.attacks.hostile import CALLING, HOSTILE, TRICKY
+from tests.support.console import DAY, NAME, filled, pages_of
+from tests.support.stored import settings
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+EVERY = (*HOSTILE, *CALLING, *TRICKY)
+VOID = {"meta", "input", "br", "link"}
+
+
+class Shape(HTMLParser):
+    """Checks that elements close in order, and collects what a page names."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+        self.wrong += self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(f"/{tag}")
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attrs for name, attrs in self.tags if name == tag]
+
+
+@pytest.fixture(scope="module")
+def stores() -> Stores:
+    return filled()
+
+
+@pytest.fixture(scope="module")
+def hostile() -> Stores:
+    return filled(texts=EVERY)
+
+
+def client(pages: Pages) -> TestClient:
+    return TestClient(console(lambda: pages), base_url="http://127.0.0.1")
+
+
+ADDRESSES = [
+    "/", f"/shards/{NAME}", f"/shards/{NAME}?where=n+%3E+24", f"/shards/{NAME}?batch=1",
+    f"/shards/{NAME}/rollout",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_each_page_is_whole_and_its_links_lead_to_pages(stores: Stores, address: str) -> None:
+    seen = client(pages_of(stores))
+    answer = seen.get(address)
+    assert answer.status_code == 200
+    shape = Shape(answer.text)
+    assert shape.wrong == []
+    ids = [attrs["id"] for _, attrs in shape.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    for link in {a["href"] for a in shape.of("a")}:
+        assert link
+        at = link if link.startswith("/") else f"{address.partition('?')[0]}{link}"
+        assert seen.get(at).status_code == 200, link
+    for label in shape.of("label"):
+        assert label["for"] in ids
+
+
+def test_a_page_runs_only_its_own_script_and_loads_nothing(stores: Stores) -> None:
+    answer = client(pages_of(stores)).get(f"/shards/{NAME}?where=n+%3E+24")
+    rules = answer.headers["content-security-policy"]
+    assert rules == policy()
+    assert "unsafe" not in rules
+    assert rules.startswith("default-src 'none'; ")
+    shape = Shape(answer.text)
+    loads = [a for tag, a in shape.tags if tag in ("img", "link", "iframe", "object", "embed")]
+    assert loads == []
+    assert all("src" not in a for a in shape.of("script"))
+    assert not any(name.startswith("on") or name == "style" for _, a in shape.tags for name in a)
+
+
+def test_the_policy_names_the_very_style_and_script(stores: Stores) -> None:
+    from base64 import b64encode
+    from hashlib import sha256
+
+    page = pages_of(stores).shards("")
+    for tag in ("style", "script"):
+        (inner,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = b64encode(sha256(inner.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy()
+        assert f"{tag}-src 'sha256-{digest}'" in policy(file=True)
+
+
+# ---------------------------------------------------------------------------- what data says
+
+
+def markup(page: str) -> set[tuple[str, str]]:
+    """Return what a page is made of: each element with the names of its attributes."""
+    shape = Shape(page)
+    assert shape.wrong == []
+    for tag, attrs in shape.tags:
+        for name in ("href", "action", "formaction"):
+            value = attrs.get(name) or ""
+            assert value.startswith(("/shards/", "/", "?", "#")) or name not in attrs, (tag, value)
+            assert not value.startswith("//")
+    return {(tag, name) for tag, attrs in shape.tags for name in (*attrs, "")}
+
+
+@pytest.fixture(scope="module")
+def ours(stores: Stores) -> set[tuple[str, str]]:
+    """Return the elements of pages that show nothing hostile."""
+    seen = client(pages_of(stores))
+    asked = client(pages_of(stores, knows=False)).get(f"/shards/{NAME}?where=x")
+    return set().union(*(markup(seen.get(a).text) for a in ADDRESSES), markup(asked.text))
+
+
+@pytest.mark.parametrize("address", ["/", f"/shards/{NAME}", f"/shards/{NAME}/rollout"])
+def test_nothing_that_data_says_becomes_markup(
+    hostile: Stores, ours: set[tuple[str, str]], address: str
+) -> None:
+    page = client(pages_of(hostile)).get(address).text
+    assert markup(page) <= ours
+    if "rollout" in address:
+        assert "&lt;img src=x onerror=" in page  # it is there, as text
+
+
+@pytest.mark.parametrize("text", EVERY)
+def test_a_filter_is_shown_and_never_run(
+    hostile: Stores, ours: set[tuple[str, str]], text: str
+) -> None:
+    seen = client(pages_of(hostile, knows=False))
+    known = seen.get(f"/shards/{NAME}", params={"where": text})  # a receipt has this very text
+    other = seen.get(f"/shards/{NAME}", params={"where": f"{text} "})
+    for page in (known.text, other.text):
+        assert markup(page) <= ours
+    assert "parts skipped" in known.text
+    assert "knows only filters" in other.text
+
+
+def test_a_file_holds_hostile_texts_as_text_too(hostile: Stores) -> None:
+    page = pages_of(hostile).file(NAME, ())
+    assert markup(page) <= markup(pages_of(filled()).file(NAME, ()))
+    assert "http-equiv" in page
+    assert all("href" not in a or (a["href"] or "").startswith("#") for a in Shape(page).of("a"))
+
+
+def test_elements_of_drawings_escape_texts_and_attributes() -> None:
+    made = element("text", "<script>&", aria_label='"><svg onload=x>')
+    assert str(made) == (
+        '<text aria-label="&#34;&gt;&lt;svg onload=x&gt;">&lt;script&gt;&amp;</text>'
+    )
+
+
+# ---------------------------------------------------------------------------- what if
+
+
+def test_the_big_number_is_that_of_the_statistics(stores: Stores) -> None:
+    page = client(pages_of(stores)).get(f"/shards/{NAME}?where=n+%3E+24").text
+    state = Machine(stores).load(NAME)
+    assert state.batches[0].parts == 1
+    assert re.search(r"<strong>1</strong> of 6 parts skipped", page)
+    shape = Shape(page)
+    styles = [(a.get("class") or "").split()[0] for a in shape.of("rect") if a.get("class")]
+    assert (styles.count("skip"), styles.count("cause-9"), styles.count("cause-1")) == (1, 4, 1)
+    assert "n &gt; 24 is never true (n in [10, 19])" in page
+
+
+def test_a_question_that_cannot_be_asked_is_answered_on_the_page(stores: Stores) -> None:
+    seen = client(pages_of(stores, knows=False))
+    page = seen.get(f"/shards/{NAME}", params={"where": "n > 99"})
+    assert page.status_code == 200
+    assert 'role="alert"' in page.text
+    assert "choose one of them" in page.text
+    assert seen.get(f"/shards/{NAME}", params={"where": "x" * 4001}).status_code == 422
+
+
+def test_a_filter_is_analysed_once(stores: Stores) -> None:
+    asked = []
+    pages = pages_of(stores)
+
+    def analyse(relation, where):  # type: ignore[no-untyped-def]
+        asked.append(where)
+        return pages_of(stores).analyst._analyse(relation, where)  # type: ignore[misc]
+
+    pages.analyst._analyse = analyse
+    for _ in range(3):
+        pages.shard("", NAME, blocks_asked("n > 21"))
+    assert asked == ["n > 21"]
+
+
+def blocks_asked(where: str):  # type: ignore[no-untyped-def]
+    from strata.ui.pages import Asked
+
+    return Asked(where)
+
+
+# ---------------------------------------------------------------------------- the picture
+
+
+def test_a_picture_holds_every_part_once(stores: Stores) -> None:
+    state = Machine(stores).load(NAME)
+    picture = picture_of(stores, state)
+    cells = [c for b in picture.blocks for s in b.strips for c in s.cells]
+    assert sum(c.size_bytes for c in cells) == sum(b.size_bytes for b in state.batches)
+    assert len({key for c in cells for key in c.keys}) == picture.whole == 6
+    assert [b.bare for b in picture.blocks][:2] == [1, 0]  # the first is in the row format
+    assert [c.row_format for c in cells] == [True, *[False] * 5]
+    drawn = str(spine_svg(picture))
+    assert drawn.count('class="hatched"') == 1
+    assert drawn.count("bare") == 1
+
+
+def test_blocks_are_as_wide_as_their_time(stores: Stores) -> None:
+    state = Machine(stores).load(NAME)
+    drawn = str(spine_svg(picture_of(stores, state)))
+    boxes = re.findall(r'class="block"></?|<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', drawn)
+    widths = [float(w) for _, w in boxes if w]
+    assert len(widths) == 6
+    assert max(widths) - min(widths) < 1.0  # six days of equal length
+    assert f"upper {1970}-01-07" in drawn
+
+
+def test_a_state_of_a_hundred_thousand_parts_stays_a_small_page(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = 100_000
+    numbers = np.arange(many)
+    table = pa.table({
+        "key": [f"shards/{NAME}/parts/{n:040x}.parquet" for n in range(many)],
+        "run": pa.array(numbers // 25_000, pa.int32()),
+        "size_bytes": pa.array(numbers % 97 + 1), "rows": pa.array(numbers % 7 + 1),
+        "layout": pa.array(["both"] * many), "stats_version": pa.array(np.ones(many, np.int32)),
+        "t_low": pa.array(np.zeros(many, np.int64)), "t_high": pa.array(np.full(many, DAY)),
+    })  # fmt: skip
+    state = Machine(stores).load(NAME)
+    monkeypatch.setattr(blocks, "manifest_of", lambda *_: table)
+    picture = picture_of(stores, state, chosen=1, cells=CELLS)
+    (block,) = picture.blocks
+    cells = [c for s in block.strips for c in s.cells]
+    assert len(block.strips) == 4
+    assert len(cells) <= CELLS
+    assert sum(len(c.keys) for c in cells) == many
+    assert len(str(spine_svg(picture))) < 500_000
+
+
+def test_the_slider_leads_to_former_states() -> None:
+    stores = filled()
+    compact_shard(stores, NAME, settings(), serial, full=True)
+    pages = pages_of(stores)
+    seen = client(pages)
+    newest = Machine(stores).load(NAME).seqno
+    now = seen.get(f"/shards/{NAME}").text
+    (states,) = re.findall(r'data-states="([\d ]+)"', now)
+    assert int(states.split()[-1]) == newest
+    before = seen.get(f"/shards/{NAME}?seqno={states.split()[-2]}").text
+    assert now.count("<title>Batch from") < before.count("<title>Batch from")
+    assert seen.get(f"/shards/{NAME}?seqno=999").status_code == 404
+    assert seen.get(f"/shards/{NAME}?batch=99").status_code == 404
+    assert "hidden" in pages.file(NAME, ())
+
+
+# ---------------------------------------------------------------------------- who may look
+
+
+def test_guards_hold_for_every_page(stores: Stores) -> None:
+    def nobody() -> None:
+        raise HTTPException(401)
+
+    app = console(lambda: pages_of(stores), [Depends(nobody)])
+    guarded = TestClient(app)
+    for address in ADDRESSES:
+        assert guarded.get(address).status_code == 401
+    for route in app.routes:
+        assert nobody in [d.call for d in route.dependant.dependencies]  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def local(stores: Stores) -> Iterator[TestClient]:
+    app = of_token(console(lambda: pages_of(stores)), "secret")
+    with TestClient(app, base_url="http://127.0.0.1:8000", follow_redirects=False) as seen:
+        yield seen
+
+
+def test_on_a_laptop_only_the_token_opens(local: TestClient) -> None:
+    for address in ADDRESSES:
+        assert local.get(address).status_code == 401
+    assert local.get("/?token=wrong").status_code == 401
+    assert local.get("/", cookies={COOKIE: "wrong"}).status_code == 401
+    opened = local.get("/?token=secret")
+    assert opened.status_code == 303
+    assert "token" not in opened.headers["location"]
+    cookie = opened.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert local.get("/").status_code == 200
+
+
+def test_another_name_of_this_machine_is_refused(local: TestClient) -> None:
+    local.get("/?token=secret")
+    answer = local.get("/", headers={"host": "evil.example:8000"})
+    assert answer.status_code == 421
+
+
+def test_errors_are_pages_and_nothing_is_posted(stores: Stores) -> None:
+    seen = client(pages_of(stores))
+    missing = seen.get("/shards/shrad")
+    assert missing.status_code == 404
+    assert "did you mean &#39;shard&#39;" in missing.text
+    assert seen.post(f"/shards/{NAME}").status_code == 405
+
+
+# ---------------------------------------------------------------------------- facts
+
+
+def test_what_needs_a_person_comes_first(stores: Stores) -> None:
+    lines = facts.shard_lines(stores, settings())
+    assert lines[0].needs == ("a step to soft waits for an answer",)
+    assert lines[0].bare == 1
+
+
+def test_bars_are_full_only_when_a_gate_passes() -> None:
+    def gate(found: str, wanted: str, passed: bool, name: str = "x") -> dict[str, object]:
+        return {"name": name, "found": found, "wanted": wanted, "passed": passed}
+
+    shown = facts.bullets([
+        gate("1500", "at least 3000", False), gate("2999", "at least 3000", False),
+        gate("3000", "at least 3000", True), gate("none", "a code", False),
+        gate("9 of 9", "fewer than 10 of 1000", True),
+        gate("8 strata, 2 of them too thin (a: 1)", "at least 30 audited parts in each", False,
+             "strata"),
+    ])  # fmt: skip
+    assert [b.percent for b in shown] == [50, 99, 100, 0, 0, 75]
+    assert [b.share is None for b in shown] == [False, False, False, True, True, False]
+    assert shown[-1].found == "8 strata, 2 of them too thin"
+
+
+def test_strata_lie_by_filter_and_by_layout() -> None:
+    strata = [
+        {"name": "long × greater_than × both × exact", "parts": 400},
+        {"name": "long × greater_than × row × union", "parts": 12},
+        {"name": "string × like × both × exact", "parts": 100},
+    ]
+    heat = facts.heat_map(strata, 30)
+    assert heat.columns == ("both × exact", "row × union")
+    assert heat.rows == (("long × greater_than", (400, 12)), ("string × like", (100, None)))
+    assert [heat.strength(n) for n in (None, 29, 30, 90, 300)] == [
+        "none", "thin", "some", "more", "much",
+    ]  # fmt: skip

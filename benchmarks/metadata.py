@@ -64,11 +64,11 @@ def manifest_of(parts: int, seed: int) -> pa.Table:
     stats = statistics_of(parts, seed)
     for name in stats.column_names:
         if name != "rows":
-            table = table.append_column(name, _exact(stats[name].combine_chunks()))
+            table = table.append_column(name, exact(stats[name].combine_chunks()))
     return table
 
 
-def _exact(column: pa.StructArray) -> pa.StructArray:
+def exact(column: pa.StructArray) -> pa.StructArray:
     """Return the column with its bounds said to be exact, as collected ones say."""
     names, values = [f.name for f in column.type], column.flatten()
     flags = (("low", "low_exact"), ("high", "high_exact"), ("num_low", "num_exact"),

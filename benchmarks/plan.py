@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.metadata import exact
 from benchmarks.prune import NOW_US, RELATION, filters, statistics_of
 from strata.decide.plan import plan_read
 from strata.expr.filter import Filter
@@ -65,11 +66,11 @@ def manifest_of(parts: int, seed: int) -> pa.Table:
     fixed = [pa.chunked_array([pa.array(_one(given[f.name]))]).cast(f.type) for f in SCHEMA]
     table = pa.table(fixed, schema=SCHEMA)
     for name in stats.column_names[1:]:
-        table = table.append_column(name, stats[name])
+        table = table.append_column(name, exact(stats[name].combine_chunks()))
     for column in MORE:
         low = rng.integers(-(2**40), 2**40, parts)
         bounds = [pa.array(np.zeros(parts, np.int64)), pa.array(low), pa.array(low + 1000)]
-        extra = pa.StructArray.from_arrays(bounds, ["nulls", "low", "high"])
+        extra = exact(pa.StructArray.from_arrays(bounds, ["nulls", "low", "high"]))
         table = table.append_column(f"s.{column.id}", extra)
     table = table.take(pa.array(rng.permutation(parts)))  # so that neighbours are not alike
     return table.replace_schema_metadata({VERSION_KEY: "1"})

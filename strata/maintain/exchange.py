@@ -287,7 +287,7 @@ def _rewritten(
         key, whole = target.put_tree(rows), union(stats_columns(rows))
         known, size = (pc.sum(rows[name]).as_py() for name in ("stats_parts", "stats_bytes"))
     else:
-        table = unify([piece.read() for piece in manifest.pieces()])
+        table = manifest.read()
         manifest.check_parts(table.num_rows)
         fresh = _changes(table, part_keys, change)
         if not fresh:

@@ -198,6 +198,15 @@ class StoredManifest(ManifestBlobs):
             raise _located(error, **self.where) from error
         self.in_pages = version == str(INDEX_VERSION)
 
+    def read(self, columns: Collection[str] | None = None) -> pa.Table:
+        """Return the whole manifest, or some of its columns.
+
+        Raises: Corrupt. Cost: opens every page.
+        """
+        if self.in_pages:
+            return unify([piece.read(columns) for piece in self.pieces()])
+        return self.decoded(self.data, columns)
+
     def pieces(self, *, unions: bool = False) -> Iterator[StoredPiece]:
         """Yield the pieces of the manifest; together they have all parts, in order.
 
@@ -290,10 +299,7 @@ def load_manifest_of(
     Raises: Corrupt when it is missing, damaged or of another batch.
     """
     manifest = StoredManifest(blob, shard, batch)
-    if manifest.in_pages:
-        table = unify([piece.read(columns) for piece in manifest.pieces()])
-    else:
-        table = manifest.decoded(manifest.data, columns)
+    table = manifest.read(columns)
     manifest.check_parts(table.num_rows)
     return table
 

@@ -1,7 +1,7 @@
 """Planning a read of a shard of very many parts, cold: `python -m benchmarks.pages [PARTS ...]`.
 
-Writes manifests in pages for a shard of batches. Each batch is half the one before, all are of the
-same ten years. The filter is on time, and matches one part in ten thousand. All indexes are
+Writes the manifests of a shard in pages. Each batch is half the one before, and all have the same
+ten years. The filter is on time, and matches one part in ten thousand. All indexes are
 stored. Of the pages, those are stored that hold times from a day before the filter's on. Each of
 the others is a row of an index, with bounds and counts of its own and the unions of a page that is
 stored; a plan that opened it would fail. Each round plans in a fresh process: the
@@ -94,7 +94,7 @@ def rows_of(target: PageTarget, pages: int, seed: int) -> pa.Table:
 
 
 def same_rows(target: PageTarget, pages: int, seed: int) -> pa.Table:
-    """Return the rows of an index for pages that are all stored; a few are different."""
+    """Return the rows of an index for pages that are all stored, a few of them different."""
     edges = (NOW_US - YEARS_US, NOW_US)
     stored = [target.put_page(timed_page(seed + n, edges)) for n in range(min(pages, DIFFERENT))]
     return pa.concat_tables(stored).take(pa.array(np.arange(pages) % len(stored)))

@@ -117,6 +117,13 @@ def test_pages_later_than_the_read_are_no_part_of_it() -> None:
     assert len(plan.fetched) == 40
 
 
+def test_parts_later_than_the_read_are_not_counted_as_skipped(shard: tuple[Stores, State]) -> None:
+    plan = plan_read(*shard, as_of=2, filter=NEAR, mode="on")
+
+    assert plan.parts_fetched == 0, "the part with 41 comes later"
+    assert plan.parts_total == sum(n % 7 <= 2 for n in range(100))
+
+
 def test_few_parts_are_one_blob_as_ever() -> None:
     stores = memory_stores()
     create(stores, RELATION)

@@ -20,7 +20,7 @@ from strata.state.state import Batch
 
 @dataclass(frozen=True, slots=True)
 class Unopened:
-    """Pages of a manifest, all parts of which are fetched; they are opened when a part is accessed.
+    """Pages of a manifest whose parts are all fetched; they are opened when a part is accessed.
 
     Shape: `index` has the fixed columns of `strata.format.pages`, one row a page.
     """

@@ -176,7 +176,7 @@ class StoredManifest(ManifestBlobs):
 
     @classmethod
     def by_key(cls, blob: Blob, shard: str, key: str) -> "StoredManifest":
-        """Read a manifest of which only the name is known; its parts cannot be counted."""
+        """Read a manifest by its name alone; its parts cannot be counted."""
         return cls(blob, shard, Batch(0, 0, 0, manifest=key))
 
     def __init__(self, blob: Blob, shard: str, batch: Batch) -> None:

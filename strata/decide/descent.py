@@ -99,7 +99,7 @@ class PageStats:
 
 
 @dataclass(frozen=True, slots=True)
-class Pages:
+class WholePages:
     """Neighbouring pages of a manifest that need not be opened: all of their parts, or none."""
 
     step: "BatchStep"
@@ -118,7 +118,7 @@ class Pages:
         """Return the stored bytes of their parts."""
         return int(pc.sum(self.index.table["size_bytes"]).as_py())
 
-    def slice(self, start: int, end: int) -> "Pages":
+    def slice(self, start: int, end: int) -> "WholePages":
         """Return some of these pages; their proofs are not known."""
         index = Index(self.index.level, self.index.table.slice(start, end - start))
         return replace(self, index=index, proofs=())
@@ -180,7 +180,7 @@ class BatchStep:
 
     def narrowed(
         self, columns: Collection[str] | None = (), *, open_all: bool = False
-    ) -> Iterator["Piece | Pages"]:
+    ) -> Iterator["Piece | WholePages"]:
         """Yield the parts of the batch's manifest in order, those of needless pages unopened.
 
         A page is needless if its union rules it out, or if nothing is asked and all of its parts
@@ -233,13 +233,13 @@ class _Down:
         self._question = None if step.ruled_out else step.question
         self._asked = () if self._question is None else self._question.columns
 
-    def found(self) -> Iterator[Piece | Pages]:
+    def found(self) -> Iterator[Piece | WholePages]:
         """Yield pieces of opened pages, and pages that need not be opened, in order."""
         root = self._manifest.root(self._asked)
         self._manifest.check_parts(int(pc.sum(root.table["parts"]).as_py()))
         yield from self._of(root, None)
 
-    def _of(self, index: Index, page: PageStats | None) -> Iterator[Piece | Pages]:
+    def _of(self, index: Index, page: PageStats | None) -> Iterator[Piece | WholePages]:
         """Yield what is below an index; `page` has ruled out all of it."""
         table, verdict = index.table, None
         if self._question is not None and page is None:
@@ -277,14 +277,16 @@ class _Down:
             fates[table["t_low"].to_numpy() > at] = _LATER
         return fates
 
-    def _unopened(self, index: Index, verdict: PageVerdict | None, start: int, end: int) -> Pages:
+    def _unopened(
+        self, index: Index, verdict: PageVerdict | None, start: int, end: int
+    ) -> WholePages:
         proofs: tuple[int, ...] = ()
         if verdict is not None and self._question is not None:
             parts = index.table["parts"].to_numpy()
             proofs = verdict.slice(start, end).proofs(parts, self._question.conjuncts)
-        return Pages(self._step, self._manifest, index, verdict is None, proofs)
+        return WholePages(self._step, self._manifest, index, verdict is None, proofs)
 
-    def _opened(self, index: Index, page: PageStats | None) -> Iterator[Piece | Pages]:
+    def _opened(self, index: Index, page: PageStats | None) -> Iterator[Piece | WholePages]:
         if index.level > 1:
             for lower in self._manifest.below(index, self._asked):
                 yield from self._of(lower, page)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from strata.decide.credit import proofs
-from strata.decide.descent import BatchStep, Pages, Piece, descend, resolve_as_of
+from strata.decide.descent import BatchStep, Piece, WholePages, descend, resolve_as_of
 from strata.decide.draw import sampled
 from strata.decide.question import Question
 from strata.decide.read_plan import LeftOut, Parts, PlannedRun, ReadPlan, Unopened
@@ -175,7 +175,7 @@ def _by_run(fetched: pa.Table) -> list[_Found]:
     return [(run, fetched.filter(pa.array(of_run == run))) for run in numbers]
 
 
-def _kept_pages(pages: Pages) -> list[_Found]:
+def _kept_pages(pages: WholePages) -> list[_Found]:
     """Return pages that are fetched whole, each of one run, without opening them."""
     of_run = pages.index.table["run_low"].to_numpy()
     ends = [*(np.flatnonzero(np.diff(of_run)) + 1).tolist(), len(of_run)]

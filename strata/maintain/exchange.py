@@ -207,7 +207,7 @@ def manifest_of(
 
 
 def _stored(stores: Stores, shard: str, batch: Batch) -> StoredManifest | None:
-    """Return a manifest and read only its first blob, as `manifest_of`."""
+    """Return a manifest with only its first blob read, as `manifest_of`."""
     return _unless_gone(stores, shard, batch, lambda: StoredManifest(stores.blob, shard, batch))
 
 

@@ -1,7 +1,7 @@
 """What a filter would skip: its analysis, and what the statistics of a shard say to it.
 
 A filter is analysed once. One that a validation or a reader has used is taken from what they left,
-without Spark; any other is analysed by whoever made the analyst, on a laptop by one Spark session
+without Spark; any other is analysed by the home of the console, on a laptop by one Spark session
 that stays.
 """
 

@@ -8,8 +8,8 @@ hashes, which ingest compares its rows with. There are three kinds:
     raw   a source row in the quarantine, by its text
 
 A hash is 64 bits of the content digest (`strata.format.digest`), mixed with a secret salt of the
-shard, so that lists of two shards cannot be compared. Whoever can read the list and guess a key can
-test the guess: the list is as private as the shard. A row of somebody else is suppressed with
+shard, so that lists of two shards cannot be compared. People who can read the list and guess a key
+can test the guess: the list is as private as the shard. A row of somebody else is suppressed with
 probability (keys in the list) / 2**64; ingest counts what it leaves out.
 """
 

@@ -14,7 +14,15 @@ from strata.expr.nodes import Call
 from strata.model.schema import Relation
 from strata.spark.front.rowfilter import stopped
 from strata.spark.front.translate import Translator
-from strata.spark.front.tree import Node, analysed_filter, filtered, normalised
+from strata.spark.front.tree import (
+    Identity,
+    Node,
+    analysed_filter,
+    filtered,
+    identity,
+    normalised,
+    read_tree,
+)
 
 AT_ONCE: Final = 40  # sub-expressions of a query
 # Types whose Arrow values compare like bounds.
@@ -72,12 +80,13 @@ def _inside_out(node: Node) -> Iterator[Node]:
     yield node
 
 
-def _spelt(spark: SparkSession, node: JavaObject, aliases: Mapping[str, Node]) -> JavaObject:
+def _spelt(spark: SparkSession, node: JavaObject, aliases: Mapping[Identity, Node]) -> JavaObject:
     """Return an expression with common expressions in place of their generated names."""
     if not aliases:
         return node
-    if node.getClass().getSimpleName() == "AttributeReference" and node.name() in aliases:
-        return _spelt(spark, aliases[node.name()].jvm, aliases)
+    if node.getClass().getSimpleName() == "AttributeReference":
+        shared = aliases.get(identity(read_tree(node)))
+        return node if shared is None else _spelt(spark, shared.jvm, aliases)
     children = node.children()
     spelt = [_spelt(spark, children.apply(i), aliases) for i in range(children.size())]
     return node.withNewChildren(spark._jvm.PythonUtils.toSeq(spelt))  # type: ignore[union-attr]

@@ -202,21 +202,21 @@ def _optimised(spark: SparkSession, frame: DataFrame, text: str) -> list[Column]
     return [passed, *before]
 
 
-def _named(project: JavaObject, aliases: dict[str, JavaObject]) -> list[JavaObject]:
+def _named(project: JavaObject, aliases: dict[int, JavaObject]) -> list[JavaObject]:
     """Return the expressions that a projection gives a name to, which are noted."""
     named = project.projectList()
     chosen = [named.apply(i) for i in range(named.size())]
-    found = {n.name(): n.child() for n in chosen if n.nodeName() == "Alias"}
+    found = {n.exprId().id(): n.child() for n in chosen if n.nodeName() == "Alias"}
     aliases |= found
     return list(found.values())
 
 
-def _spelt(spark: SparkSession, node: JavaObject, aliases: dict[str, JavaObject]) -> JavaObject:
+def _spelt(spark: SparkSession, node: JavaObject, aliases: dict[int, JavaObject]) -> JavaObject:
     """Return an expression with common expressions in place of the names invented for them."""
     if not aliases:
         return node
-    if node.getClass().getSimpleName() == "AttributeReference" and node.name() in aliases:
-        return _spelt(spark, aliases[node.name()], aliases)
+    if node.getClass().getSimpleName() == "AttributeReference" and node.exprId().id() in aliases:
+        return _spelt(spark, aliases[node.exprId().id()], aliases)
     children = node.children()
     spelt = [_spelt(spark, children.apply(i), aliases) for i in range(children.size())]
     return node.withNewChildren(spark._jvm.PythonUtils.toSeq(spelt))  # type: ignore[union-attr]

@@ -12,6 +12,7 @@ from strata.model.schema import Relation
 from strata.model.types import parse_type
 from strata.spark.front.catalyst import analyse, referenced
 from strata.spark.front.rowfilter import row_filter
+from strata.spark.front.tree import analysed_filter, empty_frame, filtered, normalised
 
 TYPES = {
     "id": "int64", "i": "int32", "js": "jsonb", "s": "string", "d": "date", "ts": "timestamptz",
@@ -382,3 +383,27 @@ def test_the_clock_is_read_in_the_zone_of_the_session(
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
     assert [row.i for row in rows] == [3]
+
+
+def test_a_column_that_is_called_as_spark_calls_a_common_expression_is_itself(
+    spark: SparkSession,
+) -> None:
+    """Spark numbers them for as long as a JVM lives: the names that come next are columns here."""
+    plain = Relation(0, (Declared(1, "a", parse_type("float64")),), (1,), ())
+    twice = "a * 1 between 0 and 1000"
+    condition = normalised(spark, analysed_filter(filtered(empty_frame(spark, plain), twice)))
+    assert condition is not None
+    used = {n.fields["name"] for n in condition.node.walk() if n.name == "AttributeReference"}
+    number = max(int(name.removeprefix("_common_expr_")) for name in used)
+    names = [f"_common_expr_{number + n}" for n in range(1, 9)]
+    others = [Declared(i, name, parse_type("float64")) for i, name in enumerate(names, 2)]
+    relation = Relation(0, (*plain.columns, *others), (1,), ())
+
+    where = " and ".join([twice, *(f"{name} = 500" for name in names)])
+    found = analyse(spark, relation, where).expr
+
+    assert isinstance(found, Call)
+    compared = [
+        arg.args[0] for arg in found.args if isinstance(arg, Call) and arg.function == "equal_to"
+    ]
+    assert [one.name for one in compared if isinstance(one, Column)] == names

@@ -104,6 +104,46 @@ def test_an_option_of_other_settings_chooses_nothing(
             assert isinstance(off, list)
 
 
+LIMIT = "create or replace temporary function limit_of() returns int return"
+GIVEN = "create or replace temporary view given as select"
+# A filter, and what is set and said before the option is made, and then before it is used.
+MEANWHILE: list[tuple[str, dict[str, str], str, dict[str, str], str]] = [
+    (r"s like 'a\\_b'", {}, "", {"spark.sql.parser.escapedStringLiterals": "true"}, ""),
+    ("id > ${my.least}", {"my.least": "100"}, "", {"my.least": "0"}, ""),
+    (
+        "id > least",
+        {},
+        "declare or replace variable least int default 100",
+        {},
+        "set var least = 0",
+    ),
+    ("id > limit_of()", {}, f"{LIMIT} 100", {}, f"{LIMIT} 0"),
+    ("id > (select max(n) from given)", {}, f"{GIVEN} 100 as n", {}, f"{GIVEN} 0 as n"),
+]
+
+
+@pytest.mark.parametrize("case", MEANWHILE, ids=[case[0] for case in MEANWHILE])
+def test_an_option_whose_text_means_something_else_by_now_chooses_nothing(
+    spark: SparkSession, tmp_path: Path, case: tuple[str, dict[str, str], str, dict[str, str], str]
+) -> None:
+    where, first_set, first_said, then_set, then_said = case
+    parts = [[(1, "a_b"), (2, "a_b")], [(101, r"a\xb"), (102, r"a\yb")]]
+    shard = store(tmp_path, relation(id="int64", s="string"), parts)
+    with session(spark, **first_set):
+        if first_said:
+            spark.sql(first_said)
+        option = where_option(spark, shard.name, where, config=shard.config)
+        before, same = asked(spark, shard, where, option)
+    with session(spark, **then_set):
+        if then_said:
+            spark.sql(then_said)
+        off, on = asked(spark, shard, where, option)
+
+    assert before == same
+    assert off == on
+    assert off != before, "it means something else"
+
+
 def test_an_option_of_the_same_settings_chooses(spark: SparkSession, timed: Shard) -> None:
     option = where_option(spark, timed.name, "id > 2", config=timed.config)
 

@@ -41,6 +41,7 @@ from strata.spark.front.rowfilter import ZONED, stopped, with_clocks
 from strata.spark.front.translate import CLOCK_BASE, Translator
 from strata.spark.front.tree import (
     Condition,
+    Identity,
     Node,
     analysed_filter,
     chain,
@@ -54,6 +55,7 @@ from strata.spark.front.tree import (
 )
 
 Now = int | tuple[int, int] | None
+VARIABLE: Final = 'expressions.VariableReference"'
 _TYPED: Final = re.compile(r"\b(date|time|timestamp\w*)(\s|--.*\n|/\*[\s\S]*?\*/)*r?['\"]", re.I)
 
 
@@ -119,6 +121,8 @@ class _Judge:
         """Return the expression to judge: true where the filter is, failing as any form of it."""
         if self._reads_spark_clock():
             return Opaque("a date or time literal such as timestamp'now'; use now()", "boolean")
+        if not ordered and self._reads_variable():
+            return Opaque("a variable of the session, which may change", "boolean")
         written = self._plan.condition()
         found = stages(self._spark, written)
         conjuncts: tuple[Expr, ...] = ()
@@ -201,7 +205,7 @@ class _Judge:
     def _of_steps(self, steps: list[JavaObject], clocks: list[Node]) -> Expr | None:
         """Return the conditions that filters and projections evaluate in sequence."""
         conjuncts: list[Expr] = []
-        aliases: dict[str, Node] = {}
+        aliases: dict[Identity, Node] = {}
         for step in steps:
             if step.nodeName() == "Project":
                 new = named(step)
@@ -238,6 +242,10 @@ class _Judge:
             reference = expressions.BoundReference(number, clock.dataType(), False)
             clocks[key] = reference, read_tree(clock)
         return clocks[key][0]
+
+    def _reads_variable(self) -> bool:
+        """Return whether the condition has a SQL variable's value, or `${name}` in its text."""
+        return "${" in self._sql or VARIABLE in str(self._plan.condition().toJSON())
 
     def _reads_spark_clock(self) -> bool:
         """Return whether the text has a literal like timestamp'now', resolved while parsing."""

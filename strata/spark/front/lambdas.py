@@ -11,7 +11,7 @@ from typing import Final
 from strata.expr.nodes import Call, Expr, Literal
 from strata.spark.front.constants import node_type, plain_type_name
 from strata.spark.front.rewrites import Rule, Translator, opaque, options
-from strata.spark.front.tree import Node
+from strata.spark.front.tree import Node, identity
 
 _NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -23,12 +23,6 @@ _NAMES: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-def variable_id(node: Node) -> object:
-    """Return the identity of a lambda's variable."""
-    found = node.fields["exprId"]
-    return found["id"], found["jvmId"]
-
-
 def _over_elements(translator: Translator, node: Node) -> Expr:
     lists, function = translator.expr(node.children[0]), node.children[1]
     if function.name != "LambdaFunction" or not lists.type.startswith("array<"):
@@ -38,7 +32,7 @@ def _over_elements(translator: Translator, node: Node) -> Expr:
     if len(variables) > 2 or any("collate" in kind or kind == "interval" for kind in kinds):
         return opaque(node)
     for variable, kind, name in zip(variables, kinds, ("element", "element_index"), strict=False):
-        translator.bound[variable_id(variable)] = Call(name, (lists,), kind)
+        translator.bound[identity(variable)] = Call(name, (lists,), kind)
     kept = () if node.fields.get("followThreeValuedLogic", True) else (("logic", "two"),)
     result = (
         "boolean" if node.name in ("ArrayExists", "ArrayForAll") else plain_type_name(node.type)
@@ -47,7 +41,7 @@ def _over_elements(translator: Translator, node: Node) -> Expr:
 
 
 def _variable(translator: Translator, node: Node) -> Expr:
-    return translator.bound.get(variable_id(node)) or opaque(node)
+    return translator.bound.get(identity(node)) or opaque(node)
 
 
 def _fields(translator: Translator, node: Node) -> Expr:

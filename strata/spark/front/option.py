@@ -39,6 +39,8 @@ MEANING: Final = (
     "spark.sql.constraintPropagation.", "spark.sql.columnNameOfCorruptRecord",
     "spark.sql.mapKeyDedupPolicy", "spark.sql.json", "spark.sql.datetime", "spark.sql.decimal",
     "spark.sql.collation.", "spark.sql.preserveCharVarcharTypeInfo", "spark.sql.function.",
+    "spark.sql.parser.", "spark.sql.variable.", "spark.sql.analyzer.", "spark.sql.icu.",
+    "spark.sql.charAsVarchar",
 )  # fmt: skip
 LAST_MICRO: Final = 253_402_300_799_999_999  # the end of the year 9999
 CURE: Final = "make it anew with strata.spark.where_option, in the session of the query"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -22,6 +22,7 @@ from strata.format.encodings import spark_type
 from strata.model.schema import Relation
 
 CLASS_PREFIX: Final = "org.apache.spark.sql.catalyst.expressions."
+Identity: TypeAlias = tuple[int, str]  # a number, and the JVM that gave it
 _POSITION: Final = re.compile(r"line (\d+),? pos(?:ition)? (\d+)")
 
 
@@ -65,13 +66,13 @@ class Condition:
     """An analysed filter."""
 
     node: Node
-    aliases: Mapping[str, Node]  # common expressions that Spark evaluates once, by name
+    aliases: Mapping[Identity, Node]  # common expressions that Spark evaluates once
     spark: SparkSession  # the session that analysed it
 
     def uses_alias(self, node: Node) -> bool:
         """Return whether a common expression is used below a node."""
         return any(
-            n.name == "AttributeReference" and n.fields["name"] in self.aliases for n in node.walk()
+            n.name == "AttributeReference" and identity(n) in self.aliases for n in node.walk()
         )
 
 
@@ -146,7 +147,7 @@ def normalised(spark: SparkSession, analysed: JavaObject) -> Condition | None:
         plan = plan.child()
     if plan.nodeName() != "Filter":
         return None
-    aliases: dict[str, Node] = {}
+    aliases: dict[Identity, Node] = {}
     below = plan.child()
     while below.nodeName() == "Project":
         aliases |= named(below)
@@ -168,10 +169,20 @@ def chain(plan: JavaObject) -> list[JavaObject] | None:
     return found[::-1] if plan.nodeName() == "LogicalRDD" else None
 
 
-def named(project: JavaObject) -> dict[str, Node]:
+def named(project: JavaObject) -> dict[Identity, Node]:
     """Return the expressions that a projection names."""
     chosen = _sequence(project.projectList())
-    return {n.name(): read_tree(n.child()) for n in chosen if n.nodeName() == "Alias"}
+    trees = [read_tree(n) for n in chosen if n.nodeName() == "Alias"]
+    return {identity(tree): tree.children[0] for tree in trees}
+
+
+def identity(node: Node) -> Identity:
+    """Return the identity of an attribute, of an alias or of a lambda's variable.
+
+    A name is none: a column may be called as Spark calls a common expression.
+    """
+    found = node.fields["exprId"]
+    return found["id"], found["jvmId"]
 
 
 def _sequence(seq: JavaObject) -> Iterator[JavaObject]:

@@ -13,7 +13,7 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 
-from tests.mutants.choose import ROOMS, chosen
+from tests.mutants.choose import ROOMS, chosen, every, source
 from tests.mutants.edits import Mutant
 from tests.mutants.judge import (
     Court,
@@ -51,11 +51,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _judged(options: argparse.Namespace, known: Mapping[Mutant, Verdict]) -> dict[Mutant, Verdict]:
     """Judge the mutants that are asked for; return what is known of all."""
-    every = {room: chosen(room) for room in options.room}
-    asked = {m for some in every.values() for m in some}
-    others = ROOMS.keys() - every.keys()  # what was judged of a room that is gone is forgotten
-    verdicts = {m: v for m, v in known.items() if m in asked or _room(m) in others}
-    wanted = [m for room in options.room for m in every[room] if _asked_for(m, verdicts, options)]
+    drawn = {room: chosen(room) for room in options.room}
+    verdicts = {m: v for m, v in known.items() if is_there(m)}
+    wanted = [m for room in options.room for m in drawn[room] if _asked_for(m, verdicts, options)]
     court = Court(read(), options.seconds)
 
     def note(mutant: Mutant, verdict: Verdict) -> None:
@@ -94,8 +92,9 @@ def _control(mutant: Mutant, court: Court) -> None:
         raise SystemExit(f"without a mutant {failed or 'no test'} fails: {mutant.module}")
 
 
-def _room(mutant: Mutant) -> str:
-    return mutant.module.split(".")[1]
+def is_there(mutant: Mutant) -> bool:
+    """Return whether a mutant is a place of a source still, drawn or not by now."""
+    return source(mutant.module).exists() and mutant in every(mutant.module)
 
 
 def _told(mutant: Mutant) -> str:

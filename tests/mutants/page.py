@@ -82,7 +82,7 @@ def page(known: Mapping[Mutant, Verdict]) -> str:
     for one in PLANTED:
         name = one.module.removeprefix("strata.")
         lines.append(f"| `{name}` | {one.fault} | {_test(one.test)} |")
-    return "\n".join([*lines, ""])
+    return _HEAD + "\n".join([*lines, ""])
 
 
 def _room(mutant: Mutant) -> str:

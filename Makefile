@@ -99,8 +99,8 @@ lock: ## Compile requirements/*.in into the hashed lists
 
 .PHONY: test-unit
 test-unit: .venv/.dev ## Unit tests, conformance suites and doctests: no Java, no Airflow
-	$(PYTEST) -n 2 --dist loadfile strata $(wildcard tests/unit tests/conformance tests/scripts tests/formats tests/spec tests/docs tests/demo tests/attacks) \
-	  -m "not spark and not dags and not long and not slow"
+	HYPOTHESIS_PROFILE=loop $(PYTEST) -n 2 --dist loadfile strata $(wildcard tests/unit tests/conformance tests/scripts tests/formats tests/spec tests/docs tests/demo tests/attacks) \
+	  -m "not spark and not dags and not long and not slow and not browser"
 
 .PHONY: test-laws
 test-laws: .venv/.dev ## The laws of the design, with Hypothesis

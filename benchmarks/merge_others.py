@@ -47,7 +47,7 @@ from benchmarks.merge import (
 from strata.format.values.sortable import flat_columns, sortable_bytes
 from strata.kernels.arrays import Bools, Bytes, Ints
 from strata.kernels.jit import lean
-from strata.kernels.merge_words import compare
+from strata.kernels.merge_words import compare_texts
 from strata.updates.order import equal_adjacent, one_chunk
 
 Arranged = tuple[Ints, Bools]
@@ -81,7 +81,7 @@ def scan(offsets: Ints, data: Bytes, starts: Ints, heads: Ints, order: Ints, equ
     """Find the ascending runs of keys, and merge them by the least of their heads."""
     count, runs = len(order), 0
     for i in range(count):
-        if i == 0 or compare(offsets, data, 0, i, i - 1) < 0:
+        if i == 0 or compare_texts(offsets, data, 0, i, i - 1) < 0:
             starts[runs], heads[runs] = i, i
             runs += 1
     starts[runs] = count
@@ -89,12 +89,14 @@ def scan(offsets: Ints, data: Bytes, starts: Ints, heads: Ints, order: Ints, equ
         least = -1
         for run in range(runs):
             if heads[run] < starts[run + 1] and (
-                least < 0 or compare(offsets, data, 0, heads[run], heads[least]) < 0
+                least < 0 or compare_texts(offsets, data, 0, heads[run], heads[least]) < 0
             ):
                 least = run
         order[place] = heads[least]
         heads[least] += 1
-        equal[place] = place > 0 and compare(offsets, data, 0, order[place], order[place - 1]) == 0
+        equal[place] = (
+            place > 0 and compare_texts(offsets, data, 0, order[place], order[place - 1]) == 0
+        )
 
 
 def ours_with(arrange: Arrange) -> Callable[[Bench], Found]:

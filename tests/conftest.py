@@ -1,10 +1,10 @@
 """What every test run shares: Hypothesis profiles, and the stores' and Spark's surroundings.
 
-`HYPOTHESIS_PROFILE` names the profile: `ci` (few examples) for CI and for a person, `long` in
-`make test-long`, `explore` in `make explore`. Every run draws the same cases, but for those of
-another `STRATA_SEED`, which `make explore` sets; what that finds is kept and replayed by all of
-them (`tests/support/kept.py`). The watchdog that shows where a stuck test hangs is pytest's own
-(`faulthandler_timeout` in pyproject.toml).
+`HYPOTHESIS_PROFILE` names the profile: `loop` (fewest examples) in `make test-unit`, `ci` (few) in
+`make test`, `long` in `make test-long`, `explore` in `make explore`. Every run draws the same
+cases, but for those of another `STRATA_SEED`, which `make explore` sets; what that finds is kept
+and replayed by all of them (`tests/support/kept.py`). The watchdog that shows where a stuck test
+hangs is pytest's own (`faulthandler_timeout` in pyproject.toml).
 """
 
 import faulthandler

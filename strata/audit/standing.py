@@ -17,7 +17,7 @@ from strata.rollout.basis import basis_of
 from strata.rollout.gates import bound_text, gates, next_mode
 from strata.rollout.obey import mode_of, obeyed
 from strata.rollout.people import Person
-from strata.rollout.policy import THRESHOLDS, Policy, shown
+from strata.rollout.policy import THRESHOLDS, Policy, as_document
 from strata.rollout.pool import Pool, pool_of
 from strata.state.state import RolloutEntry, State
 from strata.store.open import Stores
@@ -61,7 +61,7 @@ def standing(
         "code": basis_of(state),
         "next": to,
         "gates": [asdict(gate) for gate in found],
-        "policy": shown(policy),
+        "policy": as_document(policy),
         "request": _asked(policy, state, people),
         "evidence": {**asdict(seen), "bound": bound_text(seen)},
         "pool": {

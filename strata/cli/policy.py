@@ -94,7 +94,7 @@ def _answer(context: Context, book: Book) -> Answer:
     if asked is not None:
         opened = {
             "id": policy.request_id(asked),
-            "changes": list(policy.changes(book.policy, asked.policy)),
+            "changes": list(policy.what_differs(book.policy, asked.policy)),
             "by": asked.by,
             "by_is": Person(asked.by, asked.user).proof(vouchers),
             "reason": asked.reason,
@@ -102,8 +102,8 @@ def _answer(context: Context, book: Book) -> Answer:
             "expires": format_time(asked.expires_ms),
         }
     document: dict[str, Any] = {
-        "store": policy.shown(book.policy),
-        "here": policy.shown(book.policy.tightened(context.settings.rollout)),
+        "store": policy.as_document(book.policy),
+        "here": policy.as_document(book.policy.tightened(context.settings.rollout)),
         "request": opened,
         "history": [
             {

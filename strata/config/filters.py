@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 from strata.config.folder import yaml_mappings
 from strata.errors import InvalidRequest
-from strata.model.declared import Declared, Parsed, checked
+from strata.model.declared import Declared, Parsed, as_declared
 from strata.model.spec import check_name
 from strata.model.time import parse_time
 
@@ -49,7 +49,7 @@ def parse_filter(raw: Mapping[str, Any], file: str = "") -> RegisteredFilter:
     Raises: InvalidRequest naming the file, the setting and its value.
     """
     given = {key: value for key, value in raw.items() if value is not None}
-    found = checked(RegisteredFilter, given, lambda _: {"file": file})
+    found = as_declared(RegisteredFilter, given, lambda _: {"file": file})
     if not found.where.strip():
         raise InvalidRequest("a filter is a condition", file=file, setting="where", value="")
     return replace(found, where=found.where.strip())

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from strata.errors import InvalidRequest
-from strata.model.declared import checked, converted, hints_of
+from strata.model.declared import as_declared, converted, hints_of
 from strata.model.near import one_of
 from strata.model.settings import Settings, without_password
 
@@ -98,7 +98,7 @@ def _built(given: Mapping[str, Given]) -> Settings:
         in_environment = source.startswith(PREFIX)
         into[name] = converted(known_settings()[setting], value) if in_environment else value
     try:
-        return checked(Settings, raw, lambda setting: {"file": given[setting].source})
+        return as_declared(Settings, raw, lambda setting: {"file": given[setting].source})
     except InvalidRequest as error:
         if error.details.get("setting") != "store.consensus":
             raise

@@ -50,14 +50,14 @@ class ErasureRequest:
 
     def searched(self, filter: Filter) -> tuple[str, ...]:
         """Return the terms to look for: those of the caller, and the longer texts of the filter."""
-        texts = (text for text in texts_of(filter.expr) if len(text.strip()) >= TERM_CHARS)
+        texts = (text for text in constant_texts(filter.expr) if len(text.strip()) >= TERM_CHARS)
         return tuple(sorted({*self.terms, *texts}))
 
 
-def texts_of(expr: Expr) -> Iterator[str]:
+def constant_texts(expr: Expr) -> Iterator[str]:
     """Yield the texts among the constants of an expression, without patterns of LIKE or formats."""
     if isinstance(expr, Literal) and isinstance(expr.value, str):
         yield expr.value
     if isinstance(expr, Call) and not re.search("like|regexp|format|date|time", expr.function):
         for arg in expr.args:
-            yield from texts_of(arg)
+            yield from constant_texts(arg)

@@ -50,11 +50,11 @@ def _array_parts(column_type: ColumnType) -> tuple[Field, ...]:
 
 def _array_spark(column_type: ColumnType) -> str:
     dims = "array<struct<lower_bound: bigint, length: bigint>>"
-    return f"struct<dims: {dims}, vals: array<{spark_type(column_type.inner)}>>"
+    return f"struct<dims: {dims}, vals: array<{spark_ddl(column_type.inner)}>>"
 
 
 def _record_spark(column_type: ColumnType) -> str:
-    inner = [(field.name, spark_type(field.type)) for field in column_type.fields]
+    inner = [(field.name, spark_ddl(field.type)) for field in column_type.fields]
     quoted = (f"{_quoted(n)}: {kind}" for n, kind in inner or [(EMPTY_FIELD, "boolean")])
     return f"struct<{', '.join(quoted)}>"
 
@@ -69,7 +69,7 @@ def _range_parts(column_type: ColumnType) -> tuple[Field, ...]:
 
 
 def _range_spark(column_type: ColumnType) -> str:
-    end = spark_type(column_type.inner)
+    end = spark_ddl(column_type.inner)
     flags = ", ".join(f"{name}: boolean" for name in FLAGS)
     return f"struct<lower: {end}, upper: {end}, {flags}>"
 
@@ -135,7 +135,7 @@ _LISTED: Final = "element by element, the shorter first"
 _NESTED: Final = (
     _nested(
         Kind.LIST, "list", 22, Form.LIST, order=_LISTED, arrow=_list,
-        spark=lambda t: f"array<{spark_type(t.inner)}>", json=_list_json,
+        spark=lambda t: f"array<{spark_ddl(t.inner)}>", json=_list_json,
         examples=("list<int32>",),
     ),
     _array(Kind.ARRAY, "array<int32>"),
@@ -143,7 +143,7 @@ _NESTED: Final = (
     _nested(
         Kind.MAP, "dict", 23, Form.MAP, order="entry by entry in key order, the shorter first",
         arrow=lambda t: pa.map_(pa.string(), arrow_type(t.inner)),
-        spark=lambda t: f"map<string, {spark_type(t.inner)}>", json=_map_json,
+        spark=lambda t: f"map<string, {spark_ddl(t.inner)}>", json=_map_json,
         examples=("map<int32>",),
     ),
     _nested(
@@ -182,6 +182,6 @@ def arrow_type(column_type: ColumnType) -> pa.DataType:
     return encoding(column_type).arrow(column_type)
 
 
-def spark_type(column_type: ColumnType) -> str:
+def spark_ddl(column_type: ColumnType) -> str:
     """Return the Spark DDL type under which readers see a declared type."""
     return encoding(column_type).spark(column_type)

@@ -66,8 +66,8 @@ class UsedFilter:
 
     @property
     def identity(self) -> str:
-        """Return a text that is equal for equal filters; see `identity`."""
-        return identity(self.filter)
+        """Return a text that is equal for equal filters; see `filter_identity`."""
+        return filter_identity(self.filter)
 
     def to_json(self) -> dict[str, Any]:
         """Return the filter as the log stores it."""
@@ -213,13 +213,13 @@ def _by_day(filter: Filter) -> Filter:
     return replace(filter, now_low=low, now_high=high)
 
 
-def identity(filter: Filter) -> str:
+def filter_identity(filter: Filter) -> str:
     """Return a text that is equal for equal filters; their clocks do not count."""
     return dump_filter(replace(filter, sql="", now_low=0, now_high=0))
 
 
 def _slot(filter: Filter, hour: int) -> str:
-    digest = blake2b(f"{hour}\0{identity(filter)}".encode(), digest_size=8).digest()
+    digest = blake2b(f"{hour}\0{filter_identity(filter)}".encode(), digest_size=8).digest()
     return f"{int.from_bytes(digest, 'big') % SLOTS:03}"
 
 

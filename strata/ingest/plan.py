@@ -73,7 +73,7 @@ def ingest_tasks(
     whole = whole_task(settings, state, step, layout=layout)
     return [
         replace(whole, files=group, batch=batch, number=number)
-        for number, group in enumerate(pack(files, settings.ingest.task_bytes))
+        for number, group in enumerate(grouped_files(files, settings.ingest.task_bytes))
     ]
 
 
@@ -129,7 +129,7 @@ def whole_task(
     )
 
 
-def pack(files: Sequence[SourceFile], task_bytes: int) -> list[tuple[SourceFile, ...]]:
+def grouped_files(files: Sequence[SourceFile], task_bytes: int) -> list[tuple[SourceFile, ...]]:
     """Return the files in order, in groups of at most `task_bytes`; a larger file is alone.
 
     A group has at most TASK_FILES files, however small: each file has to be opened.

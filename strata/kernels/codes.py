@@ -11,7 +11,7 @@ from strata.kernels.jit import lean
 
 
 @lean
-def number(codes: Int32s, valid: Bools, numbers: Int32s, made: Int32s) -> Int:
+def renumber(codes: Int32s, valid: Bools, numbers: Int32s, made: Int32s) -> Int:
     """Renumber codes in the order of their first use; return how many there are.
 
     `numbers` gets the new code of each old one and must start as -1; `made` gets the new codes of
@@ -31,7 +31,7 @@ def number(codes: Int32s, valid: Bools, numbers: Int32s, made: Int32s) -> Int:
 
 
 @lean
-def text_ends(codes: Int32s, valid: Bools, lengths: Ints, ends: Ints) -> None:
+def write_text_ends(codes: Int32s, valid: Bools, lengths: Ints, ends: Ints) -> None:
     """Write 0 and then where each text would end without the coding; a null is empty."""
     total = np.int64(0)
     ends[0] = 0

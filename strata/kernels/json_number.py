@@ -33,7 +33,7 @@ MARGIN: Final = 1e-15  # more than the relative error of `about`
 
 
 @inlined
-def number(
+def add_number(
     cells: Ints, reals: Floats, slow: Ints, used: Ints, text: Bytes, i: Int, end: Int, node: Int
 ) -> Int:
     """Add the number at `i`; return the position after it."""

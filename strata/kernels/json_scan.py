@@ -15,7 +15,7 @@ import numpy as np
 
 from strata.kernels.arrays import Bytes, Floats, Int, Ints
 from strata.kernels.jit import inlined, lean
-from strata.kernels.json_number import number
+from strata.kernels.json_number import add_number
 from strata.kernels.json_state import (
     BEFORE,
     CLOSER,
@@ -54,7 +54,7 @@ from strata.kernels.json_state import (
     STATUS,
     STRING,
     TRUE,
-    child,
+    child_node,
     get,
     put,
 )  # fmt: skip
@@ -81,7 +81,7 @@ TOP: Final = np.uint64(2**63)  # with this bit flipped, words sort as signed int
 
 
 @lean
-def scan(
+def scan_texts(
     cells: Ints, reals: Floats, kept: Bytes, names: Bytes, table: Ints, slow: Ints,
     scratch: Bytes, used: Ints, text: Bytes, offsets: Ints, row: Int,
 ) -> Int:  # fmt: skip
@@ -156,7 +156,7 @@ def _leaf(
     if byte == QUOTE:
         return _string(cells, kept, used, scratch, text, i + 1, end, node)
     if byte == 0x2D or 0x30 <= byte <= 0x39:
-        return number(cells, reals, slow, used, text, i, end, node)
+        return add_number(cells, reals, slow, used, text, i, end, node)
     return _word(cells, text, i, end, node)
 
 
@@ -277,11 +277,11 @@ def _look_up(
     if text[stop] == QUOTE:
         if stop - i >= MAX_NAME:
             return REFUSE, 0
-        return stop, child(cells, reals, used, names, table, parent, text, i, stop - i)
+        return stop, child_node(cells, reals, used, names, table, parent, text, i, stop - i)
     stop, length = unescape(used, scratch, text, i, end)
     if stop < 0 or length >= MAX_NAME:
         return REFUSE, 0
-    return stop, child(cells, reals, used, names, table, parent, scratch, 0, length)
+    return stop, child_node(cells, reals, used, names, table, parent, scratch, 0, length)
 
 
 @inlined

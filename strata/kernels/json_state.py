@@ -122,7 +122,7 @@ def put(cells: Ints, at: Int, value: Int) -> None:
 
 
 @lean
-def child(
+def child_node(
     cells: Ints, reals: Floats, used: Ints, names: Bytes, table: Ints,
     parent: Int, source: Bytes, start: Int, length: Int,
 ) -> Int:  # fmt: skip

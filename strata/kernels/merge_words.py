@@ -122,7 +122,7 @@ def _merge_two(
 
 
 @lean
-def compare(offsets: Ints, data: Bytes, skip: Int, a: Int, b: Int) -> int:
+def compare_texts(offsets: Ints, data: Bytes, skip: Int, a: Int, b: Int) -> int:
     """Return how the text of row `a` compares with that of `b` after `skip` equal bytes."""
     at_a, at_b = offsets[a] + skip, offsets[b] + skip
     size_a, size_b = offsets[a + 1] - at_a, offsets[b + 1] - at_b
@@ -188,7 +188,7 @@ def text_words(
 
 
 @lean
-def pack(
+def place_bits(
     words: Words, values: Words, valid: Bools, low: np.uint64, down: np.uint64, up: np.uint64
 ) -> None:
     """Put each value's distance above `low`, without its `down` lowest bits, at bit `up`.

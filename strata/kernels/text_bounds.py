@@ -11,7 +11,7 @@ import numpy as np
 from strata.kernels.arrays import Bools, Bytes, Int, Ints
 from strata.kernels.jit import inlined, lean
 from strata.kernels.memory import byte_swap, load64
-from strata.kernels.merge_words import compare
+from strata.kernels.merge_words import compare_texts
 
 _SEVEN: Final = 7
 _EIGHT: Final = 8
@@ -62,4 +62,4 @@ def extremes(offsets: Ints, data: Bytes, valid: Bools) -> tuple[Int, Int]:
 @inlined
 def _differ(offsets: Ints, data: Bytes, word: np.uint64, a: Int, b: Int) -> int:
     """Compare two texts whose first words are equal."""
-    return compare(offsets, data, _SEVEN, a, b) if word & _BYTE == _LONG else 0
+    return compare_texts(offsets, data, _SEVEN, a, b) if word & _BYTE == _LONG else 0

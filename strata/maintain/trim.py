@@ -105,10 +105,14 @@ def column_weights(
         credits: Counter[str] = Counter()
         for j in judged:
             credits.update(j.credit)
-        shares[usage.identity(one.filter)] = {n: p / max(total, 1) for n, p in credits.items()}
+        shares[usage.filter_identity(one.filter)] = {
+            n: p / max(total, 1) for n, p in credits.items()
+        }
     known = {one.identity for one in used}
     unread = [
-        usage.unread(one.filter) for one in filters if usage.identity(one.filter) not in known
+        usage.unread(one.filter)
+        for one in filters
+        if usage.filter_identity(one.filter) not in known
     ]
     return usage.usefulness([*used, *unread], shares)
 

@@ -86,7 +86,7 @@ class Parsed:
         return core_schema.no_info_plain_validator_function(self.parse)
 
 
-def checked(kind: type[T], raw: Mapping[str, Any], where: Where) -> T:
+def as_declared(kind: type[T], raw: Mapping[str, Any], where: Where) -> T:
     """Return the `kind` that a mapping from a file declares.
 
     Raises: InvalidRequest with the setting, its value, what it takes, and the details from `where`.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 from strata.errors import InvalidRequest
-from strata.model.declared import Declared, OneOf, Parsed, Range, checked
+from strata.model.declared import Declared, OneOf, Parsed, Range, as_declared
 from strata.model.schema import Column, Relation
 from strata.model.settings import Count, Percent
 from strata.model.types import ColumnType, parse_type
@@ -161,7 +161,7 @@ def parse_spec(raw: Mapping[str, Any], file: str = "") -> ShardSpec:
         called = {"setting": "time.from"} if setting == "time.origin" else {}
         return called | {"shard": name} | ({"file": file} if file else {})
 
-    spec = checked(ShardSpec, given, where)
+    spec = as_declared(ShardSpec, given, where)
     _check(spec)
     spec.relation()
     return spec

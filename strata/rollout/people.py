@@ -31,8 +31,10 @@ class Person:
 
     def identity(self, vouchers: Collection[str] = ()) -> str:
         """Return the identity to compare: the user, or the name if a voucher speaks."""
-        spoken_for = not self.user or plain(self.user) in {plain(one) for one in vouchers}
-        return plain(self.name if spoken_for else self.user)
+        spoken_for = not self.user or folded_name(self.user) in {
+            folded_name(one) for one in vouchers
+        }
+        return folded_name(self.name if spoken_for else self.user)
 
     def proof(self, vouchers: Collection[str] = ()) -> str:
         """Return how far the name can be believed, in words.
@@ -44,9 +46,9 @@ class Person:
         """
         if not self.user:
             return "claimed"
-        if plain(self.user) in {plain(one) for one in vouchers}:
+        if folded_name(self.user) in {folded_name(one) for one in vouchers}:
             return f"vouched for by {self.user}"
-        same = plain(self.user) == plain(self.name)
+        same = folded_name(self.user) == folded_name(self.name)
         return "user of the database" if same else f"claimed by {self.user}"
 
 
@@ -54,18 +56,18 @@ def are_one(first: Person, second: Person, vouchers: Collection[str] = ()) -> bo
     """Return whether two may be the same person.
 
     Errs: takes two people for one if they have the same name, or if their names differ only in
-    invisible ways (see `plain`).
+    invisible ways (see `folded_name`).
     """
-    same_name = plain(first.name) == plain(second.name)
+    same_name = folded_name(first.name) == folded_name(second.name)
     return same_name or first.identity(vouchers) == second.identity(vouchers)
 
 
-def plain(text: str) -> str:
+def folded_name(text: str) -> str:
     r"""Return a name for comparison: without case, width, blanks and invisible characters.
 
     Errs: may take two people for one, never one for two when spellings differ in these only.
 
-    >>> plain(" \uff21nn\u200b Lee"), plain("Ann\u3164\ufe0f"), plain("")
+    >>> folded_name(" \uff21nn\u200b Lee"), folded_name("Ann\u3164\ufe0f"), folded_name("")
     ('annlee', 'ann', '')
     """
     seen = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
@@ -81,5 +83,5 @@ def identity_of(asked: tuple[object, ...]) -> str:
 
 def check_said(what: str, name: str, reason: str, **where: Any) -> None:
     """Refuse a change without a name or a reason. Raises: InvalidRequest."""
-    if not plain(name) or not plain(reason):
+    if not folded_name(name) or not folded_name(reason):
         raise InvalidRequest(f"{what} needs a name and a reason", **where)

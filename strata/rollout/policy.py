@@ -12,10 +12,10 @@ from dataclasses import asdict, astuple, dataclass, field, replace
 from typing import Any, Final, Literal
 
 from strata.errors import Conflict, Corrupt, InvalidRequest
-from strata.model.declared import checked
+from strata.model.declared import as_declared
 from strata.model.near import one_of
 from strata.model.settings import RolloutSettings, Thresholds
-from strata.rollout.people import Person, are_one, check_said, identity_of, plain
+from strata.rollout.people import Person, are_one, check_said, folded_name, identity_of
 from strata.state.codec import decode_sealed, encode_sealed
 from strata.store.interface import Versioned
 from strata.store.open import Stores
@@ -70,7 +70,7 @@ class Policy:
                 cure="let somebody else look at the evidence; on a database with users each"
                 " person has one of their own, and Airflow's is named in `vouchers`",
             )  # fmt: skip
-        allowed = {plain(name) for name in self.approvers}
+        allowed = {folded_name(name) for name in self.approvers}
         if allowed and who.identity(self.vouchers) not in allowed:
             raise InvalidRequest(
                 "who answers may not approve",
@@ -207,7 +207,7 @@ def request_id(asked: PolicyRequest) -> str:
     return identity_of(astuple(asked))
 
 
-def changes(old: Policy, new: Policy) -> tuple[str, ...]:
+def what_differs(old: Policy, new: Policy) -> tuple[str, ...]:
     """Return the differences between two policies, one line for each name."""
     was, now = _flat(old), _flat(new)
     return tuple(f"{name}: {was[name]} -> {now[name]}" for name in was if was[name] != now[name])
@@ -229,13 +229,13 @@ def _with(policy: Policy, to: Mapping[str, Any]) -> Policy:
     if people not in (1, 2):
         raise InvalidRequest("one or two people release the kill switch", release_people=people)
     approvers = tuple(to.get("approvers", policy.approvers))
-    if approvers and len({plain(name) for name in approvers}) < 2:
+    if approvers and len({folded_name(name) for name in approvers}) < 2:
         raise InvalidRequest(
             "one approver alone could approve nothing that they ask for",
             approvers=list(approvers), cure="name two people or more, or nobody",
         )  # fmt: skip
     own = asdict(policy.gates) | {n: v for n, v in to.items() if n in THRESHOLDS}
-    gates = checked(Thresholds, own, lambda _: {})
+    gates = as_declared(Thresholds, own, lambda _: {})
     vouchers = tuple(to.get("vouchers", policy.vouchers))
     return replace(
         policy, gates=gates, approvers=approvers, vouchers=vouchers, release_people=people
@@ -255,8 +255,8 @@ def _with_line(  # noqa: PLR0913 - the fields of one line
     """Return the document with one more line of history."""
     asker = ("", "") if what == "requested" else (asked.by, asked.user)
     entry = PolicyEntry(
-        now_ms, what, book.policy.number, changes(before or book.policy, asked.policy), who.name,
-        who.user, reason, request_id(asked), *asker,
+        now_ms, what, book.policy.number, what_differs(before or book.policy, asked.policy),
+        who.name, who.user, reason, request_id(asked), *asker,
     )  # fmt: skip
     return replace(book, entries=(*book.entries, entry)[-ENTRIES_MAX:])
 
@@ -284,7 +284,7 @@ def _open(book: Book, named: str) -> PolicyRequest:
     return book.request
 
 
-def shown(policy: Policy) -> dict[str, Any]:
+def as_document(policy: Policy) -> dict[str, Any]:
     """Return a policy as a JSON document, also for display."""
     gates = asdict(policy.gates)
     rest = {name: list(getattr(policy, name)) for name in _NAMES}

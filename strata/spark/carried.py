@@ -21,7 +21,7 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
-from strata.format.encodings import spark_type
+from strata.format.encodings import spark_ddl
 from strata.model.types import ColumnType
 
 _NAME_OR_INTERVAL: Final = re.compile(r"`(?:[^`]|``)*`|interval year to month")
@@ -35,13 +35,13 @@ def carried_type(column_type: ColumnType) -> str:
     'array<int>'
     """
     return _NAME_OR_INTERVAL.sub(
-        lambda found: found[0] if found[0].startswith("`") else "int", spark_type(column_type)
+        lambda found: found[0] if found[0].startswith("`") else "int", spark_ddl(column_type)
     )
 
 
 def arrived(name: str, column_type: ColumnType) -> Column:
     """Return the carried column `name` (quoted as in SQL) in the form that readers see."""
-    seen = spark_type(column_type)
+    seen = spark_ddl(column_type)
     column = fn.col(name)
     if carried_type(column_type) == seen:
         return column

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from strata.decide.read_plan import Parts
 from strata.errors import InvalidRequest
 from strata.format.columns import D, T, child
-from strata.format.encodings import spark_type
+from strata.format.encodings import spark_ddl
 from strata.format.manifest import PartRef
 from strata.format.values.view import to_view
 from strata.model.schema import Column, Relation
@@ -213,7 +213,7 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
         rows = numbers.mapInArrow(wrapped_by(work) if wrapped_by else work, schema)
     else:
         rows = spark.createDataFrame([], schema)
-    if all(carried_type(c.type) == spark_type(c.type) for c in wanted):
+    if all(carried_type(c.type) == spark_ddl(c.type) for c in wanted):
         return rows
     added = [quoted(name) for name in (part_column, row_column) if name is not None]
     return rows.select(*(arrived(quoted(c.name), c.type) for c in wanted), T, D, *added)

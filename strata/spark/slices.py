@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from strata.decide.read_plan import ReadPlan
 from strata.format.columns import D, T
-from strata.format.encodings import spark_type
+from strata.format.encodings import spark_ddl
 from strata.format.manifest import PartRef
 from strata.model.schema import Column
 from strata.parts.fetch import PartSource
@@ -120,6 +120,6 @@ def consolidated_rows(
     numbers = spark.range(0, len(readers), 1, len(readers))
     work: Tasks = _Tasks(tuple(map(pickle.dumps, readers)))
     rows = numbers.mapInArrow(wrapped_by(work) if wrapped_by else work, rows_ddl(columns))
-    if all(carried_type(c.type) == spark_type(c.type) for c in columns):
+    if all(carried_type(c.type) == spark_ddl(c.type) for c in columns):
         return rows
     return rows.select(*(arrived(quoted(c.name), c.type) for c in columns), T, D)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from strata.kernels import json_state as node
 from strata.kernels.arrays import Bytes, Ints
-from strata.kernels.json_scan import MAX_DEPTH, scan
+from strata.kernels.json_scan import MAX_DEPTH, scan_texts
 from strata.stats.json_bounds import MAX_PATHS, Fields, N, number_bounds, string_bounds, widest
 from strata.stats.wire import Path
 
@@ -50,7 +50,7 @@ class Scanner:
     def _add(self, text: Bytes, offsets: Ints) -> None:
         row = 0
         while True:
-            row = int(scan(*self._state, text, offsets, row))
+            row = int(scan_texts(*self._state, text, offsets, row))
             self._drain(text)
             if self._state.used[node.STATUS] == node.REFUSED:
                 raise ValueError(f"text {row} cannot be read, or not in one way only")

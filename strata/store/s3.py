@@ -37,8 +37,8 @@ from strata.store.s3_client import (
     S3Client,
     boto_errors,
     client_error,
-    code_of,
     outside,
+    refusal_code,
 )
 
 T = TypeVar("T")
@@ -74,9 +74,9 @@ class S3Blob:
                 reply = self._call("get_object", Key=name, Range=_span(start, first))
                 data = self._body(reply)
             except client_error() as error:
-                if code_of(error) in MISSING:
+                if refusal_code(error) in MISSING:
                     return None
-                if code_of(error) in BEYOND:  # the blob exists and ends before `start`
+                if refusal_code(error) in BEYOND:  # the blob exists and ends before `start`
                     return b""
                 raise
             whole = _total(reply, start, len(data))
@@ -112,7 +112,7 @@ class S3Blob:
             try:
                 self._copy(name, self._aside(key))
             except client_error() as error:
-                if code_of(error) in MISSING:  # another process was faster
+                if refusal_code(error) in MISSING:  # another process was faster
                     return None
                 raise
             self._call("delete_object", Key=name)
@@ -223,7 +223,7 @@ class S3Blob:
             else:
                 self._upload(name, data)
         except client_error() as error:
-            if code_of(error) in THERE:
+            if refusal_code(error) in THERE:
                 return False
             raise
         return True
@@ -265,7 +265,7 @@ class S3Blob:
             try:
                 return write()
             except client_error() as error:
-                if code_of(error) not in CONFLICT:
+                if refusal_code(error) not in CONFLICT:
                     raise
             time.sleep(_CONFLICTS.pause_s(attempt))
         return write()
@@ -288,7 +288,7 @@ class S3Blob:
         try:
             return self._body(self._call("get_object", Key=name))
         except client_error() as error:
-            if code_of(error) in MISSING:
+            if refusal_code(error) in MISSING:
                 return None
             raise
 
@@ -296,7 +296,7 @@ class S3Blob:
         try:
             return int(self._call("head_object", Key=name)["ContentLength"])
         except client_error() as error:
-            if code_of(error) in MISSING:
+            if refusal_code(error) in MISSING:
                 return None
             raise
 

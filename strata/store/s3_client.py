@@ -141,7 +141,7 @@ def boto_errors() -> tuple[type[Exception], ...]:
     return BotoCoreError, HTTPClientError, HTTPError
 
 
-def code_of(error: Any) -> str:
+def refusal_code(error: Any) -> str:
     """Return the code of a server's refusal; for a HEAD, the status."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
@@ -160,7 +160,7 @@ def outside(address: S3Address, key: str, *, certain: bool = True) -> Iterator[N
     try:
         yield
     except client_error() as error:
-        code = code_of(error)
+        code = refusal_code(error)
         raise Unavailable(
             f"S3 refused a request: {code}",
             certain=certain or _status(error) in (400, 401, 403, 404),

@@ -17,8 +17,8 @@ from strata.store.s3_client import (
     S3Address,
     client_error,
     client_of,
-    code_of,
     outside,
+    refusal_code,
 )
 
 AHEAD_BYTES: Final = 8 << 20  # of one request, unless more is requested at once
@@ -70,7 +70,7 @@ class Bucket:
             try:
                 reply = client_of(self.address).ask("head_object", Key=self.address.prefix + key)
             except client_error() as error:
-                if code_of(error) in MISSING:
+                if refusal_code(error) in MISSING:
                     return None
                 raise
             return _found(key, reply["ContentLength"], reply["LastModified"], reply["ETag"])
@@ -161,7 +161,7 @@ class ObjectStream(io.RawIOBase):
                 reply = client_of(self._address).ask("get_object", Key=whole, Range=span, **how)
                 self._held = reply["Body"].read()
             except client_error() as error:
-                if code_of(error) in CHANGED | MISSING:
+                if refusal_code(error) in CHANGED | MISSING:
                     raise _changed(self._key) from error
                 raise
         self._start = self._position

@@ -23,7 +23,7 @@ from strata.format.values.physical import numbers, offsets, valid_mask
 from strata.format.values.sortable import flat_columns, sortable_bytes
 from strata.kernels.arrays import Bools, Int, Ints, Words
 from strata.kernels.merge_texts import sort_texts
-from strata.kernels.merge_words import common_prefix, pack, sort_words, text_words
+from strata.kernels.merge_words import common_prefix, place_bits, sort_words, text_words
 from strata.updates.gather import WantedRows, valid_of
 from strata.updates.order import (
     one_chunk,
@@ -86,7 +86,9 @@ class _Word:
         if kept:
             self.room -= kept
             mask = np.ones(0, np.bool_) if valid is None else valid
-            pack(self.words, values, mask, low, np.uint64(spread - kept), np.uint64(self.room))
+            place_bits(
+                self.words, values, mask, low, np.uint64(spread - kept), np.uint64(self.room)
+            )
         return kept == spread
 
 

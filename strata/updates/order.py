@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from strata.errors import InvalidRequest
 from strata.format.columns import T, child
 from strata.format.values.coded import decoded
-from strata.format.values.sortable import flat_columns, plain, sortable_bytes
+from strata.format.values.sortable import as_integers, flat_columns, sortable_bytes
 from strata.kernels.arrays import Bools, Ints
 from strata.model.schema import Relation
 
@@ -147,7 +147,7 @@ def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _compare(a: pa.Array, b: pa.Array) -> Signs:
-    a, b = plain(a), plain(b)
+    a, b = as_integers(a), as_integers(b)
     signs = _true(pc.greater(a, b)).astype(np.int8) - _true(pc.less(a, b)).astype(np.int8)
     rank_a, rank_b = _rank(a), _rank(b)
     if rank_a is None and rank_b is None:
@@ -158,7 +158,7 @@ def _compare(a: pa.Array, b: pa.Array) -> Signs:
 
 
 def _equal(a: pa.Array, b: pa.Array) -> Bools:
-    a, b = plain(a), plain(b)
+    a, b = as_integers(a), as_integers(b)
     equal = _true(pc.equal(a, b))
     rank_a, rank_b = _rank(a), _rank(b)
     if rank_a is None or rank_b is None:  # a null or NaN on only one side equals nothing

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from strata.format.values.physical import offsets
 from strata.kernels.merge_texts import sort_texts
-from strata.kernels.merge_words import add_up, common_prefix, compare, sort_words, text_words
+from strata.kernels.merge_words import add_up, common_prefix, compare_texts, sort_words, text_words
 from strata.updates.arrange import _Texts, arrange
 from strata.updates.order import sort_names
 from tests.support.updates import plain_rows, relations, sort_key, updates
@@ -118,7 +118,7 @@ def test_words_of_texts_sort_like_them(values: list[str]) -> None:
     ends, letters = offsets(pa.array(values)), np.frombuffer(b"".join(plain) + bytes(8), np.uint8)
     for i, one in enumerate(plain):
         for j, other in enumerate(plain):
-            assert compare(ends, letters, shared, i, j) == (one > other) - (one < other)
+            assert compare_texts(ends, letters, shared, i, j) == (one > other) - (one < other)
 
 
 @given(st.data(), st.lists(st.integers(-3, 3), min_size=1, max_size=40))

@@ -21,7 +21,7 @@ from strata.errors import InvalidRequest
 from strata.expr import nodes
 from strata.expr.filter import Filter
 from strata.format.columns import updates_schema
-from strata.format.encodings import spark_type as ddl_type
+from strata.format.encodings import spark_ddl as ddl_type
 from strata.format.values.migrate import widens
 from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from strata.format.encodings import spark_type
+from strata.format.encodings import spark_ddl
 from strata.model.schema import Relation
 from strata.model.types import ColumnType, Kind
 from strata.spark.rows import quoted
@@ -73,7 +73,7 @@ class Predicates:
         """Note a place that holds values of a type, and what is inside it."""
         if kind.kind is Kind.JSONB:
             self.documents.append(sql)
-        ddl = spark_type(kind)
+        ddl = spark_ddl(kind)
         self.leaves["any"].append(sql)
         if ddl in FAMILIES:
             self.leaves[FAMILIES[ddl]].append(sql)
@@ -83,7 +83,7 @@ class Predicates:
             for field in kind.fields:
                 self._add(f"{sql}.{quoted(field.name)}", field.type)
         element = kind.element
-        inner = FAMILIES.get(spark_type(element)) if element is not None else None
+        inner = FAMILIES.get(spark_ddl(element)) if element is not None else None
         self.inside.add(sql, kind, inner or "")
         if kind.kind is Kind.MAP and element is not None:
             self._add(f"{sql}['a']", element)

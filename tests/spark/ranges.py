@@ -15,7 +15,7 @@ from decimal import Context, Decimal
 import pyarrow as pa
 
 from strata.format.columns import updates_schema
-from strata.format.encodings import arrow_type, spark_type
+from strata.format.encodings import arrow_type, spark_ddl
 from strata.model.schema import Column, Relation
 from strata.model.types import Kind, parse_type
 from strata.stats import collect, concat
@@ -86,7 +86,7 @@ _TEXTS = ("", "a", "ab", "abb", "abc", "a%", "a\uffff", "b", "B", "é", "zz", "\
           "a\ud7ff", "month", "{\"n\": 1}")  # fmt: skip
 
 
-DDL = ", ".join(f"{c.name} {spark_type(c.type)}" for c in RELATION.columns)
+DDL = ", ".join(f"{c.name} {spark_ddl(c.type)}" for c in RELATION.columns)
 
 
 @dataclass(frozen=True)

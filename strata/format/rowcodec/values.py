@@ -10,8 +10,8 @@ import numpy as np
 
 from strata.format.rowcodec.wire import (
     MalformedError,
-    checked,
     fields,
+    in_range,
     message,
     number,
     parts,
@@ -39,7 +39,7 @@ def block(data: bytes, width: int) -> bytes:
 
 def date(data: bytes) -> int:
     """Return days since 1970-01-01 of a year and the day in it."""
-    return checked(_days(data), 32)
+    return in_range(_days(data), 32)
 
 
 def _days(data: bytes) -> int:
@@ -68,7 +68,7 @@ def timestamp(data: bytes) -> int:
     seconds, nanos = _clock(message(found.get(2, b"")))
     if nanos % 1000:
         raise MalformedError(f"{nanos} ns is finer than a microsecond")
-    return checked(days * DAY_US + seconds * 1_000_000 + nanos // 1000, 64)
+    return in_range(days * DAY_US + seconds * 1_000_000 + nanos // 1000, 64)
 
 
 def numbers(data: bytes, layout: Layout) -> int | bytes:
@@ -160,7 +160,7 @@ def _unbounded(digits: str, exponent: int, *, negative: bool) -> bytes:
     exponent += len(digits) - len(short)
     if len(short) > MAX_DIGITS:
         raise MalformedError(f"a number of {len(short)} digits")
-    return _packed(int(short), checked(exponent, 32), NEGATIVE if negative else 0)
+    return _packed(int(short), in_range(exponent, 32), NEGATIVE if negative else 0)
 
 
 def _at_scale(digits: str, more: int, column_type: ColumnType) -> int:

@@ -88,7 +88,7 @@ def number(value: int | bytes) -> int:
 def signed(value: int | bytes, bits: int) -> int:
     """Return a signed number that fits."""
     plain = number(value)
-    return checked(plain - (1 << 64) if plain >> 63 else plain, bits)
+    return in_range(plain - (1 << 64) if plain >> 63 else plain, bits)
 
 
 def unsigned(value: int | bytes, bits: int) -> int:
@@ -99,7 +99,7 @@ def unsigned(value: int | bytes, bits: int) -> int:
     return plain
 
 
-def checked(value: int, bits: int) -> int:
+def in_range(value: int, bits: int) -> int:
     """Return a signed number if it fits."""
     if not -(1 << bits - 1) <= value < 1 << bits - 1:
         raise MalformedError(f"{value} does not fit {bits} bits")

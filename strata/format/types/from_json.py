@@ -13,7 +13,7 @@ from typing import Any, Final
 from strata.format.values.json_text import canonical_text
 
 
-def exactly(kind: type) -> Callable[[Any], Any]:
+def instance_of(kind: type) -> Callable[[Any], Any]:
     """Return a function that accepts values of exactly one Python type."""
 
     def check(value: Any) -> Any:
@@ -24,9 +24,9 @@ def exactly(kind: type) -> Callable[[Any], Any]:
     return check
 
 
-boolean: Final = exactly(bool)
-text: Final = exactly(str)
-integer: Final = exactly(int)
+boolean: Final = instance_of(bool)
+text: Final = instance_of(str)
+integer: Final = instance_of(int)
 day: Final = date.fromisoformat
 moment: Final = datetime.fromisoformat
 
@@ -63,7 +63,7 @@ def raw_bytes(value: Any) -> bytes:
     return base64.b64decode(value, validate=True)
 
 
-def json_text(value: Any) -> str:
+def as_canonical_text(value: Any) -> str:
     """Return the canonical text of any value."""
     found = canonical_text(json.dumps(value).encode())
     if found is None:

@@ -104,7 +104,7 @@ def as_array(values: npt.NDArray[Any], like: pa.Array) -> pa.Array:
     return pa.array(values, mask=None if valid is None else ~valid)
 
 
-def hexadecimal(array: pa.Array, hyphens: Sequence[int] = ()) -> pa.Array:
+def hex_texts(array: pa.Array, hyphens: Sequence[int] = ()) -> pa.Array:
     """Return fixed-width bytes as hexadecimal texts, with hyphens before some digits."""
     raw = matrix(array)
     nibbles = np.empty((len(array), 2 * raw.shape[1]), np.uint8)
@@ -125,7 +125,7 @@ def from_hexadecimal(texts: pa.Array, width: int, like: pa.Array) -> pa.Array:
     return fixed(np.ascontiguousarray(nibbles[:, 0::2] << 4 | nibbles[:, 1::2]), like)
 
 
-def decimal_digits(values: Ints, places: int) -> Bytes:
+def last_digits(values: Ints, places: int) -> Bytes:
     """Return the last decimal digits of each number as characters."""
     powers = 10 ** np.arange(places - 1, -1, -1, dtype=np.int64)
     return (values[:, None] // powers % 10 + ord("0")).astype(np.uint8)

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from strata.format.types import from_json
 from strata.format.types.row import Encoding, Form, Layout, TypeView, scalar
-from strata.format.types.shown import from_hexadecimal, hexadecimal
+from strata.format.types.shown import from_hexadecimal, hex_texts
 from strata.format.values.json_text import canonical_json
 from strata.format.values.physical import refuse, true
 from strata.model.types import ColumnType, Kind
@@ -65,12 +65,12 @@ ROWS: Final = (
     ),
     scalar(
         Kind.JSONB, pa.string(), "string", ("string", 8), layout=TEXT,
-        order="as canonical JSON text", json=from_json.json_text,
+        order="as canonical JSON text", json=from_json.as_canonical_text,
         quoted=False, stats="json", by_value=False, spelling=_spelt_json,
     ),
     scalar(
         Kind.UUID, pa.binary(UUID_BYTES), "string", ("uuid", 25), layout=Layout(Form.BLOCK),
         order="by unsigned byte", json=from_json.text,
-        view=TypeView(pa.string(), lambda a: hexadecimal(a, (8, 12, 16, 20)), _store_uuid),
+        view=TypeView(pa.string(), lambda a: hex_texts(a, (8, 12, 16, 20)), _store_uuid),
     ),
 )  # fmt: skip

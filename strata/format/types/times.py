@@ -10,8 +10,8 @@ from strata.format.types import from_json
 from strata.format.types.row import Form, Layout, NumberField, TypeView, message, packed, scalar
 from strata.format.types.shown import (
     as_texts,
-    decimal_digits,
     fixed,
+    last_digits,
     record_view,
 )
 from strata.format.values.physical import records, refuse, true
@@ -60,7 +60,7 @@ def _show_time(array: pa.Array) -> pa.Array:
     parts = [(minutes // 60, 2), (minutes % 60, 2), (within, 2), (nanos - leap * BILLION, 9)]
     columns = []
     for values, places in parts:
-        columns += [decimal_digits(values, places), np.full((len(array), 1), ord(":"), np.uint8)]
+        columns += [last_digits(values, places), np.full((len(array), 1), ord(":"), np.uint8)]
     columns[5][:] = ord(".")
     return as_texts(np.hstack(columns[:-1]), array)
 

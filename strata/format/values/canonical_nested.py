@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from strata.errors import InvalidRequest
 from strata.format.values.nested import items, structured
 from strata.format.values.packed import NUMERIC_BYTES, order_bytes
-from strata.format.values.physical import known, true
-from strata.format.values.sortable import plain, sortable_bytes
+from strata.format.values.physical import present, true
+from strata.format.values.sortable import as_integers, sortable_bytes
 from strata.kernels.arrays import Bools, Ints
 from strata.model.types import ColumnType, Kind
 
@@ -59,7 +59,7 @@ def check_array(array: pa.StructArray, column_type: ColumnType) -> pa.Array:
     Raises: InvalidRequest if dimensions and values do not match.
     """
     dims, vals = array.flatten()
-    _refuse(array, known(array) & ~(known(dims) & known(vals)), column_type, "give both")
+    _refuse(array, present(array) & ~(present(dims) & present(vals)), column_type, "give both")
     depth, inner = items(dims)
     lower, length = inner.flatten()
     if lower.null_count or length.null_count:
@@ -89,19 +89,19 @@ def canonical_range(array: pa.StructArray, column_type: ColumnType) -> pa.Array:
     assert column_type.element is not None
     lower, upper, *flags = array.flatten()
     low_in, high_in, empty = (true(flag) for flag in flags)
-    bounded = known(lower) & known(upper) & ~empty
+    bounded = present(lower) & present(upper) & ~empty
     above, same = _compare(lower, upper)
     _refuse(array, bounded & above, column_type, "the lower end first")
     empty |= bounded & same & ~(low_in & high_in)
     if column_type.element.kind in DISCRETE:
-        lower = _next(lower, ~low_in & ~empty & known(lower), column_type)
-        upper = _next(upper, high_in & ~empty & known(upper), column_type)
+        lower = _next(lower, ~low_in & ~empty & present(lower), column_type)
+        upper = _next(upper, high_in & ~empty & present(upper), column_type)
         low_in, high_in = np.ones_like(low_in), np.zeros_like(high_in)
         empty |= bounded & _compare(lower, upper)[1]
     gone = pa.array(empty)
     lower = pc.if_else(gone, pa.scalar(None, lower.type), lower)
     upper = pc.if_else(gone, pa.scalar(None, upper.type), upper)
-    low_in, high_in = low_in & known(lower), high_in & known(upper)
+    low_in, high_in = low_in & present(lower), high_in & present(upper)
     valid = array.is_valid() if array.null_count else None
     children = [pa.array(flag) for flag in (low_in, high_in, empty)]
     if valid is not None:
@@ -128,7 +128,7 @@ def _compare(lower: pa.Array, upper: pa.Array) -> tuple[Bools, Bools]:
         a, b = (order_bytes(end) for end in packed)
     else:
         a, b = sortable_bytes(lower), sortable_bytes(upper)
-    both = known(lower) & known(upper)
+    both = present(lower) & present(upper)
     return true(pc.greater(a, b)) & both, true(pc.equal(a, b)) & both
 
 
@@ -136,10 +136,10 @@ def _next(ends: pa.Array, moved: Bools, column_type: ColumnType) -> pa.Array:
     """Return integers or days, those `moved` one higher."""
     if not moved.any():
         return ends
-    whole = plain(ends)
+    whole = as_integers(ends)
     values = whole.fill_null(0).to_numpy()
     _refuse(ends, moved & (values == np.iinfo(values.dtype).max), column_type, "leave the end out")
-    raised = pa.array(values + moved.astype(values.dtype), mask=~known(ends))
+    raised = pa.array(values + moved.astype(values.dtype), mask=~present(ends))
     return raised.view(ends.type)
 
 

@@ -109,7 +109,7 @@ def text_ends(array: pa.DictionaryArray) -> Ints:
     from strata.kernels import codes as kernels  # loads the compiler
 
     ends = np.empty(len(array) + 1, np.int64)
-    kernels.text_ends(*_known(array), np.diff(offsets(array.dictionary)), ends)
+    kernels.write_text_ends(*_known(array), np.diff(offsets(array.dictionary)), ends)
     return ends
 
 
@@ -143,7 +143,7 @@ def canonical(array: pa.Array) -> pa.DictionaryArray:
         indices = pa.array(codes(once)[codes(array)], CODE, mask=array.is_null().to_numpy(False))
         array = pa.DictionaryArray.from_arrays(indices, once.dictionary)
     number, made = np.full(len(array.dictionary), -1, np.int32), np.empty(len(array), np.int32)
-    count = kernels.number(*_known(array), number, made)
+    count = kernels.renumber(*_known(array), number, made)
     firsts = np.empty(count, np.int64)
     firsts[number[number >= 0]] = np.flatnonzero(number >= 0)
     buffers = [pack_mask(valid_mask(array)), pa.py_buffer(made)]

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.errors import Corrupt, InvalidRequest
-from strata.format.values.physical import known, pack_mask, true, valid_mask
+from strata.format.values.physical import pack_mask, present, true, valid_mask
 from strata.kernels.arrays import Bools, Bytes, Ints
 
 NUMERIC_BYTES: Final = 40
@@ -211,7 +211,7 @@ def approximate(array: pa.FixedSizeBinaryArray) -> pa.DoubleArray:
     floats = texts.cast(pa.float64()).to_numpy() + 0.0  # no -0.0
     floats = np.where(numbers.infinite, np.where(numbers.negative, -np.inf, np.inf), floats)
     floats = np.where(numbers.nan, np.nan, floats)
-    return pa.array(floats, mask=None if not array.null_count else ~known(array))
+    return pa.array(floats, mask=None if not array.null_count else ~present(array))
 
 
 def numeric(array: pa.FixedSizeBinaryArray) -> pa.StructArray:

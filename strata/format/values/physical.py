@@ -27,7 +27,7 @@ def numbers(array: pa.Array, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     return data[array.offset : array.offset + len(array)]
 
 
-def known(array: pa.Array) -> Bools:
+def present(array: pa.Array) -> Bools:
     """Return which values are not null."""
     found: Bools = array.is_valid().to_numpy(zero_copy_only=False)
     return found

@@ -62,7 +62,7 @@ def flat_columns(array: pa.Array) -> list[pa.Array]:
     return [sortable_bytes(array)] if is_listed(array.type) else [array]
 
 
-def plain(a: pa.Array) -> pa.Array:
+def as_integers(a: pa.Array) -> pa.Array:
     """Return times as their integers, which Arrow compares fastest."""
     if pa.types.is_date32(a.type) or pa.types.is_time32(a.type):
         return a.view(pa.int32())
@@ -150,7 +150,7 @@ def _number(a: pa.Array) -> pa.BinaryArray:
 
 def _number_bytes(a: pa.Array) -> Bytes:
     """Return fixed-width values big-endian, signs flipped so that bytes sort like numbers."""
-    a = plain(a)
+    a = as_integers(a)
     kind = a.type
     if pa.types.is_boolean(kind):
         values = _known(a.cast(pa.uint8()), 0).to_numpy()

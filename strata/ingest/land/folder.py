@@ -135,7 +135,7 @@ class Folder:
 
     def _file(self, path: str, seen: os.stat_result) -> SourceFile:
         name = self._name(path)
-        check_name(name)
+        check_file_name(name)
         if not stat.S_ISREG(seen.st_mode):
             raise InvalidRequest(
                 "this is no file: a pipe, a socket or a device",
@@ -147,7 +147,7 @@ class Folder:
         return path.removeprefix(self._root)
 
 
-def check_name(name: str) -> None:
+def check_file_name(name: str) -> None:
     """Refuse a name that cannot be shown or stored: control characters, or not UTF-8.
 
     Two escaped names may look alike, and the name identifies a file.

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from strata.errors import InvalidRequest, Unavailable
-from strata.ingest.land.folder import HIDDEN, Folder, check_name, open_local, seen_local
+from strata.ingest.land.folder import HIDDEN, Folder, check_file_name, open_local, seen_local
 from strata.ingest.land.source_file import SourceFile
 from strata.store.s3_read import Bucket, ListedObject, ObjectStream, by_url
 
@@ -81,7 +81,7 @@ class _Prefix:
             relative = found.key.removeprefix(prefix)
             names = relative.split("/")
             if all(names) and not any(name[0] in HIDDEN for name in names):
-                check_name(found.key)
+                check_file_name(found.key)
                 yield relative, self._file(found)
 
     def _file(self, found: ListedObject) -> SourceFile:

@@ -20,13 +20,13 @@ from strata.ingest.land.files import SourceFile, read_text
 from strata.ingest.readers.change import DELETE, INSERT, SOURCE_TIME, TRUNCATE, UPDATE, UPSERT
 from strata.ingest.readers.debezium_table import read_events
 from strata.ingest.readers.json_table import SMALL_BYTES
-from strata.ingest.readers.jsonl import shown
+from strata.ingest.readers.jsonl import shown_object
 from strata.ingest.readers.objects import Objects, read_array, read_lines
 from strata.ingest.readers.position import UNKNOWN, Places
 from strata.ingest.readers.rejects import Reject
 from strata.ingest.readers.source import RawFile
 from strata.ingest.values.cast import from_objects
-from strata.ingest.values.connect import plain_values, whole
+from strata.ingest.values.connect import as_integer, plain_values
 from strata.ingest.values.exact_json import Twice
 from strata.ingest.values.shown import FAILS
 from strata.model.schema import Relation
@@ -115,7 +115,7 @@ def _raw(
         columns=columns,
         original=original,
         convert=from_objects,
-        shown=shown,
+        shown=shown_object,
         locate=found.locate,
         malformed=found.malformed,
         lacking={name: [name not in event.row for event in events] for name in defaults},
@@ -188,7 +188,7 @@ def _places(events: Sequence[Event]) -> Places | None:
 
 def _place(origin: Any, op: str) -> tuple[int, int, int, bool] | None:
     """Return the position of a PostgreSQL change in the log; None: the event does not have it."""
-    lsn = whole(origin.get("lsn")) if isinstance(origin, dict) else None
+    lsn = as_integer(origin.get("lsn")) if isinstance(origin, dict) else None
     if lsn is None:
         return None
     if origin.get("connector", "postgresql") != "postgresql":
@@ -207,7 +207,7 @@ def _place(origin: Any, op: str) -> tuple[int, int, int, bool] | None:
 
 def _is_placeholder(value: object) -> bool:
     if isinstance(value, list) and len(value) == len(NUMBERS):
-        return [whole(item) for item in value] == NUMBERS
+        return [as_integer(item) for item in value] == NUMBERS
     first = value[0] if isinstance(value, list) and len(value) == 1 else value
     return isinstance(first, str) and first in PLACEHOLDERS
 

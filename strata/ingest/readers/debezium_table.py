@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from strata.ingest.land.files import SourceFile
 from strata.ingest.readers.change import DELETE, INSERT, UPDATE, UPSERT
 from strata.ingest.readers.json_table import json_type, located, read_table, told_nulls
-from strata.ingest.readers.jsonl import shown as shown_object
+from strata.ingest.readers.jsonl import shown_object
 from strata.ingest.readers.position import Places
 from strata.ingest.readers.source import Located, Raw, RawFile
 from strata.ingest.values.cast import Cast, Rows, from_arrow, from_objects

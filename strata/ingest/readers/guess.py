@@ -30,7 +30,7 @@ def guess_texts(values: pa.Array) -> Guess:
     return found or UNKNOWN, found is None or bool(values.null_count)
 
 
-def without(texts: pa.ChunkedArray, words: Collection[str]) -> pa.Array:
+def without_words(texts: pa.ChunkedArray, words: Collection[str]) -> pa.Array:
     """Return texts with these words replaced by null."""
     values = texts.combine_chunks().cast(pa.string())
     return pc.if_else(pc.is_in(values, pa.array(sorted(words), pa.string())), None, values)
@@ -110,7 +110,7 @@ def guess_arrow(kind: pa.DataType | None) -> str:
     return "jsonb"
 
 
-def both(a: Guess, b: Guess) -> Guess:
+def common_type(a: Guess, b: Guess) -> Guess:
     """Return the type that holds the values of two files."""
     nulls = a[1] or b[1]
     if a[0] == b[0] or UNKNOWN in (a[0], b[0]):

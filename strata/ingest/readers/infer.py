@@ -13,7 +13,7 @@ from strata.errors import InvalidRequest
 from strata.ingest.land.files import PACKINGS, SourceFile, files_at
 from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.formats.interface import format_of
-from strata.ingest.readers.guess import Guess, both
+from strata.ingest.readers.guess import Guess, common_type
 from strata.model.near import one_of
 from strata.model.settings import Settings
 from strata.model.spec import DELIMITER, FORMATS
@@ -87,7 +87,7 @@ def _columns(
         )  # fmt: skip
         rows += seen
         for column, guess in found.items():
-            columns[column] = both(columns[column], guess) if column in columns else guess
+            columns[column] = common_type(columns[column], guess) if column in columns else guess
     return columns, rows
 
 

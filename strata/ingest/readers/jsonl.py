@@ -19,7 +19,7 @@ from strata.ingest.values.shown import shown as text_of
 from strata.ingest.values.shown import shown_scalar
 from strata.model.types import ColumnType
 
-__all__ = ["exact_lines", "read_json", "read_jsonl", "read_objects", "shown"]
+__all__ = ["exact_lines", "read_json", "read_jsonl", "read_objects", "shown_object"]
 
 NO_TYPES: Final[Mapping[str, ColumnType]] = {}
 
@@ -93,7 +93,7 @@ def one_by_one(
         count=len(objects),
         columns={name: [o.get(name) for o in objects] for name in names},
         convert=from_objects,
-        shown=shown,
+        shown=shown_object,
         locate=found.locate,
         malformed=found.malformed,
         lacking={name: [name not in o for o in objects] for name in optional},
@@ -113,6 +113,6 @@ def twice(value: object, names: Sequence[str]) -> str | None:
     return None if name is None else f"the key {name} stands twice"
 
 
-def shown(values: Raw, row: int) -> str | None:
+def shown_object(values: Raw, row: int) -> str | None:
     """Return a value as people read it."""
     return text_of(values[row])

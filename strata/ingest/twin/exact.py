@@ -134,7 +134,7 @@ def as_numeric(number: Exact, column_type: ColumnType) -> Decimal:
     return number.decimal()
 
 
-def special(text: str) -> str | float | None:
+def special_number(text: str) -> str | float | None:
     """Return NaN or an infinity that a text names, else None."""
     body = text.lower()
     negative, plain = body.startswith("-"), body.removeprefix("-")
@@ -146,7 +146,7 @@ def special(text: str) -> str | float | None:
 
 def number_from_text(text: str, column_type: ColumnType) -> object:
     """Return a float or numeric that a text says. Raises: Unreadable."""
-    named = special(text)
+    named = special_number(text)
     if named is None:
         return number_of(Exact.of(text), column_type)
     if column_type.kind is Kind.NUMERIC:

@@ -42,7 +42,7 @@ def from_text(text: str | bytes, column_type: ColumnType) -> Any:
     return _SCALARS[kind](body, column_type)
 
 
-def fitting(text: str, column_type: ColumnType) -> str:
+def within_length(text: str, column_type: ColumnType) -> str:
     """Return a text that fits into string, varchar(n) or char(n). Raises: Unreadable."""
     kept = check_text(text).rstrip(" ") if column_type.kind is Kind.CHAR else check_text(text)
     if column_type.length is not None and len(kept) > column_type.length:
@@ -159,7 +159,9 @@ def _range(text: str, column_type: ColumnType) -> dict[str, Any]:
     return shapes.range_of(parts, column_type, from_text)
 
 
-_TEXTS: Final[dict[Kind, Reader]] = dict.fromkeys((Kind.STRING, Kind.VARCHAR, Kind.CHAR), fitting)
+_TEXTS: Final[dict[Kind, Reader]] = dict.fromkeys(
+    (Kind.STRING, Kind.VARCHAR, Kind.CHAR), within_length
+)
 _SCALARS: Final[dict[Kind, Reader]] = {
     **dict.fromkeys(INTEGERS, _integer),
     **dict.fromkeys((Kind.FLOAT32, Kind.FLOAT64, Kind.NUMERIC), number_from_text),

@@ -29,9 +29,9 @@ from strata.ingest.values.column import (
     Cast,
     Rows,
     all_or_halves,
-    either,
+    choose,
     valid,
-    without,
+    with_nulls,
 )
 from strata.ingest.values.exact_json import NumberText, Twice
 from strata.ingest.values.literals import Broken, Text
@@ -145,7 +145,7 @@ def _two_ways(values: Sequence[object], target: ColumnType) -> Cast:
     pairs = list(zip(values, is_text, strict=True))
     texts = from_objects([value if text else None for value, text in pairs], target)
     others = from_objects([None if text else value for value, text in pairs], target)
-    return either(is_text, texts, others)
+    return choose(is_text, texts, others)
 
 
 def from_arrow(values: pa.Array, target: ColumnType) -> Cast:
@@ -252,7 +252,7 @@ def _number(strings: pa.Array, target: ColumnType, goal: pa.DataType) -> Cast:
         floats = check_floats(cast.values, strings)
         return Cast(canonical_floats(floats.values), cast.bad).also(floats.bad)
     rows = hexadecimal(strings)
-    return Cast(without(cast.values, rows), cast.bad).also(rows)
+    return Cast(with_nulls(cast.values, rows), cast.bad).also(rows)
 
 
 def _utf8(values: pa.Array) -> pa.Array:
@@ -277,7 +277,7 @@ def _checked(values: pa.Array, target: ColumnType) -> Cast:
     if wrong is None:
         return Cast(_canonical(values, target), NONE_BAD)
     rows = np.flatnonzero(pc.fill_null(wrong, False).to_numpy(zero_copy_only=False))
-    return Cast(_canonical(without(values, rows), target), rows)
+    return Cast(_canonical(with_nulls(values, rows), target), rows)
 
 
 def _canonical(values: pa.Array, target: ColumnType) -> pa.Array:
@@ -303,7 +303,7 @@ def _sized(strings: pa.Array, target: ColumnType) -> Cast:
         return Cast(strings, NONE_BAD)
     long = pc.greater(pc.utf8_length(strings), target.length)
     rows = np.flatnonzero(pc.fill_null(long, False).to_numpy(zero_copy_only=False))
-    return Cast(without(strings, rows), rows)
+    return Cast(with_nulls(strings, rows), rows)
 
 
 def _jsonb(texts: pa.Array) -> Cast:

@@ -87,7 +87,7 @@ def lost(before: pa.Array, after: pa.Array) -> Rows:
     return found
 
 
-def without(values: pa.Array, rows: Rows) -> pa.Array:
+def with_nulls(values: pa.Array, rows: Rows) -> pa.Array:
     """Return a column with these rows null."""
     if not len(rows):
         return values
@@ -96,7 +96,7 @@ def without(values: pa.Array, rows: Rows) -> pa.Array:
     return values.take(pa.array(np.arange(len(values)), mask=mask))
 
 
-def either(first: Sequence[bool], yes: Cast, no: Cast) -> Cast:
+def choose(first: Sequence[bool], yes: Cast, no: Cast) -> Cast:
     """Return the values of `yes` where `first` is true, else those of `no`."""
     both = pa.concat_arrays([yes.values, no.values])
     at = np.arange(len(first)) + np.where(first, 0, len(first))

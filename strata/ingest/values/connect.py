@@ -135,7 +135,7 @@ def _variable_decimal(value: Any) -> Any:
     return _decimal(value["value"], int(value["scale"])) if isinstance(value, dict) else value
 
 
-def whole(value: Any) -> int | None:
+def as_integer(value: Any) -> int | None:
     """Return an integer; None for any other value."""
     if type(value) is int:
         return value
@@ -143,7 +143,7 @@ def whole(value: Any) -> int | None:
 
 
 def _days(value: Any) -> Any:
-    days = whole(value)
+    days = as_integer(value)
     return value if days is None else (DAY_ZERO + timedelta(days=days)).isoformat()
 
 
@@ -151,7 +151,7 @@ def _moment(unit: int) -> Convert:
     """Return a function from a count of `unit` nanoseconds since 1970 to a timestamp."""
 
     def convert(value: Any) -> Any:
-        count = whole(value)
+        count = as_integer(value)
         if count is None:
             return value
         return (EPOCH + timedelta(microseconds=_exactly(count * unit, 1000))).isoformat()
@@ -163,7 +163,7 @@ def _time(unit: int) -> Convert:
     """Return a function from a count of `unit` nanoseconds since midnight to a time of day."""
 
     def convert(value: Any) -> Any:
-        count = whole(value)
+        count = as_integer(value)
         if count is None:
             return value
         nanos = count * unit

@@ -148,7 +148,7 @@ def _nulls(values: Sequence[Any]) -> pa.Array:
 def _list(values: Sequence[Any], target: ColumnType, convert: Objects) -> Cast:
     assert target.element is not None
     items = [item for value in values if value is not None for item in value]
-    return listed(convert(items, target.element), _counts(values), _nulls(values), target)
+    return cut_into_lists(convert(items, target.element), _counts(values), _nulls(values), target)
 
 
 def _map(values: Sequence[Any], target: ColumnType, convert: Objects) -> Cast:
@@ -164,7 +164,9 @@ def _array(values: Sequence[Any], target: ColumnType, convert: Objects) -> Cast:
     there = [value for value in values if value is not None]
     items = convert([item for value in there for item in value.items], target.element)
     counts = np.array([0 if v is None else len(v.items) for v in values], np.int64)
-    vals = listed(items, counts, _nulls(values), ColumnType(Kind.LIST, element=target.element))
+    vals = cut_into_lists(
+        items, counts, _nulls(values), ColumnType(Kind.LIST, element=target.element)
+    )
     kind = arrow_type(target)
     dims = [
         None if v is None else [{"lower_bound": a, "length": n} for a, n in v.dims] for v in values
@@ -206,7 +208,9 @@ _BUILDERS: Final[dict[Kind, Callable[[Sequence[Any], ColumnType, Objects], Cast]
 }
 
 
-def listed(items: Cast, counts: npt.NDArray[np.int64], nulls: pa.Array, target: ColumnType) -> Cast:
+def cut_into_lists(
+    items: Cast, counts: npt.NDArray[np.int64], nulls: pa.Array, target: ColumnType
+) -> Cast:
     """Return lists of `counts` items each; lists with a bad item are bad."""
     edges = np.r_[0, np.cumsum(counts)]
     values = pa.ListArray.from_arrays(

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.format.encodings import DIMENSIONS, arrow_type
-from strata.ingest.values.column import NONE_BAD, Cast, without
-from strata.ingest.values.nested import FLAGS, joined, listed, mapped, structure
+from strata.ingest.values.column import NONE_BAD, Cast, with_nulls
+from strata.ingest.values.nested import FLAGS, cut_into_lists, joined, mapped, structure
 from strata.model.types import ColumnType, Kind
 
 Arrays = Callable[[pa.Array, ColumnType], Cast]
@@ -33,7 +33,7 @@ def nested_arrow(values: pa.Array, target: ColumnType, convert: Arrays) -> Cast:
     builder = _BUILDERS[target.kind]
     cast = builder(values, target, convert)
     if len(cast.bad):  # once more without them: no trace of a bad value may stay in the leaves
-        cast = Cast(builder(without(values, cast.bad), target, convert).values, cast.bad)
+        cast = Cast(builder(with_nulls(values, cast.bad), target, convert).values, cast.bad)
     return cast
 
 
@@ -55,7 +55,7 @@ def _lengths(values: pa.Array) -> Counts:
 def _list(values: pa.Array, target: ColumnType, convert: Arrays) -> Cast:
     assert target.element is not None
     items, counts = _items(values)
-    return listed(convert(items, target.element), counts, values.is_null(), target)
+    return cut_into_lists(convert(items, target.element), counts, values.is_null(), target)
 
 
 def _map(values: pa.Array, target: ColumnType, convert: Arrays) -> Cast:
@@ -100,7 +100,7 @@ def _one_dimension(lengths: Counts, first: int) -> pa.Array:
 
 def _visible(children: pa.Array, nulls: pa.Array) -> pa.Array:
     """Return children; children of null parents become null."""
-    return without(children, np.flatnonzero(nulls.to_numpy(zero_copy_only=False)))
+    return with_nulls(children, np.flatnonzero(nulls.to_numpy(zero_copy_only=False)))
 
 
 def _fits(dims: Sequence[dict[str, int]] | None, length: int) -> bool:

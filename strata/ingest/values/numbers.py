@@ -20,7 +20,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.ingest.values.column import NONE_BAD, Cast, Rows, all_or_halves, either, valid, without
+from strata.ingest.values.column import (
+    NONE_BAD,
+    Cast,
+    Rows,
+    all_or_halves,
+    choose,
+    valid,
+    with_nulls,
+)
 
 MOST_DIGITS: Final = 38  # a decimal of 128 bits holds any number of this many digits
 MOST_SHIFT: Final = 10_000  # with a larger exponent, no type holds any number except zero
@@ -41,9 +49,9 @@ def decimals(texts: pa.Array, goal: pa.Decimal128Type) -> Cast:
     doubtful = _may_wrap(texts, goal.scale)
     if doubtful is None:
         return all_or_halves(texts, goal, convert)
-    plain = all_or_halves(without(texts, np.flatnonzero(doubtful)), goal, convert)
-    others = _one_by_one(without(texts, np.flatnonzero(~doubtful)), goal)
-    return either(doubtful.tolist(), others, plain)
+    plain = all_or_halves(with_nulls(texts, np.flatnonzero(doubtful)), goal, convert)
+    others = _one_by_one(with_nulls(texts, np.flatnonzero(~doubtful)), goal)
+    return choose(doubtful.tolist(), others, plain)
 
 
 def _may_wrap(texts: pa.Array, scale: int) -> Rows | None:
@@ -170,7 +178,7 @@ def as_floats(values: pa.Array, goal: pa.DataType) -> Cast:
         back = pc.cast(cast.values, values.type)
         same = pc.or_(pc.equal(back, values), pc.and_(pc.is_nan(back), pc.is_nan(values)))
         rows = np.flatnonzero(~pc.fill_null(same, True).to_numpy(zero_copy_only=False))
-        return Cast(without(cast.values, rows), cast.bad).also(rows)
+        return Cast(with_nulls(cast.values, rows), cast.bad).also(rows)
     return cast
 
 
@@ -187,7 +195,7 @@ def check_floats(values: pa.Array, texts: pa.Array) -> Cast:
         if len(rows):
             wrong[rows[_matches(texts, rows, NOT_ZERO)]] = True
     bad = np.flatnonzero(wrong)
-    return Cast(without(values, bad), bad) if len(bad) else Cast(values, NONE_BAD)
+    return Cast(with_nulls(values, bad), bad) if len(bad) else Cast(values, NONE_BAD)
 
 
 def _rows(mask: pa.BooleanArray) -> Rows:

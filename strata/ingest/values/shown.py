@@ -34,13 +34,13 @@ def shown(value: object) -> str | None:
 
 def shown_scalar(scalar: pa.Scalar) -> str | None:
     """Return an Arrow value as people read it; None is null."""
-    value = plain(scalar)
+    value = as_python(scalar)
     if value is None or isinstance(value, str):
         return shown(value)
     return bytes_text(value) if isinstance(value, bytes) else clean(_str(value))
 
 
-def plain(scalar: pa.Scalar) -> Any:
+def as_python(scalar: pa.Scalar) -> Any:
     """Return an Arrow value as a Python object, or as text if Python has no such object."""
     if not scalar.is_valid:
         return None
@@ -56,7 +56,7 @@ def plain(scalar: pa.Scalar) -> Any:
 
 def plain_row(table: pa.Table, row: int) -> dict[str, Any]:
     """Return one row of a table as Python objects."""
-    return {name: plain(table.column(name)[row]) for name in table.column_names}
+    return {name: as_python(table.column(name)[row]) for name in table.column_names}
 
 
 def clean(text: str) -> str:

@@ -17,7 +17,7 @@ from strata.format.encodings import ENCODINGS, arrow_type
 from strata.format.values.packed import MAX_DIGITS, numeric
 from strata.format.values.packed import from_text as packed_text
 from strata.format.values.view import from_view, view_type
-from strata.ingest.values.column import Cast, Rows, all_or_halves, either, lost, valid, without
+from strata.ingest.values.column import Cast, Rows, all_or_halves, choose, lost, valid, with_nulls
 from strata.ingest.values.literals import Text, parse_json
 from strata.ingest.values.nested import Objects, nested_objects
 from strata.ingest.values.nested_arrow import Arrays, nested_arrow
@@ -70,7 +70,7 @@ def special_objects(values: Sequence[Any], target: ColumnType, convert: Objects)
     dicts = [value if isinstance(value, dict) else None for value in values]
     objects = _from_records(nested_objects(dicts, RECORDS[target.kind], convert), target)
     refused = [n for n, v in enumerate(values) if v is not None and not isinstance(v, str | dict)]
-    return either(is_text, convert(texts, target), objects).also(np.array(refused, np.int64))
+    return choose(is_text, convert(texts, target), objects).also(np.array(refused, np.int64))
 
 
 def _parsed(strings: pa.Array) -> list[Any]:
@@ -122,8 +122,8 @@ def _from_records(records: Cast, target: ColumnType) -> Cast:
         for child in children:
             missing |= there & ~valid(child)
         rows: Rows = np.flatnonzero(missing)
-        seen, bad = without(seen, rows), np.union1d(bad, rows)
-        children = without(
+        seen, bad = with_nulls(seen, rows), np.union1d(bad, rows)
+        children = with_nulls(
             pa.StructArray.from_arrays(children, fields=list(seen.type)), rows
         ).flatten()
     kind = view_type(target)

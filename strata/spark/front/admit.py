@@ -21,7 +21,7 @@ from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Expr, Opaque
 from strata.expr.registry import REGISTRY
-from strata.history.usage import identity
+from strata.history.usage import filter_identity
 from strata.model.schema import Relation
 from strata.spark.front.catalyst import Now, analyse
 from strata.spark.front.growth import check_growth
@@ -91,7 +91,7 @@ def admitted_again(
     forms = [
         admitted(spark, relation, logged.sql, now=now, ordered=ordered) for ordered in (True, False)
     ]
-    if identity(logged) not in [identity(form) for form in forms]:
+    if filter_identity(logged) not in [filter_identity(form) for form in forms]:
         raise InvalidRequest(
             "the filter's text means something else here than what was recorded",
             filter=logged.sql, cure="validate in the zone and ANSI mode in which it was used",

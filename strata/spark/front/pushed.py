@@ -17,7 +17,7 @@ from pyspark.sql.types import DataType, StructType
 
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
-from strata.format.encodings import spark_type
+from strata.format.encodings import spark_ddl
 from strata.format.values.view import view_type
 from strata.model.schema import Relation
 from strata.spark.front.constants import YEAR_MONTH, is_plain
@@ -94,7 +94,7 @@ def _column(path: tuple[str, ...], relation: Relation) -> Column | Call | None:
     if number is None:
         return None
     column = relation.by_id[number]
-    ddl = spark_type(column.type)
+    ddl = spark_ddl(column.type)
     if len(path) == 1:
         return Column(number, column.name, _DDL.get(ddl, ddl), column.nullable)
     if YEAR_MONTH in ddl:  # the source shows months where the statistics know intervals

@@ -18,7 +18,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from strata.errors import InvalidRequest
-from strata.format.encodings import spark_type
+from strata.format.encodings import spark_ddl
 from strata.model.schema import Relation
 
 CLASS_PREFIX: Final = "org.apache.spark.sql.catalyst.expressions."
@@ -78,7 +78,7 @@ class Condition:
 
 def empty_frame(spark: SparkSession, relation: Relation) -> DataFrame:
     """Return a DataFrame without rows that has the relation's columns, by name."""
-    columns = (f"`{c.name.replace('`', '``')}` {spark_type(c.type)}" for c in relation.columns)
+    columns = (f"`{c.name.replace('`', '``')}` {spark_ddl(c.type)}" for c in relation.columns)
     return _empty(spark, ", ".join(columns))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from strata.format.encodings import ENCODINGS, arrow_type, encoding, spark_type
+from strata.format.encodings import ENCODINGS, arrow_type, encoding, spark_ddl
 from strata.format.rowcodec import decode, encode, objects, scalar
 from strata.format.rowcodec.codec import decode_rows, encode_rows
 from strata.format.types.row import Encoding, Form
@@ -50,7 +50,7 @@ def test_a_row_says_how_its_bytes_lie(column_type: ColumnType) -> None:
     row = encoding(column_type)
     stored = arrow_type(column_type)
     assert row.order
-    assert spark_type(column_type)
+    assert spark_ddl(column_type)
     width = row.layout.dtype.itemsize if row.layout.dtype else None
     if pa.types.is_fixed_size_binary(stored) and row.layout.form is not Form.BLOCK:
         assert width == stored.byte_width

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile
-from strata.ingest.plan import TASK_FILES, pack, steps_of
+from strata.ingest.plan import TASK_FILES, grouped_files, steps_of
 from strata.model.time import format_time, parse_time
 
 
@@ -50,7 +50,7 @@ def test_an_empty_interval_is_refused() -> None:
 def test_groups_keep_order_and_stay_within_the_limit(sizes: list[int], limit: int) -> None:
     files = [SourceFile(str(n), str(n), size) for n, size in enumerate(sizes)]
 
-    groups = pack(files, limit)
+    groups = grouped_files(files, limit)
 
     assert [file for group in groups for file in group] == files
     assert all(len(g) == 1 or sum(f.size_bytes for f in g) <= limit for g in groups)
@@ -62,6 +62,6 @@ def test_groups_keep_order_and_stay_within_the_limit(sizes: list[int], limit: in
 def test_a_task_reads_no_more_than_so_many_files_however_small() -> None:
     files = [SourceFile("x", "x", 1)] * (3 * TASK_FILES)
 
-    groups = pack(files, 64 << 20)
+    groups = grouped_files(files, 64 << 20)
 
     assert [len(group) for group in groups] == [TASK_FILES] * 3

@@ -25,7 +25,7 @@ from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.columns import SourceColumns
 from strata.ingest.readers.csv_lines import located_records
 from strata.ingest.readers.file_ranges import TextFormat
-from strata.ingest.readers.guess import ROWS, Guess, guess_texts, type_of_texts, without
+from strata.ingest.readers.guess import ROWS, Guess, guess_texts, type_of_texts, without_words
 from strata.ingest.readers.json_table import is_utf8
 from strata.ingest.readers.records import CsvRecords, Ends
 from strata.ingest.readers.rejects import SHOWN, Reject, details
@@ -239,7 +239,7 @@ def delimiter_of(file: SourceFile) -> str:
     return max(SEPARATORS, key=fields)
 
 
-def texts_of(file: SourceFile, delimiter: str, rows: int) -> pa.Table:
+def rows_as_texts(file: SourceFile, delimiter: str, rows: int) -> pa.Table:
     """Return the first rows as text; only empty fields are null."""
     return csv_texts(replace(file, dialect=Dialect(delimiter, ("",)))).slice(0, rows)
 
@@ -254,7 +254,11 @@ def null_words(table: pa.Table) -> set[str]:
     for texts in table.columns:
         distinct = pc.unique(texts.drop_null().cast(pa.string()))
         words = {word for word in WORDS if pc.is_in(pa.scalar(word), distinct).as_py()}
-        if words - {"NA"} and type_of_texts(without(texts, words)) in (None, "string", "jsonb"):
+        if words - {"NA"} and type_of_texts(without_words(texts, words)) in (
+            None,
+            "string",
+            "jsonb",
+        ):
             words &= {"NA"}
         found |= words
     return found
@@ -288,14 +292,16 @@ class Csv(TextFormat):
     def dialect(self, files: Sequence[SourceFile]) -> Dialect:
         """See `Format`: the first file's delimiter, and all null words that any file has."""
         delimiter = delimiter_of(files[0])
-        words = set[str]().union(*(null_words(texts_of(file, delimiter, ROWS)) for file in files))
+        words = set[str]().union(
+            *(null_words(rows_as_texts(file, delimiter, ROWS)) for file in files)
+        )
         return Dialect(delimiter, ("", *sorted(words)))
 
     def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:
         """See `Format`."""
-        table = texts_of(file, file.dialect.delimiter, ROWS)
+        table = rows_as_texts(file, file.dialect.delimiter, ROWS)
         nulls = file.dialect.nulls
-        found = {n: guess_texts(without(table[n], nulls)) for n in table.column_names}
+        found = {n: guess_texts(without_words(table[n], nulls)) for n in table.column_names}
         return found, table.num_rows
 
     def joined(self, texts: Sequence[bytes]) -> bytes | None:

@@ -21,8 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import strata.compact
 import strata.maintain.backfill
-import strata.parts.part_facts
 import strata.parts.batch
+import strata.parts.part_facts
 import strata.stats.absent
 from strata.expr.entry import Context
 from strata.expr.nodes import Expr

@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 from typer.main import get_command
 
 from strata.cli.app import ENTRIES, main, whole
@@ -365,6 +366,7 @@ def test_missing_java_is_named_with_its_cure(cli: Cli, monkeypatch: pytest.Monke
     """Before anything of Spark starts, in every command that needs it."""
     fill(cli)
     monkeypatch.setenv("JAVA_HOME", os.devnull)
+    monkeypatch.setattr(SparkSession, "getActiveSession", staticmethod(lambda: None))
     for words in (
         ("read", "events", "--where", "id > 1"),
         ("explain", "events", "--where", "id > 1"),
@@ -429,6 +431,7 @@ def test_a_report_is_one_file_that_needs_no_spark(
 ) -> None:
     fill(cli)
     monkeypatch.setenv("JAVA_HOME", os.devnull)
+    monkeypatch.setattr(SparkSession, "getActiveSession", staticmethod(lambda: None))
     out = cli.root / "deep/events.html"
     assert cli.json("report", "events", "--out", str(out))["bytes"] == out.stat().st_size
     page = out.read_text()

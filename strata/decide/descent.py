@@ -1,4 +1,4 @@
-"""The one way down on which everybody decides: batch, then piece of a manifest, then part.
+"""The one way down on which everybody decides: batch, piece of a manifest, part, bloom filter.
 
 Reads, soft evaluation, `explain` and the choice of row groups all go this way, so checks,
 explanations and replays see exactly what a read does. A batch that its union rules out is still
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from strata.decide.blooms import judged
 from strata.decide.decision import Decision
 from strata.decide.question import GroupVerdict, Question, Verdicts
 from strata.errors import InvalidRequest
@@ -127,7 +128,7 @@ class BatchStep:
             return Piece(self, manifest, number, rows, some, np.zeros(len(rows), np.bool_), None)
         if self.question is None:
             return Piece(self, manifest, number, rows, some, np.ones(len(rows), np.bool_), None)
-        verdict = self.question.of_parts(some)
+        verdict = judged(self.stores.blob, self.question, some)
         return Piece(self, manifest, number, rows, some, verdict.keep, verdict)
 
 

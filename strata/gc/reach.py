@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 
+from strata.format.manifest import BLOB_COLUMNS, blobs_of
 from strata.machine.machine import Machine
 from strata.machine.named import named_by
 from strata.parts.fetch import load_manifest_of
@@ -39,12 +40,12 @@ def reach(machine: Machine, head: State, fence: int, now_ms: int) -> Reach:
     its successor do not share; reads each manifest that they name once.
     """
     blob = machine.stores.blob
-    parts: dict[str, tuple[str, ...]] = {}  # for each manifest that was read
+    parts: dict[str, tuple[str, ...]] = {}  # and bloom filters, of each manifest that was read
     lost: set[str] = set()
     for batch in head.batches:
         if batch.manifest is not None:
-            table = load_manifest_of(blob, head.name, batch, ["key"])
-            parts[batch.manifest] = tuple(table["key"].to_pylist())
+            table = load_manifest_of(blob, head.name, batch, BLOB_COLUMNS)
+            parts[batch.manifest] = blobs_of(table)
     live = frozenset(named_by(blob, head, parts, lost))
     first = readable_from(head, now_ms)
     held: dict[str, int] = {}

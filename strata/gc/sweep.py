@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Final, Protocol, runtime_checkable
 
 from strata.errors import Corrupt
+from strata.format.manifest import BLOB_COLUMNS, blobs_of
 from strata.gc.reach import Reach, reach
 from strata.gc.verdicts import Fate, Judge, JudgedBlob
 from strata.machine import ledger
@@ -195,8 +196,8 @@ def _look_again(machine: Machine, before: Reach, dead: Iterable[JudgedBlob]) -> 
         named.add(batch.manifest)
         if batch.manifest in deleted:
             retry(partial(machine.stores.blob.restore, batch.manifest))
-        table = load_manifest_of(machine.stores.blob, head.name, batch, ["key"])
-        named.update(table["key"].to_pylist())
+        table = load_manifest_of(machine.stores.blob, head.name, batch, BLOB_COLUMNS)
+        named.update(blobs_of(table))
     wrong = sorted(named & deleted)
     for key in wrong:
         retry(partial(machine.stores.blob.restore, key))

@@ -12,7 +12,7 @@ from functools import partial
 import orjson
 
 from strata.errors import Corrupt
-from strata.format.manifest import decode_manifest
+from strata.format.manifest import BLOB_COLUMNS, blobs_of, decode_manifest
 from strata.machine import ledger
 from strata.state.codec import encode_state
 from strata.state.delta import changes_between
@@ -33,7 +33,7 @@ def named_by(
     """Yield the keys that a state names, without the parts of manifests that are `known`.
 
     With `after`, a state whose keys are known, only those of values that it does not have. `parts`
-    keeps the parts of each manifest that was read, `lost` the manifests that are not stored.
+    keeps the blobs of each manifest that was read, `lost` the manifests that are not stored.
     Raises: Corrupt for a damaged manifest, or ledger.
     """
     for key in pointers(state) if after is None else pointers_beyond(state, after):
@@ -79,7 +79,7 @@ def _pointers_in(data: bytes, shard: str) -> frozenset[str]:
 
 
 def _parts(blob: Blob, state: State, key: str) -> tuple[str, ...] | None:
-    """Return the parts of a manifest; None if it is not stored.
+    """Return the parts of a manifest and their bloom filters; None if it is not stored.
 
     A reader cannot plan with a missing manifest, so parts that only it named are out of reach.
     """
@@ -87,7 +87,7 @@ def _parts(blob: Blob, state: State, key: str) -> tuple[str, ...] | None:
     if data is None:
         return None
     try:
-        return tuple(decode_manifest(data, ["key"])["key"].to_pylist())
+        return blobs_of(decode_manifest(data, BLOB_COLUMNS))
     except Corrupt as error:
         raise Corrupt(
             error.message, shard=state.name, seqno=state.seqno, manifest=key,

@@ -2,7 +2,7 @@
 
 A part is written row group by row group while its rows arrive, so memory holds only one row group
 and the encoded bytes so far. The manifest's facts are collected at the same time
-(`strata.parts.part_facts`).
+(`strata.parts.part_facts`). Bloom filters are stored before the manifest that names them.
 
 A part's key is its prefix and the hash of its bytes, so repeating the work writes the same blobs
 and nothing else. Two runs of one batch may hold the same rows; since a footer names its run, their
@@ -32,10 +32,12 @@ from strata.model.runner import Here, cores
 from strata.model.schema import Relation
 from strata.model.spec import StatsSpec
 from strata.model.sums import MODULUS, wrapped
+from strata.parts.members import with_members
 from strata.parts.part_facts import KEY_BYTES, Observed, PartFacts
 from strata.state.seal import digest_of
 from strata.state.state import Batch, RunSummary
 from strata.stats import STATS_VERSION, concat, encoded_size, row_stream, trim, union
+from strata.stats.members import Wanted, wanted_places
 from strata.store import keys
 from strata.store.draft import draft_of
 from strata.store.interface import Blob
@@ -73,6 +75,7 @@ class _Target:
     row_group_bytes: int
     stats_spec: StatsSpec
     run: int
+    wanted: tuple[Wanted, ...] = ()  # places whose values are collected
 
 
 class _Waiting:
@@ -149,7 +152,9 @@ class _Part:
             raise
         group_bytes = int(min(target.row_group_bytes, target.part_bytes / GROUPS))
         # The row layout never had statistics.
-        self.seen = Observed(target.relation, group_bytes, stats=target.layout != "row")
+        self.seen = Observed(
+            target.relation, group_bytes, stats=target.layout != "row", wanted=target.wanted
+        )
 
     def add(self, group: pa.Table, size: int, beside: Executor) -> float:
         """Write a row group of a given size; return the ratio of encoded bytes to that size."""
@@ -177,6 +182,7 @@ class _Part:
         stats = known.stats
         if stats is not None:
             stats = trim(stats, target.relation, spec.budget_bytes, spec.keep)[0]
+            stats = with_members(target.blob, target.prefix, stats, known.members)
         seconds = self.seen.seconds + time.thread_time() - began
         ref = PartRef(
             key=key,
@@ -222,8 +228,9 @@ def write_parts(  # noqa: PLR0913  what one run is and how it is cut
     Cost: one blob a part. Memory: the encoded part, a few row groups and one chunk of rows.
     """
     target = _Target(
-        blob, prefix, relation, layout, description, part_bytes, row_group_bytes, stats_spec, run
-    )
+        blob, prefix, relation, layout, description, part_bytes, row_group_bytes, stats_spec, run,
+        wanted_places(relation, stats_spec),
+    )  # fmt: skip
     return list(_write(iter(updates), target))
 
 

@@ -37,7 +37,7 @@ from strata.parts.part_facts import KEY_BYTES, Observed, PartFacts
 from strata.state.seal import digest_of
 from strata.state.state import Batch, RunSummary
 from strata.stats import STATS_VERSION, concat, encoded_size, row_stream, trim, union
-from strata.stats.members import Wanted, wanted_places
+from strata.stats.members import Sought, wanted_places
 from strata.store import keys
 from strata.store.draft import draft_of
 from strata.store.interface import Blob
@@ -75,7 +75,7 @@ class _Target:
     row_group_bytes: int
     stats_spec: StatsSpec
     run: int
-    wanted: tuple[Wanted, ...] = ()  # places whose values are collected
+    wanted: tuple[Sought, ...] = ()  # places whose values are collected
 
 
 class _Waiting:

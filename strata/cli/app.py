@@ -91,7 +91,9 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
         "backup",
         "Add a point to a backup: all blobs that it lacks, and the states of the shards.",
     ),
-    "backups": CommandEntry("backup", "List the points of a backup, oldest first."),
+    "backups": CommandEntry(
+        "backup", "List the points of a backup, oldest first; with --drop remove some before."
+    ),
     "restore": CommandEntry(
         "backup", "Bring shards back from a backup; each begins in mode soft at most."
     ),

@@ -18,8 +18,8 @@ from strata.spark.front.tree import (
     Identity,
     Node,
     analysed_filter,
+    attribute_id,
     filtered,
-    identity,
     normalised,
     read_tree,
 )
@@ -85,7 +85,7 @@ def _spelt(spark: SparkSession, node: JavaObject, aliases: Mapping[Identity, Nod
     if not aliases:
         return node
     if node.getClass().getSimpleName() == "AttributeReference":
-        shared = aliases.get(identity(read_tree(node)))
+        shared = aliases.get(attribute_id(read_tree(node)))
         return node if shared is None else _spelt(spark, shared.jvm, aliases)
     children = node.children()
     spelt = [_spelt(spark, children.apply(i), aliases) for i in range(children.size())]

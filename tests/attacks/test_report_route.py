@@ -51,7 +51,7 @@ def test_the_documents_name_the_address_and_the_menu(project: Path) -> None:
     from strata_airflow.plugin import StrataPlugin
     from strata_airflow.report import PREFIX
 
-    (entry,) = StrataPlugin.external_views
+    entry = StrataPlugin.external_views[0]
     for name in ("docs/how-to/alerts.md", "CHANGELOG.md"):
         assert f"`{PREFIX}/`" in (project / name).read_text("utf-8")
     for name in ("docs/how-to/alerts.md", "docs/reference/walks.md"):
@@ -67,7 +67,7 @@ def test_a_link_of_an_older_run_still_leads_to_its_page(viewer: Any) -> None:
 def test_the_menu_leads_to_the_page_in_a_window_of_its_own(viewer: Any) -> None:
     from strata_airflow.plugin import StrataPlugin
 
-    (entry,) = StrataPlugin.external_views
+    entry = StrataPlugin.external_views[0]
     assert viewer.get(f"/deeper/{entry['href']}").text == "the report"
     assert "url_route" not in entry, "else Airflow shows it in a frame"
 

@@ -28,7 +28,7 @@ HEAVY = {
 # The one reader of settings, which needs nothing but the standard library.
 LIGHT = {
     "strata", "strata.config", "strata.config.settings", "strata.errors", "strata.model",
-    "strata.model.declared", "strata.model.settings",
+    "strata.model.declared", "strata.model.near", "strata.model.settings",
 }  # fmt: skip
 
 

@@ -21,8 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import strata.compact
 import strata.maintain.backfill
+import strata.parts.batch
 import strata.parts.part_facts
-import strata.parts.write
 import strata.stats.absent
 from strata.expr.entry import Context
 from strata.expr.nodes import Expr
@@ -140,7 +140,7 @@ def _without_default(column: Column) -> dict[str, pa.StructArray]:
 
 _collect, _told_apart = strata.parts.part_facts.collect, strata.parts.part_facts._told_apart
 _compact_shard = strata.compact.compact_shard
-_union, _constants = strata.parts.write.union, strata.stats.absent._constants
+_union, _constants = strata.parts.batch.union, strata.stats.absent._constants
 
 # What an operation could do wrong, and only the reads after it show.
 OPERATION_FAULTS: Final[Mapping[str, list[Place]]] = {
@@ -155,7 +155,7 @@ OPERATION_FAULTS: Final[Mapping[str, list[Place]]] = {
         ("strata.maintain.backfill", "collect", _of_the_first)
     ],
     "the union of a batch leaves its last part out": [
-        ("strata.parts.write", "union", _without_the_last)
+        ("strata.parts.batch", "union", _without_the_last)
     ],
     "a row group is taken to begin where the next one does": [
         ("strata.parts.part_facts", "_told_apart", _of_the_next)

@@ -11,7 +11,7 @@ from typing import Final
 from strata.expr.nodes import Call, Expr, Literal
 from strata.spark.front.constants import node_type, plain_type_name
 from strata.spark.front.rewrites import Rule, Translator, opaque, options
-from strata.spark.front.tree import Node, identity
+from strata.spark.front.tree import Node, attribute_id
 
 _NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -32,7 +32,7 @@ def _over_elements(translator: Translator, node: Node) -> Expr:
     if len(variables) > 2 or any("collate" in kind or kind == "interval" for kind in kinds):
         return opaque(node)
     for variable, kind, name in zip(variables, kinds, ("element", "element_index"), strict=False):
-        translator.bound[identity(variable)] = Call(name, (lists,), kind)
+        translator.bound[attribute_id(variable)] = Call(name, (lists,), kind)
     kept = () if node.fields.get("followThreeValuedLogic", True) else (("logic", "two"),)
     result = (
         "boolean" if node.name in ("ArrayExists", "ArrayForAll") else plain_type_name(node.type)
@@ -41,7 +41,7 @@ def _over_elements(translator: Translator, node: Node) -> Expr:
 
 
 def _variable(translator: Translator, node: Node) -> Expr:
-    return translator.bound.get(identity(node)) or opaque(node)
+    return translator.bound.get(attribute_id(node)) or opaque(node)
 
 
 def _fields(translator: Translator, node: Node) -> Expr:

@@ -21,7 +21,7 @@ from strata.spark.front.constants import (
 from strata.spark.front.forms import also_failing, fails_only, flat, is_closed
 from strata.spark.front.lambdas import LAMBDAS
 from strata.spark.front.rewrites import REWRITES, opaque, options
-from strata.spark.front.tree import Condition, Node, column_id, identity
+from strata.spark.front.tree import Condition, Node, attribute_id, column_id
 from strata.spark.front.vocabulary import BOOLEAN, FUNCTIONS, SHELLS, UNARY
 
 CLOCK_BASE: Final = 1_000_000  # of the ordinals that stand for readings of the clock
@@ -120,7 +120,7 @@ class Translator:
     def attribute(self, node: Node) -> Expr:
         """Return a column, or the common expression behind a generated name."""
         name = node.fields["name"]
-        shared = self.aliases.get(identity(node))
+        shared = self.aliases.get(attribute_id(node))
         if shared is not None:
             expr = self.expr(shared)
             if expr not in self.shared:

@@ -72,7 +72,7 @@ class Condition:
     def uses_alias(self, node: Node) -> bool:
         """Return whether a common expression is used below a node."""
         return any(
-            n.name == "AttributeReference" and identity(n) in self.aliases for n in node.walk()
+            n.name == "AttributeReference" and attribute_id(n) in self.aliases for n in node.walk()
         )
 
 
@@ -173,10 +173,10 @@ def named(project: JavaObject) -> dict[Identity, Node]:
     """Return the expressions that a projection names."""
     chosen = _sequence(project.projectList())
     trees = [read_tree(n) for n in chosen if n.nodeName() == "Alias"]
-    return {identity(tree): tree.children[0] for tree in trees}
+    return {attribute_id(tree): tree.children[0] for tree in trees}
 
 
-def identity(node: Node) -> Identity:
+def attribute_id(node: Node) -> Identity:
     """Return the identity of an attribute, of an alias or of a lambda's variable.
 
     A name is none: a column may be called as Spark calls a common expression.

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from strata.audit.standing import COST
 from strata.cli.tables import Table, pairs, rows, shown_bytes
 from strata.model.time import format_time
 from strata.rollout.gates import LADDER
 
-COST: Final = ("percent", "parts", "bytes", "requests", "ms")
 _EVENT: Final = ("at", "what", "step", "by", "asked by", "reason")
 
 

@@ -26,7 +26,7 @@ from strata.machine.reader_hold import reading
 from strata.model.schema import Relation
 from strata.model.settings import ReadSettings, StoreSettings, ValidateSettings
 from strata.read.scan import DEFAULTS
-from strata.spark.failures import cause, engine_error
+from strata.spark.failures import cause, is_of_no_row, task_error
 from strata.spark.front.admit import admitted_again
 from strata.spark.front.catalyst import referenced
 from strata.spark.front.registered import analyse_registered
@@ -42,12 +42,6 @@ from strata.store.open import Stores
 PART = "__part"  # no column of a shard can have this name: declarations check names
 ERROR_CHARS = 500
 SECONDS = ValidateSettings().filter_seconds
-# Rows are read in Python and judged in the JVM: a failure of Python is not the filter's.
-_PYTHON = ("PYTHON_EXCEPTION", "Python worker exited", "PythonException")
-# The machine was too small: that is said of no row, and no rule claims that it cannot happen.
-_EXHAUSTED = (
-    "OutOfMemoryError", "StackOverflowError", "UNABLE_TO_ACQUIRE_MEMORY", "ExecutorLostFailure",
-)  # fmt: skip
 
 
 def spark_evaluator(
@@ -154,11 +148,11 @@ def _count(judge: _Judge, refs: Sequence[PartRef]) -> list[Mapping[str, Any]]:
 
 def _failure(judge: _Judge, ref: PartRef, error: Exception) -> Evaluated:
     """Return the meaning of an error on a single part."""
-    found = error if isinstance(error, StrataError) else engine_error(str(error))
+    found = error if isinstance(error, StrataError) else task_error(error)
     if found is not None:
         return Evaluated(ref.key, 0, 0, failed=str(found), corrupt=isinstance(found, Corrupt))
     said = cause(error)[:ERROR_CHARS]
-    if any(sign in str(error) for sign in (*_PYTHON, *_EXHAUSTED)):
+    if is_of_no_row(error):
         return Evaluated(ref.key, 0, 0, failed=said)
     if _fails_on_nothing(judge):
         return Evaluated(ref.key, 0, 0, failed=f"the filter fails on no rows at all: {said}")

@@ -1,13 +1,16 @@
-"""Recover the engine error that ended a Spark job.
+"""Recover the engine error that ended a Spark job, and tell failures of rows from all others.
 
 A DataFrame is lazy: the caller runs the action, and Spark reports a failed Python task as the text
-of a traceback. The kind of error decides what a caller does next, so it is parsed from the text.
+of a traceback. The kind of error decides what a caller does next, so it is parsed from the text. No
+other text is believed: an error of an expression quotes the value that it failed on.
 """
 
 import re
-from typing import Final
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Final
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, StrataError, Unavailable
 
@@ -15,6 +18,21 @@ _LAST_LINE: Final = re.compile(
     r"^strata\.errors\.(InvalidRequest|Conflict|Unavailable|Corrupt|Fenced): (.*)$", re.MULTILINE
 )
 _DEEPEST: Final = 30  # depth of causes; Java does not forbid cycles
+# Spark's own words in front of what a task said, and the class that the task failed with.
+_OF_TASK: Final = re.compile(
+    r"Job aborted due to stage failure: .*?most recent failure: "
+    r"(?:Lost task \S+ in stage \S+ \(TID \d+\) \(.*?\): )?(?:[\w$]+\.)*(\w+)"
+)
+_EXITED: Final = "Python worker exited"
+# Rows are read in Python and judged in the JVM: a failure of Python is not the filter's.
+_PYTHON: Final = frozenset({"PYTHON_EXCEPTION", "PythonException", _EXITED})
+# The machine was too small: that is said of no row, and no rule claims that it cannot happen.
+_EXHAUSTED: Final = frozenset(
+    {
+        "OutOfMemoryError", "SparkOutOfMemoryError", "StackOverflowError",
+        "UNABLE_TO_ACQUIRE_MEMORY", "ExecutorLostFailure",
+    }
+)  # fmt: skip
 _KINDS: Final[dict[str, type[StrataError]]] = {
     kind.__name__: kind for kind in (InvalidRequest, Conflict, Corrupt, Fenced)
 }
@@ -24,13 +42,52 @@ def cause(error: Exception) -> str:
     """Return the message of an error on one line; for a Java error, of its innermost cause."""
     if not isinstance(error, Py4JJavaError):
         return _line(str(error))
-    found = error.java_exception
-    for _ in range(_DEEPEST):
-        below = found.getCause()
-        if below is None:
-            break
-        found = below
+    *_, found = _causes(error)
     return _line(str(found.toString()))
+
+
+def is_of_no_row(error: Exception) -> bool:
+    """Return whether Python or the machine failed, and no expression on a row.
+
+    Errs: an error that is neither Java's nor known by its class counts as one of a row, unless its
+    text says otherwise.
+    """
+    found = _kinds(error)
+    if found:
+        return not found.isdisjoint(_PYTHON | _EXHAUSTED)
+    return any(word in str(error) for word in _PYTHON | _EXHAUSTED)
+
+
+def task_error(error: Exception) -> StrataError | None:
+    """Return the engine's error that ended a task in Python; None for any other error."""
+    found = _kinds(error)
+    return None if found and found.isdisjoint(_PYTHON) else engine_error(str(error))
+
+
+def _kinds(error: Exception) -> frozenset[str]:
+    """Return the classes and conditions of a Java error and its causes; empty for other errors."""
+    found: set[str] = set()
+    for one in _causes(error):
+        name = one.getClass().getSimpleName()
+        found.add(name)
+        with suppress(Py4JError):  # only Spark's own errors have a condition
+            found.add(str(one.getCondition()))
+        if name == "SparkException":  # Spark's own words; other errors may begin with a value
+            said = str(one.getMessage())
+            task = _OF_TASK.match(said)
+            found |= {task[1]} if task is not None else set()
+            found |= {_EXITED} if said.startswith(_EXITED) else set()
+    return frozenset(found)
+
+
+def _causes(error: Exception) -> Iterator[Any]:
+    """Yield a Java error and its causes, outermost first; nothing for other errors."""
+    found = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    for _ in range(_DEEPEST):
+        if found is None:
+            return
+        yield found
+        found = found.getCause()
 
 
 def _line(text: str) -> str:

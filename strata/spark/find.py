@@ -12,7 +12,7 @@ from strata.expr.filter import Filter
 from strata.format.manifest import PartRef
 from strata.kernels.arrays import Ints
 from strata.model.settings import StoreSettings
-from strata.spark.failures import engine_error
+from strata.spark.failures import task_error
 from strata.spark.front.catalyst import referenced
 from strata.spark.front.rowfilter import row_filter
 from strata.spark.rows import part_rows
@@ -49,7 +49,7 @@ class SparkFinder:
         except StrataError:
             raise
         except Exception as error:  # Spark's own errors quote values of rows
-            found = engine_error(str(error))
+            found = task_error(error)
             if found is not None:
                 raise found from None
             raise InvalidRequest(

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import orjson
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from strata.audit import receipts
@@ -17,17 +19,21 @@ from strata.audit.run import Scope
 from strata.audit.used import used_filters
 from strata.config.filters import RegisteredFilter
 from strata.decide.plan import plan_read
-from strata.errors import InvalidRequest
+from strata.errors import InvalidRequest, Unavailable
 from strata.expr.filter import Filter
 from strata.history import usage
 from strata.history.metrics import Metrics
 from strata.machine.machine import Machine
+from strata.model.schema import Column, Relation
 from strata.model.settings import UsageSettings
+from strata.model.types import parse_type
 from strata.spark.evaluate import replayed, spark_evaluator, validate
+from strata.spark.failures import is_of_no_row, task_error
 from strata.spark.front.admit import admitted, admitted_again, check_parsed
 from strata.spark.front.catalyst import analyse
 from strata.spark.front.growth import check_growth
 from strata.spark.limited import TooLong, run_within
+from tests.spark.answers import session, store
 from tests.support.shards import NAME, Events, build
 
 pytestmark = pytest.mark.spark
@@ -263,6 +269,68 @@ def test_a_machine_that_is_too_small_is_no_mismatch(
     )
 
     assert [(one.error, said in one.failed) for one in found] == [("", True)] * 3
+
+
+TEXTS = Relation(
+    0,
+    (Column(1, "id", parse_type("int64")), Column(2, "s", parse_type("string"))),
+    (1,),
+    (1,),
+)
+
+
+@pytest.mark.parametrize("compiled", ["true", "false"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "OutOfMemoryError", "java.lang.StackOverflowError: x", "PythonException",
+        "PYTHON_EXCEPTION",
+        "1\nstrata.errors.Unavailable: come again", "1\nstrata.errors.Corrupt: lost",
+        "Job aborted due to stage failure: most recent failure: OutOfMemoryError",
+    ],
+)  # fmt: skip
+def test_a_value_of_a_row_hides_no_failure_of_its_filter(
+    spark: SparkSession, tmp_path: Path, value: str, compiled: str
+) -> None:
+    """The text of an error quotes the value, and says nothing of what failed."""
+    shard = store(tmp_path, TEXTS, [[(1, value)]])
+    state = Machine(shard.stores).load(shard.name)
+    refs = plan_read(shard.stores, state).fetched
+    evaluator = spark_evaluator(spark, shard.stores.settings, state.relations)
+
+    with session(spark, **{"spark.sql.codegen.wholeStage": compiled}):
+        (found,) = evaluator(analyse(spark, state.relation, "cast(s as int) > 1"), refs)
+
+    assert (found.failed, found.corrupt) == ("", False)
+    assert "CAST_INVALID_INPUT" in found.error
+
+
+def test_a_failure_of_python_and_an_exhausted_machine_are_known_by_their_class(
+    spark: SparkSession,
+) -> None:
+    def lost(_: object) -> Iterator[object]:
+        raise Unavailable("the store is away", certain=False)
+        yield
+
+    rows = spark.range(1)
+    with pytest.raises(PythonException) as away:
+        rows.mapInArrow(lost, "id bigint").count()  # type: ignore[arg-type]
+    jvm = spark._jvm
+    assert jvm is not None
+    memory = jvm.java.lang.OutOfMemoryError("Java heap space")
+    job = jvm.org.apache.spark.SparkException("Job aborted", memory)
+    text = (
+        "Job aborted due to stage failure: Task 0 in stage 2.0 failed 1 times, most recent "
+        "failure: Lost task 0.0 in stage 2.0 (TID 4) (10.0.0.1 executor 3): "
+        "ExecutorLostFailure (executor 3 exited)"
+    )
+    executor = jvm.org.apache.spark.SparkException(text, None)
+
+    assert isinstance(task_error(away.value), Unavailable)
+    assert is_of_no_row(away.value)
+    for one in (job, executor):
+        assert is_of_no_row(Py4JJavaError("", one))
+        assert task_error(Py4JJavaError("", one)) is None
 
 
 def test_the_search_for_the_parts_that_fail_ends(

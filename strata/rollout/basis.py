@@ -1,6 +1,6 @@
 """A fingerprint of the deciding code: evidence holds only for the code it was collected with.
 
-It covers whole rooms: the front end that reads a filter, the row filter that runs it, the records
+It covers whole rooms: the front ends that read a filter, the row filters that run it, the records
 about parts (statistics, key bounds, types as stored and as shown), and the decision. The shard's
 budget for statistics is covered too. Only the meaning of the code counts: its syntax tree, without
 comments, docstrings and layout. A release that changes nothing else keeps the evidence; with any
@@ -18,7 +18,7 @@ from strata.stats import STATS_VERSION
 
 _ROOT: Final = Path(__file__).resolve().parents[1]
 ROOMS: Final = (
-    "expr", "decide", "stats", "spark", "format", "model", "parts",
+    "expr", "plain", "decide", "stats", "spark", "format", "model", "parts",
 )  # fmt: skip
 _DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

@@ -20,7 +20,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 
 from strata.expr.filter import Filter
-from strata.expr.nodes import Call, Expr, Opaque
+from strata.expr.nodes import Call, Expr, Opaque, flat
 from strata.model.schema import Relation
 from strata.spark.front.constants import SPECIAL, SPECIAL_IN_SQL
 from strata.spark.front.derived import with_derived
@@ -28,7 +28,6 @@ from strata.spark.front.forms import (
     also_failing,
     fails_always,
     fails_only,
-    flat,
     may_fail,
     null_tests_last,
     unbranched,

@@ -14,7 +14,7 @@ import numpy as np
 from strata.decide.static import Favourable
 from strata.expr.entry import Context
 from strata.expr.interpret import Interpreter, Unknown
-from strata.expr.nodes import Call, Column, Expr, Literal, Opaque
+from strata.expr.nodes import Call, Column, Expr, Literal, Opaque, flat
 
 CLOCKS: Final = frozenset({"current_timestamp", "current_date", "local_timestamp"})
 _ANY_TIME: Final = Context(-62_135_596_800_000_000, 253_402_300_799_999_999)  # years 1 to 9999
@@ -210,13 +210,6 @@ def fails_only(expr: Expr) -> Expr:
         return Opaque("the variable of a lambda outside of it", "boolean")
     nulls = (Call("is_null", (expr,), "boolean"), Call("is_not_null", (expr,), "boolean"))
     return Call("or", nulls, "boolean")
-
-
-def flat(function: str, expr: Expr) -> tuple[Expr, ...]:
-    """Return the arguments of an and/or, or the expression alone."""
-    if isinstance(expr, Call) and expr.function == function:
-        return expr.args
-    return (expr,)
 
 
 def join_conditions(function: str, parts: tuple[Expr, ...]) -> Expr:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from strata.expr.nodes import Call, Column, Expr, Literal
+from strata.expr.nodes import Call, Column, Expr, Literal, flat
 from strata.model.schema import Relation
 from strata.spark.front.constants import (
     DATETIME,
@@ -18,7 +18,7 @@ from strata.spark.front.constants import (
     node_type,
     plain_type_name,
 )
-from strata.spark.front.forms import also_failing, fails_only, flat, is_closed
+from strata.spark.front.forms import also_failing, fails_only, is_closed
 from strata.spark.front.lambdas import LAMBDAS
 from strata.spark.front.rewrites import REWRITES, opaque, options
 from strata.spark.front.tree import Condition, Node, attribute_id, column_id

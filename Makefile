@@ -81,7 +81,8 @@ lock: ## Compile requirements/*.in into the hashed lists
 	  compile walks.in -o walks.txt && \
 	  compile sbom.in -o sbom.txt && \
 	  compile docs.in -o docs.txt && \
-	  compile uv.in -o uv.txt
+	  compile uv.in -o uv.txt && \
+	  compile dist.in -o dist.txt
 
 # Tools beside the packages of .venv, which they must not change: requirements/NAME.txt in .venv-NAME.
 .venv-%/.ready: requirements/%.txt | .venv/.dev
@@ -234,11 +235,26 @@ audit: .venv/.dev .venv-sbom/.ready ## Pins, vulnerabilities (AUDIT=--strict), d
 wheel: .venv/.dev ## Build the wheel that goes to a cluster's executors
 	.venv-uv/bin/uv build --wheel --build-constraints requirements/build.txt --out-dir dist .
 
+# The wheel of the engine takes compiled kernels along: strata/kernels/ready.py.
+.PHONY: dist
+dist: .venv/.dev .venv-dist/.ready ## Build what can be installed: engine and Airflow provider, wheels and sources, in dist
+	.venv/bin/python -m strata.kernels --ready
+	rm -f dist/strata_shards-* dist/airflow_provider_strata-*
+	for place in . plugins; do \
+	  .venv-uv/bin/uv build --quiet --sdist --build-constraints requirements/build.txt --out-dir dist $$place && \
+	  .venv-uv/bin/uv build --quiet --wheel --build-constraints requirements/build.txt --out-dir dist $$place || exit 1; \
+	done
+	.venv-dist/bin/twine check --strict dist/strata_shards-* dist/airflow_provider_strata-*
+
+.PHONY: test-packages
+test-packages: dist ## Install the packages into empty environments, and use them there
+	$(PYTEST) tests/packages
+
 .PHONY: pack
 pack: dist/strata-environment.tar.gz ## Build what Spark's executors need, as one archive
 
 dist/strata-environment.tar.gz: requirements/pack.py requirements/runtime.txt pyproject.toml \
-  $(shell find strata jobs pyspark_strata -name '*.py')
+  $(shell find strata pyspark_strata -name '*.py')
 	$(MAKE) --no-print-directory wheel
 	.venv/bin/python requirements/pack.py --out $@
 

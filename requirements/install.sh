@@ -67,5 +67,8 @@ else
   .venv/bin/python -m pip install --require-hashes --no-deps -r "requirements/$list.txt" >&2
   .venv/bin/python -m pip install --quiet --no-deps --editable . >&2
 fi
+if compgen -G ".venv/lib/python*/site-packages/strata-[0-9]*.dist-info" > /dev/null; then
+  .venv/bin/python -m pip uninstall --quiet --yes strata >&2  # what strata-shards was called before
+fi
 .venv/bin/python -m strata.kernels >&2  # or the first job would wait for the compiler
 say "Installed in $((SECONDS - started)) s, $(du -sh .venv | cut -f1)"

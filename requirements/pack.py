@@ -148,7 +148,7 @@ def _pack(root: Path, out: Path) -> None:
 
 
 def _newest_wheel() -> Path | None:
-    found = sorted((PROJECT / "dist").glob("strata-*.whl"), key=lambda f: f.stat().st_mtime)
+    found = sorted((PROJECT / "dist").glob("strata_shards-*.whl"), key=lambda f: f.stat().st_mtime)
     return found[-1] if found else None
 
 

@@ -25,7 +25,7 @@ KINDS: Final = frozenset(
 )
 OURS: Final = frozenset(  # of these kinds
     {
-        "jobs/validate/pages.css",
+        "strata/jobs/validate/pages.css",
         "strata/ui/templates/console.css",
         "strata/ui/templates/console.js",
     }

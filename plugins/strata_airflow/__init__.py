@@ -3,3 +3,5 @@
 It is light on purpose, because every process that parses a DAG file imports it: no data library,
 no engine.
 """
+
+__version__ = "0.1.0"  # the engine's: a test compares them

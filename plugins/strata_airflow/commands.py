@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from strata_airflow.places import PROJECT, config_file
+from strata_airflow.places import PROJECT, PYTHONPATH, config_file
 from strata_airflow.results import FINAL_CODES
 
 
@@ -22,7 +22,7 @@ def run_strata(*words: str, config: str = "") -> dict[str, Any]:
         [sys.executable, "-m", "strata.cli.app", *words, "--json",
          "--config", config or config_file()],
         cwd=PROJECT, capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        env={**os.environ, **PYTHONPATH},
     )  # fmt: skip
     if done.returncode:
         said = _last_line(done.stderr) or f"strata ended with {done.returncode}"

@@ -125,7 +125,7 @@ def add_up(done: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 def spark_jobs(
     job: str, which: Sequence[str], *, limits: Caps | None = None, **kwargs: Any
 ) -> Submitted:
-    """Return the tasks that run `jobs/<job>/main.py` for a run; `kwargs` as of `spark_job`.
+    """Return the tasks that run a job of `strata.jobs` for a run; `kwargs` as of `spark_job`.
 
     `which`: options of `strata shards` that list the job's default shards.
     """

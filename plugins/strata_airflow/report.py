@@ -1,6 +1,6 @@
 """The validation report under Airflow's own address, for people who are logged in.
 
-`/strata-report/` serves the pages of Data Docs that `jobs/validate` writes: only the folder `site`.
+`/strata-report/` serves the pages of Data Docs that `strata.jobs.validate` writes: only the folder `site`.
 A task that wrote a report has a link to it. The contents of a page come from data, so a page is a
 sandbox: nothing in it runs, it has no origin and hence no access to the reader's cookie, and it
 loads nothing, because its style is inline.

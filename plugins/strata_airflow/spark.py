@@ -28,7 +28,7 @@ from strata_airflow import results
 from strata_airflow.assets import tell, tell_nobody
 from strata_airflow.console import ShardLink
 from strata_airflow.notify import VARIABLE, StrataNotifier, message_of, send
-from strata_airflow.places import JOBS, PROJECT, config_file, results_dir
+from strata_airflow.places import PYTHONPATH, config_file, job_file, results_dir
 from strata_airflow.report import ReportLink, address
 
 CONNECTION: Final = "strata_spark"
@@ -68,7 +68,7 @@ DRY: Final = frozenset({"--dry-run", "--plan"})  # flags with which a job change
 
 
 class StrataJobOperator(SparkSubmitOperator):
-    """Submit `jobs/<job>/main.py` and bring back its result.
+    """Submit a job of `strata.jobs` and bring back its result.
 
     `arguments` are flags with templates as values. The rendered value decides: an empty text,
     `None` or `False` omits the flag; `True` gives the bare flag; any other value repeats the flag
@@ -99,7 +99,7 @@ class StrataJobOperator(SparkSubmitOperator):
         `shards`: those of one group (`strata_airflow.groups`), instead of the flag `--shard`.
         """
         super().__init__(
-            application=str(JOBS / job / "main.py"),
+            application=job_file(job),
             conn_id=CONNECTION,
             name=f"strata {job} {{{{ run_id }}}} {{{{ ti.map_index }}}}",
             **kwargs,
@@ -168,7 +168,7 @@ class StrataJobOperator(SparkSubmitOperator):
             "PATH": f"{here}{os.pathsep}{os.environ.get('PATH', '')}",
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
-            "PYTHONPATH": str(PROJECT),
+            **PYTHONPATH,
             **(self.env_vars or {}),
         }
         remote = extra.get("deploy-mode") == "cluster"  # the driver has no file of this machine
@@ -229,7 +229,7 @@ class StrataJobOperator(SparkSubmitOperator):
 
 
 def spark_job(job: str, **kwargs: Any) -> StrataJobOperator:
-    """Return the task that runs `jobs/<job>/main.py`; `kwargs` as of `job_arguments`.
+    """Return the task that runs a job of `strata.jobs`; `kwargs` as of `job_arguments`.
 
     One Spark application serves all shards of a run; for several see `strata_airflow.groups`.
     """

@@ -14,6 +14,7 @@ from typing import Annotated, Final
 
 import typer
 
+from strata import __version__
 from strata.cli.typed import finished_words, is_completion
 from strata.errors import StrataError
 
@@ -151,9 +152,7 @@ def _empty() -> typer.Typer:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib import metadata
-
-        sys.stdout.write(f"strata {metadata.version('strata')}\n")
+        sys.stdout.write(f"strata {__version__}\n")
         raise typer.Exit
 
 

@@ -9,9 +9,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from strata.audit.receipts import issue, write_receipt
 from strata.cli.context import Context
@@ -26,13 +26,18 @@ from strata.spark.front.catalyst import analyse
 from strata.spark.session import spark_session
 from strata.state.state import State
 
+if TYPE_CHECKING:  # `strata.spark` comes first: it names the cure for a missing PySpark
+    from pyspark.sql import SparkSession
+
 
 @contextmanager
-def session(context: Context) -> Iterator[SparkSession]:
+def session(context: Context) -> "Iterator[SparkSession]":
     """Yield a local Spark session; say that it starts, because that takes some seconds.
 
     Raises: InvalidRequest for a Java or PySpark that cannot be used, with the cure.
     """
+    from pyspark.sql import SparkSession
+
     with ExitStack() as stack:
         if SparkSession.getActiveSession() is None:
             _check_machine()

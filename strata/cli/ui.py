@@ -12,6 +12,7 @@ from strata.cli.context import Answer, Context, ShardArgument, answer
 from strata.cli.remarks import busy, remark
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
+from strata.model.extras import needed
 from strata.model.schema import Relation
 
 if TYPE_CHECKING:
@@ -34,9 +35,10 @@ def ui(
 ) -> Answer:
     """Show the console in a browser of this machine, until you press Ctrl-C."""
     pages, spark = _pages(context)
-    import uvicorn
+    with needed("ui", "the console"):
+        import uvicorn
 
-    from strata.ui.web import console, of_token
+        from strata.ui.web import console, of_token
 
     token = secrets.token_urlsafe(24)
     config = uvicorn.Config(
@@ -111,14 +113,9 @@ class WarmSpark:
 
 def _pages(context: Context) -> "tuple[ConsolePages, WarmSpark]":
     """Return what makes the pages, and what has to be closed in the end."""
-    try:
+    with needed("ui", "the console"):
         from strata.ui.pages import ConsolePages
         from strata.ui.what_if import Analyst
-    except ImportError as error:
-        raise InvalidRequest(
-            "the console needs libraries that are not installed", missing=error.name,
-            cure="pip install 'strata[ui]'",
-        ) from error  # fmt: skip
     spark = WarmSpark(context)
     analyst = Analyst(context.stores, context.settings, spark)
     return ConsolePages(context.stores, context.settings, analyst), spark

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from strata.errors import InvalidRequest, StrataError
+from strata.model.extras import cure as cure_of
 from strata.model.settings import StoreSettings, without_password
 from strata.store.interface import Blob
 
@@ -74,7 +75,10 @@ def require_matching_pyspark() -> None:
 
     Raises: InvalidRequest, whose cure is the exact command.
     """
-    check = check_pyspark(pyspark_facts())
+    facts = pyspark_facts()
+    if facts == PysparkFacts(None, None, None, None):
+        raise InvalidRequest("this needs Spark", missing="pyspark", cure=cure_of("spark"))
+    check = check_pyspark(facts)
     if not check.ok:
         raise InvalidRequest("this PySpark cannot be used", found=check.found, cure=check.cure)
 
@@ -155,7 +159,7 @@ def check_pyspark(facts: PysparkFacts) -> DoctorLine:
     # Without a record of pyspark the jars say best what was meant to be there.
     wanted = facts.distribution or facts.jar
     if wanted is None:
-        return DoctorLine(name, False, "not installed", install_command("pyspark"))
+        return DoctorLine(name, False, "not installed", cure_of("spark"))
     cure = install_command(f"pyspark=={wanted}")
     if facts.client is not None:
         found = f"pyspark {wanted} overwritten by pyspark-client {facts.client}"

@@ -4,10 +4,13 @@ import functools
 import hashlib
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+
+from strata.kernels import ready
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -63,12 +66,10 @@ def _cached(jit: Callable[..., Any], function: F) -> F:
     By default, numba checks only the file of each function, and would run old code that was built
     into it from another file.
     """
-    try:
-        kernel = jit(cache=True)(function)
-    except RuntimeError:  # numba found no place for its cache
-        return cast("F", jit()(function))
-    files: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
-    digest = stamp(function.__module__.rpartition(".")[2])
-    if digest and hasattr(files, "_source_stamp"):
-        files._source_stamp = digest
+    kernel: Any = jit()(function)
+    if hasattr(kernel, "_cache"):  # NUMBA_DISABLE_JIT leaves the function as it is
+        with suppress(RuntimeError):  # numba found no place for its cache
+            kernel._cache = ready.KernelCache(
+                function, stamp(function.__module__.rpartition(".")[2])
+            )
     return cast("F", kernel)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from strata.errors import InvalidRequest, Unavailable
+from strata.model.extras import require
 from strata.store.keys import check_key
 
 MISSING: Final = frozenset({"NoSuchKey", "404", "NotFound"})
@@ -91,7 +92,8 @@ class S3Client:
     """Requests to one bucket, as boto3 answers them. Safe to share between threads and forks."""
 
     def __init__(self, address: S3Address) -> None:
-        """Nothing is asked of the server yet."""
+        """Nothing is asked of the server yet. Raises: InvalidRequest without boto3."""
+        require("s3", "a store on S3")
         self.address = address
         self._lock = threading.Lock()
         self._client: Any = None

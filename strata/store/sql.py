@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from strata.errors import Corrupt, InvalidRequest, Unavailable
+from strata.model.extras import cure
 from strata.store.interface import Versioned
 from strata.store.memory import check_step, check_truncation
 from strata.store.postgres import Postgres
@@ -263,9 +264,7 @@ def _parse(url: str) -> sa.URL:
     if parsed.drivername == "postgresql":
         driver = next((d for d in ("psycopg", "psycopg2") if find_spec(d)), None)
         if driver is None:
-            raise InvalidRequest(
-                "no PostgreSQL driver is installed", cure="pip install 'psycopg[binary]'"
-            )
+            raise InvalidRequest("no PostgreSQL driver is installed", cure=cure("postgres"))
         parsed = parsed.set(drivername=f"postgresql+{driver}")
     elif backend not in ("sqlite", "postgresql"):
         raise InvalidRequest("this database cannot hold consensus", backend=backend)

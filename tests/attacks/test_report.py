@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from jobs.validate import escaped
-from jobs.validate.report import build_report
 from strata.audit.compare import ColumnCount
 from strata.audit.run import ValidationReport
 from strata.audit.verdict import Summary, Verdict, check_run
 from strata.errors import InvalidRequest
+from strata.jobs.validate import escaped
+from strata.jobs.validate.report import build_report
 from strata.state.state import Merge
 from tests.attacks.hostile import HOSTILE, MARK, live
 
@@ -102,7 +102,7 @@ def test_a_name_of_a_run_holds_neither_a_path_nor_markup(name: str, tmp_path: Pa
 
 
 def test_the_job_refuses_such_a_name_before_it_reads_anything(tmp_path: Path) -> None:
-    from jobs.validate.main import main
+    from strata.jobs.validate.main import main
 
     result = tmp_path / "result.json"
     assert main(["--run", "a/b", "--result", str(result)]) == 2

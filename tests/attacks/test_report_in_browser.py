@@ -20,8 +20,8 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from jobs.validate.report import build_report, index_of
 from strata.audit.run import ValidationReport
+from strata.jobs.validate.report import build_report, index_of
 from tests.attacks.chromium import Browser, Tab, chromium
 from tests.attacks.hostile import CALLING, HOSTILE, MARK, OUTSIDE, TRICKY
 from tests.attacks.test_report import PLAIN, hostile_run

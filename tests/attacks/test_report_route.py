@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.validate.report import index_of
+from strata.jobs.validate.report import index_of
 
 pytestmark = [pytest.mark.dags, pytest.mark.filterwarnings("ignore")]
 

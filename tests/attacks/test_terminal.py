@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from jobs.entry import each_shard, run_job, say
 from strata.cli.remarks import remark
 from strata.cli.tables import pairs, plain_cell, rows
 from strata.errors import InvalidRequest
+from strata.jobs.entry import each_shard, run_job, say
 from tests.unit.cli.test_commands import Cli
 
 TERMINAL = (

@@ -23,7 +23,7 @@ EXPECTED = {
 }  # fmt: skip
 PARSE_SECONDS = 2.0  # a file, Airflow itself already imported
 HEAVY = {
-    "boto3", "great_expectations", "jobs", "numpy", "pandas", "pyarrow", "pyspark",
+    "boto3", "great_expectations", "numpy", "pandas", "pyarrow", "pyspark",
 }  # fmt: skip
 # The one reader of settings, which needs nothing but the standard library.
 LIGHT = {

@@ -9,7 +9,7 @@ with warnings.catch_warnings():
     from airflow.api_fastapi.core_api.security import get_user
     from fastapi.testclient import TestClient
 
-from jobs.validate.report import index_of
+from strata.jobs.validate.report import index_of
 from strata_airflow import report
 
 pytestmark = [pytest.mark.dags, pytest.mark.filterwarnings("ignore")]
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.dags, pytest.mark.filterwarnings("ignore")]
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Return a report's folder as `jobs/validate/report.py` lays it out."""
+    """Return a report's folder as `strata/jobs/validate/report.py` lays it out."""
     folder = tmp_path / "report"
     index = index_of(folder)
     index.parent.mkdir(parents=True)

@@ -155,7 +155,8 @@ def test_jobs_know_every_flag_that_a_dag_gives(bag, project):
     for dag in bag.dags.values():
         for task in (t for t in dag.tasks if isinstance(t, StrataJobOperator)):
             source = "".join(
-                file.read_text("utf-8") for file in (project / "jobs" / task.job).glob("*.py")
+                file.read_text("utf-8")
+                for file in (project / "strata" / "jobs" / task.job).glob("*.py")
             )
             for flag in [*task.arguments, "--config", "--result"]:
                 assert f'"{flag}"' in source, f"{task.job} {flag}"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.compact.main import main
+from strata.jobs.compact.main import main
 from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.settings import StoreSettings

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.ingest.main import main
 from strata.config.settings import load_settings
+from strata.jobs.ingest.main import main
 from strata.machine.machine import Machine
 from strata.store.open import open_stores
 

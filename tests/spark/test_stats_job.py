@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.stats.main import main
+from strata.jobs.stats.main import main
 from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.store.open import Stores, open_stores

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from jobs.validate.offline import cleaned, make_offline
-from jobs.validate.pages import BEGINS, Page
-from jobs.validate.publish import Folders
 from strata.errors import Corrupt
+from strata.jobs.validate.offline import cleaned, make_offline
+from strata.jobs.validate.pages import BEGINS, Page
+from strata.jobs.validate.publish import Folders
 from tests.attacks.hostile import CALLING, HOSTILE, TRICKY, live
 
 

@@ -10,11 +10,11 @@ from urllib.parse import unquote
 
 import pytest
 
-from jobs.validate import report as module
-from jobs.validate.publish import ReportOnS3
-from jobs.validate.report import build_report
 from strata.audit.run import ValidationReport
 from strata.audit.verdict import Verdict
+from strata.jobs.validate import report as module
+from strata.jobs.validate.publish import ReportOnS3
+from strata.jobs.validate.report import build_report
 from tests.support import seaweed
 
 CLEAN = Verdict(

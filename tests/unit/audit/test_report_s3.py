@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.validate.publish import INDEX, Folders, ReportOnS3, newest, prune
 from strata.errors import InvalidRequest, Unavailable
+from strata.jobs.validate.publish import INDEX, Folders, ReportOnS3, newest, prune
 from tests.support import seaweed
 
 

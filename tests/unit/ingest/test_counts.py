@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.ingest import main as job
 from strata.cli.app import main
 from strata.config.settings import load_settings
 from strata.history.operations import recent
 from strata.ingest import updates
 from strata.ingest.counts import Counts, total
+from strata.jobs.ingest import main as job
 from strata.model.runner import serial
 from strata.store.open import open_stores
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from jobs.compact import main as compact
-from jobs.compact import sweep
-from jobs.entry import Noted, each_shard, run_job
 from strata import gc
 from strata.config.settings import load_settings
 from strata.errors import Conflict, Corrupt, InvalidRequest, Unavailable
 from strata.history import operations
+from strata.jobs.compact import main as compact
+from strata.jobs.compact import sweep
+from strata.jobs.entry import Noted, each_shard, run_job
 from strata.machine.machine import Machine
 from strata.model.spec import parse_spec
 from strata.store.open import Stores, open_stores

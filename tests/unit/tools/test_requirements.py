@@ -170,7 +170,7 @@ def test_the_wheel_requires_what_its_modules_import() -> None:
     names = {re.split(r"[^\w.-]", line)[0].lower().replace("_", "-") for line in declared()}
     names |= module("pack").needed(names)
     known = packages_distributions()
-    for folder in ("strata", "jobs"):
+    for folder in ("strata", "jobs", "pyspark_strata"):
         for file in (FOLDER.parent / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(file.read_text("utf-8"))):
                 found = [a.name for a in node.names] if isinstance(node, ast.Import) else []
@@ -178,7 +178,7 @@ def test_the_wheel_requires_what_its_modules_import() -> None:
                     found = [node.module]
                 for name in {f.partition(".")[0] for f in found} & known.keys():
                     from_ = {d.lower().replace("_", "-") for d in known[name]}
-                    assert from_ & {*names, "strata"}, f"{file} imports {name}"
+                    assert from_ & {*names, "strata-shards"}, f"{file} imports {name}"
 
 
 def test_an_environment_for_executors_has_neither_airflow_nor_pyspark() -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement
 
-from jobs.validate.pages import ADDRESS, BEGINS, TITLE, blank, say, written
-from jobs.validate.publish import INDEX, LIBRARIES, Folders
 from strata.errors import Corrupt
+from strata.jobs.validate.pages import ADDRESS, BEGINS, TITLE, blank, say, written
+from strata.jobs.validate.publish import INDEX, LIBRARIES, Folders
 
 _KEPT: Final = frozenset({"a", "code", "h1", "h2", "h3", "h4", "h5", "h6", "li", "p", "strong"})
 _KEPT_OF_TABLES: Final = frozenset({"table", "tbody", "td", "th", "thead", "tr", "ul"})

@@ -2,18 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from jobs.validate.report import Report
 from strata.audit.cost import cost_counts
 from strata.audit.run import ValidationReport
 from strata.audit.verdict import Verdict
+
+if TYPE_CHECKING:
+    from strata.jobs.validate.report import WrittenReport
 
 MISMATCH: Final = 3  # exit code
 FAILED: Final = 1
 
 
-def document(reports: Sequence[ValidationReport], report: Report) -> dict[str, Any]:
+def document(reports: Sequence[ValidationReport], report: "WrittenReport") -> dict[str, Any]:
     """Return the result file's document; counts of a shard add up its checks."""
     return {
         "shards": [_shard(one) for one in reports],

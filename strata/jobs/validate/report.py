@@ -17,13 +17,13 @@ from typing import Any, Final
 
 import pandas as pd
 
-from jobs.validate import escaped
-from jobs.validate.offline import make_offline
-from jobs.validate.pages import Page
-from jobs.validate.publish import INDEX, Folders, ReportOnS3, prune
 from strata.audit.compare import ColumnCount
 from strata.audit.run import ValidationReport
 from strata.audit.verdict import FORMAT_CHECK, SCHEMA, Summary, Verdict, check_run
+from strata.jobs.validate import escaped
+from strata.jobs.validate.offline import make_offline
+from strata.jobs.validate.pages import Page
+from strata.jobs.validate.publish import INDEX, Folders, ReportOnS3, prune
 from strata.state.state import Merge
 
 SITE: Final = "strata"
@@ -39,7 +39,7 @@ RESULTS_SHOWN: Final = 200  # validation results on the index page; pages of old
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class WrittenReport:
     """The place of the report, and whether every expectation held."""
 
     index: Path
@@ -57,7 +57,7 @@ def build_report(  # noqa: PLR0913 - options, by name
     max_failed_rows: int,
     url: str = "",
     limit: int = RESULTS_SHOWN,
-) -> Report:
+) -> WrittenReport:
     """Validate the tables of one run and bring the site up to date; `merges` by shard.
 
     Runs that share a folder, such as the groups of one run, take turns.
@@ -83,7 +83,7 @@ def build_report(  # noqa: PLR0913 - options, by name
 
 def _build(
     directory: Path, run: str, tables: Mapping[str, pd.DataFrame], url: str, limit: int
-) -> Report:
+) -> WrittenReport:
     context = _context(directory, limit)
     folders = Folders(directory / SITE_FOLDER, directory / "gx" / "uncommitted" / "validations")
     bucket = ReportOnS3(url) if url else None
@@ -99,7 +99,7 @@ def _build(
     if bucket is not None:
         bucket.publish(folders, limit)
     there = "" if bucket is None else bucket.index
-    return Report(index_of(directory), not failed, tuple(failed), there)
+    return WrittenReport(index_of(directory), not failed, tuple(failed), there)
 
 
 @contextmanager
@@ -156,8 +156,8 @@ def _context(directory: Path, limit: int) -> Any:
             "base_directory": str((directory / SITE_FOLDER).resolve()),
         },
         "site_index_builder": {
-            "module_name": "jobs.validate.index",
-            "class_name": "Index",
+            "module_name": "strata.jobs.validate.index",
+            "class_name": "ReportIndex",
             "validation_results_limit": limit,
             "view": view,
         },

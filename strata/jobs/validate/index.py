@@ -5,7 +5,7 @@ from typing import Any
 from great_expectations.render.renderer.site_builder import DefaultSiteIndexBuilder
 
 
-class Index(DefaultSiteIndexBuilder):
+class ReportIndex(DefaultSiteIndexBuilder):
     """The library's index builder, except that no page is deleted: alerts link to old pages.
 
     The newest results have a page each, so the index has the same rows.

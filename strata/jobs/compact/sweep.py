@@ -9,10 +9,10 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
-from jobs.entry import each_shard, logged
 from strata import gc
 from strata.config.settings import load_settings
 from strata.gc.sweep import purge
+from strata.jobs.entry import each_shard, logged
 from strata.machine.machine import Machine
 from strata.model.runner import threads
 from strata.store.open import open_stores

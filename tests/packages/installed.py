@@ -1,0 +1,231 @@
+"""The packages as people get them: installed into empty environments, used far from the checkout.
+
+`make test-packages` runs it: it installs from the package index, as `make setup` does, so no other
+run of the tests collects this file.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from email.message import Message
+from email.parser import BytesParser
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+UV = PROJECT / ".venv-uv" / "bin" / "uv"
+DIST = PROJECT / "dist"
+EXPRESSION = "total > 90"
+# What may be given to a new process: nothing that leads back to the checkout.
+KEPT = ("HOME", "LANG", "JAVA_HOME", "TMPDIR", "UV_CACHE_DIR", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
+
+DECLARATION = """\
+name: orders
+columns:
+- {name: id, type: int64, nullable: false}
+- {name: placed_at, type: timestamp, nullable: false}
+- {name: total, type: float64}
+key: [placed_at, id]
+source: {paths: [landing/], format: csv}
+part_bytes: 65536
+row_group_bytes: 16384
+rollout: {mode: soft}
+"""
+# Compiles nothing: every kernel that a first read and a first ingest call is in the wheel.
+FIRST_CALLS = """\
+import importlib, sys
+from numba.core import event
+
+class Compiled(event.Listener):
+    names = []
+    def on_start(self, found): self.names.append(str(found.data["dispatcher"]))
+    def on_end(self, found): pass
+
+from strata.kernels import WARM
+event.register("numba:compile", Compiled())
+for one in WARM:
+    module, _, function = one.partition(":")
+    getattr(importlib.import_module(module), function)()
+print(Compiled.names)
+"""
+ARROW = """\
+from strata.config.settings import load_settings
+from strata.shard import open_shard
+
+shard = open_shard(load_settings(None, {}), "orders")
+print(sum(batch.num_rows for batch in shard.scan(columns=["total"])))
+"""
+SPARK = """\
+from strata.config.settings import load_settings
+from strata.model.settings import SparkSettings
+from strata.spark import spark_session
+
+with spark_session("installed", SparkSettings()) as spark:
+    rows = spark.read.format("strata").option("shard", "orders").load()
+    print(rows.where("total > 90").count())
+"""
+
+
+class Place:
+    """An environment of its own, and a folder to work in."""
+
+    def __init__(self, folder: Path, *wanted: str) -> None:
+        self.venv, self.work = folder / "venv", folder / "work"
+        self.work.mkdir(parents=True)
+        environment = {**os.environ, "VIRTUAL_ENV": str(self.venv)}
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", self.venv], check=True)
+        subprocess.run(
+            [UV, "pip", "install", "--quiet", "--build-constraints",
+             PROJECT / "requirements" / "build.txt", *wanted],
+            env=environment, check=True, cwd=self.work,
+        )  # fmt: skip
+
+    def run(self, *words: str, code: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run a program of the environment; its exit code is checked."""
+        kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+        path = f"{self.venv / 'bin'}:/usr/local/bin:/usr/bin:/bin"
+        done = subprocess.run(
+            [str(self.venv / "bin" / words[0]), *words[1:]], cwd=self.work, check=False, text=True,
+            capture_output=True, env={**kept, "PATH": path, "SPARK_LOCAL_IP": "127.0.0.1",
+                                      **variables},
+        )  # fmt: skip
+        assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def fill(self) -> None:
+        """Ingest two days of orders into a new shard."""
+        (self.work / "landing").mkdir()
+        (self.work / "config" / "shards").mkdir(parents=True)
+        (self.work / "config" / "shards" / "orders.yaml").write_text(DECLARATION)
+        for day in (1, 2):
+            lines = [f"{n},2026-03-0{day} 00:00:{n % 60:02},{n % 100}.5" for n in range(2000)]
+            (self.work / f"landing/2026-03-0{day}.csv").write_text(
+                "\n".join(["id,placed_at,total", *lines]) + "\n"
+            )
+        self.run("strata", "ingest", "orders", "--lower", "2026-03-01", "--upper", "2026-03-03")
+
+
+def built(name: str, ending: str) -> Path:
+    (found,) = DIST.glob(f"{name}-*{ending}")
+    return found
+
+
+def metadata(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        return BytesParser().parsebytes(archive.read(name))
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    place = Place(tmp_path_factory.mktemp("engine"), str(built("strata_shards", ".whl")))
+    place.fill()
+    return place
+
+
+@pytest.mark.parametrize(
+    ("name", "packages"),
+    [
+        ("strata_shards", {"strata", "pyspark_strata"}),
+        ("airflow_provider_strata", {"strata_airflow"}),
+    ],
+)
+def test_a_wheel_owns_its_packages_and_nothing_else(name: str, packages: set[str]) -> None:
+    wheel = built(name, ".whl")
+    files = [file for file in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in file]
+
+    assert {file.partition("/")[0] for file in files} == packages
+    assert f"{sorted(packages)[-1]}/py.typed" in files
+    said = metadata(wheel)
+    assert said["License-Expression"] == "Apache-2.0"
+    assert said["License-File"] == "LICENSE"
+    assert said["Requires-Python"] == "<3.14,>=3.11"
+    assert "Typing :: Typed" in said.get_all("Classifier", [])
+    assert all("<" in one or "~=" in one or "strata-shards[" in one
+               for one in said.get_all("Requires-Dist", []))  # fmt: skip
+    with tarfile.open(built(name, ".tar.gz")) as sources:
+        inside = {file.partition("/")[2].partition("/")[0] for file in sources.getnames()}
+    assert inside - packages <= {"", "LICENSE", "README.md", "CHANGELOG.md", "PKG-INFO",
+                                 "pyproject.toml", ".gitignore"}  # fmt: skip
+
+
+def test_no_wheel_names_a_place_of_the_machine_that_built_it() -> None:
+    for wheel in DIST.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            named = [n for n in archive.namelist() if str(PROJECT).encode() in archive.read(n)]
+        assert named == []
+
+
+def test_both_have_one_version() -> None:
+    versions = {metadata(wheel)["Version"] for wheel in DIST.glob("*strata*.whl")}
+    assert len(versions) == 1
+
+
+def test_without_extras_the_command_line_creates_ingests_and_reads(engine: Place) -> None:
+    assert engine.run("strata", "--version").stdout.startswith("strata 0.")
+    (shard,) = json.loads(engine.run("strata", "shards", "--json").stdout)["shards"]
+    assert (shard["shard"], shard["updates"]) == ("orders", 4000)
+    rows = engine.run("strata", "read", "orders", "--columns", "total", "--limit", "3").stdout
+    assert "0.5" in rows
+    assert engine.run("python", "-c", ARROW).stdout.strip() == "4000"
+
+
+def test_no_kernel_is_compiled_at_the_first_call(engine: Place) -> None:
+    assert engine.run("python", "-c", FIRST_CALLS).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("extra", "words", "variables"),
+    [
+        ("spark", ("explain", "orders", "--where", EXPRESSION), {}),
+        ("spark", ("read", "orders", "--where", EXPRESSION), {}),
+        ("ui", ("ui",), {}),
+        ("s3", ("shards",), {"STRATA__STORE__BLOB": "s3://bucket/x"}),
+        ("postgres", ("shards",), {"STRATA__STORE__CONSENSUS": "postgresql://u@127.0.0.1:9/x"}),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_a_missing_extra_is_named_with_its_cure(
+    engine: Place, extra: str, words: tuple[str, ...], variables: Mapping[str, str]
+) -> None:
+    said = engine.run("strata", *words, code=2, **variables).stderr
+
+    assert f"pip install 'strata-shards[{extra}]'" in said
+    assert said.count("\n") == 1, said
+
+
+def test_a_job_names_its_missing_extra(engine: Place) -> None:
+    for job, extra in (("compact", "spark"), ("validate", "validate")):
+        done = engine.run("python", "-m", f"strata.jobs.{job}.main", code=2)
+        assert f"pip install 'strata-shards[{extra}]'" in done.stderr
+
+
+def test_the_oldest_releases_serve_as_well(tmp_path: Path) -> None:
+    oldest = tmp_path / "oldest.txt"
+    subprocess.run(
+        [UV, "pip", "compile", "--quiet", "--resolution", "lowest-direct", "--no-emit-index-url",
+         "--output-file", oldest, PROJECT / "pyproject.toml"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    assert "numba==0.65.0" in oldest.read_text()
+    place = Place(tmp_path, "-r", str(oldest), str(built("strata_shards", ".whl")))
+    place.fill()
+    assert place.run("python", "-c", ARROW).stdout.strip() == "4000"
+
+
+def test_with_spark_filters_skip_and_spark_knows_the_format(tmp_path: Path) -> None:
+    place = Place(tmp_path, f"{built('strata_shards', '.whl')}[spark]")
+    place.fill()
+    found = json.loads(
+        place.run("strata", "explain", "orders", "--where", EXPRESSION, "--json").stdout
+    )
+    assert found["parts_total"] >= 1
+    read = place.run("strata", "read", "orders", "--where", EXPRESSION, "--count", "--json").stdout
+    assert json.loads(read)["rows"] == 360
+    python = str(place.venv / "bin" / "python")
+    assert place.run("python", "-c", SPARK, PYSPARK_PYTHON=python).stdout.strip() == "360"

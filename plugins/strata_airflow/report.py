@@ -1,9 +1,9 @@
 """The validation report under Airflow's own address, for people who are logged in.
 
-`/strata-report/` serves the pages of Data Docs that `strata.jobs.validate` writes: only the folder `site`.
-A task that wrote a report has a link to it. The contents of a page come from data, so a page is a
-sandbox: nothing in it runs, it has no origin and hence no access to the reader's cookie, and it
-loads nothing, because its style is inline.
+`/strata-report/` serves the pages of Data Docs that the job of soft evaluation writes: only the
+folder `site`. A task that wrote a report has a link to it. The contents of a page come from data,
+so a page is a sandbox: nothing in it runs, it has no origin and hence no access to the reader's
+cookie, and it loads nothing, because its style is inline.
 The application is built on the first request: every process of Airflow loads the plugin, but only
 one serves.
 """

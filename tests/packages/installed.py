@@ -218,6 +218,7 @@ def test_the_oldest_releases_serve_as_well(tmp_path: Path) -> None:
     assert place.run("python", "-c", ARROW).stdout.strip() == "4000"
 
 
+@pytest.mark.timeout(3000)  # the index has pyspark as source only
 def test_with_spark_filters_skip_and_spark_knows_the_format(tmp_path: Path) -> None:
     place = Place(tmp_path, f"{built('strata_shards', '.whl')}[spark]")
     place.fill()

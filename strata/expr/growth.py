@@ -12,9 +12,9 @@ from typing import Final
 from strata.expr.nodes import Call, Column, Expr, Literal, Opaque
 from strata.expr.sparktype import spark_type
 
-# Texts end at 2**31 bytes: a value of 20 MiB stays below it, times 100.
+# Texts end at 2**31 bytes, and ingest takes rows of up to 64 MiB.
 CONSTANT_MAX: Final = 1 << 20  # bytes that the expression itself supplies
-FACTOR_MAX: Final = 100  # bytes of a result for each byte of a row's value
+FACTOR_MAX: Final = 31  # bytes of a result for each byte of a row's value
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,10 @@ def _multiplied(count: float) -> Rule:
 
 
 def _cast(call: Call, args: Sequence[Size]) -> Size:
-    """Return the size of a text as a text, of something else as one."""
+    """Return the size of a text as a text, and of something else as one."""
     source = getattr(call.args[0], "type", "")
-    return args[0] if spark_type(source).family == "text" else _multiplied(16)(call, args)
+    same = spark_type(source).family == "text" or spark_type(call.type).family == "other"
+    return args[0] if same else _multiplied(8)(call, args)
 
 
 def _number(call: Call, position: int) -> float:
@@ -173,8 +174,7 @@ _RULES: Final[Mapping[str, Rule]] = MappingProxyType({
     "string_translate": _multiplied(4),
     "hex": _multiplied(2),
     **dict.fromkeys(("date_format", "from_unixtime"), _multiplied(32)),
-    "variant_get": _multiplied(8),
-    "cast": _cast,
+    **dict.fromkeys(("cast", "variant_get"), _cast),
     "concat_ws": _joined,
     "string_repeat": _repeated,
     "string_space": _spaces,

@@ -5,10 +5,10 @@ operator sees them as text: no link, no picture, no call to a whole channel, no 
 """
 
 import re
-import unicodedata
 from typing import Final
 
-_UNSEEN: Final = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # Unicode's categories
+from strata.model.shown import visible
+
 _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()<>#+!|~&:$-])")
 
 
@@ -18,9 +18,7 @@ def seen(text: str) -> str:
     >>> seen("a\u202eb\r\nc")
     'a\\u202eb\\u000d\nc'
     """
-    return "".join(
-        f"\\u{ord(c):04x}" if c != "\n" and unicodedata.category(c) in _UNSEEN else c for c in text
-    )
+    return visible(text, lines=True)
 
 
 def line(text: str) -> str:

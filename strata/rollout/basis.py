@@ -11,6 +11,7 @@ import ast
 import hashlib
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from strata.state.state import State
@@ -20,12 +21,15 @@ _ROOT: Final = Path(__file__).resolve().parents[1]
 ROOMS: Final = (
     "expr", "plain", "decide", "stats", "spark", "format", "model", "parts",
 )  # fmt: skip
+_PARSING: Final = Lock()  # two threads that parse at once end in a SystemError (CPython 3.11)
 _DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def basis_of(state: State) -> str:
     """Return the basis of a shard's evidence: code, statistics version, and budget."""
-    return f"{_code()}.{STATS_VERSION}.{state.spec.stats.budget_bytes}"
+    with _PARSING:
+        code = _code()
+    return f"{code}.{STATS_VERSION}.{state.spec.stats.budget_bytes}"
 
 
 @cache

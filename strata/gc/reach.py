@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 
+from strata.format.manifest import BLOB_COLUMNS, blobs_of
 from strata.machine.machine import Machine
 from strata.machine.named import named_by
 from strata.parts.manifests import StoredManifest
@@ -39,7 +40,7 @@ def reach(machine: Machine, head: State, fence: int, now_ms: int) -> Reach:
     its successor do not share; reads each manifest that they name once.
     """
     blob = machine.stores.blob
-    parts: dict[str, tuple[str, ...]] = {}  # of each manifest or page that was read
+    parts: dict[str, tuple[str, ...]] = {}  # and bloom filters, of each manifest or page read
     lost: set[str] = set()
     for batch in head.batches:
         if batch.manifest is not None:

@@ -234,7 +234,7 @@ class StoredManifest(ManifestBlobs):
         """
         found: dict[str, tuple[str, ...]] = {}
         if not self.in_pages:
-            found[self.where["manifest"]] = _keys(self.decoded(self.data, ["key"]))
+            found[self.where["manifest"]] = blobs_of(self.decoded(self.data, BLOB_COLUMNS))
             return found
 
         def name(key: str, index: Index) -> None:
@@ -244,7 +244,7 @@ class StoredManifest(ManifestBlobs):
                     name(one, lower)
                 return
             for one, data in zip(found[key], self.fetched(index.table), strict=True):
-                found[one] = _keys(self.decoded(data, ["key"]))
+                found[one] = blobs_of(self.decoded(data, BLOB_COLUMNS))
 
         name(self.where["manifest"], self.root(()))
         return found

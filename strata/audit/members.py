@@ -8,7 +8,7 @@ import pyarrow as pa
 from strata.audit.blame import Lie, label_of
 from strata.model.schema import Relation
 from strata.stats.bloom import hold_all
-from strata.stats.members import Wanted, place_named, values_at
+from strata.stats.members import Sought, place_named, values_at
 from strata.stats.wire import BITS, BLOOMS, SETS, place_of
 
 _STORED = "stored values"
@@ -35,7 +35,7 @@ def find_member_lies(recorded: pa.RecordBatch, rows: pa.Table, relation: Relatio
 
 
 def _lies(
-    claim: pa.StructScalar, name: str, place: Wanted, values: pa.BinaryArray | None,
+    claim: pa.StructScalar, name: str, place: Sought, values: pa.BinaryArray | None,
     relation: Relation,
 ) -> Iterator[Lie]:  # fmt: skip
     fields = dict(claim.items())

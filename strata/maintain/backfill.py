@@ -49,7 +49,7 @@ from strata.model.shown import json_of
 from strata.model.spec import StatsSpec
 from strata.state.state import Batch, State
 from strata.stats import STATS_VERSION, trim
-from strata.stats.members import Wanted
+from strata.stats.members import Sought
 from strata.stats.wire import (
     BLOOMS,
     COUNTED,
@@ -73,7 +73,7 @@ class Asked:
     """What a backfill collects from one part."""
 
     bounds: bool  # bounds and counts, not only values
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[Sought, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def plan_backfill(stores: Stores, state: State, selection: Selection) -> Backfil
     return BackfillPlan(tuple(plans), stats_bytes, cost)
 
 
-def _asked(wanted: Sequence[Wanted], lacking: Sequence[Bools], bounds: Bools, row: int) -> Asked:
+def _asked(wanted: Sequence[Sought], lacking: Sequence[Bools], bounds: Bools, row: int) -> Asked:
     places = (one for one, lacks in zip(wanted, lacking, strict=True) if lacks[row])
     return Asked(bool(bounds[row]), tuple(places))
 

@@ -17,7 +17,7 @@ from strata.parts.fetch import PartSource, part_batches
 from strata.parts.members import with_members
 from strata.state.state import State
 from strata.stats import collect, concat, union
-from strata.stats.members import Gathering, Wanted, check_members, wanted_places
+from strata.stats.members import Gathering, Sought, check_members, wanted_places
 from strata.stats.wire import BLOOM, ROWS, SET, bloom_name, set_name
 from strata.store.open import open_stores
 
@@ -34,7 +34,7 @@ class CollectTask:
     read_format: str
     part: PartRef
     columns: tuple[int, ...] | None  # None: all
-    wanted: tuple[Wanted, ...] = ()  # places whose values are collected
+    wanted: tuple[Sought, ...] = ()  # places whose values are collected
     members_only: bool = False  # the part has its other statistics
     prefix: str = ""  # of new parts' keys: bloom filters lie beside them
 
@@ -78,7 +78,7 @@ def half_of(state: State, part: PartRef) -> str:
     return _ROW_HALF if read_rows or part.layout == _ROW_HALF else "structured"
 
 
-def wanted_of(state: State, selection: Selection) -> tuple[Wanted, ...]:
+def wanted_of(state: State, selection: Selection) -> tuple[Sought, ...]:
     """Return the places whose values a backfill collects: declared ones, and those named for it.
 
     Raises: InvalidRequest for a name that leads to no such place.
@@ -94,10 +94,10 @@ def wanted_of(state: State, selection: Selection) -> tuple[Wanted, ...]:
     return tuple(one for one in found if not ids or one.column.id in ids)
 
 
-def lacks_members(table: pa.Table, wanted: Wanted) -> Bools:
+def lacks_members(table: pa.Table, wanted: Sought) -> Bools:
     """Return which parts of a manifest lack what is wanted of the values at a place.
 
-    A part of which nothing can be known says so, and lacks nothing.
+    Where nothing can be known a part says so, and lacks nothing.
     """
     sets = _column(table, set_name(wanted.name), SET)
     form = pc.fill_null(sets.field("form"), "")

@@ -21,7 +21,7 @@ from strata.format.values.coded import alike
 from strata.model.schema import Relation
 from strata.model.sums import wrapped
 from strata.stats import collect, concat, union
-from strata.stats.members import Found, Gathering, Wanted
+from strata.stats.members import Found, Gathering, Sought
 from strata.updates.order import encode_keys, first_and_last, high_key, shared_bytes
 
 KEY_BYTES: Final = 64  # length of key bounds in manifests, and usually of split points
@@ -53,7 +53,12 @@ class Observed:
     """Takes the rows of a part as they come, and holds those not yet examined."""
 
     def __init__(
-        self, relation: Relation, group_bytes: int, *, stats: bool, wanted: Sequence[Wanted] = ()
+        self,
+        relation: Relation,
+        group_bytes: int,
+        *,
+        stats: bool,
+        wanted: Sequence[Sought] = (),
     ) -> None:
         """Begin without rows. `group_bytes`: largest row group; `stats`: whether to collect any.
 

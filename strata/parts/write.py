@@ -36,7 +36,7 @@ from strata.parts.members import with_members
 from strata.parts.part_facts import KEY_BYTES, Observed, PartFacts
 from strata.state.state import Batch
 from strata.stats import STATS_VERSION, encoded_size, trim
-from strata.stats.members import Wanted, wanted_places
+from strata.stats.members import Sought, wanted_places
 from strata.store import keys
 from strata.store.draft import draft_of
 from strata.store.interface import Blob
@@ -74,7 +74,7 @@ class _Target:
     row_group_bytes: int
     stats_spec: StatsSpec
     run: int
-    wanted: tuple[Wanted, ...] = ()  # places whose values are collected
+    wanted: tuple[Sought, ...] = ()  # places whose values are collected
 
 
 class _Waiting:

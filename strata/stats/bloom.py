@@ -38,7 +38,7 @@ def hashes_of(values: pa.BinaryArray) -> Words:
 def filter_of(hashes: Words, bits_each: int) -> bytes:
     """Return the filter that holds distinct hashes, of at most `bits_each` bits for each of them.
 
-    A filter of few values is one block, whatever `bits_each` says.
+    A filter of few values is one block, which may be more.
     """
     from strata.kernels.xxhash import set_bits  # loads the compiler
 

@@ -56,7 +56,7 @@ DECIMAL_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Sought:
     """A place whose values are collected; picklable."""
 
     name: str  # of the place's statistics
@@ -73,7 +73,7 @@ class Wanted:
 class Found:
     """What is known of the values at a place of one part."""
 
-    place: Wanted
+    place: Sought
     values: list[bytes] | None  # sorted; None: too many, or not known
     bloom: bytes | None  # None: none is wanted, or it is not known
     distinct: int
@@ -98,9 +98,9 @@ def form_of(declared: ColumnType) -> str | None:
     return INTEGER_FORM if whole or pa.types.is_timestamp(kind) else None
 
 
-def wanted_places(relation: Relation, spec: StatsSpec) -> tuple[Wanted, ...]:
+def wanted_places(relation: Relation, spec: StatsSpec) -> tuple[Sought, ...]:
     """Return the places whose values a shard collects; names of dropped columns are passed over."""
-    found: dict[str, Wanted] = {}
+    found: dict[str, Sought] = {}
     for name, bloom in (*((n, False) for n in spec.sets), *((n, True) for n in spec.blooms)):
         for place in _places(relation, name, spec.bloom_bits, bloom=bloom):
             found[place.name] = place
@@ -123,7 +123,7 @@ def check_members(relation: Relation, spec: StatsSpec, shard: str) -> None:
                 )  # fmt: skip
 
 
-def _places(relation: Relation, name: str, bits: int, *, bloom: bool) -> Iterator[Wanted]:
+def _places(relation: Relation, name: str, bits: int, *, bloom: bool) -> Iterator[Sought]:
     column, rest = _column(relation, name)
     if column is None:
         return
@@ -131,13 +131,13 @@ def _places(relation: Relation, name: str, bits: int, *, bloom: bool) -> Iterato
         if rest:
             place = path_name(column.id, rest)
             text = ColumnType(Kind.STRING)
-            yield Wanted(place, column, (), rest, text, JSON_FORM, bloom, bits)
+            yield Sought(place, column, (), rest, text, JSON_FORM, bloom, bits)
         return
     for inside in places(column.type):
         form = form_of(inside.type)
         if inside.names == rest and form is not None:
             place = inside_name(column.id, inside.steps)
-            yield Wanted(place, column, inside.steps, None, inside.type, form, bloom, bits)
+            yield Sought(place, column, inside.steps, None, inside.type, form, bloom, bits)
 
 
 def _column(relation: Relation, name: str) -> tuple[Column | None, tuple[str, ...]]:
@@ -151,7 +151,7 @@ def _column(relation: Relation, name: str) -> tuple[Column | None, tuple[str, ..
 class Gathering:
     """Takes the rows of a part as they come, and remembers values at the wanted places."""
 
-    def __init__(self, wanted: Sequence[Wanted]) -> None:
+    def __init__(self, wanted: Sequence[Sought]) -> None:
         """Begin without rows."""
         self._places = [_Place(one) for one in wanted]
 
@@ -177,7 +177,7 @@ class Gathering:
 class _Place:
     """The values at one place so far."""
 
-    wanted: Wanted
+    wanted: Sought
     few: set[bytes] | None = field(default_factory=set)  # None: too many for a set
     hashes: list[Words] = field(default_factory=list)
     known: bool = True
@@ -215,8 +215,8 @@ class _Place:
 def member_columns(found: Iterable[Found], keys: Mapping[str, str]) -> dict[str, pa.StructArray]:
     """Return the statistics columns of one part. `keys`: of stored filters, by place.
 
-    A place of which nothing can be known has a set without values and form, so that nobody collects
-    it again.
+    Where nothing can be known, the set has neither values nor form, so that nobody collects it
+    again.
     """
     columns = {}
     for one in found:
@@ -237,7 +237,7 @@ def _is_known(stats: pa.RecordBatch | None, column_id: int) -> bool:
 
 
 def values_at(
-    rows: pa.Table | pa.RecordBatch, wanted: Sequence[Wanted]
+    rows: pa.Table | pa.RecordBatch, wanted: Sequence[Sought]
 ) -> list[pa.BinaryArray | None]:
     """Return the distinct values of rows at each place as bytes; None where they are not known."""
     there = set(rows.schema.names)
@@ -254,7 +254,7 @@ def values_at(
     return found
 
 
-def place_named(relation: Relation, name: str) -> Wanted | None:
+def place_named(relation: Relation, name: str) -> Sought | None:
     """Return the place that statistics of values are about; None if it has none today."""
     parsed, inside = parse_name(name), parse_inside(name)
     column = relation.by_id.get(parsed[0]) if parsed is not None else None
@@ -262,16 +262,16 @@ def place_named(relation: Relation, name: str) -> Wanted | None:
         return None
     if parsed[1]:
         text = ColumnType(Kind.STRING)
-        return Wanted(name, column, (), parsed[1], text, JSON_FORM, bloom=True, bits=0)
+        return Sought(name, column, (), parsed[1], text, JSON_FORM, bloom=True, bits=0)
     steps = () if inside is None else inside[1]
     for place in places(column.type):
         form = form_of(place.type)
         if place.steps == steps and form is not None:
-            return Wanted(name, column, steps, None, place.type, form, bloom=True, bits=0)
+            return Sought(name, column, steps, None, place.type, form, bloom=True, bits=0)
     return None
 
 
-def _values(values: Values, wanted: Wanted) -> Values:
+def _values(values: Values, wanted: Sought) -> Values:
     """Return the values behind the steps to a place."""
     found = texts_of(values) if is_coded(values.type) else values
     for step in wanted.steps:
@@ -279,7 +279,7 @@ def _values(values: Values, wanted: Wanted) -> Values:
     return found
 
 
-def _canonical(values: Values, wanted: Wanted) -> pa.BinaryArray:
+def _canonical(values: Values, wanted: Sought) -> pa.BinaryArray:
     """Return distinct values as bytes, without null and NaN."""
     distinct = pc.drop_null(pc.unique(values))
     return canonical_bytes(to_view(distinct, wanted.type), wanted.form)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from strata.format.columns import child
 from strata.model.schema import Relation
 from strata.stats.bloom import filter_of, hashes_of
-from strata.stats.members import JSON_FORM, Wanted, place_named, values_at
+from strata.stats.members import JSON_FORM, Sought, place_named, values_at
 from strata.stats.wire import BITS, BLOOM, SET, bloom_name, path_name, set_name
 
 _BITS_EACH = 12
@@ -38,7 +38,7 @@ def member_stats(
     return columns
 
 
-def _unknown(stats: pa.Table, place: Wanted, part: int) -> bool:
+def _unknown(stats: pa.Table, place: Sought, part: int) -> bool:
     """Return whether readers may disagree about a document of a part."""
     if place.form != JSON_FORM:
         return False
@@ -46,13 +46,13 @@ def _unknown(stats: pa.Table, place: Wanted, part: int) -> bool:
     return root not in stats.column_names or not stats[root][part].is_valid
 
 
-def _set(place: Wanted, values: pa.Array | None, kind: str) -> dict[str, object] | None:
+def _set(place: Sought, values: pa.Array | None, kind: str) -> dict[str, object] | None:
     if values is None or kind != "set":
         return None
     return {"form": place.form, "values": sorted(set(values.to_pylist()))}
 
 
-def _bloom(place: Wanted, values: pa.Array | None, kind: str) -> dict[str, object] | None:
+def _bloom(place: Sought, values: pa.Array | None, kind: str) -> dict[str, object] | None:
     if values is None or kind != "bloom":
         return None
     bits = filter_of(np.unique(hashes_of(values)), _BITS_EACH)

@@ -18,7 +18,7 @@ from strata.decide.members import is_bloom
 from strata.decide.question import Question, Verdicts
 from strata.errors import Corrupt
 from strata.kernels.arrays import Bools, Ints
-from strata.parts.prefetch import in_turn
+from strata.parts.turns import in_turn
 from strata.stats.wire import BITS, BLOOMS
 from strata.store.interface import Blob
 from strata.store.named import get_named

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 
-from strata.format.manifest import BLOB_COLUMNS, blobs_of
 from strata.machine.machine import Machine
 from strata.machine.named import named_by
 from strata.parts.manifests import StoredManifest

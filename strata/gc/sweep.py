@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Final, Protocol, runtime_checkable
 
 from strata.errors import Corrupt
-from strata.format.manifest import BLOB_COLUMNS, blobs_of
 from strata.gc.reach import Reach, reach
 from strata.gc.verdicts import Fate, Judge, JudgedBlob
 from strata.machine.machine import Machine

@@ -14,9 +14,11 @@ import pyarrow as pa
 
 from strata.errors import Corrupt
 from strata.format.manifest import (
+    BLOB_COLUMNS,
     PIECE_PARTS,
     SCHEMA,
     PartRef,
+    blobs_of,
     decode_manifest,
     head_of,
     part_refs,
@@ -228,7 +230,7 @@ class StoredManifest(ManifestBlobs):
         return self._index(self.data, columns)
 
     def names(self) -> dict[str, tuple[str, ...]]:
-        """Return what each blob of the manifest names: parts, or pages, which have their own entry.
+        """Return what each blob of the manifest names: parts and filters, or pages, listed too.
 
         Raises: Corrupt. Cost: opens every page.
         """

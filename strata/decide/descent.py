@@ -1,4 +1,4 @@
-"""The one way down on which everybody decides: batch, then page of a manifest, then part.
+"""The one way down on which everybody decides: batch, page of a manifest, part, bloom filter.
 
 Reads, soft evaluation, `explain` and the choice of row groups all go this way, so checks,
 explanations and replays see exactly what a read does. A batch that its union rules out is still
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.decide.blooms import judged
 from strata.decide.decision import Decision
 from strata.decide.question import GroupVerdict, PageVerdict, Question, Verdicts
 from strata.errors import InvalidRequest
@@ -209,7 +210,7 @@ class BatchStep:
             return Piece(self, stored, rows, some, np.zeros(len(rows), np.bool_), None, page)
         if self.question is None:
             return Piece(self, stored, rows, some, np.ones(len(rows), np.bool_), None)
-        verdict = self.question.of_parts(some)
+        verdict = judged(self.stores.blob, self.question, some)
         return Piece(self, stored, rows, some, verdict.keep, verdict)
 
     def _judged_by(self) -> frozenset[str]:

@@ -6,6 +6,7 @@ quarantined function, a wrong number of arguments, values of an unexpected kind.
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from strata.expr.entry import Context, Outcome, strict
 from strata.expr.growth import Size, may_outgrow, size_of
+from strata.expr.members import bare
 from strata.expr.nodes import Call, Column, Expr, Literal, Opaque
 from strata.expr.registry import REGISTRY
 from strata.expr.spec import (
@@ -102,6 +104,9 @@ class Interpreter:
             if not self.lenient:
                 raise
             return self._open(call, call.type, f"{call.function} could not be evaluated: {error}")
+        if not entry.passes:
+            # What values occur is said of arguments; a rule that returns one may mean its range
+            spec = replace(spec, values=bare(spec.values)) if _has_members(spec) else spec
         if not _suits(spec, call.type):
             spec = strict([spec], Outcome(everything(call.type), spec.null, spec.fail))
         return Spec(spec.values, spec.null, YES) if may_outgrow(call, self._size(call)) else spec
@@ -120,6 +125,10 @@ class Interpreter:
     def _open(self, node: Expr, type_name: str, reason: str) -> Spec:
         self.opened[id(node)] = reason
         return anything(type_name)
+
+
+def _has_members(spec: Spec) -> bool:
+    return isinstance(spec.values, Numbers | Texts) and spec.values.members is not None
 
 
 def _suits(spec: Spec, type_name: str) -> bool:

@@ -7,8 +7,6 @@ operator sees them as text: no link, no picture, no call to a whole channel, no 
 import re
 from typing import Final
 
-from strata.model.shown import visible
-
 _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()<>#+!|~&:$-])")
 
 
@@ -18,6 +16,8 @@ def seen(text: str) -> str:
     >>> seen("a\u202eb\r\nc")
     'a\\u202eb\\u000d\nc'
     """
+    from strata.model.shown import visible
+
     return visible(text, lines=True)
 
 

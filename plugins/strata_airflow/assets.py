@@ -1,4 +1,4 @@
-"""The assets that the DAGs make and wait for: one for each kind of thing, not one per shard.
+"""The assets that the DAGs make and wait for, one for each kind of thing; and those of shards.
 
 Counts travel in the events' `extra` (`strata_airflow.results.counts`); the Assets page shows them.
 """
@@ -12,6 +12,16 @@ BATCHES: Final = Asset(name="strata_batches", uri="strata://batches", group="str
 RUNS: Final = Asset(name="strata_runs", uri="strata://runs", group="strata")
 STATISTICS: Final = Asset(name="strata_statistics", uri="strata://statistics", group="strata")
 VERDICTS: Final = Asset(name="strata_verdicts", uri="strata://verdicts", group="strata")
+
+
+def shard_asset(shard: str, strata_conn_id: str = "strata_default") -> Asset:
+    """Return the asset of one shard of a connection's stores, for outlets and schedules.
+
+    >>> shard_asset("orders").name
+    'strata_default/orders'
+    """
+    name = f"{strata_conn_id}/{shard}"
+    return Asset(name=name, uri=f"strata://{name}", group="strata")
 
 
 def tell(events: Any, assets: Iterable[Any], counts: Mapping[str, int], partitions: str) -> None:

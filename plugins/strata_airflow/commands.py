@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -13,16 +13,21 @@ from strata_airflow.places import PROJECT, PYTHONPATH, config_file
 from strata_airflow.results import FINAL_CODES
 
 
-def run_strata(*words: str, config: str = "") -> dict[str, Any]:
+def run_strata(
+    *words: str, config: str = "", environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Return the document that `strata WORDS --json` prints.
+
+    `environment`: variables of a connection's stores; with it, no file but `config` is named.
 
     Raises: AirflowFailException if another try cannot help, else AirflowException.
     """
+    file = config or ("" if environment is not None else config_file())
+    named = ["--config", file] if file else []
     done = subprocess.run(
-        [sys.executable, "-m", "strata.cli.app", *words, "--json",
-         "--config", config or config_file()],
+        [sys.executable, "-m", "strata.cli.app", *words, "--json", *named],
         cwd=PROJECT, capture_output=True, text=True, check=False,
-        env={**os.environ, **PYTHONPATH},
+        env={**os.environ, **PYTHONPATH, **(environment or {})},
     )  # fmt: skip
     if done.returncode:
         said = _last_line(done.stderr) or f"strata ended with {done.returncode}"

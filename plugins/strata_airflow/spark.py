@@ -27,6 +27,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from strata_airflow import results
 from strata_airflow.assets import tell, tell_nobody
 from strata_airflow.console import ShardLink
+from strata_airflow.hooks import StoreAccess, StrataHook
 from strata_airflow.notify import VARIABLE, StrataNotifier, message_of, send
 from strata_airflow.places import PYTHONPATH, config_file, job_file, results_dir
 from strata_airflow.report import ReportLink, address
@@ -77,12 +78,12 @@ class StrataJobOperator(SparkSubmitOperator):
 
     template_fields: Sequence[str] = (
         *SparkSubmitOperator.template_fields,
-        "command", "arguments", "config", "partitions", "shards",
+        "command", "arguments", "config", "partitions", "shards", "strata_conn_id",
     )  # fmt: skip
     ui_color = "#e8f0ff"
     operator_extra_links = (ReportLink(), ShardLink())
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  all of them are keywords
         self,
         *,
         job: str,
@@ -91,12 +92,14 @@ class StrataJobOperator(SparkSubmitOperator):
         config: str = "",
         partitions: str = "",
         shards: str = "",
+        strata_conn_id: str = "",
         **kwargs: Any,
     ) -> None:
         """Take the job's name, its positional words and its flags; all but the name are templates.
 
         `partitions`: keys, as words, of the job's asset events, if the run itself has none.
         `shards`: those of one group (`strata_airflow.groups`), instead of the flag `--shard`.
+        `strata_conn_id`: the connection with the stores; empty: those of the worker's settings.
         """
         super().__init__(
             application=job_file(job),
@@ -110,6 +113,7 @@ class StrataJobOperator(SparkSubmitOperator):
         self.config = config
         self.partitions = partitions
         self.shards = shards
+        self.strata_conn_id = strata_conn_id
         self.report = ""  # the index of the report that the job wrote, if it wrote one
         self.report_url = ""  # likewise on S3
 
@@ -129,13 +133,19 @@ class StrataJobOperator(SparkSubmitOperator):
 
         Raises: AirflowFailException when another try cannot help, AirflowException otherwise.
         """
-        extra = connection_extra(CONNECTION)
+        access = StrataHook(self.strata_conn_id).get_conn() if self.strata_conn_id else None
+        self._conn_id = access.spark if access else CONNECTION
+        extra = connection_extra(self._conn_id)
         self._prepare_submission(extra)
+        settings = self.config or extra.get("settings") or config_file()
+        if access is not None:
+            settings = access.settings
+            self._hand_over(access, extra)
         file = result_file(results_dir(), context["ti"])
         self.application_args = [
             *self.command,
             *flags(self.arguments | ({"--shard": self.shards} if self.shards else {})),
-            "--config", self.config or extra.get("settings") or config_file(),
+            *(["--config", settings] if settings else []),
             "--result", str(file),
         ]  # fmt: skip
         try:
@@ -156,6 +166,18 @@ class StrataJobOperator(SparkSubmitOperator):
         else:
             tell(context["outlet_events"], self.outlets or [], counts, self.partitions)
         return {"job": self.job, "counts": counts, "result": str(file), "dry_run": dry}
+
+    def _hand_over(self, access: StoreAccess, extra: Mapping[str, Any]) -> None:
+        """Give a store's addresses to the driver, in its environment: they may hold a password."""
+        if not access.environment:
+            return
+        master = str(BaseHook.get_connection(self._conn_id).host or "")
+        if extra.get("deploy-mode") == "cluster" or master.startswith(("yarn", "k8s://")):
+            raise AirflowFailException(
+                f"connection {self.strata_conn_id!r} has addresses, which Spark would write on a"
+                " command line (cure: 'settings' in its extra, a file that the driver can read)"
+            )
+        self.env_vars = {**(self.env_vars or {}), **access.environment}
 
     def _keep_report(self, result: Mapping[str, Any]) -> None:
         self.report = str(result.get("report", ""))

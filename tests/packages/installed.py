@@ -6,6 +6,7 @@ run of the tests collects this file.
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -97,8 +98,8 @@ class Place:
         assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 
-    def fill(self) -> None:
-        """Ingest two days of orders into a new shard."""
+    def declare(self) -> None:
+        """Lay down a declaration, and two days of orders."""
         (self.work / "landing").mkdir()
         (self.work / "config" / "shards").mkdir(parents=True)
         (self.work / "config" / "shards" / "orders.yaml").write_text(DECLARATION)
@@ -107,6 +108,10 @@ class Place:
             (self.work / f"landing/2026-03-0{day}.csv").write_text(
                 "\n".join(["id,placed_at,total", *lines]) + "\n"
             )
+
+    def fill(self) -> None:
+        """Ingest two days of orders into a new shard."""
+        self.declare()
         self.run("strata", "ingest", "orders", "--lower", "2026-03-01", "--upper", "2026-03-03")
 
 
@@ -227,6 +232,74 @@ def test_with_spark_filters_skip_and_spark_knows_the_format(tmp_path: Path) -> N
     )
     assert found["parts_total"] >= 1
     read = place.run("strata", "read", "orders", "--where", EXPRESSION, "--count", "--json").stdout
-    assert json.loads(read)["rows"] == 360
+    assert json.loads(read)["rows"] == 400
     python = str(place.venv / "bin" / "python")
-    assert place.run("python", "-c", SPARK, PYSPARK_PYTHON=python).stdout.strip() == "360"
+    assert place.run("python", "-c", SPARK, PYSPARK_PYTHON=python).stdout.strip() == "400"
+
+
+AIRFLOW = {
+    "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
+    "GX_ANALYTICS_ENABLED": "false",
+}
+DAG = """\
+import pendulum
+from airflow.sdk import dag
+
+from strata_airflow.operators import StrataIngestOperator
+from strata_airflow.sensors import StrataShardSensor
+
+
+@dag(schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC"))
+def installed():
+    ingest = StrataIngestOperator(
+        task_id="ingest", shard="orders", from_time="2026-03-01", to_time="2026-03-03"
+    )
+    ingest >> StrataShardSensor(
+        task_id="complete", shard="orders", reached="2026-03-03", deferrable=False, timeout=60
+    )
+
+
+installed()
+"""
+
+
+@pytest.mark.timeout(3000)
+def test_an_airflow_that_has_only_the_packages_runs_a_dag_of_its_own(tmp_path: Path) -> None:
+    pins = tmp_path / "pins.txt"
+    locked = (PROJECT / "requirements" / "runtime.txt").read_text("utf-8")
+    pins.write_text("\n".join(re.findall(r"^([\w.-]+==[^\\\n]+)", locked, re.MULTILINE)))
+    place = Place(
+        tmp_path, "--constraints", str(pins),
+        "--excludes", str(PROJECT / "requirements" / "excludes.txt"),
+        f"{built('strata_shards', '.whl')}[spark]", str(built("airflow_provider_strata", ".whl")),
+    )  # fmt: skip
+    place.declare()
+    stores = {
+        "blob": f"file://{place.work}/blob", "consensus": f"sqlite:///{place.work}/c.db",
+        "shards_dir": f"{place.work}/config/shards", "landing": str(place.work),
+    }  # fmt: skip
+    spark = {"deploy-mode": "client", "spark-binary": "spark-submit"}
+    variables = AIRFLOW | {
+        "AIRFLOW_HOME": f"{place.work}/airflow",
+        "AIRFLOW__CORE__DAGS_FOLDER": f"{place.work}/dags",
+        "AIRFLOW_CONN_STRATA_DEFAULT": json.dumps({"conn_type": "strata", "extra": stores}),
+        "AIRFLOW_CONN_STRATA_SPARK": json.dumps(
+            {"conn_type": "spark", "host": "local[1]", "extra": spark}
+        ),
+    }
+    (place.work / "dags").mkdir()
+    (place.work / "dags" / "installed.py").write_text(DAG)
+    place.run("airflow", "db", "migrate", **variables)
+
+    found = place.run("airflow", "providers", "get", "airflow-provider-strata", "-o", "json",
+                      **variables)  # fmt: skip
+    assert "airflow-provider-strata" in found.stdout
+    hooks = place.run("airflow", "providers", "hooks", "-o", "json", **variables).stdout
+    assert "strata_airflow.hooks.StrataHook" in hooks
+    assert "strata" in place.run("airflow", "plugins", "-o", "json", **variables).stdout
+    place.run("airflow", "dags", "test", "installed", **variables)
+
+    at = {"STRATA__STORE__BLOB": stores["blob"], "STRATA__STORE__CONSENSUS": stores["consensus"]}
+    shards = json.loads(place.run("strata", "shards", "--json", **at).stdout)["shards"]
+    assert [(one["shard"], one["updates"]) for one in shards] == [("orders", 4000)]

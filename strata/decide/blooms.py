@@ -5,7 +5,7 @@ nothing. A filter that is missing or damaged says nothing: its part is kept, and
 names it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -24,22 +24,33 @@ from strata.store.interface import Blob
 from strata.store.named import get_named
 
 FETCHERS: Final = 16  # filters that are fetched at a time: most of it is waiting
+ROUNDS: Final = 4  # groups of filters for each fetcher: a group is one job, which costs time, too
 AHEAD_BYTES: Final = 32 * 1024 * 1024  # of filters fetched and not looked at yet
 TOGETHER_BYTES: Final = 64 * 1024 * 1024  # of filters that are looked at together
 
 
 def judged(
-    blob: Blob, question: Question, manifest: pa.Table, stats: pa.Table | None = None
+    blob: Blob,
+    question: Question,
+    manifest: pa.Table,
+    stats: pa.Table | None = None,
+    more: Callable[[Sequence[str]], pa.Table] | None = None,
 ) -> Verdicts:
     """Return the verdict on some parts, bloom filters included.
 
-    Shape: as of `Question.of_parts`. Cost: a request for each filter that might rule out a part
-    which everything else keeps.
+    Shape: as of `Question.of_parts`. `more` reads columns of the same parts that `manifest` was
+    read without: where filters are stored, which takes more bytes than bounds.
+    Cost: a request for each filter that might rule out a part which everything else keeps.
     """
     verdict = question.of_parts(manifest, stats)
-    names = [name for name in bloom_names(verdict.stats) if name in question.columns]
+    asked = sorted(name for name in question.columns if name.startswith(BLOOMS))
     doubtful = verdict.keep & ~verdict.suspects
-    if not names or not doubtful.any():
+    if not asked or not doubtful.any():
+        return verdict
+    if more is not None and not bloom_names(verdict.stats):
+        verdict = replace(verdict, stats=_with_columns(verdict.stats, more(asked)))
+    names = [name for name in bloom_names(verdict.stats) if name in asked]
+    if not names:
         return verdict
     doubtful &= _has_any(verdict.stats, names)
     rows = np.flatnonzero(doubtful)
@@ -50,6 +61,12 @@ def judged(
     for some in _together(verdict.stats, rows[~hope.keep], names):
         found.look(some)
     return found.verdict()
+
+
+def _with_columns(stats: pa.Table, others: pa.Table) -> pa.Table:
+    for name in bloom_names(others):
+        stats = stats.append_column(others.schema.field(name), others[name])
+    return stats
 
 
 def bloom_names(stats: pa.Table | pa.RecordBatch) -> list[str]:
@@ -127,11 +144,16 @@ def _fetched(blob: Blob, column: pa.StructArray) -> Iterator[bytes | None]:
     keys = column.field("key").to_pylist()
     sizes = pc.fill_null(column.field("size_bytes"), 0).to_pylist()
     valid = column.is_valid().to_pylist()
-    asked = [
-        (size, partial(_get, blob, key if there else None))
-        for key, size, there in zip(keys, sizes, valid, strict=True)
-    ]
-    return in_turn(asked, FETCHERS, AHEAD_BYTES)
+    asked = [(n, key if there else None) for key, n, there in zip(keys, sizes, valid, strict=True)]
+    many = max(1, len(asked) // (ROUNDS * FETCHERS))
+    groups = [asked[start : start + many] for start in range(0, len(asked), many)]
+    jobs = [(sum(n for n, _ in some), partial(_get_all, blob, some)) for some in groups]
+    for some in in_turn(jobs, FETCHERS, AHEAD_BYTES):
+        yield from some
+
+
+def _get_all(blob: Blob, asked: Sequence[tuple[int, str | None]]) -> list[bytes | None]:
+    return [_get(blob, key) for _, key in asked]
 
 
 def _get(blob: Blob, key: str | None) -> bytes | None:

@@ -173,7 +173,7 @@ _RULES: Final[Mapping[str, Rule]] = MappingProxyType({
     **dict.fromkeys(("upper", "lower", "init_cap"), _multiplied(3)),
     "string_translate": _multiplied(4),
     "hex": _multiplied(2),
-    **dict.fromkeys(("date_format", "from_unixtime"), _multiplied(32)),
+    **dict.fromkeys(("date_format", "from_unixtime"), _multiplied(16)),
     **dict.fromkeys(("cast", "variant_get"), _cast),
     "concat_ws": _joined,
     "string_repeat": _repeated,

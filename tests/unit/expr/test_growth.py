@@ -67,7 +67,7 @@ LARGE = [
     nested("string_translate", 4, S, "a", "\U0001f600"),
     nested("hex", 7, S),
     text("overlay", text("string_repeat", S, 60), text("string_repeat", S, 60), 1, -1),
-    text("date_format", Column(5, "t", "timestamp"), "y" * (CONSTANT_MAX // 16)),
+    text("date_format", Column(5, "t", "timestamp"), "y" * (CONSTANT_MAX // 8)),
     Call("transform", (LIST, text("string_repeat", ITEM, 101)), "array<string>"),
     Call("transform", (LIST, text("string_space", 101)), "array<string>"),
     Call("transform", (TWICE, text("string_repeat", ITEM, 51)), "array<string>"),

@@ -57,10 +57,3 @@ class Opaque:
 
 
 Expr = Column | Literal | Call | Opaque
-
-
-def flat(function: str, expr: Expr) -> tuple[Expr, ...]:
-    """Return the arguments of an and/or, or the expression alone."""
-    if isinstance(expr, Call) and expr.function == function:
-        return expr.args
-    return (expr,)

@@ -21,8 +21,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from strata.errors import InvalidRequest
+from strata.expr.conditions import flat
 from strata.expr.filter import Filter
-from strata.expr.nodes import Call, Column, Expr, Literal, flat
+from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.model.near import one_of
 from strata.model.schema import Relation
 from strata.plain.constants import Constant, Kind, fitting, needs_spark

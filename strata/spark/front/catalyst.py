@@ -19,8 +19,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 
+from strata.expr.conditions import flat
 from strata.expr.filter import Filter
-from strata.expr.nodes import Call, Expr, Opaque, flat
+from strata.expr.nodes import Call, Expr, Opaque
 from strata.model.schema import Relation
 from strata.spark.front.constants import SPECIAL, SPECIAL_IN_SQL
 from strata.spark.front.derived import with_derived

@@ -12,9 +12,10 @@ from typing import Final
 import numpy as np
 
 from strata.decide.static import Favourable
+from strata.expr.conditions import flat, join_conditions
 from strata.expr.entry import Context
 from strata.expr.interpret import Interpreter, Unknown
-from strata.expr.nodes import Call, Column, Expr, Literal, Opaque, flat
+from strata.expr.nodes import Call, Column, Expr, Literal, Opaque
 
 CLOCKS: Final = frozenset({"current_timestamp", "current_date", "local_timestamp"})
 _ANY_TIME: Final = Context(-62_135_596_800_000_000, 253_402_300_799_999_999)  # years 1 to 9999
@@ -210,11 +211,6 @@ def fails_only(expr: Expr) -> Expr:
         return Opaque("the variable of a lambda outside of it", "boolean")
     nulls = (Call("is_null", (expr,), "boolean"), Call("is_not_null", (expr,), "boolean"))
     return Call("or", nulls, "boolean")
-
-
-def join_conditions(function: str, parts: tuple[Expr, ...]) -> Expr:
-    """Return the and/or of some conditions; a single condition unchanged."""
-    return parts[0] if len(parts) == 1 else Call(function, parts, "boolean")
 
 
 def shape(expr: Expr, negated: bool = False) -> Expr:

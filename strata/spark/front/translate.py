@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from strata.expr.nodes import Call, Column, Expr, Literal, flat
+from strata.expr.conditions import flat
+from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.model.schema import Relation
 from strata.spark.front.constants import (
     DATETIME,

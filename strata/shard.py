@@ -4,27 +4,33 @@ A `Shard` holds no state: each call loads the head. It only delegates; the work 
 `write`, `read`, `compact`, `backfill`, `audit` and the state machine.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
+from strata.config.settings import load_settings
 from strata.decide.plan import plan_read
 from strata.decide.read_plan import ReadPlan
+from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.history.metrics import Metrics
-from strata.history.usage import emitted, tell
+from strata.history.usage import emitted, record
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state, kept_while
 from strata.maintain.schema import change_schema, describe_schema
 from strata.model.schema import Relation
-from strata.model.settings import ReadSettings, Settings
+from strata.model.settings import ReadSettings, Settings, StoreSettings, UsageSettings
 from strata.model.time import MIN_TIME, format_time
+from strata.plain.parse import plain_filter
 from strata.read.changes import Stretch, listen
-from strata.read.scan import DEFAULTS, scan, scan_schema
+from strata.read.filtered import filtered_scan
+from strata.read.scan import DEFAULTS, scan_schema
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
 from strata.state.state import Batch, State
 from strata.store.open import Stores, open_stores
@@ -34,14 +40,17 @@ __all__ = [
     "DropColumn",
     "RenameColumn",
     "Shard",
+    "Shards",
     "SortBy",
     "WidenColumn",
     "describe",
     "open_shard",
+    "open_shards",
     "summarise",
 ]
 
 
+SETTINGS_FILE: Final = "strata.toml"  # in a folder that is opened
 _a_second: Final = partial(time.sleep, 1.0)
 
 
@@ -53,6 +62,7 @@ class Shard:
     name: str
     settings: ReadSettings = DEFAULTS
     metrics: Metrics = Metrics()  # noqa: RUF009 - frozen
+    usage: UsageSettings = UsageSettings()  # noqa: RUF009 - frozen
 
     def state(self) -> State:
         """Return the newest state; raises InvalidRequest when there is no such shard."""
@@ -68,19 +78,24 @@ class Shard:
         self,
         *,
         as_of: int | None = None,
+        where: str | None = None,
         columns: Sequence[str] | None = None,
         consolidate: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the snapshot at `as_of` as record batches: columns by name, then t and d.
 
-        The planned parts stay stored until the last batch is given out, or the iterator is closed.
+        `where`: a plain filter in Spark SQL, see `strata.plain.parse`; it skips parts as the
+        shard's mode allows. The planned parts stay stored until the last batch is given out, or the
+        iterator is closed.
+        Raises: InvalidRequest for a filter that needs Spark.
         """
-        yield from self._planned(as_of, columns, consolidate)[1]
+        yield from self._planned(as_of, where, columns, consolidate)[1]
 
     def stream(
         self,
         *,
         as_of: int | None = None,
+        where: str | None = None,
         columns: Sequence[str] | None = None,
         consolidate: bool = False,
     ) -> pa.RecordBatchReader:
@@ -90,19 +105,24 @@ class Shard:
         Raises: InvalidRequest at once. What goes wrong later passes through Arrow and comes as
         `pyarrow.ArrowInvalid`, with the text of the error.
         """
-        return pa.RecordBatchReader.from_batches(*self._planned(as_of, columns, consolidate))
+        return pa.RecordBatchReader.from_batches(*self._planned(as_of, where, columns, consolidate))
 
     def _planned(
-        self, as_of: int | None, columns: Sequence[str] | None, consolidate: bool
+        self,
+        as_of: int | None,
+        where: str | None,
+        columns: Sequence[str] | None,
+        consolidate: bool,
     ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         """Return the rows of a read that is planned now, and their schema."""
         state = held_state(self.stores, self.name, self.settings)
-        plan = plan_read(self.stores, state, as_of=as_of)
-        rows = scan(
-            self.stores, state, plan, columns=columns, consolidate=consolidate,
+        filter = None if where is None else plain_filter(state.relation, where)
+        plan = plan_read(self.stores, state, as_of=as_of, filter=filter)
+        record(self.stores, state, plan, filter, self.usage, self.metrics)
+        rows = filtered_scan(
+            self.stores, state, plan, filter, columns=columns, consolidate=consolidate,
             settings=self.settings,
         )  # fmt: skip
-        tell(self.metrics, self.name, plan)
         counted = emitted(rows, self.metrics, self.name)
         kept = kept_while(self.stores, state, self.settings, "scan", counted)
         return scan_schema(state.relation, columns), kept
@@ -155,14 +175,71 @@ class Shard:
         return [_entry(state) for state in Machine(self.stores).history(self.name, limit)]
 
 
-def open_shard(settings: Settings, name: str) -> Shard:
-    """Return the shard called `name` in the stores of `settings`.
+def open_shard(settings: Settings, name: str, stores: Stores | None = None) -> Shard:
+    """Return the shard called `name` in the stores of `settings`, which may be open already.
 
     Raises: InvalidRequest when there is none.
     """
-    shard = Shard(open_stores(settings.store), name, settings.read, Metrics(settings.metrics))
+    stores = open_stores(settings.store) if stores is None else stores
+    shard = Shard(stores, name, settings.read, Metrics(settings.metrics), settings.usage)
     shard.state()
     return shard
+
+
+@dataclass(frozen=True)
+class Shards:
+    """The shards of a pair of stores by name: `shards["flights"]`, `"flights" in shards`."""
+
+    stores: Stores
+    settings: Settings
+
+    def __getitem__(self, name: str) -> Shard:
+        """Return the shard called `name`; raises InvalidRequest when there is none."""
+        return open_shard(self.settings, name, self.stores)
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether there is a shard called `name`."""
+        return name in self._names()
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names in their order."""
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        """Return how many shards there are."""
+        return len(self._names())
+
+    def _names(self) -> list[str]:
+        return Machine(self.stores).names()
+
+
+def open_shards(address: str | os.PathLike[str] | Settings | None = None) -> Shards:
+    """Return the shards at an address. Nothing is made where there is nothing.
+
+    `address`: a settings file; a folder that has `strata.toml`, or the blobs and states of a local
+    store in `blob` and `consensus.db`; settings; None for what STRATA_CONFIG and the other
+    variables of the environment say.
+    Raises: InvalidRequest, naming what is missing.
+    """
+    settings = address if isinstance(address, Settings) else _settings(address)
+    return Shards(open_stores(settings.store), settings)
+
+
+def _settings(address: str | os.PathLike[str] | None) -> Settings:
+    if address is None:
+        return load_settings(None, os.environ)
+    path = Path(address)
+    if not path.is_dir():
+        return load_settings(str(path), os.environ)
+    if (path / SETTINGS_FILE).is_file():
+        return load_settings(str(path / SETTINGS_FILE), os.environ)
+    blob, states = (path / "blob").absolute(), (path / "consensus.db").absolute()
+    if not (blob.is_dir() and states.is_file()):
+        raise InvalidRequest(
+            "this folder holds no shards",
+            folder=str(path), cure=f"a folder with {SETTINGS_FILE}, or with blob and consensus.db",
+        )  # fmt: skip
+    return Settings(store=StoreSettings(blob=f"file://{blob}", consensus=f"sqlite:///{states}"))
 
 
 def describe(state: State) -> dict[str, Any]:

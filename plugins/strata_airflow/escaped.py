@@ -5,10 +5,8 @@ operator sees them as text: no link, no picture, no call to a whole channel, no 
 """
 
 import re
-import unicodedata
 from typing import Final
 
-_UNSEEN: Final = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # Unicode's categories
 _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()<>#+!|~&:$-])")
 
 
@@ -18,9 +16,9 @@ def seen(text: str) -> str:
     >>> seen("a\u202eb\r\nc")
     'a\\u202eb\\u000d\nc'
     """
-    return "".join(
-        f"\\u{ord(c):04x}" if c != "\n" and unicodedata.category(c) in _UNSEEN else c for c in text
-    )
+    from strata.model.shown import visible  # when there is something to say
+
+    return visible(text, lines=True)
 
 
 def line(text: str) -> str:

@@ -57,7 +57,7 @@ def find_lies(recorded: pa.RecordBatch, actual: pa.RecordBatch, relation: Relati
         if parsed is None or claim is None or parsed[0] not in relation.by_id:
             continue
         column_id, path = parsed
-        label = _label(name, column_id, relation)
+        label = label_of(name, column_id, relation)
         found = truth.get(name)
         if found is None:
             found = _absent(claim) if path is not None else None
@@ -92,7 +92,7 @@ def _wrong(field: str, value: Any, truth: Any) -> bool:
     return field in _HIGHS and bool(value < truth)
 
 
-def _label(name: str, column_id: int, relation: Relation) -> str:
+def label_of(name: str, column_id: int, relation: Relation) -> str:
     """Return the name of a statistics column for people: the column's name and the JSON path."""
     return relation.by_id[column_id].name + name.removeprefix(column_name(column_id))
 
@@ -112,7 +112,7 @@ def _incomplete(
             continue
         claim = _nearest(recorded, column_id, path)
         if claim and claim.get("complete") and column_id in relation.by_id:
-            label = _label(name, column_id, relation)
+            label = label_of(name, column_id, relation)
             lies.append(Lie(column_id, label, "present", 0, found["present"]))
     return lies
 

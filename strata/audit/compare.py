@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from strata.audit.blame import find_lies
+from strata.audit.members import find_member_lies
 from strata.errors import Corrupt
 from strata.format.columns import D, T
 from strata.format.digest import content_digest, diffs_sum
@@ -62,7 +63,8 @@ class Recorded:
     """The recorded facts of a part: its reference, its statistics, and the shard's keep list."""
 
     ref: PartRef
-    stats: pa.RecordBatch | None  # one row; None: no statistics
+    # One row, with the bits of bloom filters if these are checked, too; None: no statistics
+    stats: pa.RecordBatch | None
     relations: tuple[Relation, ...]
     keep: tuple[str, ...]
 
@@ -192,7 +194,7 @@ def _statistics(
     for rows, relation in judged:
         truth = collect(rows, relation)
         _count(counts, relation, there, truth, recorded.keep)
-        for lie in find_lies(stats, truth, relation):
+        for lie in (*find_lies(stats, truth, relation), *find_member_lies(stats, rows, relation)):
             counts.setdefault(lie.column_id, Counter(parts=1))["lies"] += 1
             yield Finding(lie.column, str(lie), str(lie.column_id))
 

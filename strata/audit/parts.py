@@ -12,10 +12,12 @@ import pyarrow as pa
 from strata import __version__
 from strata.audit.compare import Checked, ColumnCount, Finding, Recorded, compare_part
 from strata.audit.verdict import FORMAT_CHECK, Verdict
+from strata.decide.blooms import with_bits
 from strata.errors import Corrupt, StrataError
 from strata.format.manifest import PartRef
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
+from strata.store.interface import Blob
 from strata.store.keys import names_content
 from strata.store.open import open_stores
 
@@ -52,11 +54,12 @@ def check_part(task: PartTask) -> PartVerdict:
     checked = Checked(0, (), ())
     outcome, error = "clean", ""
     try:
-        data = open_stores(task.store).blob.get(task.ref.key)
+        blob = open_stores(task.store).blob
+        data = blob.get(task.ref.key)
         if data is None:
             raise Corrupt("a referenced part does not exist", part=task.ref.key)
         named = () if names_content(task.ref.key, data) else (_OTHER_BYTES,)
-        checked = compare_part(_recorded(task), data)
+        checked = compare_part(_recorded(task, blob), data)
         checked = replace(checked, findings=(*checked.findings, *named))
         outcome = "mismatch" if checked.findings else "clean"
     except Corrupt as problem:
@@ -72,8 +75,10 @@ def missing(task: PartTask) -> PartVerdict:
     return PartVerdict(_verdict(task, Checked(0, (), ()), "missing", "no result came back"))
 
 
-def _recorded(task: PartTask) -> Recorded:
-    stats = None if task.stats is None else pa.ipc.open_stream(task.stats).read_next_batch()
+def _recorded(task: PartTask, blob: Blob) -> Recorded:
+    stats = None
+    if task.stats is not None:
+        stats = with_bits(blob, pa.ipc.open_stream(task.stats).read_all()).to_batches()[0]
     return Recorded(task.ref, stats, task.relations, task.keep)
 
 

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from strata import __version__
 from strata.audit.soft import Evaluator
+from strata.decide.blooms import judged
 from strata.decide.decision import needed_columns
 from strata.decide.descent import load_manifest, readable_batches
 from strata.decide.plan import plan_read
@@ -244,7 +245,7 @@ class _Work:
             self.differences.append(f"{batch['manifest']}: other statistics than the receipt says")
         manifest = manifest.filter(pc.less_equal(manifest["t_low"], self.as_of))
         gone = set(recorded)
-        verdict = self.question.of_parts(manifest)
+        verdict = judged(self.stores.blob, self.question, manifest)
         for ref, keep in zip(part_refs(manifest), verdict.keep, strict=True):
             was = recorded.get(ref.key, "not there")  # two runs may name the same part
             gone.discard(ref.key)

@@ -17,8 +17,11 @@ from strata import __version__
 from strata.audit.blame import Lie, find_lies
 from strata.audit.compare import Recorded, compare_part
 from strata.audit.escape import Witness, escaping
+from strata.audit.members import find_member_lies
 from strata.audit.verdict import Verdict
+from strata.decide.blooms import with_bits
 from strata.decide.decision import decide, split_conjuncts
+from strata.decide.places import compared_places
 from strata.decide.skips import Skipped
 from strata.errors import Corrupt, Unavailable
 from strata.expr.calendar import DAY_US
@@ -31,7 +34,7 @@ from strata.parts.unions import stats_of
 from strata.read.scan import read_updates
 from strata.state.state import State
 from strata.stats.collect import collect
-from strata.stats.wire import column_name
+from strata.stats.wire import column_name, set_name
 from strata.store.open import Stores
 
 NO_GROUPS: Final[Mapping[str, tuple[int, ...]]] = {}
@@ -187,8 +190,9 @@ def _verdict(  # noqa: PLR0913 - what is known of one part
             read, outcome="mismatch", column="splits", suspects=skipped.ref.key, bound=bound
         )
     if witness is not None and not skipped.groups:
-        return _rule(state, filter, skipped, witness, replace(read, outcome="mismatch"))
-    guilty = proving(state, filter, skipped)
+        whole = replace(skipped, stats=fetched_stats(stores, skipped))
+        return _rule(state, filter, whole, witness, replace(read, outcome="mismatch"))
+    guilty = proving(state, filter, replace(skipped, stats=fetched_stats(stores, skipped)))
     column, bound = blame_rule(guilty)
     suspects = " ".join(sorted(functions_of(guilty)))
     return replace(read, outcome="mismatch", column=column, bound=bound, suspects=suspects)
@@ -219,7 +223,9 @@ def explain_mismatch(stores: Stores, state: State, filter: Filter, skipped: Skip
     except (Corrupt, Unavailable):
         return []
     actual = collect(updates, state.relation)
-    lies = find_lies(skipped.stats, actual, state.relation)
+    recorded = fetched_stats(stores, skipped)
+    lies = find_lies(recorded, actual, state.relation)
+    lies += find_member_lies(recorded, updates, state.relation)
     [union] = stats_of(stores, state.name, [skipped.batch])
     if not lies and union is not None:
         lies = find_lies_of_union(union.to_batches()[0], actual, state)
@@ -238,6 +244,12 @@ def _misplaced(stores: Stores, state: State, skipped: Skipped) -> str:
     except (Corrupt, Unavailable) as error:
         return f"{left}: {error}"
     return f"{left}: {found[0].statement}" if found else ""
+
+
+def fetched_stats(stores: Stores, skipped: Skipped) -> pa.RecordBatch:
+    """Return the statistics that skipped a part, with the bits of its bloom filters."""
+    stats = pa.Table.from_batches([skipped.stats])
+    return with_bits(stores.blob, stats).combine_chunks().to_batches()[0]
 
 
 def find_lies_of_union(union: pa.RecordBatch, actual: pa.RecordBatch, state: State) -> list[Lie]:
@@ -302,10 +314,16 @@ def kind_of(expr: Expr, skipped: Skipped) -> str:
     """Return the kind of statistics that would skip a part, for its stratum.
 
     `union`: those of its batch; `row groups`: the groups' first keys; `partial`: some column of the
-    filter has none; `shortened`: some bound is looser than the data; otherwise `exact`.
+    filter has none; `shortened`: some bound is looser than the data; otherwise `exact`. `bloom`: a
+    fetched bloom filter; `set`: there is a set of the values at a compared place.
     """
     if skipped.by_batch or skipped.groups:
         return "union" if skipped.by_batch else "row groups"
+    if skipped.by_bloom:
+        return "bloom"
+    sets = {set_name(place) for place in compared_places(expr)} & {*skipped.stats.schema.names}
+    if any(skipped.stats.column(name)[0].is_valid for name in sets):
+        return "set"
     prefixes = {column_name(i) for i in columns_of(expr)}
     used = [n for n in skipped.stats.schema.names if n.split("$")[0].split("/")[0] in prefixes]
     values = [v for n in used if (v := skipped.stats.column(n)[0].as_py()) is not None]

@@ -31,7 +31,10 @@ from strata.decide.explain import explain_filter
 from strata.decide.plan import plan_read
 from strata.decide.static import outlook
 from strata.errors import InvalidRequest
+from strata.expr.filter import Filter
 from strata.model.time import parse_time
+from strata.plain.parse import plain_or_none
+from strata.state.state import State
 
 COST = (
     "check", "percent", "parts_skipped", "audited_parts", "audited_bytes", "left_out_parts",
@@ -91,10 +94,8 @@ def explain(
     ] = None,
 ) -> Answer:
     """Say which parts a filter would skip, and what stops the proof for the others."""
-    from strata.cli.spark import analysed
-
     state = context.machine.load(shard)
-    filter = analysed(context, state, where, None if now is None else parse_time(now) * 1000)
+    filter = _understood(context, state, where, None if now is None else parse_time(now) * 1000)
     if static:
         found = outlook(filter, state.rollout.quarantine).to_json()
         return answer({"shard": shard, "filter": where, **found}, *static_tables(shard, found))
@@ -105,6 +106,16 @@ def explain(
         plan = plan_read(context.stores, state, as_of=at, filter=filter, mode="on")
         write_receipt(receipt, issue(context.stores, state, plan, filter))
     return answer(document, *explain_tables(document))
+
+
+def _understood(context: Context, state: State, where: str, now: int | None) -> Filter:
+    """Return what a filter means; Spark starts only for one that is not plain."""
+    filter = plain_or_none(state.relation, where, now)
+    if filter is not None:
+        return filter
+    from strata.cli.spark import analysed
+
+    return analysed(context, state, where, now)
 
 
 def validate(

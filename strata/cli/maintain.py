@@ -119,10 +119,16 @@ def backfill(
     again: Annotated[
         bool, typer.Option("--again", help="Also for parts that already have these statistics.")
     ] = False,
+    sets: Annotated[
+        str | None, typer.Option("--sets", help="Also sets of values of these places, as declared.")
+    ] = None,
+    blooms: Annotated[
+        str | None, typer.Option("--blooms", help="Also bloom filters of these places.")
+    ] = None,
 ) -> Answer:
     """Collect statistics for the parts that have none; parts are read, not rewritten."""
     chosen = _selection(from_time, to_time, columns, version, max_parts, max_bytes)
-    selection = replace(chosen, again=again)
+    selection = replace(chosen, again=again, sets=_words(sets), blooms=_words(blooms))
     known = usage.recent(context.stores, shard, context.settings.usage)
     report = backfill_shard(
         context.stores, shard, selection, runner=threads(TASKS), dry_run=dry_run,
@@ -246,11 +252,15 @@ def _selection(
     return Selection(
         lower=None if from_time is None else parse_time(from_time),
         upper=None if to_time is None else parse_time(to_time),
-        columns=tuple(c.strip() for c in (columns or "").split(",") if c.strip()),
+        columns=_words(columns),
         version=version,
         parts_max=max_parts,
         bytes_max=max_bytes,
     )
+
+
+def _words(text: str | None) -> tuple[str, ...]:
+    return tuple(word.strip() for word in (text or "").split(",") if word.strip())
 
 
 def _registered(context: Context, shard: str) -> list[Named]:

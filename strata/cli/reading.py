@@ -8,6 +8,7 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
+from strata.audit.receipts import issue, write_receipt
 from strata.cli.command import command
 from strata.cli.completion import column_names
 from strata.cli.context import (
@@ -26,11 +27,14 @@ from strata.config.shards import ensure_shards
 from strata.decide.plan import check_pushdown, plan_read
 from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
+from strata.expr.filter import Filter
 from strata.history import usage
 from strata.ingest.engine import ingest as ingest_files
 from strata.machine.reader_hold import reading
 from strata.model.runner import threads
 from strata.model.time import parse_time
+from strata.plain.parse import plain_or_none
+from strata.read.filtered import filtered_scan
 from strata.read.scan import scan, scan_schema
 from strata.rollout.obey import SKIPPING
 from strata.state.state import State
@@ -164,16 +168,47 @@ def read(
         wanted = _Wanted(at, chosen_names(state, columns), consolidate, pushdown)
         if where is None:
             return _read_all(context, state, wanted, output)
+        clock = None if now is None else parse_time(now) * 1000
+        filter = plain_or_none(state.relation, where, clock)
+        if filter is not None:
+            return _read_plain(context, state, filter, wanted, output, receipt)
         from strata.cli.spark import read_filtered
 
         plan, table = read_filtered(
             context, state, where, as_of=at, columns=wanted.columns, consolidate=consolidate,
-            pushdown=pushdown, now=None if now is None else parse_time(now) * 1000,
-            receipt=receipt, rows_max=output.rows_max,
+            pushdown=pushdown, now=clock, receipt=receipt, rows_max=output.rows_max,
         )  # fmt: skip
     given = usage.emitted(table.to_batches(), context.metrics, shard)
-    found = _answer(output, plan, given, table.schema)
-    if pushdown == "on" and plan.mode not in SKIPPING:
+    return _obeyed(_answer(output, plan, given, table.schema), plan, wanted, shard)
+
+
+def _read_plain(
+    context: Context,
+    state: State,
+    filter: Filter,
+    wanted: _Wanted,
+    output: Output,
+    receipt: Path | None,
+) -> Answer:
+    """Return the answer of a read with a filter that needs no Spark."""
+    plan = plan_read(
+        context.stores, state, as_of=wanted.as_of, filter=filter, pushdown=wanted.pushdown
+    )
+    usage.record(context.stores, state, plan, filter, context.settings.usage, context.metrics)
+    if receipt is not None:
+        write_receipt(receipt, issue(context.stores, state, plan, filter))
+    batches = filtered_scan(
+        context.stores, state, plan, filter, columns=wanted.columns,
+        consolidate=wanted.consolidate, settings=context.settings.read,
+    )  # fmt: skip
+    given = usage.emitted(batches, context.metrics, state.name)
+    found = _answer(output, plan, given, scan_schema(state.relation, wanted.columns))
+    return _obeyed(found, plan, wanted, state.name)
+
+
+def _obeyed(found: Answer, plan: ReadPlan, wanted: _Wanted, shard: str) -> Answer:
+    """Return an answer; say so if skipping was asked for and the shard's mode forbids it."""
+    if wanted.pushdown == "on" and plan.mode not in SKIPPING:
         remark(f"{shard} is in mode {plan.mode}, which was obeyed: every part was fetched")
     return found
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from strata.decide.fields import Rows
-from strata.decide.places import statistics_of
+from strata.decide.places import compared_places, statistics_of
 from strata.decide.specs import PartSpecs
 from strata.expr.entry import Context, bools
 from strata.expr.filter import Filter
@@ -23,7 +23,7 @@ from strata.expr.interpret import Interpreter, Unknown
 from strata.expr.nodes import Call, Expr
 from strata.expr.spec import NO, YES, Flags, both, either, negated
 from strata.model.schema import Relation
-from strata.stats.wire import ROWS
+from strata.stats.wire import ROWS, bloom_name, set_name
 
 Proof = npt.NDArray[np.int32]
 
@@ -52,16 +52,18 @@ def decide(
     relation: Relation,
     *,
     quarantine: Collection[str] = (),
+    hopeful: bool = False,
 ) -> Decision:
     """Return which parts a reader of the filter needs.
 
     Shape: `stats` has a column `rows` and `s.*` columns, one row a part; any may be missing.
     `quarantine`: ids of columns whose statistics are not trusted, and names of functions whose
-    rules are not trusted.
+    rules are not trusted. `hopeful` supposes that bloom filters hold no value, which shows where it
+    might help to fetch them; such a decision skips nothing.
     Errs: may keep too much, never skips wrongly. `may_be_true` is not narrowed further where a
     part is kept for a possible error.
     """
-    specs = PartSpecs(stats, relation, quarantine)
+    specs = PartSpecs(stats, relation, quarantine, hopeful=hopeful)
     interpreter = Interpreter(Context(filter.now_low, filter.now_high), quarantine)
     conjuncts = split_conjuncts(filter.expr, quarantine)
     fallible_later = _fallible_later(conjuncts, interpreter)
@@ -139,6 +141,9 @@ def needed_columns(filter: Filter) -> set[str]:
     """Return the columns of a manifest that `decide` reads for a filter.
 
     Shape: `rows`, `s.{id}` for each column, also of places inside structs, lists and maps. A JSON
-    path needs every step from the root, since an ancestor may say that the path is absent.
+    path needs every step from the root, since an ancestor may say that the path is absent. Sets and
+    bloom filters of places that are compared for equality.
     """
-    return {ROWS, *statistics_of(filter.expr)}
+    compared = set(compared_places(filter.expr))
+    members = {name for place in compared for name in (set_name(place), bloom_name(place))}
+    return {ROWS, *statistics_of(filter.expr), *members}

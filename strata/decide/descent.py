@@ -1,4 +1,4 @@
-"""The one way down on which everybody decides: batch, then page of a manifest, then part.
+"""The one way down on which everybody decides: batch, page of a manifest, part, bloom filter.
 
 Reads, soft evaluation, `explain` and the choice of row groups all go this way, so checks,
 explanations and replays see exactly what a read does. A batch that its union rules out is still
@@ -6,13 +6,14 @@ yielded as a step: a read passes it by, an audit looks inside. Pages that their 
 passed by in the same way.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.decide.blooms import judged
 from strata.decide.decision import Decision
 from strata.decide.question import GroupVerdict, PageVerdict, Question, Verdicts
 from strata.errors import InvalidRequest
@@ -23,6 +24,7 @@ from strata.model.time import MIN_TIME, format_time
 from strata.parts.manifests import PageParts, StoredManifest, StoredPiece, load_manifest_of
 from strata.parts.unions import stats_of
 from strata.state.state import Batch, State
+from strata.stats.wire import BLOOMS, ROWS
 from strata.store.open import Stores
 
 # What becomes of a page: its parts are asked, it is passed by (or kept) as it is, it is opened
@@ -209,12 +211,18 @@ class BatchStep:
             return Piece(self, stored, rows, some, np.zeros(len(rows), np.bool_), None, page)
         if self.question is None:
             return Piece(self, stored, rows, some, np.ones(len(rows), np.bool_), None)
-        verdict = self.question.of_parts(some)
+
+        def more(names: Sequence[str]) -> pa.Table:
+            whole = stored.read([ROWS, *names])
+            return whole if len(rows) == whole.num_rows else whole.take(pa.array(rows))
+
+        verdict = judged(self.stores.blob, self.question, some, more=more)
         return Piece(self, stored, rows, some, verdict.keep, verdict)
 
     def _judged_by(self) -> frozenset[str]:
+        """Return the columns that parts are judged by before any bloom filter is looked at."""
         asked = frozenset() if self.question is None or self.ruled_out else self.question.columns
-        return asked | {"t_low"}
+        return frozenset(n for n in asked if not n.startswith(BLOOMS)) | {"t_low"}
 
 
 class _Down:

@@ -5,12 +5,13 @@ The reasons come from the same evaluation (`strata.decide.reasons`).
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from strata.decide.blooms import with_bits
 from strata.decide.causes import Cause
 from strata.decide.descent import BatchStep, Groups, Piece, descend, resolve_as_of
 from strata.decide.question import Question
@@ -75,7 +76,8 @@ class Explained:
     """One part, why it is kept or skipped, and at which level."""
 
     ref: PartRef
-    level: str  # "batch" or "page" if the union of its batch or page skips it, else "part"
+    # "batch" or "page" if the union of its batch or page skips it, "bloom" if a filter does
+    level: str  # else "part"
     reason: Reason
     groups: RowGroups | None = None  # of a kept part
 
@@ -174,6 +176,9 @@ class _Explaining:
         if self._left is not None:
             self._left = max(0, self._left - len(refs))
         reasons = dict(zip(rows, self._reasons(piece, piece.verdict.stats, rows), strict=True))
+        looked_up = piece.verdict.looked_up
+        blooms = {row for row in rows if looked_up is not None and looked_up[row]}
+        reasons |= self._of_blooms(piece, piece.verdict.stats, sorted(blooms))
         groups = self._groups(piece)
         counts = np.array([len(ref.splits) for ref in refs], np.int64)
         self.kept_groups += int(counts[piece.keep].sum())
@@ -183,7 +188,7 @@ class _Explaining:
         inside = self._row_groups(counts, groups, plain)
         return [
             Explained(
-                ref, "part",
+                ref, "bloom" if looked_up is not None and looked_up[row] else "part",
                 _QUARANTINED if suspects[row] else reasons.get(row, _UNTOLD[bool(piece.keep[row])]),
                 inside.get(row),
             )
@@ -230,6 +235,18 @@ class _Explaining:
             versions=piece.table["stats_version"].to_pylist(),
             quarantine=self._question.quarantine, shard=self._state.name,
         )  # fmt: skip
+
+    def _of_blooms(self, piece: Piece, stats: pa.Table, rows: Sequence[int]) -> dict[int, Reason]:
+        """Return the reasons of parts that fetched bloom filters rule out."""
+        found = {}
+        for row in rows:  # one by one: a filter may be large
+            one = with_bits(piece.step.stores.blob, stats.slice(row, 1))
+            (reason,) = reasons(
+                self._question.filter, one, self._question.relation, [0],
+                quarantine=self._question.quarantine, shard=self._state.name,
+            )  # fmt: skip
+            found[row] = replace(reason, text=f"{reason.text}, by its bloom filter")
+        return found
 
     def _of_union(self, piece: Piece) -> Reason:
         """Return why the union of a batch's or page's statistics skips all of its parts."""

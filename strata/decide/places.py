@@ -30,6 +30,10 @@ READS: Final = frozenset(
 _ITEMS: Final = frozenset({"get_array_item", "element_at", "element", "array_min", "array_max"})
 _SAME_ELEMENTS: Final = frozenset({"filter", "sort_array", "array_distinct"})
 _OUTSIDE: Final = frozenset({"size", "is_null", "is_not_null"})  # of lists with any elements
+_EQUALITIES: Final = frozenset(
+    {"equal_to", "equal_null_safe", "in", "array_contains", "array_position", "arrays_overlap",
+     "element_at", "get_map_value"}
+)  # fmt: skip
 _ENTRY: Final = "{}"  # stands for a step into an entry of a map, for which there are no statistics
 
 
@@ -44,6 +48,16 @@ def statistics_of(expr: Expr) -> Iterator[str]:
         yield from (inside_name(*place) for place in _read(expr) if _ENTRY not in place[1])
         for arg in expr.args:
             yield from statistics_of(arg)
+
+
+def compared_places(expr: Expr) -> Iterator[str]:
+    """Yield the statistics of all places that are compared for equality, some more than once."""
+    if isinstance(expr, Call):
+        if expr.function in _EQUALITIES:
+            yield from statistics_of(expr)
+        else:
+            for arg in expr.args:
+                yield from compared_places(arg)
 
 
 def _read(call: Call) -> Iterator[Place]:

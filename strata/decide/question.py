@@ -30,8 +30,10 @@ class Verdicts:
 
     keep: Bools  # a read needs it: by its statistics, or because it is in quarantine
     suspects: Bools  # in quarantine: nothing may be concluded about it
-    stats: pa.Table  # the statistics behind the verdict, younger columns included
+    # The statistics behind the verdict, younger columns included, bits of bloom filters left out
+    stats: pa.Table
     proofs: tuple[int, ...]  # parts that each conjunct rules out
+    looked_up: Bools | None = None  # ruled out by fetched bloom filters; None: none was fetched
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ class Question:
         `stats`: as in `union_of`.
         """
         union = self.union_of(batch, stats)
-        return None if union is None else self._decide(union)
+        return None if union is None else self.of_statistics(union)
 
     def of_pages(self, index: pa.Table) -> "PageVerdict | None":
         """Return the verdict on some pages of a manifest; None if parts in quarantine forbid one.
@@ -153,7 +155,7 @@ class Question:
             # A part with wrong statistics may be in any page's union: ask the parts
             return None
         known = known_of(index, self.relations, needed_columns(self.filter))
-        decision = self._decide(known)
+        decision = self.of_statistics(known)
         return PageVerdict(np.asarray(decision.keep, np.bool_), decision.proof, known)
 
     def of_parts(self, manifest: pa.Table, stats: pa.Table | None = None) -> Verdicts:
@@ -163,7 +165,7 @@ class Question:
         row a part, replace those of the manifest; a caller that is changing them passes new ones.
         """
         known = known_of(manifest, self.relations, needed_columns(self.filter), stats)
-        decision = self._decide(known)
+        decision = self.of_statistics(known)
         suspects = np.zeros(manifest.num_rows, np.bool_)
         if self.names_parts:
             suspects = suspects_of(manifest, self.quarantine)
@@ -189,11 +191,14 @@ class Question:
         if found is None:
             return None
         keys = manifest["key"].take(pa.array(found.parts)).to_pylist()
-        keep = np.asarray(self._decide(found.stats).keep, np.bool_)
+        keep = np.asarray(self.of_statistics(found.stats).keep, np.bool_)
         return GroupVerdict(tuple(keys), replace(found, parts=rows[found.parts]), keep)
 
-    def _decide(self, stats: pa.Table) -> Decision:
-        return decide(self.filter, stats, self.relation, quarantine=self.quarantine)
+    def of_statistics(self, stats: pa.Table, *, hopeful: bool = False) -> Decision:
+        """Return the verdict on statistics alone; `hopeful`: see `decide`."""
+        return decide(
+            self.filter, stats, self.relation, quarantine=self.quarantine, hopeful=hopeful
+        )
 
 
 def known_of(

@@ -19,6 +19,7 @@ from strata.decide.draw import Draws, below, draws
 from strata.decide.question import Question, known_of
 from strata.expr.filter import Filter
 from strata.format.manifest import PartRef, part_refs
+from strata.kernels.arrays import Bools
 from strata.parts.manifests import StoredPiece
 from strata.state.state import Batch, State
 from strata.store.open import Stores
@@ -36,6 +37,7 @@ class Skipped:
     by_batch: bool  # the union already drops the whole batch
     stats: pa.RecordBatch  # one row of the manifest's statistics
     groups: tuple[int, ...] = ()  # the row groups that are left out of a kept part
+    by_bloom: bool = False  # a fetched bloom filter proves it
 
     @property
     def rows(self) -> int:
@@ -64,6 +66,7 @@ class Some:
     keys: pa.Array
     sizes: Numbers  # stored bytes that are left out
     groups: tuple[tuple[int, ...], ...] = ()
+    by_bloom: Bools | None = None  # skipped by a bloom filter; None: no part is
 
     def make(self, places: Numbers) -> list[Skipped]:
         """Return the skipped parts at these places in `rows`."""
@@ -72,9 +75,14 @@ class Some:
         assert step.question is not None, "nothing is left out where nothing is asked"
         statistics = _rows(known_of(some, step.question.relations))
         groups = [self.groups[i] for i in places] if self.groups else [()] * len(places)
+        by_bloom = (
+            np.zeros(len(places), np.bool_) if self.by_bloom is None else self.by_bloom[places]
+        )
         return [
-            Skipped(ref, step.batch, step.ruled_out, row, left)
-            for ref, row, left in zip(part_refs(some), statistics, groups, strict=True)
+            Skipped(ref, step.batch, step.ruled_out, row, left, bool(bloom))
+            for ref, row, left, bloom in zip(
+                part_refs(some), statistics, groups, by_bloom, strict=True
+            )
         ]
 
 
@@ -228,9 +236,11 @@ def _some(
     piece: Piece, places: Numbers, sizes: Numbers, groups: tuple[tuple[int, ...], ...] = ()
 ) -> Some:
     keys = _taken(piece.table["key"], places)
+    found = None if piece.verdict is None else piece.verdict.looked_up
     return Some(
-        piece.step, piece.stored.forgotten(), piece.rows[places], keys, sizes[places], groups
-    )
+        piece.step, piece.stored.forgotten(), piece.rows[places], keys, sizes[places], groups,
+        None if found is None else found[places],
+    )  # fmt: skip
 
 
 def _taken(column: pa.ChunkedArray, rows: Numbers) -> pa.Array:

@@ -5,16 +5,17 @@ range of the part; only consistent numbers close it. `rows == nulls + nans` is t
 column holds no other value.
 """
 
-from collections.abc import Collection
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.decide.fields import Part, Rows, StatsArray, nonzero, seen, seen_part
+from strata.decide.fields import Rows, StatsArray, nonzero
 from strata.decide.ranges import Population, Side, ranged, same_type
+from strata.decide.statistics import Statistics
 from strata.expr import nodes
 from strata.expr.elements import MOST, Elements, Entries
 from strata.expr.records import Record
@@ -26,9 +27,11 @@ from strata.expr.spec import (
     Bounds,
     Flags,
     Json,
+    Members,
     Numbers,
     Spec,
     Texts,
+    Values,
     both,
     either,
     everything,
@@ -38,8 +41,9 @@ from strata.expr.spec import (
     uniform,
 )
 from strata.format.encodings import arrow_type, encoding
-from strata.model.schema import Column, Relation
+from strata.model.schema import Column
 from strata.model.types import ColumnType, Kind
+from strata.stats.members import JSON_FORM, form_of
 from strata.stats.nested import stored_fields
 from strata.stats.wire import (
     ELEMENT,
@@ -56,70 +60,22 @@ from strata.stats.wire import (
     path_name,
 )
 
+V = TypeVar("V", bound=Values)
 
-class PartSpecs:
+
+class PartSpecs(Statistics):
     """The statistics of many parts, decoded once."""
-
-    def __init__(
-        self, stats: pa.Table | pa.RecordBatch, relation: Relation, quarantine: Collection[str]
-    ) -> None:
-        """Take statistics. `quarantine` has column ids as text; its other words are ignored."""
-        self.relation = relation
-        self.quarantine = frozenset(quarantine)
-        self.num_rows = stats.num_rows
-        self._stats = stats
-        self._arrays: dict[str, pa.Array | None] = {}
-        self._fields: dict[tuple[str, str], StatsArray | None] = {}
-        self._parts: dict[tuple[str, int], Part | None] = {}
 
     def at(self, rows: Rows) -> "View":
         """Return the environment for some of the parts."""
         return View(self, rows)
 
-    def field(self, column: str, name: str = "") -> StatsArray | None:
-        """Return a column of the table, or a field of a struct column; None if there is none."""
-        key = (column, name)
-        if key not in self._fields:
-            self._fields[key] = self._load(column, name)
-        return self._fields[key]
 
-    def bound(self, column: str, side: str, declared: ColumnType) -> StatsArray | None:
-        """Return the bounds of one side as Spark sees the type's values; None if there are none.
-
-        Bounds of a type that the declared one has widened are widened with it.
-        """
-        key = (column, f"{side} as {declared}")
-        if key not in self._fields:
-            raw = self.field(column, side)
-            self._fields[key] = None if raw is None else seen(raw, declared)
-        return self._fields[key]
-
-    def part(self, column: str, declared: ColumnType, ordinal: int) -> Part | None:
-        """Return the bounds of one field of values stored as a number and shown as a struct."""
-        key = (column, ordinal)
-        if key not in self._parts:
-            low, high = (self.bound(column, side, declared) for side in ("low", "high"))
-            self._parts[key] = seen_part(low, high, ordinal) if low and high else None
-        return self._parts[key]
-
-    def _load(self, column: str, name: str) -> StatsArray | None:
-        array = self._column(column)
-        if array is None or not name:
-            return None if array is None else StatsArray(array)
-        if not pa.types.is_struct(array.type) or array.type.get_field_index(name) < 0:
-            return None
-        return StatsArray(array.field(name))
-
-    def _column(self, column: str) -> pa.Array | None:
-        """Return a column of the table as one chunk; copies only if it has several."""
-        if column not in self._arrays:
-            array = None
-            if column in self._stats.schema.names:
-                array = self._stats.column(column)
-            if isinstance(array, pa.ChunkedArray):
-                array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
-            self._arrays[column] = array
-        return self._arrays[column]
+def _with_members(values: V, members: Members | None) -> V:
+    """Return numbers or texts with their members; other values are returned as they are."""
+    if members is None or not isinstance(values, Numbers | Texts):
+        return values
+    return replace(values, members=members)
 
 
 _NOTHING_KNOWN: Final = NO
@@ -272,12 +228,14 @@ class View:
         floating = pa.types.is_floating(arrow_type(declared))
         null, nan, none = self._absent(name, rows, floating=floating)
         low, high = (self._specs.bound(name, side, declared) for side in ("low", "high"))
+        members = self._members(name, form_of(declared))
         if low is None or high is None:
-            return Spec(gate(everything(kind.name), negated(none)), null)
+            return Spec(_with_members(gate(everything(kind.name), negated(none)), members), null)
         if kind.family == "text":
-            return Spec(self._texts(self._known(name), low, high, none), null)
+            found = self._texts(self._known(name), low, high, none)
+            return Spec(_with_members(found, members), null)
         if low.values is None or high.values is None:
-            return Spec(gate(everything(kind.name), negated(none)), null)
+            return Spec(_with_members(gate(everything(kind.name), negated(none)), members), null)
         bottom, top = self._side(name, low), self._side(name, high)
         if kind.family == "bool":
             twisted = both(both(bottom.known, top.known), bottom.values & ~top.values)
@@ -285,7 +243,11 @@ class View:
             false = either(either(negated(bottom.known), ~bottom.values), twisted)
             some = negated(none)
             return Spec(Bools(both(true, some), both(false, some)), null)
-        return Spec(ranged(bottom, top, kind, none, nan), null)
+        return Spec(_with_members(ranged(bottom, top, kind, none, nan), members), null)
+
+    def _members(self, name: str, form: str | None) -> Members | None:
+        found = self._specs.members(name, form)
+        return None if found is None else found.at(self._rows)
 
     def _side(self, name: str, field: StatsArray) -> Side:
         assert field.values is not None
@@ -345,7 +307,7 @@ class View:
             may("bools", less="trues"),
             self._json_numbers(name, numbers),
             NO if numbers is NO else self._integral(name),
-            self._json_strings(name, may("strings")),
+            _with_members(self._json_strings(name, may("strings")), self._members(name, JSON_FORM)),
             may("lists"),
             may("maps"),
             False,

@@ -22,7 +22,7 @@ from strata.store.retry import retry
 DERIVED: Final = frozenset(
     {
         BlobKind.PART, BlobKind.MANIFEST, BlobKind.PAGE, BlobKind.UNION, BlobKind.STAGED,
-        BlobKind.CATALOG, BlobKind.SUPPRESSED,
+        BlobKind.BLOOM, BlobKind.CATALOG, BlobKind.SUPPRESSED,
     }
 )  # fmt: skip
 

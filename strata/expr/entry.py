@@ -60,6 +60,7 @@ class Entry:
     arity: tuple[int, int | None]  # fewest and most arguments; None: any number
     transfer: Transfer
     note: str  # knowledge about the result, for docs/reference/functions.md
+    passes: bool = False  # members of the result are those that the rule gives it
 
 
 @dataclass(frozen=True, slots=True)

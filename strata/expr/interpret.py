@@ -6,15 +6,28 @@ quarantined function, a wrong number of arguments, values of an unexpected kind.
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from strata.expr.entry import Context, Outcome, strict
+from strata.expr.growth import Size, may_outgrow, size_of
+from strata.expr.members import bare
 from strata.expr.nodes import Call, Column, Expr, Literal, Opaque
 from strata.expr.registry import REGISTRY
-from strata.expr.spec import Bools, Json, Numbers, Spec, Texts, anything, everything, exactly
+from strata.expr.spec import (
+    YES,
+    Bools,
+    Json,
+    Numbers,
+    Spec,
+    Texts,
+    anything,
+    everything,
+    exactly,
+)
 
 
 class Environment(Protocol):
@@ -45,6 +58,7 @@ class Interpreter:
         self.lenient = lenient
         self.opened: dict[int, str] = {}  # reasons why nodes are open, by id(node)
         self._constants: dict[int, Spec] = {}
+        self._sizes: dict[int, Size] = {}
         self._nodes: list[Expr] = []  # keeps the nodes alive, so that their ids are not reused
 
     def evaluate(
@@ -90,13 +104,31 @@ class Interpreter:
             if not self.lenient:
                 raise
             return self._open(call, call.type, f"{call.function} could not be evaluated: {error}")
-        if _suits(spec, call.type):
-            return spec
-        return strict([spec], Outcome(everything(call.type), spec.null, spec.fail))
+        if not entry.passes:
+            # What values occur is said of arguments; a rule that returns one may mean its range
+            spec = replace(spec, values=bare(spec.values)) if _has_members(spec) else spec
+        if not _suits(spec, call.type):
+            spec = strict([spec], Outcome(everything(call.type), spec.null, spec.fail))
+        return Spec(spec.values, spec.null, YES) if may_outgrow(call, self._size(call)) else spec
+
+    def _size(self, expr: Expr) -> Size:
+        """Return how large an expression can make a value; it is the same in all environments."""
+        known = self._sizes.get(id(expr))
+        if known is None:
+            args = [self._size(arg) for arg in expr.args] if isinstance(expr, Call) else []
+            unknown = isinstance(expr, Call) and expr.function not in REGISTRY
+            known = size_of(Opaque("", expr.type) if unknown else expr, args)
+            self._sizes[id(expr)] = known
+            self._nodes.append(expr)
+        return known
 
     def _open(self, node: Expr, type_name: str, reason: str) -> Spec:
         self.opened[id(node)] = reason
         return anything(type_name)
+
+
+def _has_members(spec: Spec) -> bool:
+    return isinstance(spec.values, Numbers | Texts) and spec.values.members is not None
 
 
 def _suits(spec: Spec, type_name: str) -> bool:

@@ -7,7 +7,8 @@ whether the evaluation may fail, and which other values are possible:
     Bools     may be true, may be false
     Numbers   every number in [low, high], and NaN apart; dates, timestamps and intervals are
               whole numbers, decimals are whole numbers of 10**-scale
-    Texts     every text in [low, high] by UTF-8 bytes; a bound that is null is open
+    Texts     every text in [low, high] by UTF-8 bytes; a bound that is null is open. Both may
+              know members: which values of the range occur
     Json      the text of a JSON value, with what is known by kind and by path
     Anything  values of a type that is not tracked
 
@@ -20,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache, reduce
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +50,13 @@ def no() -> Flags:
     return NO
 
 
+class Members(Protocol):
+    """Which values occur, beyond their range."""
+
+    def may_hold(self, value: int | float | bytes) -> Flags:
+        """Return in which parts a value may occur; it is neither NaN nor -0.0."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bools:
     """Truth values."""
@@ -65,6 +73,7 @@ class Numbers:
     high: Bounds
     empty: Flags = field(default_factory=no)  # no number but perhaps NaN
     nan: Flags = field(default_factory=no)
+    members: Members | None = None  # None: any number of the range may occur
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,7 @@ class Texts:
     low: TextBound
     high: TextBound
     empty: Flags = field(default_factory=no)
+    members: Members | None = None  # None: any text of the range may occur
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,11 +287,11 @@ def gate(values: Values, where: Flags) -> Values:
 
 def _gate_numbers(values: Numbers, where: Flags) -> Numbers:
     empty = either(values.empty, negated(where))
-    return Numbers(values.low, values.high, empty, both(values.nan, where))
+    return Numbers(values.low, values.high, empty, both(values.nan, where), values.members)
 
 
 def _gate_texts(values: Texts, where: Flags) -> Texts:
-    return Texts(values.low, values.high, either(values.empty, negated(where)))
+    return Texts(values.low, values.high, either(values.empty, negated(where)), values.members)
 
 
 def none_of(values: Values) -> Values:

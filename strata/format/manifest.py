@@ -23,6 +23,9 @@ from strata.format.pack import pack, unpack
 MANIFEST_VERSION: Final = 1
 VERSION_KEY: Final = b"strata.manifest_version"
 STATS_PREFIX: Final = "s."
+BLOOM_PREFIX: Final = "s.bloom."
+# The columns that name blobs, for `decode_manifest`: parts and bloom filters
+BLOB_COLUMNS: Final = ("key", f"{BLOOM_PREFIX}*")
 _ROWS_AT_ONCE: Final = 65_536  # rows whose values are held as Python objects, twice
 PACKED_MAX: Final = 1 << 20  # bytes of a manifest that is packed as a whole
 PIECE_PARTS: Final = 65_536  # rows of a piece: pieces are compressed and can be read separately
@@ -226,6 +229,19 @@ def stats_rows(table: pa.Table) -> list[pa.RecordBatch | None]:
         row = batch.select(known).combine_chunks().to_batches() if len(known) > 1 else []
         rows.append(row[0] if row else None)
     return rows
+
+
+def blobs_of(table: pa.Table) -> tuple[str, ...]:
+    """Return the keys of all blobs that a manifest names: parts, then their bloom filters.
+
+    Shape: `table` has the columns of `BLOB_COLUMNS`.
+    """
+    found = table["key"].to_pylist()
+    for name in table.column_names:
+        if name.startswith(BLOOM_PREFIX):
+            keys = pc.struct_field(table[name], "key")
+            found += pc.drop_null(keys).to_pylist()
+    return tuple(found)
 
 
 def _row(part: PartRef, names: Sequence[str]) -> dict[str, object]:

@@ -39,7 +39,7 @@ def reach(machine: Machine, head: State, fence: int, now_ms: int) -> Reach:
     its successor do not share; reads each manifest that they name once.
     """
     blob = machine.stores.blob
-    parts: dict[str, tuple[str, ...]] = {}  # of each manifest or page that was read
+    parts: dict[str, tuple[str, ...]] = {}  # and bloom filters, of each manifest or page read
     lost: set[str] = set()
     for batch in head.batches:
         if batch.manifest is not None:

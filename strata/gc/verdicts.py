@@ -71,6 +71,7 @@ class Judge:
             BlobKind.MANIFEST: self._generation,
             BlobKind.PAGE: self._generation,
             BlobKind.UNION: self._generation,
+            BlobKind.BLOOM: self._generation,
             BlobKind.CATALOG: self._generation,
             BlobKind.CONSUMED: self._generation,
             BlobKind.STAGED: self._generation,

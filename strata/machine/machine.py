@@ -36,6 +36,7 @@ from strata.state.transitions import (
     Basis,
 )
 from strata.state.versions import TOMBSTONE_MARKS, Version, remember, successor
+from strata.stats.members import check_members
 from strata.stats.protected import check_budget
 from strata.store.interface import Versioned
 from strata.store.keys import parse_state_key, state_key
@@ -89,6 +90,7 @@ class Machine:
                 check_same(found, spec)
                 return found
             check_budget(spec)
+            check_members(first.relation, spec.stats, spec.name)
             if self._commit(spec.name, None, first.seqno, encode_state(first)):
                 return first
             self._sleep(_PAUSES.pause_s(attempt))

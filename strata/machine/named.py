@@ -12,7 +12,7 @@ from functools import partial
 import orjson
 
 from strata.errors import Corrupt
-from strata.format.manifest import decode_manifest, head_of
+from strata.format.manifest import BLOB_COLUMNS, blobs_of, decode_manifest, head_of
 from strata.format.pages import INDEX_VERSION, decode_index
 from strata.machine import ledger
 from strata.state.codec import encode_state
@@ -34,7 +34,8 @@ def named_by(
     """Yield the keys that a state names, without the parts of manifests and pages in `known`.
 
     `after` is a state whose keys are known; values shared with it are left out. `parts` receives
-    the parts, or pages, of each manifest and page that is read, `lost` those that are not stored.
+    the blobs of each manifest and page that is read: parts and bloom filters, or pages; `lost`
+    those manifests and pages that are not stored.
     Raises: Corrupt for a damaged manifest, or ledger.
     """
     for key in pointers(state) if after is None else pointers_beyond(state, after):
@@ -101,7 +102,7 @@ def _all_below(
 
 
 def _below(blob: Blob, state: State, key: str) -> tuple[str, ...] | None:
-    """Return the parts or pages of a manifest or page; None if it is not stored.
+    """Return the blobs that a manifest or page names; None if it is not stored.
 
     A reader cannot plan with a missing manifest, so parts that only it named are out of reach.
     """
@@ -111,7 +112,7 @@ def _below(blob: Blob, state: State, key: str) -> tuple[str, ...] | None:
     try:
         if head_of(data)[0] == str(INDEX_VERSION):
             return tuple(decode_index(data, ()).table["key"].to_pylist())
-        return tuple(decode_manifest(data, ["key"])["key"].to_pylist())
+        return blobs_of(decode_manifest(data, BLOB_COLUMNS))
     except Corrupt as error:
         raise Corrupt(
             error.message, shard=state.name, seqno=state.seqno, manifest=key,

@@ -19,8 +19,17 @@ import pyarrow.compute as pc
 from strata.errors import Corrupt
 from strata.format.encodings import encoding
 from strata.format.manifest import SCHEMA, PartRef, part_refs
+from strata.kernels.arrays import Bools
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease, held
+from strata.maintain.collect import (
+    Collected,
+    CollectTask,
+    collect_part,
+    half_of,
+    lacks_members,
+    wanted_of,
+)
 from strata.maintain.estimate import Cost, Speed, estimate, record_speed
 from strata.maintain.exchange import (
     PARTIAL,
@@ -36,28 +45,44 @@ from strata.maintain.exchange import (
 )
 from strata.model.runner import Runner, serial
 from strata.model.schema import Relation
-from strata.model.settings import StoreSettings
 from strata.model.shown import json_of
 from strata.model.spec import StatsSpec
-from strata.parts.fetch import PartSource, part_batches
 from strata.state.state import Batch, State
-from strata.stats import STATS_VERSION, collect, concat, trim, union
-from strata.stats.wire import COUNTED, ROWS, column_name, scalar_type
-from strata.store.open import Stores, open_stores
+from strata.stats import STATS_VERSION, trim
+from strata.stats.members import Sought
+from strata.stats.wire import (
+    BLOOMS,
+    COUNTED,
+    SETS,
+    bloom_name,
+    column_name,
+    scalar_type,
+    set_name,
+)
+from strata.store import keys
+from strata.store.open import Stores
 
 COMMIT_BYTES: Final = 4 * 1024**3  # stored bytes of parts read between two commits
 COMMITS_MAX: Final = 64  # of one batch; each rewrites its whole manifest
 
-_ROW_HALF: Final = "row"
 Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """What a backfill collects from one part."""
+
+    bounds: bool  # bounds and counts, not only values
+    wanted: tuple[Sought, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """The parts of one batch to read."""
+    """The parts of one batch to read, and what for."""
 
     batch: Batch
     parts: tuple[PartRef, ...]
+    asked: tuple[Asked, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,20 +196,32 @@ def plan_backfill(stores: Stores, state: State, selection: Selection) -> Backfil
     Raises: InvalidRequest for an unknown column. Cost: one manifest a batch, in part.
     """
     names = [column_name(column_id) for column_id in selection.ids(state.relation)]
+    wanted = wanted_of(state, selection)
+    members = [f(one.name) for one in wanted for f in (set_name, bloom_name)]
     limit, plans, stats_bytes = Limit(selection), [], 0
     for batch in filter(selection.covers, state.batches):
-        table = manifest_of(stores, state.name, batch, [*SCHEMA.names, *names])
+        table = manifest_of(stores, state.name, batch, [*SCHEMA.names, *names, *members])
         if table is None:  # merged away since the state was loaded
             continue
         in_time = selection.in_time(table)
         stats_bytes += int(table["stats_bytes"].to_numpy()[in_time].sum())
-        rows = np.flatnonzero(in_time & _lacks(table, names, selection)).tolist()
+        bounds = _lacks(table, names, selection)
+        lacking = [lacks_members(table, one) | bounds for one in wanted]
+        chosen = in_time & np.logical_or.reduce([bounds, *lacking])
+        rows = np.flatnonzero(chosen).tolist()
         rows = limit.take(rows, _sizes(table, rows))
         if rows:
-            plans.append(BatchPlan(batch, tuple(part_refs(table.take(pa.array(rows))))))
+            parts = part_refs(table.take(pa.array(rows)))
+            work = [_asked(wanted, lacking, bounds, row) for row in rows]
+            plans.append(BatchPlan(batch, tuple(parts), tuple(work)))
     parts = [part for plan in plans for part in plan.parts]
     cost = estimate(stores, state.name, parts, whole=not names)
     return BackfillPlan(tuple(plans), stats_bytes, cost)
+
+
+def _asked(wanted: Sequence[Sought], lacking: Sequence[Bools], bounds: Bools, row: int) -> Asked:
+    places = (one for one, lacks in zip(wanted, lacking, strict=True) if lacks[row])
+    return Asked(bool(bounds[row]), tuple(places))
 
 
 def _sizes(table: pa.Table, rows: Sequence[int]) -> list[int]:
@@ -207,47 +244,6 @@ def _lacks(table: pa.Table, names: Sequence[str], selection: Selection) -> Any:
     return old
 
 
-@dataclass(frozen=True, slots=True)
-class CollectTask:
-    """One part to read; picklable."""
-
-    settings: StoreSettings
-    shard: str
-    relations: tuple[Relation, ...]
-    read_format: str
-    part: PartRef
-    columns: tuple[int, ...] | None  # None: all
-
-
-@dataclass(frozen=True, slots=True)
-class Collected:
-    """The result of reading one part."""
-
-    stats: pa.RecordBatch | None
-    problem: str = ""  # why there are none
-
-
-def collect_part(task: CollectTask) -> Collected:
-    """Return the untrimmed statistics of one part, in the newest relation.
-
-    An unreadable part is no error here: it may have been merged away and deleted.
-    Cost: reads the part, holding one batch of its rows at a time.
-    """
-    blob = open_stores(task.settings).blob
-    source = PartSource(blob, task.shard, task.relations, task.read_format)
-    pieces, counts = [], []
-    try:
-        for batch in part_batches(source, task.part, columns=task.columns, threads=False):
-            pieces.append(collect(batch, source.relation))
-            counts.append(batch.num_rows)
-    except Corrupt as error:
-        return Collected(None, str(error))
-    row = union(concat(pieces, counts))
-    if row is None:  # nothing can be known of these columns
-        row = pa.RecordBatch.from_arrays([pa.array([sum(counts)], pa.int64())], names=[ROWS])
-    return Collected(row)
-
-
 @dataclass
 class _Work:
     """One run over the planned parts of a shard."""
@@ -267,7 +263,11 @@ class _Work:
         self, plans: Sequence[BatchPlan], runner: Runner, commit_bytes: int, report: BackfillReport
     ) -> BackfillReport:
         """Read all planned parts, committing chunk by chunk; return the report."""
-        tasks = [self._task(part) for plan in plans for part in plan.parts]
+        tasks = [
+            self._task(part, asked)
+            for plan in plans
+            for part, asked in zip(plan.parts, plan.asked, strict=True)
+        ]
         results = runner(collect_part, tasks)
         for plan in plans:
             batch: Batch | None = plan.batch
@@ -283,13 +283,17 @@ class _Work:
                     )
         return report
 
-    def _task(self, part: PartRef) -> CollectTask:
+    def _task(self, part: PartRef, asked: Asked) -> CollectTask:
         state = self.state
         # Statistics of two versions do not mix: old ones are collected anew, for all columns.
         whole = not self.ids or part.stats_version not in (None, PARTIAL, STATS_VERSION)
+        columns = None if whole else self.ids
+        if not asked.bounds:
+            columns = tuple(sorted({one.column.id for one in asked.wanted}))
         return CollectTask(
-            self.stores.settings, state.name, state.relations, _half(state, part), part,
-            None if whole else self.ids,
+            self.stores.settings, state.name, state.relations, half_of(state, part), part,
+            columns, asked.wanted, not asked.bounds,
+            keys.part_prefix(state.name, state.generation),
         )  # fmt: skip
 
     def _commit(self, batch: Batch, found: Mapping[str, Collected]) -> Exchanged | None:
@@ -300,12 +304,15 @@ class _Work:
             return None if now is None else Exchanged(now, 0, 0)
         return exchange(
             self.stores, self.state.name, batch, good,
-            lambda key, old: self._fresh(good[key], old), writer=self.writer,
+            lambda key, old: self._fresh(good[key], old, members_only=found[key].members_only),
+            writer=self.writer,
         )  # fmt: skip
 
-    def _fresh(self, found: pa.RecordBatch, old: KnownStatistics) -> Fresh:
+    def _fresh(self, found: pa.RecordBatch, old: KnownStatistics, *, members_only: bool) -> Fresh:
         """Return the new statistics, trimmed; columns that were not collected keep theirs."""
         relation, spec = self.state.relation, _spec(self.state, self.ids)
+        if members_only:
+            return Fresh(with_columns(old.stats, found, frozenset()), old.version or PARTIAL)
         named = frozenset(filter(None, map(id_of, found.schema.names)))
         whole = named.issuperset(relation.by_id) or not self.ids
         version = STATS_VERSION
@@ -313,7 +320,7 @@ class _Work:
             version = PARTIAL
         found = _answered(found, relation, self.ids)
         stays = not whole and old.stats is not None and old.version in (PARTIAL, STATS_VERSION)
-        both = with_columns(old.stats, found, frozenset(self.ids)) if stays else found
+        both = with_columns(old.stats, found, frozenset(self.ids if stays else relation.by_id))
         asked = {name: 2.0 for name in both.schema.names if id_of(name) in self.ids}
         weights = {**self.usefulness, **asked}
         trimmed, _ = trim(both, relation, spec.budget_bytes, spec.keep, weights)
@@ -353,13 +360,16 @@ def _counted(
 def with_columns(
     old: pa.RecordBatch | None, fresh: pa.RecordBatch, replaced: frozenset[int]
 ) -> pa.RecordBatch:
-    """Return the old statistics with the replaced columns taken from the fresh ones."""
+    """Return the old statistics with the replaced columns taken from the fresh ones.
+
+    What is known of values stays true of a part, so it stays unless it was collected again.
+    """
     columns: dict[str, pa.Array] = dict(zip(fresh.schema.names, fresh.columns, strict=True))
     if old is not None:
         kept = {
             name: column
             for name, column in zip(old.schema.names, old.columns, strict=True)
-            if id_of(name) not in replaced
+            if id_of(name) not in replaced or name.startswith((SETS, BLOOMS))
         }
         columns = {**kept, **columns}
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
@@ -383,9 +393,3 @@ def _spec(state: State, ids: Sequence[int]) -> StatsSpec:
     """Return the shard's budget, with the columns requested by name on the keep list."""
     spec, names = state.spec.stats, [state.relation.by_id[i].name for i in ids]
     return replace(spec, keep=(*spec.keep, *map(escape, names)))
-
-
-def _half(state: State, part: PartRef) -> str:
-    """Return the encoding of a part that readers use: statistics must describe what they see."""
-    read_rows = state.spec.read_format == _ROW_HALF and part.layout != "structured"
-    return _ROW_HALF if read_rows or part.layout == _ROW_HALF else "structured"

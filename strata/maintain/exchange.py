@@ -27,7 +27,7 @@ from strata.state.seal import digest_of
 from strata.state.state import Batch, State
 from strata.state.transitions import replace_manifests
 from strata.stats import STATS_VERSION, concat, encoded_sizes, row_stream, union
-from strata.stats.wire import PREFIX, ROWS, parse_name
+from strata.stats.wire import PREFIX, ROWS, parse_name, place_of
 from strata.store.interface import Blob
 from strata.store.open import Stores
 
@@ -47,6 +47,8 @@ class Selection:
     parts_max: int | None = None  # at most this many parts, earliest batches first
     bytes_max: int | None = None  # parts of at most this many bytes together, but at least one part
     again: bool = False  # in a backfill: also parts that have the requested statistics
+    sets: tuple[str, ...] = ()  # in a backfill: places beyond those declared, as `stats.sets`
+    blooms: tuple[str, ...] = ()  # likewise, as `stats.blooms`
 
     def __post_init__(self) -> None:
         """Refuse a future version: such a selection would never be exhausted."""
@@ -254,7 +256,7 @@ def statistics_label(name: str, relation: Relation) -> str:
 
 def id_of(name: str) -> int | None:
     """Return the column id in a statistics name; None for `rows`."""
-    parsed = parse_name(name)
+    parsed = parse_name(place_of(name))
     return parsed[0] if parsed else None
 
 

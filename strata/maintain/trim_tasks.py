@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.decide.blooms import judged
 from strata.decide.credit import credit
 from strata.decide.question import Question, Verdicts
 from strata.format.manifest import stats_columns, stats_rows
@@ -20,7 +21,8 @@ from strata.state.state import Batch
 from strata.stats import TrimReport, encoded_sizes, trim_table
 from strata.stats.protected import protected_names
 from strata.stats.size import column_bits
-from strata.stats.wire import PREFIX, ROWS
+from strata.stats.wire import PREFIX, ROWS, is_summary
+from strata.store.interface import Blob
 from strata.store.open import open_stores
 
 
@@ -62,12 +64,14 @@ class Judging:
     relation: Relation
     questions: tuple[Question, ...]
 
-    def judge(self, manifest: pa.Table, stats: pa.Table | None = None) -> tuple[JudgedFilter, ...]:
+    def judge(
+        self, blob: Blob, manifest: pa.Table, stats: pa.Table | None = None
+    ) -> tuple[JudgedFilter, ...]:
         """Return what each filter does to some parts, as a read decides it.
 
         Shape: `manifest` and `stats` have one row a part; `stats` None takes the manifest's own.
         """
-        return tuple(_judged(one, one.of_parts(manifest, stats)) for one in self.questions)
+        return tuple(_judged(one, judged(blob, one, manifest, stats)) for one in self.questions)
 
 
 def _judged(question: Question, verdict: Verdicts) -> JudgedFilter:
@@ -78,7 +82,8 @@ def _judged(question: Question, verdict: Verdicts) -> JudgedFilter:
 
 def survey_batch(task: SurveyTask) -> Survey | None:
     """Return the parts to trim in a batch, and what its statistics do; None if it is gone."""
-    table = manifest_of(open_stores(task.settings), task.state.shard, task.batch)
+    stores = open_stores(task.settings)
+    table = manifest_of(stores, task.state.shard, task.batch)
     if table is None:
         return None
     stats = stats_columns(table)
@@ -89,12 +94,12 @@ def survey_batch(task: SurveyTask) -> Survey | None:
         old = pc.less(table["stats_version"], task.selection.version)
         chosen &= pc.fill_null(old, False).to_numpy()
     rows = tuple(int(row) for row in np.flatnonzero(chosen))
-    return Survey(task.batch, rows, int(sizes[in_time].sum()), task.state.judge(table))
+    return Survey(task.batch, rows, int(sizes[in_time].sum()), task.state.judge(stores.blob, table))
 
 
 def _has_free(stats: pa.Table, task: SurveyTask) -> Bools:
     """Return which parts have statistics that are not protected."""
-    names = [name for name in stats.column_names if name != ROWS]
+    names = [name for name in stats.column_names if is_summary(name)]
     found: Bools = np.zeros(stats.num_rows, bool)
     for name in set(names) - protected_names(names, task.state.relation, task.spec.keep):
         found |= np.asarray(pc.is_valid(stats[name]))
@@ -148,7 +153,8 @@ class ColumnTally:
 
 def trim_rows(task: TrimTask) -> Trimmed | None:
     """Trim some parts of a batch; None if it is gone."""
-    whole = manifest_of(open_stores(task.settings), task.state.shard, task.batch)
+    stores = open_stores(task.settings)
+    whole = manifest_of(stores, task.state.shard, task.batch)
     if whole is None:
         return None
     table = whole.take(pa.array(task.rows, pa.int64()))
@@ -165,7 +171,8 @@ def trim_rows(task: TrimTask) -> Trimmed | None:
     dropped = Counter(name for report in reports for name in report.dropped)
     shortened = Counter(name for report in reports for name in report.shortened)
     return Trimmed(
-        task.batch, pairs, _tallies(old, new, dropped, shortened), _skipped(task, table, new),
+        task.batch, pairs, _tallies(old, new, dropped, shortened),
+        _skipped(stores.blob, task, table, new),
         int(encoded_sizes(new).sum() - encoded_sizes(old).sum()),
     )  # fmt: skip
 
@@ -206,7 +213,7 @@ def _tallies(
             bits_after=_bits(after, name),
         )
         for name in before.column_names
-        if name.startswith(PREFIX)
+        if is_summary(name)
     }
 
 
@@ -217,6 +224,8 @@ def _bits(table: pa.Table, name: str) -> int:
     return int(column_bits(table[name].drop_null().combine_chunks()).sum())
 
 
-def _skipped(task: TrimTask, manifest: pa.Table, after: pa.Table) -> tuple[tuple[int, int], ...]:
-    first, then = task.state.judge(manifest), task.state.judge(manifest, after)
+def _skipped(
+    blob: Blob, task: TrimTask, manifest: pa.Table, after: pa.Table
+) -> tuple[tuple[int, int], ...]:
+    first, then = task.state.judge(blob, manifest), task.state.judge(blob, manifest, after)
     return tuple((a.skipped, b.skipped) for a, b in zip(first, then, strict=True))

@@ -10,6 +10,12 @@ from enum import Enum
 from typing import Any, Final, Protocol
 
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})  # Unicode's categories
+# Letters, marks and symbols of other categories that show nothing: fillers, joiners, and selectors
+# of variants.
+BLANK: Final = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+    "\U00016fe4\U0001d159" + "".join(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+)
 _NAMES: Final = {"size_bytes": "bytes"}  # fields with another name in every document
 
 
@@ -50,15 +56,19 @@ def visible(text: str, *, lines: bool = False) -> str:
     r"""Return a text with invisible characters spelled out, also line ends unless `lines`.
 
     A name, a filter or an error may hold characters that clear a terminal, set its title, or show
-    the rest of a line backwards.
+    the rest of a line backwards. A filler makes one name look like another.
 
     >>> visible("\x1b[2Jall is well\n"), visible("a\nb", lines=True), visible("a\u202eb")
     ('\\u001b[2Jall is well\\u000a', 'a\nb', 'a\\u202eb')
+    >>> visible("bob\u3164")
+    'bob\\u3164'
     """
-    if text.isprintable():
+    if text.isascii() and text.isprintable():
         return text
     kept = "\n" if lines else ""
-    return "".join(
-        f"\\u{ord(c):04x}" if c not in kept and unicodedata.category(c) in _UNSEEN else c
-        for c in text
-    )
+    return "".join(c if c in kept or is_seen(c) else f"\\u{ord(c):04x}" for c in text)
+
+
+def is_seen(character: str) -> bool:
+    """Return whether a character shows something, or is a space."""
+    return unicodedata.category(character) not in _UNSEEN and character not in BLANK

@@ -28,6 +28,7 @@ ENVELOPES: Final = ("append", "upsert", "debezium", "diff")
 ORDERED: Final = ("upsert", "debezium")  # envelopes whose rows set or delete a key
 RESERVED: Final = frozenset({"t", "d", "__part", "__maps"})  # columns that readers add
 PartBytes = Annotated[int, Range(1024)]
+BloomBits = Annotated[int, Range(4, 32)]
 KEEP_DEFAULT: Final = (
     "ts", "*_at", "*_time", "*timestamp", "*_tstamp", "last_*", "received*", "createdat",
 )  # fmt: skip
@@ -88,6 +89,9 @@ class StatsSpec(Declared):
 
     budget_bytes: Count = 1024  # per part, measured on the stored encoding
     keep: tuple[str, ...] = KEEP_DEFAULT  # patterns of names that survive every budget
+    sets: tuple[str, ...] = ()  # places whose values are recorded where they are few
+    blooms: tuple[str, ...] = ()  # places that get a bloom filter where they are many
+    bloom_bits: BloomBits = 8  # of a bloom filter, for each distinct value
 
 
 @dataclass(frozen=True, slots=True)

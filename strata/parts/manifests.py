@@ -14,9 +14,11 @@ import pyarrow as pa
 
 from strata.errors import Corrupt
 from strata.format.manifest import (
+    BLOB_COLUMNS,
     PIECE_PARTS,
     SCHEMA,
     PartRef,
+    blobs_of,
     decode_manifest,
     head_of,
     part_refs,
@@ -228,13 +230,13 @@ class StoredManifest(ManifestBlobs):
         return self._index(self.data, columns)
 
     def names(self) -> dict[str, tuple[str, ...]]:
-        """Return what each blob of the manifest names: parts, or pages, which have their own entry.
+        """Return what each blob of the manifest names: parts and filters, or pages, listed too.
 
         Raises: Corrupt. Cost: opens every page.
         """
         found: dict[str, tuple[str, ...]] = {}
         if not self.in_pages:
-            found[self.where["manifest"]] = _keys(self.decoded(self.data, ["key"]))
+            found[self.where["manifest"]] = blobs_of(self.decoded(self.data, BLOB_COLUMNS))
             return found
 
         def name(key: str, index: Index) -> None:
@@ -244,7 +246,7 @@ class StoredManifest(ManifestBlobs):
                     name(one, lower)
                 return
             for one, data in zip(found[key], self.fetched(index.table), strict=True):
-                found[one] = _keys(self.decoded(data, ["key"]))
+                found[one] = blobs_of(self.decoded(data, BLOB_COLUMNS))
 
         name(self.where["manifest"], self.root(()))
         return found

@@ -21,6 +21,7 @@ from strata.format.values.coded import alike
 from strata.model.schema import Relation
 from strata.model.sums import wrapped
 from strata.stats import collect, concat, union
+from strata.stats.members import Found, Gathering, Sought
 from strata.updates.order import encode_keys, first_and_last, high_key, shared_bytes
 
 KEY_BYTES: Final = 64  # length of key bounds in manifests, and usually of split points
@@ -45,13 +46,25 @@ class PartFacts:
     key_high: bytes | None  # None: no bytes are high enough
     splits: tuple[Split, ...]
     stats: pa.RecordBatch | None  # None: none were requested
+    members: tuple[Found, ...] = ()  # values at the wanted places
 
 
 class Observed:
     """Takes the rows of a part as they come, and holds those not yet examined."""
 
-    def __init__(self, relation: Relation, group_bytes: int, *, stats: bool) -> None:
-        """Begin without rows. `group_bytes`: largest row group; `stats`: whether to collect any."""
+    def __init__(
+        self,
+        relation: Relation,
+        group_bytes: int,
+        *,
+        stats: bool,
+        wanted: Sequence[Sought] = (),
+    ) -> None:
+        """Begin without rows. `group_bytes`: largest row group; `stats`: whether to collect any.
+
+        `wanted`: the places whose values are collected as well.
+        """
+        self._members = Gathering(wanted if stats else ())
         self._relation = relation
         self._limit = TOGETHER_BYTES if group_bytes <= SMALL * TOGETHER_BYTES else 0
         self._wants_stats = stats
@@ -86,12 +99,13 @@ class Observed:
         self._encode_ends()
         began = time.thread_time()
         stats = self._union()
+        members = tuple(self._members.finish(stats))
         self.seconds += time.thread_time() - began
         splits = map(Split, self._starts, _told_apart(self._keys[::2]))
         return PartFacts(
             self._rows, min(self._times), max(self._times), self._diffs_sum, self._digest,
             self._retractions, self._keys[0][:KEY_BYTES], high_key(self._keys[-1], KEY_BYTES),
-            tuple(splits), stats,
+            tuple(splits), stats, members,
         )  # fmt: skip
 
     def _look(self) -> None:
@@ -111,6 +125,7 @@ class Observed:
             began = time.thread_time()
             self._stats.append(collect(rows, self._relation))
             self._counts.append(rows.num_rows)
+            self._members.add(rows)
             self.seconds += time.thread_time() - began
 
     def _take_ends(self, group: pa.Table) -> None:

@@ -2,7 +2,7 @@
 
 A part is written row group by row group while its rows arrive, so memory holds only one row group
 and the encoded bytes so far. The manifest's facts are collected at the same time
-(`strata.parts.part_facts`).
+(`strata.parts.part_facts`). Bloom filters are stored before the manifest that names them.
 
 A part's key is its prefix and the hash of its bytes, so repeating the work writes the same blobs
 and nothing else. Two runs of one batch may hold the same rows; since a footer names its run, their
@@ -32,9 +32,11 @@ from strata.model.runner import Here, cores
 from strata.model.schema import Relation
 from strata.model.spec import StatsSpec
 from strata.parts.batch import BatchWriter
+from strata.parts.members import with_members
 from strata.parts.part_facts import KEY_BYTES, Observed, PartFacts
 from strata.state.state import Batch
 from strata.stats import STATS_VERSION, encoded_size, trim
+from strata.stats.members import Sought, wanted_places
 from strata.store import keys
 from strata.store.draft import draft_of
 from strata.store.interface import Blob
@@ -72,6 +74,7 @@ class _Target:
     row_group_bytes: int
     stats_spec: StatsSpec
     run: int
+    wanted: tuple[Sought, ...] = ()  # places whose values are collected
 
 
 class _Waiting:
@@ -148,7 +151,9 @@ class _Part:
             raise
         group_bytes = int(min(target.row_group_bytes, target.part_bytes / GROUPS))
         # The row layout never had statistics.
-        self.seen = Observed(target.relation, group_bytes, stats=target.layout != "row")
+        self.seen = Observed(
+            target.relation, group_bytes, stats=target.layout != "row", wanted=target.wanted
+        )
 
     def add(self, group: pa.Table, size: int, beside: Executor) -> float:
         """Write a row group of a given size; return the ratio of encoded bytes to that size."""
@@ -176,6 +181,7 @@ class _Part:
         stats = known.stats
         if stats is not None:
             stats = trim(stats, target.relation, spec.budget_bytes, spec.keep)[0]
+            stats = with_members(target.blob, target.prefix, stats, known.members)
         seconds = self.seen.seconds + time.thread_time() - began
         ref = PartRef(
             key=key,
@@ -221,8 +227,9 @@ def write_parts(  # noqa: PLR0913  what one run is and how it is cut
     Cost: one blob a part. Memory: the encoded part, a few row groups and one chunk of rows.
     """
     target = _Target(
-        blob, prefix, relation, layout, description, part_bytes, row_group_bytes, stats_spec, run
-    )
+        blob, prefix, relation, layout, description, part_bytes, row_group_bytes, stats_spec, run,
+        wanted_places(relation, stats_spec),
+    )  # fmt: skip
     return list(_write(iter(updates), target))
 
 

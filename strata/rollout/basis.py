@@ -1,6 +1,6 @@
 """A fingerprint of the deciding code: evidence holds only for the code it was collected with.
 
-It covers whole rooms: the front end that reads a filter, the row filter that runs it, the records
+It covers whole rooms: the front ends that read a filter, the row filters that run it, the records
 about parts (statistics, key bounds, types as stored and as shown), and the decision. The shard's
 budget for statistics is covered too. Only the meaning of the code counts: its syntax tree, without
 comments, docstrings and layout. A release that changes nothing else keeps the evidence; with any
@@ -11,6 +11,7 @@ import ast
 import hashlib
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from strata.state.state import State
@@ -18,14 +19,17 @@ from strata.stats import STATS_VERSION
 
 _ROOT: Final = Path(__file__).resolve().parents[1]
 ROOMS: Final = (
-    "expr", "decide", "stats", "spark", "format", "model", "parts",
+    "expr", "plain", "decide", "stats", "spark", "format", "model", "parts",
 )  # fmt: skip
+_PARSING: Final = Lock()  # two threads that parse at once end in a SystemError (CPython 3.11)
 _DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def basis_of(state: State) -> str:
     """Return the basis of a shard's evidence: code, statistics version, and budget."""
-    return f"{_code()}.{STATS_VERSION}.{state.spec.stats.budget_bytes}"
+    with _PARSING:
+        code = _code()
+    return f"{code}.{STATS_VERSION}.{state.spec.stats.budget_bytes}"
 
 
 @cache

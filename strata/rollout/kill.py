@@ -7,6 +7,7 @@ Throwing it takes one person. Releasing it takes one or two people, as the polic
 says. With two, the first requests the release, and the second names that request.
 """
 
+import logging
 import time
 from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, Final
@@ -21,6 +22,7 @@ from strata.store.interface import Versioned
 from strata.store.open import Stores
 from strata.store.retry import Sleep, retry
 
+_log: Final = logging.getLogger(__name__)
 KEY: Final = "rollout"
 ATTEMPTS: Final = 20
 
@@ -61,12 +63,13 @@ def kill_switch(stores: Stores) -> KillSwitch:
 def is_killed(stores: Stores) -> bool:
     """Return whether skipping is forbidden, by the setting or by the switch.
 
-    Errs: skipping is also forbidden if the answer cannot be found out.
+    Errs: skipping is also forbidden if the answer cannot be found out; the log says why.
     Cost: one request to the consensus, unless the setting forbids skipping.
     """
     try:
         return stores.settings.kill or kill_switch(stores).thrown
-    except StrataError:
+    except StrataError as error:
+        _log.warning("the kill switch cannot be read, so nothing is skipped: %s", error)
         return True
 
 

@@ -10,16 +10,10 @@ import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any
 
 from strata.errors import InvalidRequest
-
-# Letters, marks and symbols of other categories that show nothing: fillers, joiners, and selectors
-# of variants.
-_BLANK: Final = frozenset(
-    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
-    + "".join(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
-)
+from strata.model.shown import BLANK
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +66,7 @@ def folded_name(text: str) -> str:
     """
     seen = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     kept = (c for c in seen if not c.isspace() and unicodedata.category(c)[0] != "C")
-    return "".join(c for c in kept if c not in _BLANK)
+    return "".join(c for c in kept if c not in BLANK)
 
 
 def identity_of(asked: tuple[object, ...]) -> str:

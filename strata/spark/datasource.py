@@ -54,7 +54,14 @@ from strata.model.settings import ReadSettings, Settings, StoreSettings
 from strata.model.time import parse_time
 from strata.read.collections import column_of, narrowed
 from strata.spark.front.catalyst import Now, analyse
-from strata.spark.front.option import CURE, AnalysedFilter, is_session, question, retyped, without
+from strata.spark.front.option import (
+    CURE,
+    AnalysedFilter,
+    other_settings,
+    question,
+    retyped,
+    without,
+)
 from strata.spark.front.pushed import pushed_filter
 from strata.spark.rows import (
     PartReader,
@@ -271,9 +278,10 @@ class StrataReader(DataSourceReader):
         if not isinstance(partition, Guarded):
             assert isinstance(partition, TaskInput | Merged)
             return [partition]
-        if is_session(partition.session):
+        differs = other_settings(partition.session)
+        if not differs:
             return [partition.planned]
-        warn("the option `where` was made by a session of other settings")
+        warn(f"the option `where` was made by a session of other settings ({differs})")
         stores, state = open_stores(partition.store), partition.state
         plan = plan_read(stores, state, as_of=partition.as_of, mode="off")
         tasks = self._tasks(stores, state, plan, partition.read)

@@ -1,4 +1,4 @@
-"""Recover the engine error that ended a Spark job, and tell failures of rows from all others.
+"""Recover the engine error that ended a Spark job, and separate failures of rows from all others.
 
 A DataFrame is lazy: the caller runs the action, and Spark reports a failed Python task as the text
 of a traceback. The kind of error decides what a caller does next, so it is parsed from the text. No

@@ -60,7 +60,7 @@ def collect_nested(values: Values, column_type: ColumnType, column_id: int) -> d
     result = {}
     for place in places(column_type):
         if place.steps:
-            arrays[place.steps] = _enter(arrays[place.steps[:-1]], place.steps[-1])
+            arrays[place.steps] = enter(arrays[place.steps[:-1]], place.steps[-1])
         name = inside_name(column_id, place.steps)
         result[name] = collect_flat(arrays[place.steps], place.type, counted=place.counted)
     return result
@@ -90,7 +90,7 @@ def stored_fields(declared: ColumnType) -> tuple[Field, ...]:
     return encoding(declared).parts(declared)
 
 
-def _enter(values: Values, step: str) -> Values:
+def enter(values: Values, step: str) -> Values:
     """Return the values behind a step; values below a null are null or absent."""
     if not isinstance(values, pa.ChunkedArray):
         return _enter_array(values, step)

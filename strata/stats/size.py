@@ -11,7 +11,8 @@ compressor and gives the same result everywhere:
 * a known flag, and the validity of a column: one bit each.
 
 `tests/unit/stats/test_size.py` compares the estimate with real manifests. The `rows` column and the
-names of columns are not counted, because every manifest has them anyway.
+names of columns are not counted, because every manifest has them anyway. Neither are sets and bloom
+filters, which have limits of their own (`strata.stats.members`).
 """
 
 from typing import Any, Final
@@ -21,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.stats.wire import PREFIX
+from strata.stats.wire import is_summary
 
 LENGTH_BITS: Final = 16
 # The least numbers that need more than 1, 2, ... 7 bytes
@@ -41,7 +42,7 @@ def encoded_sizes(table: pa.Table | pa.RecordBatch) -> npt.NDArray[np.int64]:
     """Return the size of each part's statistics. Units: bytes, one int64 a row."""
     bits = np.zeros(table.num_rows, np.int64)
     for name in table.schema.names:
-        if name.startswith(PREFIX):
+        if is_summary(name):
             bits += column_bits(table.column(name))
     return (bits + 7) // 8
 

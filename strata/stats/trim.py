@@ -26,7 +26,7 @@ from strata.model.schema import Relation
 from strata.stats.protected import protected_names
 from strata.stats.size import encoded_size
 from strata.stats.trim_plan import PartPlan, StatsColumn, make_plan, sources_of
-from strata.stats.wire import PREFIX
+from strata.stats.wire import is_summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def _sources(
     keep: Sequence[str],
     usefulness: Mapping[str, float] | None,
 ) -> list[StatsColumn]:
-    stats = {name: array for name, array in columns.items() if name.startswith(PREFIX)}
+    stats = {name: array for name, array in columns.items() if is_summary(name)}
     kept = frozenset[str]() if relation is None else protected_names(list(stats), relation, keep)
     return sources_of(stats, kept, _rank(usefulness or {}))
 

@@ -11,6 +11,11 @@ without statistics whose nearest known ancestor is `complete` is known to be abs
 A path is the tuple of its keys; lists are not descended. A low or high that is null means that
 no bound is known on that side, unless the counts show that there are no values at all.
 
+Beside these, for chosen places only (`strata.stats.members`), by the place's name without `s.`:
+
+    s.set.5  s.set.5$.a      struct   the values of a place, if they are few
+    s.bloom.5  s.bloom.5/[]  struct   where the bloom filter of its values is stored
+
 Inside a nested column there is one value a row, until a step into a list or a map. From there on
 the values are the elements of all rows, and every struct has their `count`.
 """
@@ -27,6 +32,8 @@ STATS_VERSION: Final = 1  # grows when the meaning of statistics changes; older 
 
 ROWS: Final = "rows"
 PREFIX: Final = "s."
+SETS: Final = "s.set."
+BLOOMS: Final = "s.bloom."
 ROOT: Final = "$"
 
 # Steps into nested values. Fields are plain or quoted, so no field can have these names.
@@ -65,6 +72,15 @@ _JSON_FIELDS: Final = (
     ("maps", pa.int64()),
     ("complete", pa.bool_()),  # every key of these maps has a path column of its own
 )
+
+# `form` says how values are written as bytes. `values` null: there are too many, or they cannot be
+# known. A filter's `bits` are never stored in a manifest: readers add them once they are fetched.
+SET: Final = pa.struct([("form", pa.string()), ("values", pa.list_(pa.binary()))])
+BLOOM: Final = pa.struct(
+    [("form", pa.string()), ("key", pa.string()), ("size_bytes", pa.int64()),
+     ("distinct", pa.int64())]
+)  # fmt: skip
+BITS: Final = "bits"
 
 JSON_PATH: Final = pa.struct(list(_JSON_FIELDS))
 COUNTED: Final = pa.struct([("nulls", pa.int64())])  # JSON columns, and structs around others
@@ -128,6 +144,37 @@ def parse_inside(name: str) -> tuple[int, Steps] | None:
     match = _NAME.fullmatch(name)
     steps = None if match is None or match[2] is not None else _inside(match[3])
     return None if match is None or steps is None else (int(match[1]), steps)
+
+
+def set_name(place: str) -> str:
+    """Return the name of the set of a place's values.
+
+    >>> set_name("s.5$.a"), bloom_name("s.5/[]")
+    ('s.set.5$.a', 's.bloom.5/[]')
+    """
+    return SETS + place.removeprefix(PREFIX)
+
+
+def bloom_name(place: str) -> str:
+    """Return the name of the bloom filter of a place's values."""
+    return BLOOMS + place.removeprefix(PREFIX)
+
+
+def place_of(name: str) -> str:
+    """Return the place that any statistics column is about; other names are returned as they are.
+
+    >>> place_of("s.set.5$.a"), place_of("s.5"), place_of("rows")
+    ('s.5$.a', 's.5', 'rows')
+    """
+    for prefix in (SETS, BLOOMS):
+        if name.startswith(prefix):
+            return PREFIX + name.removeprefix(prefix)
+    return name
+
+
+def is_summary(name: str) -> bool:
+    """Return whether a column is of bounds and counts: those that a budget limits."""
+    return name.startswith(PREFIX) and not name.startswith((SETS, BLOOMS))
 
 
 def parent_name(name: str) -> str | None:

@@ -4,6 +4,7 @@
     shards/{shard}/manifests/g{n}/{hash}.arrow one manifest, likewise; no folder: generation 0
     shards/{shard}/pages/g{n}/{hash}.arrow     one page of a large manifest, or an index of pages
     shards/{shard}/unions/g{n}/{hash}.arrow.zst    the union of a batch's statistics, likewise
+    shards/{shard}/blooms/g{n}/{hash}.bloom    which values a part may hold at a place, likewise
     shards/{shard}/catalogs/g{n}/{hash}.json   the names of its collections, likewise
     shards/{shard}/quarantine/{token}.jsonl    source rows that could not be read
     shards/{shard}/verdicts/{run}.parquet      findings of soft evaluation
@@ -43,7 +44,7 @@ _HASH_BYTES: Final = 20
 _ROOT: Final = "shards"
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=@+-]*")
 _GENERATION: Final = re.compile(
-    r"/(?:parts|manifests|pages|unions|catalogs|consumed|staged|suppressed)/g(\d+)/[^/]+$"
+    r"/(?:parts|manifests|pages|unions|blooms|catalogs|consumed|staged|suppressed)/g(\d+)/[^/]+$"
 )
 _LEDGER: Final = re.compile(r"(?:n(\d+)_)?(-?\d+)_(-?\d+)_([0-9a-f]+)\.json")
 
@@ -55,6 +56,7 @@ class BlobKind(StrEnum):
     MANIFEST = "manifests"
     PAGE = "pages"
     UNION = "unions"
+    BLOOM = "blooms"
     QUARANTINE = "quarantine"
     VERDICT = "verdicts"
     LEDGER = "ledger"
@@ -190,6 +192,16 @@ def union_key(shard: str, digest: str, generation: int = 0) -> str:
     """Return the key of the union of statistics with this content hash."""
     name = f"{_folder(generation)}{digest}.arrow.zst"
     return check_key(str(BlobKey(check_name(shard), BlobKind.UNION, name)))
+
+
+def bloom_key_of(prefix: str, digest: str) -> str:
+    """Return the key of the bloom filter with this content hash, for a part under a `part_prefix`.
+
+    >>> bloom_key_of(part_prefix("flights", 12), "00ff")
+    'shards/flights/blooms/g12/00ff.bloom'
+    """
+    found = parse_key(f"{prefix}{digest}.bloom")
+    return check_key(str(BlobKey(found.shard, BlobKind.BLOOM, found.name)))
 
 
 def catalog_key(shard: str, digest: str, generation: int = 0) -> str:

@@ -1,8 +1,8 @@
 """What a filter would skip: its analysis, and what the statistics of a shard say to it.
 
 A filter is analysed once. One that a validation or a reader has used is taken from what they left,
-without Spark; any other is analysed by the home of the console, on a laptop by one Spark session
-that stays.
+and a plain one is parsed, both without Spark; any other is analysed by the home of the console, on
+a laptop by one Spark session that stays.
 """
 
 import threading
@@ -21,6 +21,7 @@ from strata.expr.filter import Filter
 from strata.history import usage
 from strata.model.schema import Relation
 from strata.model.settings import Settings
+from strata.plain.parse import plain_or_none
 from strata.state.state import State
 from strata.store.open import Stores
 from strata.ui.svg import Mark, Marks
@@ -61,14 +62,14 @@ class Analyst:
     """Analyses filters and remembers them; safe for threads."""
 
     def __init__(self, stores: Stores, settings: Settings, analyse: Analyse | None = None) -> None:
-        """`analyse` None: only filters that are known already."""
+        """`analyse` None: only filters that are plain or known already."""
         self._stores, self._settings, self._analyse = stores, settings, analyse
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[str, int, str], Filter] = OrderedDict()
 
     @property
     def takes_any(self) -> bool:
-        """Return whether any filter may be asked, or only known ones."""
+        """Return whether any filter may be asked, or only plain and known ones."""
         return self._analyse is not None
 
     def known(self, state: State) -> dict[str, Filter]:
@@ -94,7 +95,7 @@ class Analyst:
         """Return a filter in the engine's form.
 
         Raises: InvalidRequest for a text that is too long, refused by Spark, more than an
-        expression, or not known where only known ones may be asked.
+        expression, or neither plain nor known where no Spark is.
         """
         if len(where) > LONGEST:
             raise InvalidRequest("a filter this long is not taken", most=LONGEST)
@@ -104,12 +105,15 @@ class Analyst:
                 self._known.move_to_end(place)
                 return self._known[place]
             found = self.known(state).get(where)
+            if found is None:
+                found = plain_or_none(state.relation, where)
             if found is None and self._analyse is not None:
                 found = self._analyse(state.relation, where)
             if found is None:
                 raise InvalidRequest(
-                    "this page knows only filters that validations or readers have used",
-                    cure="choose one of them, or ask `strata ui` or `strata explain`",
+                    "this page takes columns that are compared with constants, and filters that "
+                    "validations or readers have used",
+                    cure="ask `strata ui` or `strata explain`",
                 )
             self._known[place] = found
             while len(self._known) > KEPT:

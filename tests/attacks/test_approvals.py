@@ -109,6 +109,8 @@ def test_each_field_of_a_request_is_part_of_its_identity() -> None:
         "alice\U000e0101",
         "a\u115flice",
         "alice\u180b\u17b4",
+        "alice\U00016fe4",
+        "\U0001d159alice",
     ],
 )
 def test_who_asks_under_another_spelling_cannot_approve(same: str) -> None:

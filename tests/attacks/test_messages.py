@@ -36,7 +36,7 @@ def test_chat_calls_nobody_and_links_nowhere(text: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    "text", ["a\r\nBcc: all@evil.example", "a\nX: y", "\x1b[2Ja", "\u202egood"]
+    "text", ["a\r\nBcc: all@evil.example", "a\nX: y", "\x1b[2Ja", "\u202egood", "bob\u3164"]
 )
 def test_no_text_keeps_a_mail_from_being_sent_or_adds_to_its_head(
     text: str, monkeypatch: pytest.MonkeyPatch
@@ -59,7 +59,7 @@ def test_no_text_keeps_a_mail_from_being_sent_or_adds_to_its_head(
     assert notify.send(told, "mailto:ops@example.org?server=127.0.0.1:25")
     (mail,) = mails
     assert mail["Bcc"] is mail["X"] is None
-    assert not re.search("[\x1b\u202e]", mail.get_content() + mail["Subject"])
+    assert not re.search("[\x1b\u202e\u3164]", mail.get_content() + mail["Subject"])
 
 
 @pytest.mark.parametrize("text", [*MARKDOWN, *HOSTILE])

@@ -26,7 +26,7 @@ from strata.store.open import Stores, open_stores
 from tests.attacks.visitor import Visitor
 from tests.integration.world import DAYS, World, day, take_in, world
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 GATE: Final = "rollout_gate"
 RUNS: Final = f"/api/v2/dags/{GATE}/dagRuns"

@@ -20,7 +20,7 @@ from strata.state.state import State
 from strata.store.open import Stores, open_stores
 from tests.integration.world import DAYS, ROWS, SHARDS, World, day, take_in, world
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 ASKED = ("deferred", "awaiting_input", "success")  # states of a task that has put its question
 HUMAN_S = 10  # nobody reads a question and answers it in less

@@ -1,6 +1,6 @@
 """Law 1, its ground: what Spark sees of each value lies in what the statistics are read as."""
 
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,9 @@ from strata.format.values.view import to_view
 from strata.model.schema import Column, Relation
 from strata.model.types import ColumnType
 from strata.stats import collect, concat, trim
+from strata.stats.bloom import filter_of, hashes_of
+from strata.stats.members import place_named, values_at
+from strata.stats.wire import BITS, BLOOM, SET, bloom_name, set_name
 from tests.support.facts import plain
 from tests.support.values import arrays, every_type
 
@@ -63,6 +66,47 @@ def test_every_value_lies_in_what_its_statistics_are_read_as(
             assert outside(value, spec, number, seen.type) == []
 
 
+@pytest.mark.parametrize("declared", every_type(), ids=str)
+@few
+@given(st.data())
+def test_every_value_is_among_the_members_of_its_place(
+    declared: ColumnType, data: st.DataObject
+) -> None:
+    parts = data.draw(st.lists(arrays(declared, max_rows=6), min_size=1, max_size=3))
+    relation = relation_of(declared)
+    stats = concat([collect(updates(p), relation) for p in parts], [len(p) for p in parts])
+    many = data.draw(st.booleans())
+    for name, column in known_members(parts, relation, stats.column_names, many=many).items():
+        stats = stats.append_column(name, column)
+
+    spec = column_specs(stats, declared)
+
+    for number, part in enumerate(parts):
+        seen = to_view(part, declared)
+        for value in seen.cast(plain(seen.type)).to_pylist():
+            assert outside(value, spec, number, seen.type) == []
+
+
+def known_members(
+    parts: list[pa.Array], relation: Relation, names: list[str], *, many: bool
+) -> dict[str, pa.Array]:
+    """Return sets of the values of each place, part by part; or fetched filters if `many`."""
+    places = [place for name in names if (place := place_named(relation, name)) is not None]
+    found = [values_at(updates(part), places) for part in parts]
+    columns = {}
+    for place, values in zip(places, zip(*found, strict=True), strict=True):
+        assert all(one is not None for one in values)
+        if many:
+            bits = [filter_of(np.unique(hashes_of(one)), 12) for one in values]
+            rows = [{"form": place.form, "key": "k", "size_bytes": 1, BITS: b} for b in bits]
+            kind = pa.struct([*BLOOM, (BITS, pa.binary())])
+            columns[bloom_name(place.name)] = pa.array(rows, kind)
+        else:
+            sets = [{"form": place.form, "values": one.to_pylist()} for one in values]
+            columns[set_name(place.name)] = pa.array(sets, SET)
+    return columns
+
+
 def outside(value: Any, spec: Spec, part: int, kind: pa.DataType) -> list[str]:
     """Return what of a value is not in the Spec of its part; Python's own comparisons."""
     if value is None:
@@ -75,8 +119,10 @@ def outside(value: Any, spec: Spec, part: int, kind: pa.DataType) -> list[str]:
         case Bools() as bools:
             return [] if at(bools.true if value else bools.false, part) else [str(value)]
         case Numbers() as numbers:
-            return number_outside(value, numbers, part)
+            return [*number_outside(value, numbers, part), *not_a_member(value, numbers, part)]
         case Texts() as texts:
+            if found := not_a_member(value, texts, part):
+                return found
             data = value.encode() if isinstance(value, str) else value
             low, high = (None if b is None else b[part].as_py() for b in (texts.low, texts.high))
             inside = (low is None or low <= data) and (high is None or data <= high)
@@ -121,6 +167,20 @@ def number_outside(value: Any, numbers: Numbers, part: int) -> list[str]:
         value = int("".join(map(str, digits))) * (-1 if sign else 1)
     low, high = at(numbers.low, part), at(numbers.high, part)
     return [] if low <= value <= high and not at(numbers.empty, part) else [str(value)]
+
+
+def not_a_member(value: Any, values: Numbers | Texts, part: int) -> list[str]:
+    """Return what of a value is not among the members of its part."""
+    if values.members is None or value != value:  # noqa: PLR0124
+        return []
+    if isinstance(value, Decimal):
+        value = int(value.scaleb(-int(value.as_tuple().exponent), Context(prec=80)))
+    elif isinstance(values, Numbers) and values.low.dtype == np.float64:
+        value = float(value)
+    elif isinstance(value, str):
+        value = value.encode()
+    held = values.members.may_hold(value)
+    return [] if at(held, part) else [f"{value!r} among the members"]
 
 
 def at(values: np.ndarray, part: int) -> Any:

@@ -24,9 +24,6 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
     ("strata.stats.size", "_integer_bits", "numbers < 0", "numbers <= 0"): (
         "zero costs nothing at any magnitude"
     ),
-    ("strata.stats.trim", "_names", "parsed[1] or ()", "parsed[1]"): (
-        "for types only: a name without steps inside a column has a path"
-    ),
     (
         "strata.decide.causes", "_is_loose", "bool(sides) and any(sides) and (not all(sides))",
         "any(sides) and (not all(sides))",

@@ -24,11 +24,12 @@ import strata.maintain.backfill
 import strata.parts.batch
 import strata.parts.part_facts
 import strata.stats.absent
+from strata.expr.conditions import flat, join_conditions
 from strata.expr.entry import Context
 from strata.expr.nodes import Expr
 from strata.format.columns import D
 from strata.model.schema import Column, Relation
-from strata.spark.front.forms import _tests_for_null, flat, join_conditions
+from strata.spark.front.forms import _tests_for_null
 from strata.spark.session import spark_session
 from strata.stats.bounds import cut_low
 from strata.stats.wire import ROWS

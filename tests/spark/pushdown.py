@@ -24,6 +24,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from strata.decide.blooms import with_bits
 from strata.decide.decision import decide
 from strata.decide.descent import load_manifest
 from strata.decide.plan import plan_read
@@ -105,7 +106,8 @@ class Manifests:
         """Load them."""
         tables = [load_manifest(stores, state, b) for b in state.batches if b.manifest]
         refs = [ref for table in tables for ref in part_refs(table)]
-        return cls(refs, unify([known_of(table, state.relations) for table in tables]))
+        known = unify([known_of(table, state.relations) for table in tables])
+        return cls(refs, with_bits(stores.blob, known))
 
 
 def judge(

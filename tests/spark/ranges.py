@@ -20,6 +20,7 @@ from strata.model.schema import Column, Relation
 from strata.model.types import Kind, parse_type
 from strata.stats import collect, concat
 from strata.stats.wire import column_name, scalar_type
+from tests.spark.ranges_members import member_stats
 from tests.spark.ranges_nested import TYPES as NESTED
 from tests.spark.ranges_nested import collected, nested_columns
 
@@ -130,7 +131,8 @@ def random_parts(seed: int, count: int) -> Parts:
     table |= collected(RELATION.by_name["st"], structs, rng)
     lists, their_stats = nested_columns(rng, RELATION, ROWS_A_PART, count)
     arrays, table = arrays | lists, table | their_stats
-    return Parts(pa.table({"part": part, **arrays}), pa.table(table))
+    found = member_stats(arrays, pa.table(table), RELATION, ROWS_A_PART, seed)
+    return Parts(pa.table({"part": part, **arrays}), pa.table(table | found))
 
 
 def _structs(arrays: dict[str, pa.Array], rng: random.Random) -> pa.StructArray:

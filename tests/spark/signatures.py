@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from tests.spark.signatures_lists import lambdas, lists
+from tests.spark.signatures_members import members
 from tests.spark.signatures_pieces import intervals, pieces
 from tests.spark.signatures_times import dates, formats, timestamps
 
@@ -360,7 +361,7 @@ def signatures() -> Mapping[str, tuple[str, ...]]:
     for subject in (
         _comparisons, _logic, _arithmetic, _maths, _bits, _casts, dates, timestamps, formats,
         _texts, _totals, _hashes, _variants, lists, lambdas,
-        intervals, pieces,
+        intervals, pieces, members,
     ):  # fmt: skip
         for name, sql in subject():
             found[name][sql] = None

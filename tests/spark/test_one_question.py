@@ -8,14 +8,23 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    IntegerType,
+    LongType,
+    StructField,
+    StructType,
+)
 
+import strata
 from strata.machine.machine import Machine
 from strata.maintain.schema import change_schema
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
+from strata.rollout.basis import basis_of, code_of
 from strata.spark import where_option
 from strata.spark.datasource import StrataReader, request
-from strata.spark.front.option import retyped
+from strata.spark.front.option import differences, retyped
 from strata.state.schema import AddColumn, DropColumn
 from tests.formats.every_type import TYPES as EVERY_TYPE
 from tests.spark.answers import PUSHED, Shard, answer, newest, session, store
@@ -53,8 +62,6 @@ def fetched(shard: Shard, option: str) -> int:
     asked = request(
         {"shard": shard.name, "config": shard.config, "where": option, "pushdown": "on"}
     )
-    from pyspark.sql.types import StructType
-
     tasks = StrataReader(asked, StructType()).partitions()
     return sum(len(task.planned.parts) for task in tasks)  # type: ignore[attr-defined]
 
@@ -148,6 +155,9 @@ def test_an_option_of_the_same_settings_chooses(spark: SparkSession, timed: Shar
     option = where_option(spark, timed.name, "id > 2", config=timed.config)
 
     assert fetched(timed, option) == 1
+    # Readers in new processes parse the sources anew; a mode holds only for the code it is of.
+    known = basis_of(newest(timed)).partition(".")[0]
+    assert code_of(Path(strata.__file__).parent) == known, "the sources were edited meanwhile"
     # Without the query's own filter one sees what was fetched.
     assert loaded(spark, timed, "on", where=option).count() == 2
     with session(spark, **{ZONE: "Asia/Tokyo"}):
@@ -181,6 +191,53 @@ def test_a_users_schema_opens_the_columns_it_retypes(spark: SparkSession, tmp_pa
                 found.append(answer(lambda read=read: read.load().where(where)))
         assert found[0] == found[1]
         assert len(found[0]) == 2
+
+
+NO_NULLS = ArrayType(IntegerType(), containsNull=False)
+# A column, its promise, and a filter on it.
+PROMISES = [
+    (StructField("z", IntegerType(), nullable=False), "z is not null"),
+    (StructField("z", IntegerType(), nullable=False), "coalesce(z, 9) < 9"),
+    (StructField("l", NO_NULLS), "l[0] is not null"),
+    (StructField("l", NO_NULLS), "exists(l, e -> e is not null)"),
+]
+
+
+@pytest.mark.parametrize(("column", "where"), PROMISES, ids=[where for _, where in PROMISES])
+def test_a_users_schema_opens_the_columns_that_it_promises_to_have_no_nulls(
+    spark: SparkSession, tmp_path: Path, column: StructField, where: str
+) -> None:
+    """Spark believes the promise, and fails on a null: no part that may have one is skipped."""
+    parts = [[(1, None, [None]), (2, None, [None])], [(3, 5, [5])]]
+    shard = store(tmp_path, relation(id="int64", z="int32", l="list<int32>"), parts)
+    option = where_option(spark, shard.name, where, config=shard.config)
+    assert fetched(shard, option) == 1
+
+    found = []
+    for pushdown in ("off", "on"):
+        options = {"shard": shard.name, "config": shard.config, "pushdown": pushdown}
+        read = spark.read.schema(StructType([StructField("id", LongType()), column]))
+        frame = read.format("strata").options(**options, where=option).load()
+        found.append(answer(lambda frame=frame: frame.where(where).select("id")))
+    assert found[0] == found[1]
+    assert isinstance(found[0], str), "a null that is read is an error"
+
+
+def test_a_promise_that_the_relation_makes_as_well_opens_nothing() -> None:
+    kept = Column(1, "id", parse_type("int64"), nullable=False)
+    read = Relation(0, (kept, Column(2, "z", parse_type("int64"))), (1,), ())
+    promised = StructType([StructField(name, LongType(), nullable=False) for name in ("id", "z")])
+
+    assert retyped(read, promised) == {2}
+
+
+def test_an_option_that_chooses_nothing_says_which_settings_differ() -> None:
+    before = {ZONE: "UTC", ANSI: "true", "version": "4"}
+
+    assert differences(before, dict(reversed(before.items()))) == ""
+    assert differences(before, {ANSI: "false", "version": "4"}) == (
+        f"{ANSI} was true, is false, {ZONE} was UTC, is not set"
+    )
 
 
 def test_no_column_of_any_type_is_taken_for_retyped(spark: SparkSession, tmp_path: Path) -> None:

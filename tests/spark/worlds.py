@@ -26,6 +26,7 @@ from strata.model.types import ColumnType, Kind, parse_type
 from strata.parts.write import write_batch, write_parts
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
 from strata.state.state import State
+from strata.stats.members import wanted_places
 from strata.store import keys
 from strata.store.open import Stores, open_stores
 from strata.updates.consolidate import consolidate
@@ -44,6 +45,8 @@ NESTED: Final = ("list<int32>", "map<int32>", "list<record<k: string, x: int32>>
 COMMON: Final = ("int32", "int64", "float64", "numeric(10,2)", "date", "timestamptz", "timestamp",
                  "string", "bool", "jsonb", RECORD, *NESTED)  # fmt: skip
 RARE: Final = tuple(text for text in TYPES if text not in (*COMMON, "record<>"))
+# Fields of records and keys of JSON whose values may be recorded, beside whole columns
+MEMBERS: Final = ("n", "s", "m", "b", "o.x", "none", "i", "k", "x", "in.n")
 INTEGERS: Final = ("int16", "int32", "int64")
 FLOATS: Final = ("float32", "float64")
 # What parts hold beside the edges in `TYPES`, in order.
@@ -86,7 +89,9 @@ def build(folder: Path, seed: int) -> World:
     machine.create(_spec(_relation(rng)))
     _append(world, 0, "row", 10_000, rng)
     if rng.random() < 0.5:
-        backfill_shard(world.stores, NAME, Selection(parts_max=PARTS // 2))
+        known = _stats(world.state.relation, 0, seed)
+        some = Selection(parts_max=PARTS // 2, sets=known.sets, blooms=known.blooms)
+        backfill_shard(world.stores, NAME, some)
     _append(world, 1, "both", rng.choice((100, 300, 10_000)), rng)
     for change in _changes(world.state.relation, rng):
         change_schema(machine, NAME, change)
@@ -140,11 +145,21 @@ def _append(world: World, number: int, layout: str, budget: int, rng: random.Ran
         parts += write_parts(
             blob, keys.part_prefix(NAME), [rows], state.relation, layout=layout,
             description=Description(lower, upper, MIN_TIME), part_bytes=1 << 20,
-            row_group_bytes=1 << 20, stats_spec=StatsSpec(budget_bytes=budget), run=run,
+            row_group_bytes=1 << 20, stats_spec=_stats(state.relation, budget, number), run=run,
         )  # fmt: skip
     first = MIN_TIME if number == 0 else lower
     batch = write_batch(blob, NAME, parts, first, upper, MIN_TIME)
     Machine(world.stores).append(NAME, token=f"t{number}", lower=first, upper=upper, batch=batch)
+
+
+def _stats(relation: Relation, budget: int, seed: int) -> StatsSpec:
+    """Return a budget, and sets or bloom filters of every other place."""
+    rng = random.Random(seed)
+    names = [c.name for c in relation.columns]
+    names += [f"{c.name}.{key}" for c in relation.columns for key in MEMBERS]
+    known = [n for n in names if wanted_places(relation, StatsSpec(sets=(n,)))]
+    sets, blooms = (tuple(n for n in known if rng.random() < 0.4) for _ in range(2))
+    return StatsSpec(budget_bytes=budget, sets=sets, blooms=blooms, bloom_bits=12)
 
 
 def random_updates(

@@ -110,7 +110,7 @@ class World:
             self.stores.blob, keys.part_prefix("s", began.generation),
             [pa.Table.from_arrays(arrays, schema=schema)], began.relation,
             layout=layout, description=Description(lower, lower + 10, MIN_TIME),
-            part_bytes=2048, row_group_bytes=2048, stats_spec=SPEC.stats,
+            part_bytes=SPEC.part_bytes, row_group_bytes=2048, stats_spec=SPEC.stats,
         )  # fmt: skip
         return write_batch(self.stores.blob, "s", parts, lower, lower + 10, MIN_TIME)
 

@@ -2,14 +2,32 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from demo.places import HIDDEN, PROJECT
+
 WIDTH, HEIGHT = 1280, 800
 PATIENCE_MS: Final = 240_000  # a page on a machine that has much else to do
 KIB_MAX: Final = 150  # of a picture
+# Where this machine keeps things, and what pictures show instead; the longest path first.
+ELSEWHERE: Final = sorted(
+    {
+        str(HIDDEN): "/srv/strata/.strata", str(PROJECT): "/srv/strata",
+        sys.base_prefix: "/usr", str(Path.home()): "/home/ann",
+    }.items(),
+    key=lambda pair: -len(pair[0]),
+)  # fmt: skip
+MOVE: Final = """pairs => {
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+    for (let text = texts.nextNode(); text; text = texts.nextNode())
+        for (const [here, there] of pairs)
+            if (text.data.includes(here)) text.data = text.data.replaceAll(here, there)
+    return pairs.filter(([here]) => document.body.innerText.includes(here)).map(([here]) => here)
+}"""
 OFFLINE: Final = "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"
 
 
@@ -44,9 +62,11 @@ class Walker:
         self.page.get_by_role(role, name=text, exact=exact).first.click()
 
     def shot(self, name: str, *, full: bool = False) -> Path:
-        """Take a picture of what is to be seen now."""
+        """Take a picture of what is to be seen now, with no path of this machine in it."""
         self.page.bring_to_front()  # what is behind another window is not drawn
         self.page.wait_for_timeout(2500)  # for what is drawn after it is there
+        left = self.page.evaluate(MOVE, ELSEWHERE)
+        assert not left, f"{name} shows {left}"
         file = self.folder / f"{name}.png"
         self.page.screenshot(path=str(file), full_page=full)
         shrink(file)

@@ -64,6 +64,8 @@ def _number(call: Call, args: Sequence[Spec], source: SparkType, target: SparkTy
         return opened(call, args)
     a = numbers(args[0], source.name)
     match source.family, target.family:
+        case "int", "int" if target.low <= source.low and source.high <= target.high:
+            return strict(args, Outcome(a))  # the same numbers
         case "int", "int":
             return whole(call, args, a)
         case "int", "decimal":
@@ -211,5 +213,6 @@ ENTRIES: Final = (
         (1, 1),
         _cast,
         "monotone among numbers, dates and timestamps; constants; JSON numbers and booleans",
+        passes=True,
     ),
 )

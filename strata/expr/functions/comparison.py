@@ -1,7 +1,8 @@
 """Comparisons of two ranges: true is possible, false is possible.
 
 NaN equals NaN and is greater than every number; -0.0 equals 0.0. Texts compare by bytes;
-another collation is not tracked and opens the answer.
+another collation is not tracked and opens the answer. A constant that is certainly not among the
+members of a place equals none of its values.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from strata.expr.entry import Context, Entry, Outcome, family, strict, texts
+from strata.expr.members import may_occur, single
 from strata.expr.nodes import Call, Literal
 from strata.expr.spec import (
     NO,
@@ -74,6 +76,15 @@ def may_be_less(left: Spec, right: Spec, *, equal: bool) -> Flags:
 
 def may_be_equal(left: Spec, right: Spec) -> Flags:
     """Return where some value on the left equals some value on the right."""
+    possible = _ranges_meet(left, right)
+    for one, other in ((left, right), (right, left)):
+        if (value := single(other.values)) is not None:
+            possible = both(possible, may_occur(one.values, value))
+    return possible
+
+
+def _ranges_meet(left: Spec, right: Spec) -> Flags:
+    """Return where the ranges of two sides have a value in common."""
     match left.values, right.values:
         case Numbers() as a, Numbers() as b if _same_width(a, b):
             overlap = both((a.low <= b.high) & (b.low <= a.high), neither(a.empty, b.empty))
@@ -192,6 +203,9 @@ def _in_sorted(value: Spec, items: np.ndarray) -> Spec:
     first = np.searchsorted(items, numbers.low, side="left")
     behind = np.searchsorted(items, numbers.high, side="right")
     some, found = negated(numbers.empty), first < behind
+    if numbers.members is not None:
+        held = reduce(either, (numbers.members.may_hold(int(item)) for item in items), NO)
+        found = both(found, held)
     point = numbers.low == numbers.high
     return Spec(Bools(both(found, some), both(~(point & found), some)), value.null, value.fail)
 

@@ -283,15 +283,31 @@ def _transform(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 _ONE, _TWO = (1, 1), (2, 2)
 _TEST: Final = "the test, on the range of the elements"
 ENTRIES: Final = (
-    Entry("get_array_item", "list, index", _TWO, _item, "an element; null or an error beyond"),
-    Entry("element_at", "list or map, index or key", _TWO, _element_at, "an element, or a value"),
-    Entry("get_map_value", "map, key", _TWO, _value, "a value, if the key is in range"),
+    Entry(
+        "get_array_item",
+        "list, index",
+        _TWO,
+        _item,
+        "an element; null or an error beyond",
+        passes=True,
+    ),
+    Entry(
+        "element_at",
+        "list or map, index or key",
+        _TWO,
+        _element_at,
+        "an element, or a value",
+        passes=True,
+    ),
+    Entry(
+        "get_map_value", "map, key", _TWO, _value, "a value, if the key is in range", passes=True
+    ),
     Entry("array_contains", "list, value", _TWO, _contains, "as equality with the elements"),
     Entry("array_position", "list, value", _TWO, _position, "0 where no element is equal"),
     Entry("arrays_overlap", "left, right", _TWO, _overlap, "where elements may be equal"),
     Entry("size", "list or map", _ONE, _size, "the lengths"),
-    Entry("array_min", "list", _ONE, _extreme, "the range of the elements"),
-    Entry("array_max", "list", _ONE, _extreme, "the range of the elements"),
+    Entry("array_min", "list", _ONE, _extreme, "the range of the elements", passes=True),
+    Entry("array_max", "list", _ONE, _extreme, "the range of the elements", passes=True),
     Entry("create_array", "x, ...", (0, None), _constructed, "its elements, its length"),
     Entry("map_keys", "map", _ONE, _map_part(lambda m: m.keys), "the keys as a list"),
     Entry("map_values", "map", _ONE, _map_part(lambda m: m.values), "the values as a list"),
@@ -303,6 +319,6 @@ ENTRIES: Final = (
     Entry("forall", "list, test", _TWO, _forall, _TEST),
     Entry("filter", "list, test", _TWO, _filter, "the same elements, as many as may pass"),
     Entry("transform", "list, body", _TWO, _transform, "what the body makes of the elements"),
-    Entry("element", "list", _ONE, _element, "the variable of a lambda: any element"),
+    Entry("element", "list", _ONE, _element, "the variable of a lambda: any element", passes=True),
     Entry("element_index", "list", _ONE, _index, "the second variable: places below the length"),
 )

@@ -17,9 +17,19 @@ from strata.expr.calendar import DAY_US
 from strata.expr.entry import UTC_ZONES, Outcome, literal, opened, settle, strict, texts
 from strata.expr.functions.formats import cast_text
 from strata.expr.functions.timestamps import widened
+from strata.expr.members import whole_members
 from strata.expr.nodes import Call
 from strata.expr.sparktype import SparkType, spark_type
-from strata.expr.spec import Bools, Flags, Json, Numbers, Spec, everything, exactly, occupied
+from strata.expr.spec import (
+    Bools,
+    Flags,
+    Json,
+    Numbers,
+    Spec,
+    everything,
+    exactly,
+    occupied,
+)
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?")
@@ -131,6 +141,7 @@ def _from_json(call: Call, args: Sequence[Spec], values: Json) -> Spec:
         np.where(strings, full.high, read.high),
         read.empty & ~strings,
         read.nan | (full.nan & strings),
+        whole_members(values, target),
     )
     return strict(args, Outcome(read, *settle(call, failing)))
 

@@ -6,7 +6,7 @@ is a non-null variant, but its casts are null.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from strata.expr.elements import Elements
 from strata.expr.entry import Context, Entry, Outcome, literal, opened, strict
 from strata.expr.functions.json import parse_path
 from strata.expr.functions.parse import decimals_around
+from strata.expr.members import printed, whole_members
 from strata.expr.nodes import Call
 from strata.expr.records import Record
 from strata.expr.sparktype import SparkType, spark_type
@@ -31,7 +32,6 @@ from strata.expr.spec import (
     Spec,
     Texts,
     Values,
-    as_texts,
     either,
     everything,
     gate,
@@ -113,7 +113,7 @@ def _read(values: Json, type_name: str) -> tuple[Values, Flags]:
     kind, full = spark_type(type_name), everything(type_name)
     nested, strings = values.lists | values.maps, negated(values.strings.empty)
     if kind.name == "string":
-        return as_texts(values), NO
+        return printed(values), NO
     if isinstance(full, Bools):
         some = occupied(values.numbers) | strings
         read = Bools(values.true | some, values.false | some)
@@ -123,6 +123,8 @@ def _read(values: Json, type_name: str) -> tuple[Values, Flags]:
     numbers, failing = _from_numbers(values.numbers, kind)
     truths = _truths(values, kind, full)
     both = hull(hull(numbers, truths), gate(full, strings))
+    if isinstance(both, Numbers):
+        both = replace(both, members=whole_members(values, kind))
     outside = occupied(truths) if kind.family == "decimal" else NO
     return both, failing | nested | strings | outside
 
@@ -240,12 +242,14 @@ def _field(values: Json, kind: str, unknown: Flags) -> Spec:
     read: Values = full
     match full:
         case Texts() if kind == "string":
-            read = as_texts(values)
+            read = printed(values)
         case Bools():
             read = Bools(values.true | strings, values.false | strings)
         case Numbers() if _is_number(known):
             numbers, _ = _from_numbers(values.numbers, known)
             read = hull(numbers, gate(full, strings))
+            if isinstance(read, Numbers):
+                read = replace(read, members=whole_members(values, known))
         case _:
             return Spec(full, YES)
     opened_ = gate(full, uniform(unknown))
@@ -255,7 +259,14 @@ def _field(values: Json, kind: str, unknown: Flags) -> Spec:
 _TWO: Final = (2, 2)
 ENTRIES: Final = (
     Entry("parse_json", "json", (1, 1), _parse_json, "the statistics of the paths"),
-    Entry("variant_get", "variant, path", _TWO, _variant_get, "numbers, texts, booleans at a path"),
+    Entry(
+        "variant_get",
+        "variant, path",
+        _TWO,
+        _variant_get,
+        "numbers, texts, booleans at a path",
+        passes=True,
+    ),
     Entry("is_variant_null", "variant", (1, 1), _is_variant_null, "where a JSON null may be"),
     Entry("from_json", "json, schema", _TWO, _from_json, "fields: the statistics of their paths"),
     Entry("json_array_length", "json", (1, 1), _json_array_length, "not negative; never fails"),

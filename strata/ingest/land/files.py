@@ -6,6 +6,7 @@ says with strftime directives (`landing/%Y/%m/%d/*.csv`).
 Files and folders whose name begins with `_` or `.` are markers of other tools and are skipped.
 """
 
+import io
 import lzma
 import os
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ from strata.ingest.land.folder import Folder, shown_name
 from strata.ingest.land.landing import S3, check_unchanged, landing, local_root, open_file
 from strata.ingest.land.path_time import milliseconds, path_time, split_pattern
 from strata.ingest.land.source_file import FileRange, SourceFile
+from strata.ingest.land.xz import XzStream
 from strata.model.runner import Runner, serial
 
 __all__ = [
@@ -32,6 +34,7 @@ PACKINGS: Final = {
     ".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4",
 }  # fmt: skip
 BOM: Final = b"\xef\xbb\xbf"  # the mark of UTF-8
+WIDE_BOMS: Final = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")  # of UTF-16 and UTF-32
 CHUNK_BYTES: Final = 1 << 20
 HASHED_TOGETHER: Final = 1000  # files that one task of a runner hashes
 
@@ -121,10 +124,26 @@ def read_bytes(file: SourceFile) -> bytes:
 
 
 def read_text(file: SourceFile) -> bytes:
-    """Return the same bytes without a UTF-8 byte order mark."""
+    """Return the same bytes without a UTF-8 byte order mark.
+
+    Raises: InvalidRequest, too, for a file that begins as UTF-16 or UTF-32 does.
+    """
     data = read_bytes(file)
-    begins = file.piece is None or file.piece.start == 0
-    return data.removeprefix(BOM) if begins else data
+    if file.piece is not None and file.piece.start > 0:
+        return data
+    if data.startswith(WIDE_BOMS) or _is_wide(data[:4]):
+        raise InvalidRequest(
+            "the file is not UTF-8: it begins as UTF-16 or UTF-32 does",
+            file=file.name, line=1, value=data[:16].decode(errors="backslashreplace"),
+            cure="convert it, for example by iconv -f UTF-16 -t UTF-8",
+        )  # fmt: skip
+    return data.removeprefix(BOM)
+
+
+def _is_wide(start: bytes) -> bool:
+    """Return whether the first four bytes are letters of two or four bytes each, without a mark."""
+    nul = [byte == 0 for byte in start]
+    return nul in ([False, True] * 2, [True, False] * 2, [False, True, True, True])
 
 
 def is_packed(file: SourceFile) -> bool:
@@ -141,7 +160,7 @@ def unpacked(file: SourceFile) -> Iterator["Reading"]:
     try:
         with open_file(file) as stored:
             if file.suffix == ".xz":
-                with lzma.open(stored) as data:
+                with io.BufferedReader(XzStream(stored), CHUNK_BYTES) as data:
                     yield data
             else:
                 with pa.input_stream(stored, compression=_packing(file)) as data:

@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 
+from strata.expr.conditions import flat
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Expr, Opaque
 from strata.model.schema import Relation
@@ -28,7 +29,6 @@ from strata.spark.front.forms import (
     also_failing,
     fails_always,
     fails_only,
-    flat,
     may_fail,
     null_tests_last,
     unbranched,

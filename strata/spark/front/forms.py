@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from strata.decide.static import Favourable
+from strata.expr.conditions import flat, join_conditions
 from strata.expr.entry import Context
 from strata.expr.interpret import Interpreter, Unknown
 from strata.expr.nodes import Call, Column, Expr, Literal, Opaque
@@ -210,18 +211,6 @@ def fails_only(expr: Expr) -> Expr:
         return Opaque("the variable of a lambda outside of it", "boolean")
     nulls = (Call("is_null", (expr,), "boolean"), Call("is_not_null", (expr,), "boolean"))
     return Call("or", nulls, "boolean")
-
-
-def flat(function: str, expr: Expr) -> tuple[Expr, ...]:
-    """Return the arguments of an and/or, or the expression alone."""
-    if isinstance(expr, Call) and expr.function == function:
-        return expr.args
-    return (expr,)
-
-
-def join_conditions(function: str, parts: tuple[Expr, ...]) -> Expr:
-    """Return the and/or of some conditions; a single condition unchanged."""
-    return parts[0] if len(parts) == 1 else Call(function, parts, "boolean")
 
 
 def shape(expr: Expr, negated: bool = False) -> Expr:

@@ -20,7 +20,7 @@ import pyspark
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from strata.errors import InvalidRequest
 from strata.expr.exprjson import dump_filter, load_filter
@@ -111,23 +111,50 @@ def meaning(settings: Mapping[str, str]) -> dict[str, str]:
     return {**found, "version": pyspark.__version__}
 
 
-def is_session(session: Mapping[str, str]) -> bool:
-    """Return whether this task runs for a query of a session with these settings."""
+def other_settings(session: Mapping[str, str]) -> str:
+    """Return how the session of this task differs from these settings; empty if it does not."""
     context = TaskContext.get()
-    return context is not None and meaning(context._localProperties or {}) == session
+    if context is None:
+        return "this is no task of a query"
+    return differences(session, meaning(context._localProperties or {}))
+
+
+def differences(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Return the settings that differ, each with both values; empty if none does."""
+    names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    pairs = ((name, before.get(name, "not set"), now.get(name, "not set")) for name in names)
+    return ", ".join(f"{name} was {old}, is {new}" for name, old, new in pairs)
 
 
 def retyped(relation: Relation, schema: StructType) -> frozenset[int]:
-    """Return the ids of the columns whose type differs in a user's schema."""
+    """Return the ids of the columns that a user's schema reads as something else.
+
+    That is another type, or a promise of no nulls that the relation does not make: Spark believes
+    the promise, and fails on a null.
+    """
     found = set()
     for field in schema:
         number = column_id(relation, field.name)
         if number is None:
             continue
-        own = from_arrow_type(view_type(relation.by_id[number].type), prefer_timestamp_ntz=True)
-        if own.simpleString() != field.dataType.simpleString():
+        column = relation.by_id[number]
+        own = from_arrow_type(view_type(column.type), prefer_timestamp_ntz=True)
+        promises = (not field.nullable and column.nullable) or _promises(field.dataType)
+        if own.simpleString() != field.dataType.simpleString() or promises:
             found.add(number)
     return frozenset(found)
+
+
+def _promises(kind: DataType) -> bool:
+    """Return whether a type promises no nulls inside its values."""
+    match kind:
+        case ArrayType():
+            return not kind.containsNull or _promises(kind.elementType)
+        case MapType():
+            return not kind.valueContainsNull or _promises(kind.valueType)
+        case StructType():
+            return any(not field.nullable or _promises(field.dataType) for field in kind.fields)
+    return False
 
 
 def without(expr: Expr, columns: Collection[int]) -> Expr:

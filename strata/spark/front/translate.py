@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from strata.expr.conditions import flat
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.model.schema import Relation
 from strata.spark.front.constants import (
@@ -18,7 +19,7 @@ from strata.spark.front.constants import (
     node_type,
     plain_type_name,
 )
-from strata.spark.front.forms import also_failing, fails_only, flat, is_closed
+from strata.spark.front.forms import also_failing, fails_only, is_closed
 from strata.spark.front.lambdas import LAMBDAS
 from strata.spark.front.rewrites import REWRITES, opaque, options
 from strata.spark.front.tree import Condition, Node, attribute_id, column_id

@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 from functools import partial
+from itertools import repeat
+
+import pytest
 
 from strata.decide.plan import plan_read
 from strata.expr.filter import Filter
@@ -17,6 +20,7 @@ from strata.shard import Shard, open_shard
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
 from tests.support.climb import standing
+from tests.support.failing_stores import Faults, FaultyConsensus, Outcome
 from tests.support.stored import append, create, killed, memory_stores
 from tests.support.updates import table
 
@@ -65,3 +69,16 @@ def test_a_supposed_mode_does_not_win_over_the_setting() -> None:
     plan = plan_read(killed(stores), state, filter=NOTHING, mode="on")
 
     assert (plan.mode, plan.parts_skipped) == ("off", 0)
+
+
+def test_a_switch_that_cannot_be_read_lets_nothing_be_skipped_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stores = skipping()
+    lost = FaultyConsensus(stores.consensus, Faults(repeat(Outcome.REFUSED)))
+    monkeypatch.setattr("strata.rollout.kill.retry", lambda call: call())
+
+    assert not is_killed(stores)
+    assert caplog.text == ""
+    assert is_killed(replace(stores, consensus=lost))
+    assert "nothing is skipped: injected failure" in caplog.text

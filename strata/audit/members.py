@@ -1,0 +1,65 @@
+"""Find the sets and bloom filters that lack a value which rows have."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from strata.audit.blame import Lie, label_of
+from strata.model.schema import Relation
+from strata.stats.bloom import hold_all
+from strata.stats.members import Sought, place_named, values_at
+from strata.stats.wire import BITS, BLOOMS, SETS, place_of
+
+_STORED = "stored values"
+
+
+def find_member_lies(recorded: pa.RecordBatch, rows: pa.Table, relation: Relation) -> list[Lie]:
+    """Return every recorded set or bloom filter that does not hold all values of the rows.
+
+    Shape: `recorded` has one row, with the bits of bloom filters (`strata.decide.blooms`); filters
+    without them are not judged. Those in another form than that of the type are not judged either:
+    no reader uses them.
+    """
+    claims = [
+        (name, place) for name in recorded.schema.names if name.startswith((SETS, BLOOMS))
+        if (place := place_named(relation, place_of(name))) is not None
+        and recorded.column(name)[0].is_valid
+    ]  # fmt: skip
+    found = values_at(rows, [place for _, place in claims])
+    return [
+        lie
+        for (name, place), values in zip(claims, found, strict=True)
+        for lie in _lies(recorded.column(name)[0], name, place, values, relation)
+    ]
+
+
+def _lies(
+    claim: pa.StructScalar, name: str, place: Sought, values: pa.BinaryArray | None,
+    relation: Relation,
+) -> Iterator[Lie]:  # fmt: skip
+    fields = dict(claim.items())
+    if fields["form"].as_py() != place.form:
+        return
+    label = label_of(place.name, place.column.id, relation)
+    if name.startswith(SETS):
+        if not fields["values"].is_valid:
+            return
+        held = fields["values"].as_py()
+        lacking = None if values is None else len(set(values.to_pylist()) - set(held))
+        if lacking != 0:
+            yield Lie(place.column.id, label, "set", f"{len(held)} values", _shown(lacking))
+    elif BITS in fields:
+        key, bits = fields["key"].as_py(), fields[BITS].as_py()
+        if bits is None:
+            yield Lie(place.column.id, label, "bloom", key, "no such filter, or a damaged one")
+            return
+        lacking = None if values is None else int(np.count_nonzero(~hold_all(bits, values)))
+        if lacking != 0:
+            yield Lie(place.column.id, label, "bloom", key, _shown(lacking))
+
+
+def _shown(lacking: int | None) -> str:
+    if lacking is None:
+        return "values that cannot be known"
+    return f"{lacking} {_STORED} that it lacks"

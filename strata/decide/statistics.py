@@ -1,0 +1,96 @@
+"""The statistics of many parts: columns, bounds and members, each decoded once, on first use."""
+
+from collections.abc import Collection
+
+import pyarrow as pa
+
+from strata.decide.fields import Part, StatsArray, seen, seen_part
+from strata.decide.members import PlaceMembers, is_bloom
+from strata.model.schema import Relation
+from strata.model.types import ColumnType
+from strata.stats.wire import SET, bloom_name, set_name
+
+
+class Statistics:
+    """The statistics of many parts, decoded once."""
+
+    def __init__(
+        self,
+        stats: pa.Table | pa.RecordBatch,
+        relation: Relation,
+        quarantine: Collection[str],
+        *,
+        hopeful: bool = False,
+    ) -> None:
+        """Take statistics. `quarantine` has column ids as text; its other words are ignored.
+
+        `hopeful`: bloom filters that are not fetched hold nothing, see `PlaceMembers`.
+        """
+        self.relation = relation
+        self._hopeful = hopeful
+        self._members: dict[str, PlaceMembers | None] = {}
+        self.quarantine = frozenset(quarantine)
+        self.num_rows = stats.num_rows
+        self._stats = stats
+        self._arrays: dict[str, pa.Array | None] = {}
+        self._fields: dict[tuple[str, str], StatsArray | None] = {}
+        self._parts: dict[tuple[str, int], Part | None] = {}
+
+    def field(self, column: str, name: str = "") -> StatsArray | None:
+        """Return a column of the table, or a field of a struct column; None if there is none."""
+        key = (column, name)
+        if key not in self._fields:
+            self._fields[key] = self._load(column, name)
+        return self._fields[key]
+
+    def bound(self, column: str, side: str, declared: ColumnType) -> StatsArray | None:
+        """Return the bounds of one side as Spark sees the type's values; None if there are none.
+
+        Bounds of a type that the declared one has widened are widened with it.
+        """
+        key = (column, f"{side} as {declared}")
+        if key not in self._fields:
+            raw = self.field(column, side)
+            self._fields[key] = None if raw is None else seen(raw, declared)
+        return self._fields[key]
+
+    def part(self, column: str, declared: ColumnType, ordinal: int) -> Part | None:
+        """Return the bounds of one field of values stored as a number and shown as a struct."""
+        key = (column, ordinal)
+        if key not in self._parts:
+            low, high = (self.bound(column, side, declared) for side in ("low", "high"))
+            self._parts[key] = seen_part(low, high, ordinal) if low and high else None
+        return self._parts[key]
+
+    def members(self, place: str, form: str | None) -> PlaceMembers | None:
+        """Return what is known of the values at a place; None if nothing is."""
+        if place not in self._members:
+            sets, blooms = self._column(set_name(place)), self._column(bloom_name(place))
+            sets = sets if sets is not None and sets.type == SET else None
+            blooms = blooms if blooms is not None and is_bloom(blooms.type) else None
+            known = form is not None and not (sets is None and blooms is None)
+            self._members[place] = (
+                PlaceMembers(sets, blooms, form or "", self.num_rows, hopeful=self._hopeful)
+                if known
+                else None
+            )
+        return self._members[place]
+
+    def _load(self, column: str, name: str) -> StatsArray | None:
+        array = self._column(column)
+        if array is None or not name:
+            return None if array is None else StatsArray(array)
+        if not pa.types.is_struct(array.type) or array.type.get_field_index(name) < 0:
+            return None
+        return StatsArray(array.field(name))
+
+    def _column(self, column: str) -> pa.Array | None:
+        """Return a column of the table as one chunk; copies only if it has several."""
+        if column not in self._arrays:
+            array = None
+            if column in self._stats.schema.names:
+                array = self._stats.column(column)
+            if isinstance(array, pa.ChunkedArray):
+                array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+            self._arrays[column] = array
+        return self._arrays[column]

@@ -1,0 +1,286 @@
+"""Parse a filter in Spark SQL without Spark, if it is plain.
+
+SQLGlot parses the text in Spark's dialect. Each node of its tree is looked up in the table below,
+and becomes the expression that Spark's own analysis would yield in a session of
+`strata.spark.session` (ANSI mode, zone UTC), casts included. A plain filter compares columns with
+constants that their types hold exactly, so it can never fail. Everything else is refused with the
+construct that needs Spark: functions, arithmetic, escapes, casts of texts, constants that a column
+cannot hold.
+
+Errs: towards refusing. Law: `tests/spark/test_plain.py` compares the trees with Spark's.
+"""
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from strata.errors import InvalidRequest
+from strata.expr.conditions import flat
+from strata.expr.filter import Filter
+from strata.expr.nodes import Call, Column, Expr, Literal
+from strata.model.near import one_of
+from strata.model.schema import Relation
+from strata.plain.constants import Constant, Kind, fitting, needs_spark
+from strata.plain.types import scalar_type
+
+LONGEST: Final = 10_000  # characters of a text that is parsed
+ESCAPE: Final = (("escape", "\\"),)  # of LIKE, as Spark has it by default
+# Outside quotes: words, numbers, comparisons, brackets. No comment, parameter, escape or operator.
+_QUOTED: Final = re.compile(r"'[^'\\]*'|`[^`]*`")
+_BARE: Final = re.compile(r"[A-Za-z0-9_ \t\r\n().,<>=!+-]*")
+_TROUBLE: Final = re.compile(r"--|!(?!=)|==|(?<![0-9.][eE])\+|\bunknown\b", re.IGNORECASE)
+
+_COMPARISONS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
+    {
+        exp.EQ: "equal_to",
+        exp.NEQ: "equal_to",
+        exp.GT: "greater_than",
+        exp.GTE: "greater_than_or_equal",
+        exp.LT: "less_than",
+        exp.LTE: "less_than_or_equal",
+        exp.NullSafeEQ: "equal_null_safe",
+        exp.NullSafeNEQ: "equal_null_safe",
+    }
+)
+_BETWEEN: Final = ("greater_than_or_equal", "less_than_or_equal")
+_NEGATED: Final = (exp.NEQ, exp.NullSafeNEQ)
+
+
+def plain_filter(relation: Relation, where: str, now: int | None = None) -> Filter:
+    """Return the meaning of `where` for rows of `relation`, as Spark's analysis would.
+
+    Units: `now` in microseconds since 1970; None takes the clock. A plain filter does not read it.
+    Raises: InvalidRequest, naming the construct, for a filter that needs Spark or is wrong.
+    """
+    if len(where) > LONGEST:
+        raise needs_spark("a text of this length")
+    bare = _QUOTED.sub(" ", where)
+    if not _BARE.fullmatch(bare) or _TROUBLE.search(bare):
+        raise needs_spark("a character, comment or operator outside of what is plain")
+    try:
+        tree = sqlglot.parse_one(where, dialect="spark")
+        expr = _Parser(relation).condition(tree)
+    except (SqlglotError, RecursionError) as error:
+        raise InvalidRequest(
+            "the filter cannot be parsed", filter=where, reason=_first_line(error)
+        ) from None
+    clock = time.time_ns() // 1000 if now is None else now
+    return Filter(expr, where, clock, clock)
+
+
+def plain_or_none(relation: Relation, where: str, now: int | None = None) -> Filter | None:
+    """Return the meaning of a plain filter; None for one that Spark has to understand."""
+    try:
+        return plain_filter(relation, where, now)
+    except InvalidRequest:
+        return None
+
+
+class _Parser:
+    """Translates SQLGlot's tree of one filter."""
+
+    def __init__(self, relation: Relation) -> None:
+        self._relation = relation
+
+    def condition(self, node: exp.Expr) -> Expr:
+        """Return a boolean expression."""
+        for kind, rule in _RULES.items():
+            if isinstance(node, kind):
+                return rule(self, node)
+        raise needs_spark(node.sql(dialect="spark"))
+
+    def inner(self, node: exp.Expr) -> Expr:
+        """Return what stands in brackets."""
+        return self.condition(_only(node, "this").this)
+
+    def logic(self, node: exp.Expr, *, negated: bool = False) -> Expr:
+        """Return AND or OR; nested ones of the same kind are one call, a NOT moves inwards."""
+        function = "and" if isinstance(node, exp.And) is not negated else "or"
+        both = _only(node, "this", "expression")
+        side = self.opposite if negated else self.condition
+        sides = (side(both.this), side(both.expression))
+        return Call(function, tuple(a for s in sides for a in flat(function, s)), "boolean")
+
+    def negated(self, node: exp.Expr) -> Expr:
+        """Return NOT."""
+        return self.opposite(_only(node, "this").this)
+
+    def opposite(self, node: exp.Expr) -> Expr:
+        """Return the negation of a condition, moved as `strata.spark.front.ordered` moves it."""
+        inner = _unbracketed(node)
+        if isinstance(inner, exp.And | exp.Or):
+            return self.logic(inner, negated=True)
+        if isinstance(inner, exp.Not):
+            return self.condition(_only(inner, "this").this)
+        return _not(self.condition(inner))
+
+    def flag(self, node: exp.Expr) -> Expr:
+        """Return a boolean column alone."""
+        column = self.column(node)
+        if column.type != "boolean":
+            raise needs_spark(f"{column.name} as a condition")
+        return column
+
+    def comparison(self, node: exp.Expr) -> Expr:
+        """Return a comparison of a column with a constant, on either side, or of two columns."""
+        function = _COMPARISONS[type(node)]
+        both = _only(node, "this", "expression")
+        left, right = _unbracketed(both.this), _unbracketed(both.expression)
+        if isinstance(left, exp.Column) and isinstance(right, exp.Column):
+            args: tuple[Expr, ...] = self.columns(left, right)
+        elif isinstance(right, exp.Column):
+            column, (constant,) = self.fitted(right, [left])
+            args = (constant, column)
+        else:
+            column, (constant,) = self.fitted(left, [right])
+            args = (column, constant)
+        found = Call(function, args, "boolean")
+        return _not(found) if isinstance(node, _NEGATED) else found
+
+    def is_(self, node: exp.Expr) -> Expr:
+        """Return IS [NOT] NULL, IS [NOT] TRUE, IS [NOT] FALSE without the NOT."""
+        both = _only(node, "this", "expression")
+        column = self.column(_unbracketed(both.this))
+        if isinstance(both.expression, exp.Null):
+            return Call("is_null", (column,), "boolean")
+        if not isinstance(both.expression, exp.Boolean) or column.type != "boolean":
+            raise needs_spark(node.sql(dialect="spark"))
+        value = Literal(bool(both.expression.this), "boolean")
+        return Call("equal_null_safe", (column, value), "boolean")
+
+    def between(self, node: exp.Expr) -> Expr:
+        """Return BETWEEN as its two comparisons."""
+        parts = _only(node, "this", "low", "high")
+        ends = (parts.args["low"], parts.args["high"])
+        sides = []
+        for function, end in zip(_BETWEEN, ends, strict=True):
+            column, (constant,) = self.fitted(parts.this, [end])
+            sides.append(Call(function, (column, constant), "boolean"))
+        return Call("and", tuple(sides), "boolean")
+
+    def in_(self, node: exp.Expr) -> Expr:
+        """Return IN with a list of constants."""
+        parts = _only(node, "this", "expressions")
+        column, constants = self.fitted(parts.this, parts.expressions, listed=True)
+        return Call("in", (column, *constants), "boolean")
+
+    def like(self, node: exp.Expr) -> Expr:
+        """Return [NOT] LIKE with a constant pattern."""
+        parts = _only(node, "this", "expression", "negate")
+        column, (pattern,) = self.fitted(parts.this, [parts.expression])
+        if column.type != "string":
+            raise needs_spark(node.sql(dialect="spark"))
+        found = Call("like", (column, pattern), "boolean", ESCAPE)
+        return _not(found) if parts.args.get("negate") else found
+
+    def fitted(
+        self, node: exp.Expr, constants: Sequence[exp.Expr], *, listed: bool = False
+    ) -> tuple[Expr, tuple[Expr, ...]]:
+        """Return a column and the constants compared with it, cast as Spark casts them."""
+        column = self.column(_unbracketed(node))
+        written = [_constant(_unbracketed(one)) for one in constants]
+        return fitting(column, written, listed=listed)
+
+    def columns(self, left: exp.Expr, right: exp.Expr) -> tuple[Expr, ...]:
+        """Return two columns of one type that has no special values."""
+        found = self.column(left), self.column(right)
+        if found[0].type != found[1].type or found[0].type in ("double", "float"):
+            raise needs_spark(f"a comparison of {found[0].name} with {found[1].name}")
+        return found
+
+    def column(self, node: exp.Expr) -> Column:
+        """Return a column by its name, which ignores case as in Spark."""
+        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+            raise needs_spark(node.sql(dialect="spark"))
+        name = _only(node, "this").name
+        relation = self._relation
+        found = relation.by_name.get(name)
+        if found is None and name.isascii():
+            low = name.lower()
+            found = next((c for c in relation.columns if c.name.lower() == low), None)
+        if found is None:
+            raise InvalidRequest(
+                "no column of this name",
+                column=name, cure=one_of(name, [c.name for c in relation.columns]),
+            )  # fmt: skip
+        kind = scalar_type(found.type)
+        if kind is None:
+            raise needs_spark(f"column {found.name} of type {found.type}")
+        return Column(found.id, found.name, kind, found.nullable)
+
+
+def _constant(node: exp.Expr) -> Constant:
+    """Return a constant as it is written."""
+    if isinstance(node, exp.Neg):
+        inner = _only(node, "this").this
+        if isinstance(inner, exp.Literal) and not inner.is_string:
+            return Constant(Kind.NUMBER, f"-{inner.this}")
+    if isinstance(node, exp.Literal):
+        return Constant(Kind.TEXT if node.is_string else Kind.NUMBER, node.this)
+    if isinstance(node, exp.Boolean):
+        return Constant(Kind.BOOL, "true" if node.this else "false")
+    if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
+        inner, target = node.this, node.to
+        kind = _TYPED.get(target.this) if not target.expressions else None
+        if kind is not None and isinstance(inner, exp.Literal) and inner.is_string:
+            return Constant(kind, inner.this)
+    raise needs_spark(node.sql(dialect="spark"))
+
+
+def _not(expr: Expr) -> Expr:
+    """Return the negation of what is neither AND nor OR in the text."""
+    match expr:
+        case Call("not", (inner,)):
+            return inner
+        case Call("is_null", args):
+            return Call("is_not_null", args, "boolean")
+        case Call("is_not_null", args):
+            return Call("is_null", args, "boolean")
+    return Call("not", (expr,), "boolean")
+
+
+def _unbracketed(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = _only(node, "this").this
+    return node
+
+
+def _only(node: exp.Expr, *names: str) -> exp.Expr:
+    """Return a node that has no arguments but those named; others would change its meaning."""
+    if any(value for name, value in node.args.items() if name not in names):
+        raise needs_spark(node.sql(dialect="spark"))
+    return node
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n")[0][:200] or type(error).__name__
+
+
+_TYPED: Final[Mapping[object, Kind]] = MappingProxyType(
+    {
+        exp.DataType.Type.DATE: Kind.DATE,
+        exp.DataType.Type.TIMESTAMPTZ: Kind.TIMESTAMP,
+        exp.DataType.Type.TIMESTAMPNTZ: Kind.TIMESTAMP_NTZ,
+    }
+)
+_Rule = Callable[[_Parser, exp.Expr], Expr]
+_RULES: Final[Mapping[type[exp.Expr], _Rule]] = MappingProxyType(
+    {
+        exp.Paren: _Parser.inner,
+        exp.And: _Parser.logic,
+        exp.Or: _Parser.logic,
+        exp.Not: _Parser.negated,
+        exp.Column: _Parser.flag,
+        exp.Is: _Parser.is_,
+        exp.Between: _Parser.between,
+        exp.In: _Parser.in_,
+        exp.Like: _Parser.like,
+        **dict.fromkeys(_COMPARISONS, _Parser.comparison),
+    }
+)

@@ -1,0 +1,162 @@
+"""Evaluate a plain filter on rows: null, false or true as in Spark, with Arrow's own functions.
+
+It evaluates the calls that `strata.plain.parse` makes and no others. Spark's order of doubles is
+kept: NaN equals NaN and lies above all numbers.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.expr.nodes import Call, Column, Expr, Literal
+
+_COMPARISONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "equal_to": "equal",
+        "greater_than": "greater",
+        "greater_than_or_equal": "greater_equal",
+        "less_than": "less",
+        "less_than_or_equal": "less_equal",
+    }
+)
+_NAN_ON_LEFT: Final = frozenset({"greater_than", "greater_than_or_equal"})
+_NAN_ON_RIGHT: Final = frozenset({"less_than", "less_than_or_equal"})
+# Arrow's types that compare as whole numbers do.
+_AS_WHOLE: Final = {"date": pa.int32(), "timestamp": pa.int64(), "timestamp_ntz": pa.int64()}
+_ARROW: Final[Mapping[str, pa.DataType]] = MappingProxyType(
+    {
+        "byte": pa.int8(),
+        "short": pa.int16(),
+        "integer": pa.int32(),
+        "long": pa.int64(),
+        "double": pa.float64(),
+        "string": pa.string(),
+        "boolean": pa.bool_(),
+        **_AS_WHOLE,
+    }
+)
+_LIKE: Final = re.compile(r"(%*)([^%_]*)(%*)")
+
+
+def accepted_rows(
+    batches: Iterable[pa.RecordBatch], expr: Expr, names: list[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows on which a plain filter is true, with the columns `names` of each batch.
+
+    Shape: batches have the columns that the filter reads, by name, as `strata.read.scan` yields
+    them. Empty batches are left out.
+    """
+    for batch in batches:
+        kept = batch.filter(accepts(batch, expr)).select(names)
+        if kept.num_rows:
+            yield kept
+
+
+def accepts(batch: pa.RecordBatch, expr: Expr) -> pa.BooleanArray:
+    """Return for each row whether a plain filter is true; null counts as false."""
+    found = _value(batch, expr)
+    if isinstance(found, pa.Scalar):
+        found = pa.repeat(found, batch.num_rows)
+    return pc.fill_null(found, False)
+
+
+def columns_of(expr: Expr) -> Iterator[Column]:
+    """Yield the columns that an expression reads, once for each place."""
+    if isinstance(expr, Column):
+        yield expr
+    elif isinstance(expr, Call):
+        for arg in expr.args:
+            yield from columns_of(arg)
+
+
+def _value(batch: pa.RecordBatch, expr: Expr) -> Any:
+    """Return an array, or a scalar for a constant."""
+    match expr:
+        case Column():
+            array = batch.column(expr.name)
+            return array.cast(_AS_WHOLE[expr.type]) if expr.type in _AS_WHOLE else array
+        case Literal():
+            return pa.scalar(expr.value, _arrow(expr.type))
+        case Call():
+            return _CALLS[expr.function](batch, expr)
+    raise AssertionError(f"not plain: {expr}")
+
+
+def _arrow(name: str) -> pa.DataType:
+    if name.startswith("decimal("):
+        precision, scale = name.removeprefix("decimal(").removesuffix(")").split(",")
+        return pa.decimal128(int(precision), int(scale))
+    return _ARROW[name]
+
+
+def _args(batch: pa.RecordBatch, call: Call) -> list[Any]:
+    return [_value(batch, arg) for arg in call.args]
+
+
+def _compared(batch: pa.RecordBatch, call: Call) -> Any:
+    left, right = _args(batch, call)
+    found = getattr(pc, _COMPARISONS[call.function])(left, right)
+    if call.args[0].type != "double":
+        return found
+    # A plain constant is a number, so only one side can be NaN.
+    if isinstance(left, pa.Array) and call.function in _NAN_ON_LEFT:
+        return pc.or_kleene(found, pc.is_nan(left))
+    if isinstance(right, pa.Array) and call.function in _NAN_ON_RIGHT:
+        return pc.or_kleene(found, pc.is_nan(right))
+    return found
+
+
+def _same(batch: pa.RecordBatch, call: Call) -> Any:
+    """Return whether two values are equal or both null; never null."""
+    left, right = _args(batch, call)
+    equal = pc.fill_null(pc.equal(left, right), False)
+    return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
+
+
+def _member(batch: pa.RecordBatch, call: Call) -> Any:
+    value, *listed = _args(batch, call)
+    found = pc.is_in(value, value_set=pa.array([one.as_py() for one in listed], value.type))
+    return pc.if_else(pc.is_valid(value), found, pa.scalar(None, pa.bool_()))
+
+
+def _like(batch: pa.RecordBatch, call: Call) -> Any:
+    """Return whether texts match a pattern; the common patterns need no regular expression."""
+    value, pattern = _args(batch, call)
+    text = pattern.as_py()
+    simple = _LIKE.fullmatch(text)
+    if simple is None:
+        return pc.match_like(value, text)
+    before, inner, after = simple.groups()
+    if before and after:
+        return pc.match_substring(value, inner)
+    if before or after:
+        return pc.ends_with(value, inner) if before else pc.starts_with(value, inner)
+    return pc.equal(value, inner)
+
+
+def _logic(batch: pa.RecordBatch, call: Call) -> Any:
+    joined = pc.and_kleene if call.function == "and" else pc.or_kleene
+    first, *rest = _args(batch, call)
+    for one in rest:
+        first = joined(first, one)
+    return first
+
+
+_CALLS: Final[Mapping[str, Callable[[pa.RecordBatch, Call], Any]]] = MappingProxyType(
+    {
+        **dict.fromkeys(_COMPARISONS, _compared),
+        "equal_null_safe": _same,
+        "in": _member,
+        "like": _like,
+        "and": _logic,
+        "or": _logic,
+        "not": lambda batch, call: pc.invert(_value(batch, call.args[0])),
+        "is_not_null": lambda batch, call: pc.is_valid(_value(batch, call.args[0])),
+        "is_null": lambda batch, call: pc.is_null(_value(batch, call.args[0])),
+        "cast": lambda batch, call: _value(batch, call.args[0]).cast(_arrow(call.type)),
+    }
+)

@@ -1,0 +1,169 @@
+"""Draw filters that are plain, nearly plain, or not plain at all, as people write them."""
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from strata.model.schema import Column, Relation
+from strata.model.types import parse_type
+
+TYPES: Final[Mapping[str, str]] = {
+    "id": "int64", "a": "int32", "b": "int32", "Sh": "int16", "u8": "uint8", "u64": "uint64",
+    "s": "string", "a b": "string", "dd": "date", "ts": "timestamptz", "n": "timestamp",
+    "x": "float64", "f": "float32", "de": "numeric(10,2)", "dn": "numeric(3,3)",
+    "dh": "numeric(38,10)", "nn": "numeric", "bin": "bytes", "bo": "bool", "date": "date",
+    "r": "record<i: int32, s: string>", "j": "jsonb", "l": "list<int32>", "u": "uuid", "t1": "time",
+}  # fmt: skip
+RELATION: Final = Relation(
+    0,
+    tuple(
+        Column(i, name, parse_type(kind), nullable=(i != 1))
+        for i, (name, kind) in enumerate(TYPES.items(), 1)
+    ),
+    (1,),
+    (1,),
+)
+_NAMES: Final = tuple(TYPES)
+_TEXTS: Final = (
+    "'a'", "''", "'k1'", "'a%'", "'%a%'", "'%a'", "'a_b%'", "'%'", "'_'", "'%%'", "'a%b'", "'é'",
+    "'a''b'",
+    "'a' 'b'", r"'a\'b'", '"a"', "'-- x'", "'/*'", "' a'", "'A'", "'not'", "r'a'",
+)  # fmt: skip
+_NUMBERS: Final = (
+    "0", "1", "-1", "5", "007", "127", "128", "-129", "32767", "32768", "2147483647", "2147483648",
+    "-2147483648", "-2147483649", "9223372036854775807", "-9223372036854775808",
+    "9223372036854775808", "18446744073709551615", "1.5", "-1.5", ".5", "5.", "1.50", "0.0", "-0.0",
+    "0.001", "1.2345678901", "12345678.12", "123456789.12", "12345678901234567890123456789",
+    "1e3", "1E-3", "1e+3", "-1e0", "-0e0", "1e400", "1e-400", "0.1", "100000000000000.1", "5L",
+    "1.5D", "1.5BD", "- 5", "+5", "--5", "-(5)", "(5)", "((-5))", "1_000", "9007199254740993",
+)  # fmt: skip
+_DAYS: Final = (
+    "2013-12-01", "1970-01-01", "0001-01-01", "9999-12-31", "2000-02-29", "1900-02-29", "2013-2-1",
+    "2013-12", "2013", "1582-10-10", "0000-01-01", "10000-01-01", " 2013-12-01", "2013-12-01T",
+    "now", "٢٠١٣-١٢-٠١",
+)  # fmt: skip
+_CLOCKS: Final = (
+    "", " 00:00:00", "T23:59:59", " 12:30:00.5", " 12:30:00.123456", " 12:30:00.1234567",
+    " 24:00:00",
+    " 12:30", " 1:2:3", " 12:30:00Z", "T12:30:00.25Z", " 12:30:00+01:00", " 12:30:60",
+    " 12:30:00 UTC",
+)  # fmt: skip
+_COMPARED: Final = ("=", "<>", "!=", "<", "<=", ">", ">=", "<=>", "==", "= =", "! =", "< >")
+_OTHERS: Final = (
+    "a + 1 > 2", "lower(s) = 'a'", "r.i = 1", "l[0] = 1", "a in (select 1)", "a = b", "a = id",
+    "s = `a b`", "x = f", "dd = date", "bo = (a = 1)", "a > all (1)", "s ilike 'A'", "s rlike 'a'",
+    "s like 'a' escape '!'", "a is unknown", "bo is unknown", "a = null", "true", "a", "not s",
+    "a = 1 b", "a = 1 as b", "a = 1 and", "a =", "exists(l, e -> e = 1)", "a::string = '1'",
+    "cast(a as string) = '1'", "case when bo then bo end", "a = 1 -- x", "a /* x */ = 1",
+    "a = ${x}", "a = :x", "a = ?", "nothing = 1", "SH = 1", "`Sh` = 1", "`sh` = 1", "`a b` = 'a'",
+    "A B = 1", "a.b = 1", "a = 1;", "a = b = bo", "1 < a < 3", "a = 1 or not bo and s = 'a'",
+    "bo", "not bo", "not not bo", "!bo", "bo is true", "bo is not false", "a is true",
+    "a is distinct from 1",
+    "a is not distinct from 1", "nullif(a, 1) is null", "coalesce(bo, true)", "r is null",
+    "bin is not null", "j is null", "bin = X'41'", "u = 'x'", "nn = '1'", "nn = 1",
+    "t1 > '10:00:00'",
+    "s like s", "s not like 'a%'", "not s like 'a%'", "a not between 1 and 2", "not a in (1)",
+    "a between 1 and 2 and b = 1", "a between 2 and 1 or bo", "not (a = 1 and b = 2)", "\ta\n=\r1 ",
+    "a\u00a0= 1", "a = １", "(bo) = (true)", "bo = 'true'", "bo = 1", "s = 1", "a = '1'", "x = '1'",
+    "current_date = dd", "s = current_user()", "a = +1", "date = '2013-01-01'",
+    "`date` = date'2013-01-01'",
+    "dd = cast('2013-01-01' as date)", "ts = cast('2013-01-01' as timestamp)",
+    "s = cast('a' as string)",
+)  # fmt: skip
+
+
+def drawn(random: random.Random) -> str:
+    """Return a filter of some conditions."""
+    return _condition(random, random.choice((0, 0, 0, 0, 1, 1, 2, 3)))
+
+
+def _condition(random: random.Random, depth: int) -> str:
+    if depth == 0:
+        return _leaf(random)
+    way = random.random()
+    if way < 0.2:
+        return f"{random.choice(('not ', 'NOT ', 'not'))}({_condition(random, depth - 1)})"
+    if way < 0.3:
+        return f"not {_condition(random, depth - 1)}"
+    if way < 0.4:
+        return f"( {_condition(random, depth - 1)})"
+    joint = random.choice((" and ", " or ", " AND ", "\nOr\n", " and not "))
+    return _condition(random, depth - 1) + joint + _condition(random, depth - 1)
+
+
+def _leaf(random: random.Random) -> str:
+    if random.random() < 0.08:
+        return random.choice(_OTHERS)
+    name = random.choice(_NAMES)
+    shown = f"`{name}`" if " " in name or random.random() < 0.1 else name
+    if random.random() < 0.1:
+        shown = shown.upper()
+    if random.random() < 0.1:
+        return f"{shown} {random.choice(('is null', 'is not null', 'IS NULL'))}"
+    constant = _CONSTANTS.get(TYPES[name].split("(")[0].split("<")[0], _any)
+    if random.random() < 0.04:
+        constant = _any
+    way = random.random()
+    if way < 0.6:
+        sides = [shown, constant(random)]
+        if random.random() < 0.2:
+            sides.reverse()
+        blank = random.choice(("", " ", " "))
+        return f"{sides[0]}{blank}{random.choice(_COMPARED)}{blank}{sides[1]}"
+    negated = random.choice(("", "", "not "))
+    if way < 0.75:
+        return f"{shown} {negated}between {constant(random)} and {constant(random)}"
+    if way < 0.9:
+        listed = ", ".join(constant(random) for _ in range(random.choice((1, 2, 3, 12))))
+        return f"{shown} {negated}in ({listed})"
+    return f"{shown} {negated}like {random.choice(_TEXTS)}"
+
+
+def _number(random: random.Random) -> str:
+    if random.random() < 0.25:
+        return random.choice(_NUMBERS)
+    return str(random.choice((random.randint(-9, 99), random.randint(-(10**10), 10**10))))
+
+
+def _fraction(random: random.Random) -> str:
+    if random.random() < 0.4:
+        return _number(random)
+    return f"{random.randint(-999, 999)}.{random.randint(0, 999)}"
+
+
+def _text(random: random.Random) -> str:
+    return random.choice(_TEXTS[:12] if random.random() < 0.9 else _TEXTS)
+
+
+def _day(random: random.Random) -> str:
+    day = random.choice(_DAYS if random.random() < 0.2 else _DAYS[:5])
+    return f"{random.choice(('', 'date', 'DATE ', 'timestamp'))}'{day}'"
+
+
+def _moment(random: random.Random) -> str:
+    day = random.choice(_DAYS if random.random() < 0.2 else _DAYS[:5])
+    clock = random.choice(_CLOCKS if random.random() < 0.4 else _CLOCKS[:5])
+    kind = random.choice(
+        ("", "", "timestamp", "TIMESTAMP ", "timestamp_ntz", "timestamp_ltz", "date")
+    )
+    return f"{kind}'{day}{clock}'"
+
+
+def _flag(random: random.Random) -> str:
+    return random.choice(("true", "false", "TRUE", "null", "'true'", "1"))
+
+
+def _any(random: random.Random) -> str:
+    kinds = (_number, _fraction, _text, _day, _moment, _flag, lambda _: "null")
+    return random.choice(kinds)(random)
+
+
+_CONSTANTS: Final[Mapping[str, Callable[[random.Random], str]]] = {
+    **dict.fromkeys(("int64", "int32", "int16", "uint8", "uint64"), _number),
+    **dict.fromkeys(("float64", "float32", "numeric"), _fraction),
+    **dict.fromkeys(("string", "jsonb", "uuid"), _text),
+    "date": _day,
+    "timestamptz": _moment,
+    "timestamp": _moment,
+    "bool": _flag,
+}

@@ -1,0 +1,79 @@
+"""What is plain, what is not, and what the refusal says."""
+
+import pytest
+
+from strata.errors import InvalidRequest
+from strata.expr.nodes import Call, Column, Literal
+from strata.plain.parse import LONGEST, plain_filter, plain_or_none
+from tests.support.plain_filters import RELATION
+
+A = Column(2, "a", "integer")
+
+
+def test_a_comparison_becomes_the_call_that_spark_makes_of_it() -> None:
+    found = plain_filter(RELATION, "a > 5", 7)
+
+    assert found.expr == Call("greater_than", (A, Literal(5, "integer")), "boolean")
+    assert (found.sql, found.now_low, found.now_high) == ("a > 5", 7, 7)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "a = 1", "-1 < A", "`a b` = 'x'", "s like 'a%' and not bo", "dd >= '2013-12-01'",
+        "ts between '2013-12-01' and timestamp'2013-12-01 23:59:59.5Z'", "de in (1.5, -1.50)",
+        "x > -1.5e3", "u64 = 18446744", "s is not null or (a <=> 1)", "bo is not true",
+        "dd < date'2000-02-29'", "n = timestamp_ntz'2013-12-01 00:00:00'", "s = `a b`",
+    ],
+)  # fmt: skip
+def test_comparisons_with_constants_are_plain(where: str) -> None:
+    assert plain_or_none(RELATION, where) is not None
+
+
+@pytest.mark.parametrize(
+    ("where", "construct"),
+    [
+        ("a + 1 > 2", "outside"), ("lower(s) = 'a'", "LOWER"), ("a = null", "NULL"),
+        ("s > 5", "5"), ("a > '5'", "5"), ("a > 1.5", "1.5"), ("dd > '2013'", "2013"),
+        ("dd = '1900-02-29'", "1900-02-29"), ("n > '2013-12-01 00:00:00Z'", "Z"),
+        ("de = 1.234", "1.234"), ("de in (1)", "1"), ("x = -0e0", "0e0"), ("x = 1e400", "1e400"),
+        ("r.i = 1", "r.i"),
+        ("r is null", "column r"), ("x = f", "x with f"), ("a = 1 -- x", "comment"),
+        (r"s = 'a\\b'", "outside"), ('s = "a"', "outside"), ("a = ${x}", "outside"),
+        ("a = 1 as b", "AS b"), ("exists(select 1)", "EXISTS"), ("a in (select 1)", "IN"),
+        ("s like 'a' escape '!'", "ESCAPE"), ("bo is unknown", "outside"), ("a", "a as"),
+        ("id = 9223372036854775808", "9223372036854775808"), ("cast(a as string) = '1'", "CAST"),
+        ("a = 1 or sleep(1)", "SLEEP"), ("a\u00a0= 1", "outside"), ("a > all (1)", "ALL"),
+    ],
+)  # fmt: skip
+def test_what_needs_spark_is_named(where: str, construct: str) -> None:
+    with pytest.raises(InvalidRequest, match="needs Spark") as refused:
+        plain_filter(RELATION, where)
+
+    assert construct.lower() in str(refused.value).lower()
+    assert "with Spark" in refused.value.cure
+
+
+def test_a_column_that_is_not_there_has_near_names() -> None:
+    with pytest.raises(InvalidRequest, match="no column of this name") as refused:
+        plain_filter(RELATION, "idd = 1")
+
+    assert "'id'" in refused.value.cure
+
+
+@pytest.mark.parametrize("where", ["a =", "a = 1 and", "(a = 1", "a = 1)", "", " ", "'"])
+def test_what_cannot_be_parsed_is_refused(where: str) -> None:
+    with pytest.raises(InvalidRequest):
+        plain_filter(RELATION, where)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "(" * 2_000 + "a = 1" + ")" * 2_000, "not " * 2_400 + "bo", "a = 1" + " and a = 1" * 900,
+        "a = 1" + " " * LONGEST, "a in (" + "1," * 4_000 + "1)",
+    ],
+)  # fmt: skip
+def test_long_and_deep_texts_end(where: str) -> None:
+    """Each is understood or refused; none ends the process."""
+    plain_or_none(RELATION, where)

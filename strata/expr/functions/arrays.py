@@ -143,5 +143,5 @@ ENTRIES: Final = (
     Entry("array_union", "left, right", _TWO, _united, "elements of both"),
     Entry("concat_lists", "list, ...", (1, None), _joined, "elements of all; lengths add up"),
     Entry("flatten", "list of lists", _ONE, _flatten, "elements of the lists"),
-    Entry("slice", "list, start, length", (3, 3), _slice, "the same elements; at most so many"),
+    Entry("slice", "list, start, length", (3, 3), _slice, "the same elements, at most that length"),
 )

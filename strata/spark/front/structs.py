@@ -37,7 +37,7 @@ def _in(translator: Translator, node: Node) -> Expr:
 
 
 def _struct(translator: Translator, node: Node) -> Expr:
-    """Return a struct of which nothing is known but whether it may fail."""
+    """Return a struct: nothing is known of it but whether it may fail."""
     found = opaque(node)
     if _fields(translator, node) is None:
         return found

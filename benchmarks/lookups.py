@@ -23,7 +23,7 @@ from strata.model.schema import Column, Relation
 from strata.model.settings import StoreSettings
 from strata.model.types import parse_type
 from strata.state.state import Batch
-from strata.stats.bloom import filter_of, hashes_of, hold_all
+from strata.stats.bloom import bloom_hashes, filter_of, hold_all
 from strata.stats.wire import BLOOM, scalar_type
 from strata.store.interface import Blob
 from strata.store.keys import bloom_key_of, content_hash, manifest_key, part_prefix
@@ -41,7 +41,7 @@ def precision(parts: int = 43, lookups: int = 500) -> None:
     names = [pa.array([f"us{n:05}{i:06}".encode() for i in range(IDS)]) for n in range(parts)]
     asked = pa.array([names[n % parts][n].as_py() for n in range(lookups)])
     for bits in (8, 12, 16):
-        made = [filter_of(np.unique(hashes_of(some)), bits) for some in names]
+        made = [filter_of(np.unique(bloom_hashes(some)), bits) for some in names]
         kept = sum(int(hold_all(one, asked).sum()) for one in made)
         size = 8 * sum(map(len, made)) / (parts * IDS)
         sys.stdout.write(
@@ -91,7 +91,7 @@ def _blooms(parts: int, blob: Blob) -> pa.StructArray:
     keys = [f"shards/s/blooms/{n:040x}.bloom" for n in range(parts)]
     for n in range(SURVIVORS):
         ids = pa.array([f"m{n}-{i}".encode() for i in range(200)])
-        bits = filter_of(np.unique(hashes_of(ids)), 8)
+        bits = filter_of(np.unique(bloom_hashes(ids)), 8)
         keys[n] = bloom_key_of(part_prefix("s"), content_hash(bits))
         blob.set(keys[n], bits)
     sizes = pa.array(np.full(parts, 192))

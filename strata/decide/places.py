@@ -28,7 +28,10 @@ READS: Final = frozenset(
      "map_values", "map_entries"}
 )  # fmt: skip
 _ITEMS: Final = frozenset({"get_array_item", "element_at", "element", "array_min", "array_max"})
-_SAME_ELEMENTS: Final = frozenset({"filter", "sort_array", "array_distinct"})
+_SAME_ELEMENTS: Final = frozenset(
+    {"filter", "sort_array", "array_distinct", "array_sort", "reverse_list", "array_remove",
+     "array_except", "array_intersect", "slice"}
+)  # fmt: skip
 _OUTSIDE: Final = frozenset({"size", "is_null", "is_not_null"})  # of lists with any elements
 _EQUALITIES: Final = frozenset(
     {"equal_to", "equal_null_safe", "in", "array_contains", "array_position", "arrays_overlap",
@@ -64,6 +67,8 @@ def _read(call: Call) -> Iterator[Place]:
     """Yield the places that a call reads itself, and those in its arguments."""
     if (own := _place(call)) is not None:
         yield own
+    if call.function == "flatten" and (inner := _elements(call)) is not None:
+        yield inner
     for arg in call.args if call.function not in _OUTSIDE else ():
         if arg.type.startswith("array<") and (inside := _elements(arg)) is not None:
             yield inside
@@ -96,6 +101,8 @@ def _elements(expr: Expr) -> Place | None:
             return _field(_elements(source), expr)
         if expr.function in _SAME_ELEMENTS:
             return _elements(source)
+        if expr.function == "flatten":
+            return _deeper(_elements(source), ELEMENT)
         if expr.function == "transform":
             return _place(expr.args[1])
     return _deeper(_place(expr), ELEMENT)

@@ -120,6 +120,12 @@ Arguments, in order (Catalyst class where the name differs). `...` repeats.
     size                                     (list or map); of_null: -1 of null
     array_min, array_max, array_distinct     (list)
     sort_array                               (list, ascending)
+    array_sort, reverse_list                 (list); array_sort without a comparator
+    array_remove                             (list, value)
+    array_except, array_intersect, array_union   (left, right)
+    concat_lists                             (list, ...)               Concat, of lists
+    flatten                                  (list of lists)
+    slice                                    (list, start from 1, length)
     create_array                             (x, ...)                  CreateArray
     map_keys, map_values, map_entries        (map)
     get_array_struct_fields                  (list of structs, ordinal)
@@ -138,6 +144,7 @@ from typing import Final
 from strata.expr.entry import Entry
 from strata.expr.functions import (
     arithmetic,
+    arrays,
     bits,
     casts,
     comparison,
@@ -178,6 +185,7 @@ SUBJECTS: Final = (
     variants,
     structs,
     lists,
+    arrays,
 )
 
 REGISTRY: Final[Mapping[str, Entry]] = MappingProxyType(

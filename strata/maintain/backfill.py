@@ -69,7 +69,7 @@ Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Lacking:
     """What a backfill collects from one part."""
 
     bounds: bool  # bounds and counts, not only values
@@ -82,7 +82,7 @@ class BatchPlan:
 
     batch: Batch
     parts: tuple[PartRef, ...]
-    asked: tuple[Asked, ...]
+    asked: tuple[Lacking, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,9 +219,9 @@ def plan_backfill(stores: Stores, state: State, selection: Selection) -> Backfil
     return BackfillPlan(tuple(plans), stats_bytes, cost)
 
 
-def _asked(wanted: Sequence[Sought], lacking: Sequence[Bools], bounds: Bools, row: int) -> Asked:
+def _asked(wanted: Sequence[Sought], lacking: Sequence[Bools], bounds: Bools, row: int) -> Lacking:
     places = (one for one, lacks in zip(wanted, lacking, strict=True) if lacks[row])
-    return Asked(bool(bounds[row]), tuple(places))
+    return Lacking(bool(bounds[row]), tuple(places))
 
 
 def _sizes(table: pa.Table, rows: Sequence[int]) -> list[int]:
@@ -283,7 +283,7 @@ class _Work:
                     )
         return report
 
-    def _task(self, part: PartRef, asked: Asked) -> CollectTask:
+    def _task(self, part: PartRef, asked: Lacking) -> CollectTask:
         state = self.state
         # Statistics of two versions do not mix: old ones are collected anew, for all columns.
         whole = not self.ids or part.stats_version not in (None, PARTIAL, STATS_VERSION)

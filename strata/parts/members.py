@@ -5,14 +5,14 @@ from functools import partial
 
 import pyarrow as pa
 
-from strata.stats.members import Found, member_columns
+from strata.stats.members import PlaceValues, member_columns
 from strata.store import keys
 from strata.store.interface import Blob
 from strata.store.retry import retry
 
 
 def with_members(
-    blob: Blob, prefix: str, stats: pa.RecordBatch, found: Sequence[Found]
+    blob: Blob, prefix: str, stats: pa.RecordBatch, found: Sequence[PlaceValues]
 ) -> pa.RecordBatch:
     """Return the statistics of a part with what is known of its values; stores bloom filters.
 

@@ -21,7 +21,7 @@ from strata.format.values.coded import alike
 from strata.model.schema import Relation
 from strata.model.sums import wrapped
 from strata.stats import collect, concat, union
-from strata.stats.members import Found, Gathering, Sought
+from strata.stats.members import Gathering, PlaceValues, Sought
 from strata.updates.order import encode_keys, first_and_last, high_key, shared_bytes
 
 KEY_BYTES: Final = 64  # length of key bounds in manifests, and usually of split points
@@ -46,7 +46,7 @@ class PartFacts:
     key_high: bytes | None  # None: no bytes are high enough
     splits: tuple[Split, ...]
     stats: pa.RecordBatch | None  # None: none were requested
-    members: tuple[Found, ...] = ()  # values at the wanted places
+    members: tuple[PlaceValues, ...] = ()  # values at the wanted places
 
 
 class Observed:

@@ -25,7 +25,7 @@ SALTS: Final = np.array(
 _HALF: Final = np.uint64(32)
 
 
-def hashes_of(values: pa.BinaryArray) -> Words:
+def bloom_hashes(values: pa.BinaryArray) -> Words:
     """Return XXH64, seed 0, of each value. Shape: no nulls."""
     from strata.kernels.xxhash import hash_texts  # loads the compiler
 
@@ -53,7 +53,7 @@ def may_hold(filters: pa.BinaryArray, value: bytes) -> Bools:
 
     A null, or bytes that are no filter, may hold any value.
     """
-    found = hashes_of(pa.array([value], pa.binary()))[0]
+    found = bloom_hashes(pa.array([value], pa.binary()))[0]
     starts = offsets(filters)
     sizes = np.diff(starts)
     usable = np.asarray(filters.is_valid()) & (sizes > 0) & (sizes % BLOCK_BYTES == 0)
@@ -74,7 +74,7 @@ def hold_all(bits: bytes, values: pa.BinaryArray) -> Bools:
     if not bits or len(bits) % BLOCK_BYTES:
         return np.ones(len(values), np.bool_)
     words = np.frombuffer(bits, "<u4").reshape(-1, _WORDS)
-    hashes = hashes_of(values)
+    hashes = bloom_hashes(values)
     block = ((hashes >> _HALF) * np.uint64(len(words))) >> _HALF
     masks = _masks(hashes)
     held: Bools = ((words[block.astype(np.int64)] & masks) == masks).all(axis=1)
@@ -90,4 +90,4 @@ def _masks(hashes: Words) -> npt.NDArray[np.uint32]:
 
 def warm() -> None:
     """Call the kernels once, so that they are compiled and cached."""
-    may_hold(pa.array([filter_of(hashes_of(pa.array([b"x" * 45])), 8)]), b"x")
+    may_hold(pa.array([filter_of(bloom_hashes(pa.array([b"x" * 45])), 8)]), b"x")

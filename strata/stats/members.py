@@ -29,7 +29,7 @@ from strata.kernels.arrays import Words
 from strata.model.schema import Column, Relation
 from strata.model.spec import StatsSpec
 from strata.model.types import ColumnType, Kind
-from strata.stats.bloom import filter_of, hashes_of
+from strata.stats.bloom import bloom_hashes, filter_of
 from strata.stats.flat import Values
 from strata.stats.nested import enter, places
 from strata.stats.wire import (
@@ -70,7 +70,7 @@ class Sought:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PlaceValues:
     """What is known of the values at a place of one part."""
 
     place: Sought
@@ -161,7 +161,7 @@ class Gathering:
         for place, values in zip(self._places, found, strict=True):
             place.add(values)
 
-    def finish(self, stats: pa.RecordBatch | None) -> list[Found]:
+    def finish(self, stats: pa.RecordBatch | None) -> list[PlaceValues]:
         """Return what is known of each place.
 
         `stats` are those of the same rows, untrimmed. Where they know nothing of a JSON column,
@@ -194,25 +194,27 @@ class _Place:
         if not self.known or (self.few is None and not self.wanted.bloom):
             return
         if self.wanted.bloom:
-            self.hashes.append(np.unique(hashes_of(values)))
+            self.hashes.append(np.unique(bloom_hashes(values)))
             if len(self.hashes) > 64:
                 self.hashes = [np.unique(np.concatenate(self.hashes))]
         if self.few is not None:
-            # Decoding as few values as tell that there are too many
+            # One value more than a set holds shows that there are too many
             self.few |= set(values.slice(0, SET_VALUES + 1).to_pylist())
             if len(self.few) > SET_VALUES or sum(map(len, self.few)) > SET_BYTES:
                 self.few = None
 
-    def found(self) -> Found:
+    def found(self) -> PlaceValues:
         if self.few is not None:
-            return Found(self.wanted, sorted(self.few), None, len(self.few))
+            return PlaceValues(self.wanted, sorted(self.few), None, len(self.few))
         if not (self.known and self.hashes):
-            return Found(self.wanted, None, None, 0, self.known)
+            return PlaceValues(self.wanted, None, None, 0, self.known)
         hashes = np.unique(np.concatenate(self.hashes))
-        return Found(self.wanted, None, filter_of(hashes, self.wanted.bits), len(hashes))
+        return PlaceValues(self.wanted, None, filter_of(hashes, self.wanted.bits), len(hashes))
 
 
-def member_columns(found: Iterable[Found], keys: Mapping[str, str]) -> dict[str, pa.StructArray]:
+def member_columns(
+    found: Iterable[PlaceValues], keys: Mapping[str, str]
+) -> dict[str, pa.StructArray]:
     """Return the statistics columns of one part. `keys`: of stored filters, by place.
 
     Where nothing can be known, the set has neither values nor form, so that nobody collects it

@@ -20,7 +20,7 @@ from strata.format.values.view import to_view
 from strata.model.schema import Column, Relation
 from strata.model.types import ColumnType
 from strata.stats import collect, concat, trim
-from strata.stats.bloom import filter_of, hashes_of
+from strata.stats.bloom import bloom_hashes, filter_of
 from strata.stats.members import place_named, values_at
 from strata.stats.wire import BITS, BLOOM, SET, bloom_name, set_name
 from tests.support.facts import plain
@@ -97,7 +97,7 @@ def known_members(
     for place, values in zip(places, zip(*found, strict=True), strict=True):
         assert all(one is not None for one in values)
         if many:
-            bits = [filter_of(np.unique(hashes_of(one)), 12) for one in values]
+            bits = [filter_of(np.unique(bloom_hashes(one)), 12) for one in values]
             rows = [{"form": place.form, "key": "k", "size_bytes": 1, BITS: b} for b in bits]
             kind = pa.struct([*BLOOM, (BITS, pa.binary())])
             columns[bloom_name(place.name)] = pa.array(rows, kind)

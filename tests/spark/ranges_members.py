@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from strata.format.columns import child
 from strata.model.schema import Relation
-from strata.stats.bloom import filter_of, hashes_of
+from strata.stats.bloom import bloom_hashes, filter_of
 from strata.stats.members import JSON_FORM, Sought, place_named, values_at
 from strata.stats.wire import BITS, BLOOM, SET, bloom_name, path_name, set_name
 
@@ -55,6 +55,6 @@ def _set(place: Sought, values: pa.Array | None, kind: str) -> dict[str, object]
 def _bloom(place: Sought, values: pa.Array | None, kind: str) -> dict[str, object] | None:
     if values is None or kind != "bloom":
         return None
-    bits = filter_of(np.unique(hashes_of(values)), _BITS_EACH)
+    bits = filter_of(np.unique(bloom_hashes(values)), _BITS_EACH)
     stored = {"form": place.form, "key": "fetched", "size_bytes": len(bits)}
     return {**stored, "distinct": len(values), BITS: bits}

@@ -7,7 +7,7 @@ setting; the front end translates it, so its mapping is checked as well.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from tests.spark.signatures_lists import lambdas, lists
+from tests.spark.signatures_lists import arrays, lambdas, lists, structs
 from tests.spark.signatures_members import members
 from tests.spark.signatures_pieces import intervals, pieces
 from tests.spark.signatures_times import dates, formats, timestamps
@@ -360,7 +360,7 @@ def signatures() -> Mapping[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for subject in (
         _comparisons, _logic, _arithmetic, _maths, _bits, _casts, dates, timestamps, formats,
-        _texts, _totals, _hashes, _variants, lists, lambdas,
+        _texts, _totals, _hashes, _variants, lists, lambdas, arrays, structs,
         intervals, pieces, members,
     ):  # fmt: skip
         for name, sql in subject():

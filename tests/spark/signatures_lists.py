@@ -79,6 +79,67 @@ def _maps() -> Iterator[tuple[str, str]]:
     yield "get_array_struct_fields", "exists(lr.k, k -> k like 'k%')"
 
 
+def arrays() -> Iterator[tuple[str, str]]:
+    for name, other, value in (("li", "array(i, 5)", "5"), ("ld", "array(d)", "3D"),
+                               ("ls", "array(s, 'a')", "'a'")):  # fmt: skip
+        for function in ("array_except", "array_intersect", "array_union"):
+            for made in (f"{function}({name}, {other})", f"{function}({other}, {name})"):
+                yield function, f"size({made})"
+                yield function, f"get({made}, 0)"
+                yield function, f"array_contains({made}, {value})"
+        for function, made in {
+            "array_sort": f"array_sort({name})",
+            "reverse_list": f"reverse({name})",
+            "array_remove": f"array_remove({name}, {value})",
+            "concat_lists": f"concat({name}, {other})",
+            "flatten": f"flatten(array({name}, {other}))",
+            "slice": f"slice({name}, 1, 2)",
+        }.items():
+            yield function, f"size({made})"
+            yield function, f"get({made}, 0)"
+            yield function, f"array_max({made})"
+            yield function, f"array_contains({made}, {value})"
+    yield "array_remove", "array_remove(li, i)[0]"
+    yield "array_sort", "size(array_sort(ll))"
+    yield "reverse_list", "reverse(ll)[0][0]"
+    yield "concat_lists", "size(concat(li, li, li))"
+    yield "concat_lists", "concat(ll, array(li))[0]"
+    yield "concat_lists", "concat(array(), li)[0]"
+    yield "flatten", "size(flatten(ll))"
+    yield "flatten", "get(flatten(ll), 1)"
+    yield "flatten", "array_max(flatten(ll))"
+    yield "flatten", "exists(flatten(ll), x -> x > 5)"
+    yield "flatten", "flatten(ll) is null"
+    for start, length in (("1", "1"), ("2", "3"), ("-1", "1"), ("-2", "5"), ("i", "2"), ("1", "i2"),
+                          ("0", "1"), ("1", "-1"), ("1", "0"),
+                          ("nullif(i, 0)", "abs(sh)")):  # fmt: skip
+        yield "slice", f"size(slice(li, {start}, {length}))"
+        yield "slice", f"get(slice(ls, {start}, {length}), 0)"
+        yield "slice", f"slice(ld, {start}, {length}) is null"
+
+
+def structs() -> Iterator[tuple[str, str]]:
+    """Yield comparisons of structs, and texts that are split, which other functions stand for."""
+    for pair, items in {
+        "i, s": ("1, 'a'", "5, 'abb'", "cast(null as int), 'a'"),
+        "l, i": ("1L, 2", "0L, -7", "cast(null as bigint), cast(null as int)"),
+        "d, b": ("0D, true", "double('NaN'), false"),
+        "day, dec": ("date'2024-02-29', cast(1.25 as decimal(10,2))",),
+    }.items():
+        for item in items:
+            yield "equal_null_safe", f"({pair}) = ({item})"
+            yield "equal_null_safe", f"({pair}) <=> struct({item})"
+            yield "equal_null_safe", f"({pair}) in (({item}), ({items[0]}))"
+            yield "equal_null_safe", f"({pair}) not in (({item}))"
+    yield "equal_null_safe", "(i, 1 / i2) = (1, 2D)"
+    yield "equal_null_safe", "struct(i, struct(s)) = struct(5, struct('a'))"
+    for delimiter in ("-", "a", " ", r"\\.", "ab"):
+        for text in ("s", "stamp"):
+            yield "substring_index", f"split({text}, '{delimiter}')[0]"
+            yield "substring_index", f"split({text}, '{delimiter}', 2)[0]"
+            yield "string_split", f"split({text}, '{delimiter}', 1)[0]"
+
+
 def lambdas() -> Iterator[tuple[str, str]]:
     tests = {
         "li": ("x > 5", "x = i", "x is null", "x + 1 > 3", "x between 0 and 3", "100 div x > 1",

@@ -10,6 +10,7 @@ from typing import Final
 from strata.expr.conditions import flat
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.model.schema import Relation
+from strata.spark.front.arrays import ARRAYS
 from strata.spark.front.constants import (
     DATETIME,
     DAY_TIME,
@@ -22,6 +23,7 @@ from strata.spark.front.constants import (
 from strata.spark.front.forms import also_failing, fails_only, is_closed
 from strata.spark.front.lambdas import LAMBDAS
 from strata.spark.front.rewrites import REWRITES, opaque, options
+from strata.spark.front.structs import STRUCTS
 from strata.spark.front.tree import Condition, Node, attribute_id, column_id
 from strata.spark.front.vocabulary import BOOLEAN, FUNCTIONS, SHELLS, UNARY
 
@@ -171,7 +173,7 @@ def _conjuncts(node: Node) -> list[Node]:
 
 
 _Rule = Callable[[Translator, Node], Expr]
-_REWRITES: Final = {**REWRITES, **LAMBDAS}
+_REWRITES: Final = {**REWRITES, **LAMBDAS, **ARRAYS, **STRUCTS}
 _RULES: Final[Mapping[str, _Rule]] = MappingProxyType(
     {
         **dict.fromkeys(SHELLS, Translator.shell),

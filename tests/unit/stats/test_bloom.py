@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.stats.bloom import BLOCK_BYTES, SALTS, filter_of, hashes_of, hold_all, may_hold
+from strata.stats.bloom import BLOCK_BYTES, SALTS, bloom_hashes, filter_of, hold_all, may_hold
 
 VALUES = st.lists(st.binary(max_size=80), unique=True, max_size=60)
 MASK: Final = 2**64 - 1
@@ -69,7 +69,7 @@ def is_in(bits: bytes, value: bytes) -> bool:
 
 
 def made(values: list[bytes], bits: int = 8) -> bytes:
-    return filter_of(hashes_of(pa.array(values, pa.binary())), bits)
+    return filter_of(bloom_hashes(pa.array(values, pa.binary())), bits)
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,14 @@ def made(values: list[bytes], bits: int = 8) -> bytes:
     ],
 )
 def test_the_hash_is_that_of_the_specification(text: bytes, expected: int) -> None:
-    assert int(hashes_of(pa.array([text]))[0]) == expected == xxh64(text)
+    assert int(bloom_hashes(pa.array([text]))[0]) == expected == xxh64(text)
 
 
 @given(st.lists(st.binary(max_size=200), min_size=1, max_size=20), st.integers(0, 3))
 def test_the_kernel_hashes_like_its_twin(values: list[bytes], skipped: int) -> None:
     array = pa.array([b"x"] * skipped + values, pa.binary()).slice(skipped)
 
-    assert hashes_of(array).tolist() == [xxh64(value) for value in values]
+    assert bloom_hashes(array).tolist() == [xxh64(value) for value in values]
 
 
 @given(VALUES, VALUES, st.integers(4, 16))

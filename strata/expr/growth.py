@@ -18,7 +18,7 @@ FACTOR_MAX: Final = 31  # bytes of a result for each byte of a row's value
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class Extent:
     """The most bytes that a value takes: `constant`, and `factor` for each of a row's value.
 
     `outgrown`: an argument below is too large, so that the evaluation may end before it is a value.
@@ -28,9 +28,9 @@ class Size:
     factor: float
     outgrown: bool = False
 
-    def times(self, count: float) -> "Size":
+    def times(self, count: float) -> "Extent":
         """Return the size of `count` such values."""
-        return Size(self.constant * count, self.factor * count)
+        return Extent(self.constant * count, self.factor * count)
 
     @property
     def too_large(self) -> bool:
@@ -38,36 +38,36 @@ class Size:
         return self.constant > CONSTANT_MAX or self.factor > FACTOR_MAX
 
 
-_FIXED: Final = Size(1, 0)  # a number, a date, a truth value
-_SHOWN: Final = Size(128, 0)  # one of them as a text, or the digits of a hash
-_UNBOUNDED: Final = Size(float("inf"), float("inf"))
-Rule = Callable[[Call, Sequence[Size]], Size]
+_FIXED: Final = Extent(1, 0)  # a number, a date, a truth value
+_SHOWN: Final = Extent(128, 0)  # one of them as a text, or the digits of a hash
+_UNBOUNDED: Final = Extent(float("inf"), float("inf"))
+Rule = Callable[[Call, Sequence[Extent]], Extent]
 
 
-def size_of(expr: Expr, args: Sequence[Size] = ()) -> Size:
+def size_of(expr: Expr, args: Sequence[Extent] = ()) -> Extent:
     """Return the size of an expression from those of its arguments.
 
     Errs: towards large, for example of a count that is no constant.
     """
     match expr:
         case Literal(str() as value):
-            return Size(len(value.encode("utf-8", "surrogatepass")), 0)
+            return Extent(len(value.encode("utf-8", "surrogatepass")), 0)
         case Literal(bytes() as value):
-            return Size(len(value), 0)
+            return Extent(len(value), 0)
         case Literal():
             return _FIXED
         case Column():
-            return Size(0, 1) if _grows(expr.type) else _FIXED
+            return Extent(0, 1) if _grows(expr.type) else _FIXED
         case Opaque():
             return _UNBOUNDED if _grows(expr.type) else _FIXED
     outgrown = any(arg.outgrown or arg.too_large for arg in args)
     if not _grows(expr.type):
-        return Size(1, 0, outgrown)
+        return Extent(1, 0, outgrown)
     found = _RULES.get(expr.function, _largest)(expr, args)
-    return Size(found.constant, found.factor, outgrown or found.too_large)
+    return Extent(found.constant, found.factor, outgrown or found.too_large)
 
 
-def may_outgrow(call: Call, size: Size) -> bool:
+def may_outgrow(call: Call, size: Extent) -> bool:
     """Return whether making the value of a call may itself end for want of memory.
 
     A failure of an argument is the argument's; only `try_eval` would hide it, and it hides no want
@@ -81,28 +81,28 @@ def _grows(type_name: str) -> bool:
     return spark_type(type_name).family in ("text", "other")
 
 
-def _largest(call: Call, args: Sequence[Size]) -> Size:
+def _largest(call: Call, args: Sequence[Extent]) -> Extent:
     """Return the size of a result that is no larger than the largest argument."""
     if not args:
         return _UNBOUNDED
-    return Size(max(s.constant for s in args), max(s.factor for s in args))
+    return Extent(max(s.constant for s in args), max(s.factor for s in args))
 
 
-def _together(call: Call, args: Sequence[Size]) -> Size:
-    return Size(sum(s.constant for s in args), sum(s.factor for s in args))
+def _together(call: Call, args: Sequence[Extent]) -> Extent:
+    return Extent(sum(s.constant for s in args), sum(s.factor for s in args))
 
 
 def _multiplied(count: float) -> Rule:
-    """Return the rule of an encoding of so many bytes for one."""
+    """Return the rule of an encoding that makes `count` bytes of one."""
 
-    def rule(call: Call, args: Sequence[Size]) -> Size:
+    def rule(call: Call, args: Sequence[Extent]) -> Extent:
         found = _largest(call, args).times(count)
-        return Size(max(found.constant, _SHOWN.constant), found.factor)
+        return Extent(max(found.constant, _SHOWN.constant), found.factor)
 
     return rule
 
 
-def _cast(call: Call, args: Sequence[Size]) -> Size:
+def _cast(call: Call, args: Sequence[Extent]) -> Extent:
     """Return the size of a text as a text, and of something else as one."""
     source = getattr(call.args[0], "type", "")
     same = spark_type(source).family == "text" or spark_type(call.type).family == "other"
@@ -120,37 +120,37 @@ def _number(call: Call, position: int) -> float:
     return max(0, arg.value) if whole else float("inf")  # type: ignore[call-overload]
 
 
-def _repeated(call: Call, args: Sequence[Size]) -> Size:
+def _repeated(call: Call, args: Sequence[Extent]) -> Extent:
     count = _number(call, 1)
     return args[0].times(count) if count < float("inf") else _UNBOUNDED
 
 
-def _spaces(call: Call, args: Sequence[Size]) -> Size:
-    return Size(_number(call, 0), 0)
+def _spaces(call: Call, args: Sequence[Extent]) -> Extent:
+    return Extent(_number(call, 0), 0)
 
 
-def _padded(call: Call, args: Sequence[Size]) -> Size:
-    return Size(max(args[0].constant, 4 * _number(call, 1)), args[0].factor)
+def _padded(call: Call, args: Sequence[Extent]) -> Extent:
+    return Extent(max(args[0].constant, 4 * _number(call, 1)), args[0].factor)
 
 
-def _replaced(text: Size, other: Size) -> Size:
+def _replaced(text: Extent, other: Extent) -> Extent:
     """Return the size of a text in which `other` may stand before and instead of each byte."""
     if text.factor and other.factor:
         return _UNBOUNDED
     most = 1 + other.constant
-    return Size(
+    return Extent(
         text.constant * most + other.constant, text.factor * most + text.constant * other.factor
     )
 
 
-def _replacing(call: Call, args: Sequence[Size]) -> Size:
+def _replacing(call: Call, args: Sequence[Extent]) -> Extent:
     found = _replaced(args[0], args[2])
     # A replacement may name groups, each as long as the text: `$0$0`.
     groups = call.function == "reg_exp_replace"
     return found.times(max(1, args[2].constant / 2)) if groups else found
 
 
-def _joined(call: Call, args: Sequence[Size]) -> Size:
+def _joined(call: Call, args: Sequence[Extent]) -> Extent:
     """Return the size of texts, or of the elements of lists, with a separator between any two."""
     whole = _together(call, args[1:])
     if all(spark_type(getattr(arg, "type", "")).family == "text" for arg in call.args[1:]):
@@ -158,11 +158,11 @@ def _joined(call: Call, args: Sequence[Size]) -> Size:
     return _replaced(whole, args[0])
 
 
-def _mapped(call: Call, args: Sequence[Size]) -> Size:
+def _mapped(call: Call, args: Sequence[Extent]) -> Extent:
     """Return the size of a list with a body for each element."""
     items, body = args
     most = max(1, body.constant, body.factor)
-    return Size(max(1, items.constant) * most, items.factor * most)
+    return Extent(max(1, items.constant) * most, items.factor * most)
 
 
 _RULES: Final[Mapping[str, Rule]] = MappingProxyType({

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from strata.expr.entry import Context, Outcome, strict
-from strata.expr.growth import Size, may_outgrow, size_of
+from strata.expr.growth import Extent, may_outgrow, size_of
 from strata.expr.members import bare
 from strata.expr.nodes import Call, Column, Expr, Literal, Opaque
 from strata.expr.registry import REGISTRY
@@ -58,7 +58,7 @@ class Interpreter:
         self.lenient = lenient
         self.opened: dict[int, str] = {}  # reasons why nodes are open, by id(node)
         self._constants: dict[int, Spec] = {}
-        self._sizes: dict[int, Size] = {}
+        self._sizes: dict[int, Extent] = {}
         self._nodes: list[Expr] = []  # keeps the nodes alive, so that their ids are not reused
 
     def evaluate(
@@ -111,7 +111,7 @@ class Interpreter:
             spec = strict([spec], Outcome(everything(call.type), spec.null, spec.fail))
         return Spec(spec.values, spec.null, YES) if may_outgrow(call, self._size(call)) else spec
 
-    def _size(self, expr: Expr) -> Size:
+    def _size(self, expr: Expr) -> Extent:
         """Return how large an expression can make a value; it is the same in all environments."""
         known = self._sizes.get(id(expr))
         if known is None:

@@ -31,7 +31,7 @@ _EPOCH: Final = date(1970, 1, 1).toordinal()
 _DAY_US: Final = 86_400_000_000
 
 
-class Kind(Enum):
+class Spelling(Enum):
     """How a constant is written."""
 
     NUMBER = auto()
@@ -46,11 +46,11 @@ class Kind(Enum):
 class Constant:
     """A constant of a filter's text."""
 
-    kind: Kind
+    kind: Spelling
     text: str  # without quotes
 
 
-def fitting(
+def coerced(
     column: Column, constants: Sequence[Constant], *, listed: bool = False
 ) -> tuple[Expr, tuple[Expr, ...]]:
     """Return a column and constants in the type in which Spark compares them.
@@ -81,7 +81,7 @@ def _whole(column: Column, values: Sequence[int]) -> tuple[Expr, tuple[Expr, ...
 
 
 def _integer(constant: Constant) -> int:
-    if constant.kind is not Kind.NUMBER or not _WHOLE.fullmatch(constant.text):
+    if constant.kind is not Spelling.NUMBER or not _WHOLE.fullmatch(constant.text):
         raise needs_spark(constant.text)
     value = int(constant.text) if len(constant.text) <= 20 else INT64[1] + 1
     if not INT64[0] <= value <= INT64[1]:
@@ -96,7 +96,7 @@ def _integer_type(value: int) -> str:
 def _decimal(constant: Constant, kind: str, *, listed: bool) -> Decimal:
     """Return a number that decimal(p, s) holds, with s digits behind the point."""
     text = constant.text
-    if constant.kind is not Kind.NUMBER or len(text) > 40:
+    if constant.kind is not Spelling.NUMBER or len(text) > 40:
         raise needs_spark(text)
     if _WHOLE.fullmatch(text):
         number = _integer(constant)
@@ -119,7 +119,7 @@ def _decimal(constant: Constant, kind: str, *, listed: bool) -> Decimal:
 
 def _double(constant: Constant, _: str = "double") -> float:
     text = constant.text
-    if constant.kind is not Kind.NUMBER:
+    if constant.kind is not Spelling.NUMBER:
         raise needs_spark(text)
     if _WHOLE.fullmatch(text):
         if abs(_integer(constant)) > 2**53:
@@ -135,19 +135,19 @@ def _double(constant: Constant, _: str = "double") -> float:
 
 
 def _text(constant: Constant, _: str) -> str:
-    if constant.kind is not Kind.TEXT:
+    if constant.kind is not Spelling.TEXT:
         raise needs_spark(constant.text)
     return constant.text
 
 
 def _bool(constant: Constant, _: str) -> bool:
-    if constant.kind is not Kind.BOOL:
+    if constant.kind is not Spelling.BOOL:
         raise needs_spark(constant.text)
     return constant.text == "true"
 
 
 def _date(constant: Constant, _: str) -> int:
-    if constant.kind not in (Kind.TEXT, Kind.DATE) or not _DAY.fullmatch(constant.text):
+    if constant.kind not in (Spelling.TEXT, Spelling.DATE) or not _DAY.fullmatch(constant.text):
         raise needs_spark(constant.text)
     return _days(constant.text)
 
@@ -155,14 +155,14 @@ def _date(constant: Constant, _: str) -> int:
 def _timestamp(constant: Constant, kind: str) -> int:
     """Return microseconds since 1970 of a day or moment; `Z` only where the type has a zone."""
     zoned = kind == "timestamp"
-    typed = Kind.TIMESTAMP if zoned else Kind.TIMESTAMP_NTZ
+    typed = Spelling.TIMESTAMP if zoned else Spelling.TIMESTAMP_NTZ
     text = constant.text
-    if constant.kind not in (Kind.TEXT, Kind.DATE, typed):
+    if constant.kind not in (Spelling.TEXT, Spelling.DATE, typed):
         raise needs_spark(text)
     if _DAY.fullmatch(text):
         return _days(text) * _DAY_US
     found = _MOMENT.fullmatch(text)
-    if constant.kind is Kind.DATE or found is None or (found[4] and not zoned):
+    if constant.kind is Spelling.DATE or found is None or (found[4] and not zoned):
         raise needs_spark(text)
     try:
         clock = datetime.strptime(found[2], "%H:%M:%S").replace(tzinfo=UTC)

@@ -26,8 +26,8 @@ from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.model.near import one_of
 from strata.model.schema import Relation
-from strata.plain.constants import Constant, Kind, fitting, needs_spark
-from strata.plain.types import scalar_type
+from strata.plain.constants import Constant, Spelling, coerced, needs_spark
+from strata.plain.types import plain_type
 
 LONGEST: Final = 10_000  # characters of a text that is parsed
 ESCAPE: Final = (("escape", "\\"),)  # of LIKE, as Spark has it by default
@@ -185,7 +185,7 @@ class _Parser:
         """Return a column and the constants compared with it, cast as Spark casts them."""
         column = self.column(_unbracketed(node))
         written = [_constant(_unbracketed(one)) for one in constants]
-        return fitting(column, written, listed=listed)
+        return coerced(column, written, listed=listed)
 
     def columns(self, left: exp.Expr, right: exp.Expr) -> tuple[Expr, ...]:
         """Return two columns of one type that has no special values."""
@@ -209,7 +209,7 @@ class _Parser:
                 "no column of this name",
                 column=name, cure=one_of(name, [c.name for c in relation.columns]),
             )  # fmt: skip
-        kind = scalar_type(found.type)
+        kind = plain_type(found.type)
         if kind is None:
             raise needs_spark(f"column {found.name} of type {found.type}")
         return Column(found.id, found.name, kind, found.nullable)
@@ -220,11 +220,11 @@ def _constant(node: exp.Expr) -> Constant:
     if isinstance(node, exp.Neg):
         inner = _only(node, "this").this
         if isinstance(inner, exp.Literal) and not inner.is_string:
-            return Constant(Kind.NUMBER, f"-{inner.this}")
+            return Constant(Spelling.NUMBER, f"-{inner.this}")
     if isinstance(node, exp.Literal):
-        return Constant(Kind.TEXT if node.is_string else Kind.NUMBER, node.this)
+        return Constant(Spelling.TEXT if node.is_string else Spelling.NUMBER, node.this)
     if isinstance(node, exp.Boolean):
-        return Constant(Kind.BOOL, "true" if node.this else "false")
+        return Constant(Spelling.BOOL, "true" if node.this else "false")
     if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
         inner, target = node.this, node.to
         kind = _TYPED.get(target.this) if not target.expressions else None
@@ -262,11 +262,11 @@ def _first_line(error: Exception) -> str:
     return str(error).split("\n")[0][:200] or type(error).__name__
 
 
-_TYPED: Final[Mapping[object, Kind]] = MappingProxyType(
+_TYPED: Final[Mapping[object, Spelling]] = MappingProxyType(
     {
-        exp.DataType.Type.DATE: Kind.DATE,
-        exp.DataType.Type.TIMESTAMPTZ: Kind.TIMESTAMP,
-        exp.DataType.Type.TIMESTAMPNTZ: Kind.TIMESTAMP_NTZ,
+        exp.DataType.Type.DATE: Spelling.DATE,
+        exp.DataType.Type.TIMESTAMPTZ: Spelling.TIMESTAMP,
+        exp.DataType.Type.TIMESTAMPNTZ: Spelling.TIMESTAMP_NTZ,
     }
 )
 _Rule = Callable[[_Parser, exp.Expr], Expr]

@@ -64,13 +64,13 @@ def accepts(batch: pa.RecordBatch, expr: Expr) -> pa.BooleanArray:
     return pc.fill_null(found, False)
 
 
-def columns_of(expr: Expr) -> Iterator[Column]:
+def filter_columns(expr: Expr) -> Iterator[Column]:
     """Yield the columns that an expression reads, once for each place."""
     if isinstance(expr, Column):
         yield expr
     elif isinstance(expr, Call):
         for arg in expr.args:
-            yield from columns_of(arg)
+            yield from filter_columns(arg)
 
 
 def _value(batch: pa.RecordBatch, expr: Expr) -> Any:

@@ -1,4 +1,4 @@
-"""Tell which columns a plain filter may name: those of scalar types."""
+"""Name the types whose columns a plain filter may compare: scalar ones."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ _SCALARS: Final = frozenset(
 )
 
 
-def scalar_type(column_type: ColumnType) -> str | None:
+def plain_type(column_type: ColumnType) -> str | None:
     """Return Spark's name of a scalar type, as `strata.expr.nodes` spells it; None for others."""
     ddl = spark_ddl(column_type).lower().replace(" ", "")
     name = _NAMES.get(ddl, ddl)

@@ -7,7 +7,7 @@ import pyarrow as pa
 from strata.decide.read_plan import ReadPlan
 from strata.expr.filter import Filter
 from strata.model.settings import ReadSettings
-from strata.plain.rows import accepted_rows, columns_of
+from strata.plain.rows import accepted_rows, filter_columns
 from strata.read.scan import DEFAULTS, scan, scan_schema
 from strata.state.state import State
 from strata.store.open import Stores
@@ -29,7 +29,7 @@ def filtered_scan(  # noqa: PLR0913 - as `scan`
     """
     wanted = columns
     if filter is not None and columns is not None:
-        read = (column.name for column in columns_of(filter.expr))
+        read = (column.name for column in filter_columns(filter.expr))
         wanted = list(dict.fromkeys([*columns, *read]))
     rows = scan(stores, state, plan, columns=wanted, consolidate=consolidate, settings=settings)
     if filter is None:

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from strata.expr.nodes import Expr
 from strata.plain.parse import plain_or_none
-from strata.plain.rows import accepts, columns_of
-from strata.plain.types import scalar_type
+from strata.plain.rows import accepts, filter_columns
+from strata.plain.types import plain_type
 from tests.support.plain_filters import RELATION, TYPES, drawn
 from tests.twins.plain import judged
 
@@ -66,7 +66,7 @@ def _value(draw: random.Random, kind: str) -> object:
 
 def _batch(draw: random.Random) -> tuple[pa.RecordBatch, list[dict[str, object]]]:
     """Return rows as Arrow has them, and as plain values: days and microseconds as integers."""
-    kinds = {c.name: kind for c in RELATION.columns if (kind := scalar_type(c.type)) is not None}
+    kinds = {c.name: kind for c in RELATION.columns if (kind := plain_type(c.type)) is not None}
     rows = [{name: _value(draw, kind) for name, kind in kinds.items()} for _ in range(ROWS)]
     arrays = []
     for name, kind in kinds.items():
@@ -100,7 +100,7 @@ def test_rows_are_accepted_as_the_twin_accepts_them() -> None:
         wanted = [judged(row, filter.expr) is True for row in rows]
         assert accepts(batch, filter.expr).to_pylist() == wanted, where
         tried |= _functions(filter.expr)
-        columns |= {column.name for column in columns_of(filter.expr)}
+        columns |= {column.name for column in filter_columns(filter.expr)}
         accepted += any(wanted) and not all(wanted)
     assert accepted > plain / 4
     assert tried == {

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from strata.expr.conditions import join_conditions
 from strata.expr.nodes import Call, Expr
-from strata.spark.front.forms import is_closed, join_conditions, may_fail
+from strata.spark.front.forms import is_closed, may_fail
 from strata.spark.front.rewrites import Rule, Translator, opaque
 from strata.spark.front.tree import Node
 from strata.spark.front.vocabulary import BOOLEAN

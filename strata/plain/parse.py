@@ -27,7 +27,7 @@ from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.model.near import one_of
 from strata.model.schema import Relation
 from strata.plain.constants import Constant, Spelling, coerced, needs_spark
-from strata.plain.types import plain_type
+from strata.plain.types import comparable_type
 
 LONGEST: Final = 10_000  # characters of a text that is parsed
 ESCAPE: Final = (("escape", "\\"),)  # of LIKE, as Spark has it by default
@@ -209,7 +209,7 @@ class _Parser:
                 "no column of this name",
                 column=name, cure=one_of(name, [c.name for c in relation.columns]),
             )  # fmt: skip
-        kind = plain_type(found.type)
+        kind = comparable_type(found.type)
         if kind is None:
             raise needs_spark(f"column {found.name} of type {found.type}")
         return Column(found.id, found.name, kind, found.nullable)

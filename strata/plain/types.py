@@ -12,7 +12,7 @@ _SCALARS: Final = frozenset(
 )
 
 
-def plain_type(column_type: ColumnType) -> str | None:
+def comparable_type(column_type: ColumnType) -> str | None:
     """Return Spark's name of a scalar type, as `strata.expr.nodes` spells it; None for others."""
     ddl = spark_ddl(column_type).lower().replace(" ", "")
     name = _NAMES.get(ddl, ddl)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from strata.expr.nodes import Expr
 from strata.plain.parse import plain_or_none
 from strata.plain.rows import accepts, filter_columns
-from strata.plain.types import plain_type
+from strata.plain.types import comparable_type
 from tests.support.plain_filters import RELATION, TYPES, drawn
 from tests.twins.plain import judged
 
@@ -66,7 +66,9 @@ def _value(draw: random.Random, kind: str) -> object:
 
 def _batch(draw: random.Random) -> tuple[pa.RecordBatch, list[dict[str, object]]]:
     """Return rows as Arrow has them, and as plain values: days and microseconds as integers."""
-    kinds = {c.name: kind for c in RELATION.columns if (kind := plain_type(c.type)) is not None}
+    kinds = {
+        c.name: kind for c in RELATION.columns if (kind := comparable_type(c.type)) is not None
+    }
     rows = [{name: _value(draw, kind) for name, kind in kinds.items()} for _ in range(ROWS)]
     arrays = []
     for name, kind in kinds.items():

@@ -5,6 +5,7 @@ evaluates null tests late, takes common factors out, derives conditions and puts
 and calls Python functions below the filter.
 """
 
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from strata.audit.run import Scope
 from strata.config.filters import RegisteredFilter
 from strata.decide.descent import load_manifest
 from strata.decide.plan import plan_read
+from strata.expr.nodes import Opaque
 from strata.format.manifest import part_refs
 from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
@@ -24,6 +26,7 @@ from strata.model.types import parse_type
 from strata.spark import snapshot
 from strata.spark.evaluate import spark_evaluator, validate
 from strata.spark.front.catalyst import analyse
+from strata.spark.front.legacy import older_meaning
 from tests.spark.answers import SESSIONS, WAYS, Shard, answer, both, newest, session, store
 from tests.support.climb import standing
 
@@ -266,3 +269,49 @@ def test_an_error_without_any_row_is_no_verdict(spark: SparkSession, shard: Shar
     assert low.error.count("[DIVIDE_BY_ZERO]") == 1
     assert "calling o" not in low.error, "Java's own words, not py4j's"
     assert high.accepted == len(HIGH)
+
+
+@pytest.mark.parametrize(
+    ("setting", "where"),
+    [
+        ({"legacy.timeParserPolicy": "LEGACY"}, "date_format(ts, 'ss.SSSSSS') = '20.000123'"),
+        ({"legacy.timeParserPolicy": "LEGACY"}, "to_char(ts, 'ss.SSSSSS') = '20.000123'"),
+        ({"legacy.sizeOfNull": "true", "ansi.enabled": "false"}, "size(split(s, ',')) = -1"),
+        ({"legacy.codingErrorAction": "true"}, "encode(s, 'US-ASCII') = X'3F'"),
+    ],
+)  # fmt: skip
+def test_settings_that_give_functions_an_older_meaning_lose_no_row(
+    spark: SparkSession, tmp_path: Path, setting: dict[str, str], where: str
+) -> None:
+    columns = (("id", "int64"), ("ts", "timestamptz"), ("s", "string"))
+    relation = Relation(
+        0, tuple(Column(i, n, parse_type(t)) for i, (n, t) in enumerate(columns, 1)), (1,), ()
+    )
+    moment = datetime(2023, 11, 14, 22, 13, 20, 123_456, tzinfo=UTC)
+    shard = store(tmp_path, relation, [[(1, moment, None), (2, moment, "é")]])
+
+    with session(spark, **{f"spark.sql.{key}": value for key, value in setting.items()}):
+        off, on = (
+            answer(lambda way=way: snapshot(
+                spark, shard.name, where=where, pushdown=way, config=shard.config
+            ))
+            for way in ("off", "on")
+        )  # fmt: skip
+
+    assert off == on
+    assert 1 <= len(off) <= 2
+
+
+def test_a_setting_at_its_default_or_about_files_keeps_skipping(spark: SparkSession) -> None:
+    settings = {
+        "spark.sql.legacy.sizeOfNull": "true",
+        "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+        "spark.sql.legacy.parquet.nanosAsLong": "true",
+    }
+    with session(spark, **settings):
+        assert older_meaning(spark) is None
+    with session(spark, **{"spark.sql.legacy.sizeOfNull": "false"}):
+        assert older_meaning(spark) == "spark.sql.legacy.sizeOfNull=false"
+        expr = analyse(spark, RELATION, "a > 1").expr
+    assert isinstance(expr, Opaque)
+    assert "sizeOfNull=false" in expr.reason

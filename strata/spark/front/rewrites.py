@@ -24,6 +24,7 @@ from strata.spark.front.constants import (
     plain_type_name,
     text_of,
 )
+from strata.spark.front.legacy import reads_patterns_anew
 from strata.spark.front.tree import Node
 from strata.spark.front.vocabulary import ARITHMETIC, FUNCTIONS
 
@@ -43,6 +44,9 @@ class Translator(Protocol):
     def call(self, node: Node, function: str, result: str) -> Expr:
         """Return a call of a function on a node's children, or Opaque."""
         ...
+
+
+Rule = Callable[[Translator, Node], Expr]
 
 
 def opaque(node: Node) -> Opaque:
@@ -125,10 +129,9 @@ def _matches(translator: Translator, node: Node) -> Expr:
 def _seconds(translator: Translator, node: Node) -> Expr:
     """Return seconds since 1970; of text, those of the timestamp that the pattern reads."""
     found = translator.call(node, "unix_timestamp", "long")
-    policy = translator.spark.conf.get("spark.sql.legacy.timeParserPolicy")
     if not isinstance(found, Call) or found.args[0].type != "string":
         return found
-    if str(policy).upper() != "CORRECTED":
+    if not reads_patterns_anew(translator.spark):
         return opaque(node)
     parsed = Call("get_timestamp", found.args, "timestamp", found.options)
     return Call("unix_timestamp", (parsed, found.args[1]), "long", found.options)
@@ -136,10 +139,20 @@ def _seconds(translator: Translator, node: Node) -> Expr:
 
 def _parsed(translator: Translator, node: Node) -> Expr:
     """Return text read by a pattern; only as Spark's newest parser reads it."""
-    policy = translator.spark.conf.get("spark.sql.legacy.timeParserPolicy")
-    if str(policy).upper() != "CORRECTED":
+    if not reads_patterns_anew(translator.spark):
         return opaque(node)
     return translator.call(node, "get_timestamp", node_type(node))
+
+
+def _written(function: str) -> Rule:
+    """Return the rule of a time that is written by a pattern; an older writer pads fractions."""
+
+    def rule(translator: Translator, node: Node) -> Expr:
+        if not reads_patterns_anew(translator.spark):
+            return opaque(node)
+        return translator.call(node, function, "string")
+
+    return rule
 
 
 def _moved_by_zone(translator: Translator, node: Node) -> Expr:
@@ -229,7 +242,6 @@ def _from_json(translator: Translator, node: Node) -> Expr:
     return Call("from_json", (translator.expr(node.children[0]), text), plain_type_name(node.type))
 
 
-Rule = Callable[[Translator, Node], Expr]
 REWRITES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
         "RLike": _regular,
@@ -238,6 +250,8 @@ REWRITES: Final[Mapping[str, Rule]] = MappingProxyType(
         "NotLikeAny": _several_patterns,
         "NotLikeAll": _several_patterns,
         "GetTimestamp": _parsed,
+        "DateFormatClass": _written("date_format"),
+        "FromUnixTime": _written("from_unixtime"),
         "UnixTimestamp": _seconds,
         "ToUnixTimestamp": _seconds,
         "StringSplit": _matches,

@@ -117,8 +117,6 @@ FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType({
     "BitLength": "bit_length",
     "Overlay": "overlay",
     "ConcatWs": "concat_ws",
-    "DateFormatClass": "date_format",
-    "FromUnixTime": "from_unixtime",
     "YearOfWeek": "year_of_week",
     "MonthName": "month_name",
     "DayName": "day_name",

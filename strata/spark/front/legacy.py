@@ -1,0 +1,48 @@
+"""Settings of a session that give functions an older meaning, which no rule knows.
+
+Spark reads some of them when it analyses a filter, others only while it runs. They share a prefix,
+and each has a default, with which the certificates were made.
+"""
+
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+PREFIX: Final = "spark.sql.legacy."
+PARSER: Final = "spark.sql.legacy.timeParserPolicy"  # asked for where a pattern is read or written
+# They concern files and tables of others, not the values of expressions.
+_ELSEWHERE: Final = (
+    "spark.sql.legacy.parquet.", "spark.sql.legacy.avro.", "spark.sql.legacy.createHiveTable",
+    "spark.sql.legacy.allowNonEmptyLocation", "spark.sql.legacy.allowCreatingManagedTable",
+)  # fmt: skip
+
+
+def older_meaning(spark: SparkSession) -> str | None:
+    """Return a setting with which functions may mean something older; None without one.
+
+    A setting that stands at its default changes nothing, nor does one that Spark does not know.
+    Cost: about a millisecond.
+    """
+    for key, value in spark.conf.getAll.items():
+        if key.startswith(PREFIX) and key != PARSER and not key.startswith(_ELSEWHERE):
+            default = _default(spark, key)
+            if default is not None and default.lower() != value.lower():
+                return f"{key}={value}"
+    return None
+
+
+def _default(spark: SparkSession, key: str) -> str | None:
+    """Return what Spark takes for a setting that nobody has set; None for an unknown one."""
+    jvm = spark._jvm
+    assert jvm is not None  # set as long as the session lives
+    try:
+        return str(jvm.org.apache.spark.sql.internal.SQLConf().getConfString(key))
+    except (Py4JError, PySparkException):
+        return None
+
+
+def reads_patterns_anew(spark: SparkSession) -> bool:
+    """Return whether patterns of times mean what they do since Spark 3."""
+    return str(spark.conf.get(PARSER)).upper() == "CORRECTED"

@@ -49,7 +49,7 @@ def test_only_what_can_be_dry_shows_the_switch(bag: Any) -> None:
 def test_the_jobs_know_these_words() -> None:
     from pathlib import Path
 
-    jobs = Path(__file__).parents[2] / "jobs"
+    jobs = Path(__file__).parents[2] / "strata" / "jobs"
     for job, word in (
         ("ingest", "--dry-run"), ("stats", "--dry-run"), ("compact", "--plan"),
     ):  # fmt: skip

@@ -86,13 +86,29 @@ def by_command(events: Events, asked: str | None, patch: pytest.MonkeyPatch) -> 
     from contextlib import nullcontext
 
     from strata.cli import spark as module
-    from strata.cli.app import whole
 
     class Rows:
         def toArrow(self) -> Any:  # noqa: N802 - Spark's name
             import pyarrow as pa
 
             return pa.table({"id": pa.array([], pa.int64())})
+
+    patch.setattr(module, "session", lambda _: nullcontext())
+    patch.setattr(module, "analyse", lambda *_, **__: FILTER)
+    patch.setattr(import_module("strata.spark.snapshot"), "planned_rows", lambda *_, **__: Rows())
+    patch.setattr("strata.spark.carried.packed_up", lambda rows: rows)
+    return _commanded(events, asked, patch, module, "abs(id) > 10000")
+
+
+def by_plain_command(events: Events, asked: str | None, patch: pytest.MonkeyPatch) -> ReadPlan:
+    return _commanded(events, asked, patch, import_module("strata.cli.reading"), "id > 10000")
+
+
+def _commanded(
+    events: Events, asked: str | None, patch: pytest.MonkeyPatch, module: Any, where: str
+) -> ReadPlan:
+    """Return the plan that the command makes with a module's `plan_read`."""
+    from strata.cli.app import whole
 
     seen: list[ReadPlan] = []
     planned = module.plan_read
@@ -102,11 +118,7 @@ def by_command(events: Events, asked: str | None, patch: pytest.MonkeyPatch) -> 
         return seen[-1]
 
     patch.setattr(module, "plan_read", noted)
-    patch.setattr(module, "session", lambda _: nullcontext())
-    patch.setattr(module, "analyse", lambda *_, **__: FILTER)
-    patch.setattr(import_module("strata.spark.snapshot"), "planned_rows", lambda *_, **__: Rows())
-    patch.setattr("strata.spark.carried.packed_up", lambda rows: rows)
-    words = ["read", NAME, "--where", "id > 10000", "--config", config(events), "--json"]
+    words = ["read", NAME, "--where", where, "--config", config(events), "--json"]
     done = CliRunner().invoke(whole(), words + ([] if asked is None else ["--pushdown", asked]))
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
@@ -116,7 +128,7 @@ def by_command(events: Events, asked: str | None, patch: pytest.MonkeyPatch) -> 
     return seen[0]
 
 
-@pytest.mark.parametrize("ask", [by_shard, by_snapshot, by_source, by_command])
+@pytest.mark.parametrize("ask", [by_shard, by_snapshot, by_source, by_command, by_plain_command])
 @pytest.mark.parametrize("mode", LADDER)
 def test_a_reader_may_lower_the_mode_and_never_raise_it(
     events: Events, mode: str, ask: Callable[..., ReadPlan], monkeypatch: pytest.MonkeyPatch

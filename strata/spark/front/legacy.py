@@ -23,8 +23,12 @@ def older_meaning(spark: SparkSession) -> str | None:
     """Return a setting with which functions may mean something older; None without one.
 
     A setting that stands at its default changes nothing, nor does one that Spark does not know.
-    Cost: about a millisecond.
+    Cost: 0.7 ms; 25 ms where a session has such settings.
     """
+    # All settings as one text: each of them alone takes some calls into the JVM.
+    shown = str(spark._jsparkSession.sessionState().conf().getAllConfs().toString())
+    if shown.count(PREFIX) == shown.count(PARSER):
+        return None
     for key, value in spark.conf.getAll.items():
         if key.startswith(PREFIX) and key != PARSER and not key.startswith(_ELSEWHERE):
             default = _default(spark, key)

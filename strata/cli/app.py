@@ -36,6 +36,10 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
         "doctor",
         "Check Python, Java, PySpark, libraries and stores; exit 1 when something is wrong.",
     ),
+    "demo": CommandEntry(
+        "demo",
+        "Make a folder with a shard of example orders, and say what to try on it. Needs no Java.",
+    ),
     "settings": CommandEntry(
         "doctor",
         "Show every setting's value, and whether a file, a variable or the default sets it.",

@@ -182,6 +182,7 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
     groups: Mapping[str, tuple[int, ...]] | None = None,
     settings: ReadSettings = ReadSettings(),  # noqa: B008 - frozen
     wrapped_by: Callable[[Tasks], Tasks] | None = None,
+    always: bool = False,
 ) -> DataFrame:
     """Return the rows of `parts` in the columns of the last relation.
 
@@ -189,7 +190,8 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
     with the part's key and `row_column` with the row's number in it if they are requested; numbers
     need whole parts, without `as_of` and `groups`. With `as_of`, later updates are left out and
     the times of the others advanced to it; otherwise times are as stored. `groups` names row groups
-    to read, by part, as in a plan. `wrapped_by` may wrap the tasks.
+    to read, by part, as in a plan. `wrapped_by` may wrap the tasks; with `always` there is one even
+    without parts.
     Cost: lazy; at an action each part is read once.
     """
     wanted = wanted_columns(relations[-1], columns)
@@ -205,9 +207,9 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
         row_column=row_column,
     )
     schema = rows_ddl(wanted, part_column, row_column)
-    if parts:
+    if parts or always:
         most = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
-        tasks = task_parts(parts, most)
+        tasks = task_parts(parts, most) or [()]
         numbers = spark.range(0, len(tasks), 1, len(tasks))
         work: Tasks = _Tasks(reader, tuple(map(pickle.dumps, tasks)))
         rows = numbers.mapInArrow(wrapped_by(work) if wrapped_by else work, schema)

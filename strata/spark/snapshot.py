@@ -25,7 +25,8 @@ from strata.read.collections import column_of, narrowed
 from strata.read.scan import DEFAULTS
 from strata.spark.front.catalyst import analyse, referenced
 from strata.spark.front.rowfilter import row_filter
-from strata.spark.rows import part_rows, quoted, wanted_columns
+from strata.spark.rows import Tasks, part_rows, quoted, wanted_columns
+from strata.spark.running import SameSettings, is_guarded
 from strata.spark.slices import consolidated_rows
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
@@ -55,7 +56,8 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
     Units: `as_of` in milliseconds, `now` (the value of now() in `where`) in microseconds.
     Raises: InvalidRequest for an unknown shard, column or time, or a `where` Spark refuses.
     Cost: state and manifests are read at once, parts when an action runs. Nothing removes the parts
-    for `[read] hold_ms` after the call; see `strata.machine.reader_hold`.
+    for `[read] hold_ms` after the call; see `strata.machine.reader_hold`. A setting that changes
+    what a function does must stay as it is until the action; `strata.spark.running` has it fail.
     """
     settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
     stores = open_stores(settings.store)
@@ -100,7 +102,8 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
     condition = filter.sql if where is None and filter is not None else where
     shown = [c.name for c in wanted_columns(relation, columns)]
     needed = _needed(spark, relation, shown, condition)
-    wrap = None if metrics is None else partial(usage.Told, metrics=metrics, shard=state.name)
+    guarded = is_guarded(plan, filter)
+    wrap = partial(_wrapped, spark, state.name, metrics, guarded)
     if consolidate:
         wanted = wanted_columns(relation, needed)
         rows = consolidated_rows(spark, stores, state, plan, wanted, wrap)
@@ -108,11 +111,20 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
         rows = part_rows(
             spark, stores.settings, state.relations, plan.parts, needed,
             as_of=plan.as_of, read_format=state.spec.read_format, groups=plan.groups,
-            settings=settings, wrapped_by=wrap,
+            settings=settings, wrapped_by=wrap, always=guarded,
         )  # fmt: skip
     if condition is not None and filter is not None:
         rows = row_filter(spark, rows, condition, filter.now_low)
     return rows.select(*map(quoted, shown), T, D)
+
+
+def _wrapped(
+    spark: SparkSession, shard: str, metrics: Metrics | None, guarded: bool, tasks: Tasks
+) -> Tasks:
+    """Return the tasks of a read with what is done around them."""
+    if metrics is not None:
+        tasks = usage.Told(tasks, metrics, shard)
+    return SameSettings.now(spark, shard, tasks) if guarded else tasks
 
 
 def _condition(where: str | Column) -> Column:

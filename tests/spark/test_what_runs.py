@@ -5,13 +5,16 @@ evaluates null tests late, takes common factors out, derives conditions and puts
 and calls Python functions below the filter.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
-from pyspark.sql import SparkSession
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType
 
 from strata.audit.run import Scope
@@ -27,6 +30,8 @@ from strata.spark import snapshot
 from strata.spark.evaluate import spark_evaluator, validate
 from strata.spark.front.catalyst import analyse
 from strata.spark.front.legacy import older_meaning
+from strata.spark.running import is_guarded
+from strata.spark.snapshot import planned_rows
 from tests.spark.answers import SESSIONS, WAYS, Shard, answer, both, newest, session, store
 from tests.support.climb import standing
 
@@ -300,6 +305,98 @@ def test_settings_that_give_functions_an_older_meaning_lose_no_row(
 
     assert off == on
     assert 1 <= len(off) <= 2
+
+
+ACTIONS: Final[dict[str, Callable[[DataFrame], object]]] = {
+    "collect": lambda frame: frame.collect(),
+    "count": lambda frame: frame.count(),
+    "written": lambda frame: frame.write.format("noop").mode("overwrite").save(),
+    "arrow": lambda frame: frame.toArrow(),
+    "joined": lambda frame: frame.crossJoin(frame.limit(1).selectExpr("id as other")).collect(),
+}
+
+
+@pytest.fixture
+def moments(tmp_path: Path) -> Shard:
+    columns = (("id", "int64"), ("ts", "timestamptz"))
+    relation = Relation(
+        0, tuple(Column(i, n, parse_type(t)) for i, (n, t) in enumerate(columns, 1)), (1,), ()
+    )
+    moment = datetime(2023, 11, 14, 22, 13, 20, 123_456, tzinfo=UTC)
+    shard = store(
+        tmp_path, relation, [[(1, moment)], [(2, moment)], [(3, moment.replace(year=2030))]]
+    )
+    Machine(shard.stores).apply(shard.name, partial(standing, mode="on", percent=0))
+    return shard
+
+
+@pytest.mark.parametrize(
+    ("action", "where", "consolidate"),
+    [
+        *((action, "date_format(ts, 'ss.SSSSSS') = '20.000123'", False) for action in ACTIONS),
+        ("collect", "date_format(ts, 'ss.SSSSSS') = '20.000123'", True),
+        ("collect", "date_format(ts, 'yyyy') = '2030'", False),
+        ("collect", "date_format(ts, 'yyyy') = '2030'", True),
+    ],
+)
+def test_a_setting_that_functions_read_late_may_not_change_before_the_action(
+    spark: SparkSession, moments: Shard, action: str, where: str, consolidate: bool
+) -> None:
+    act = ACTIONS[action]
+    with session(spark, **{"spark.sql.legacy.timeParserPolicy": "CORRECTED"}):
+        frame = snapshot(
+            spark, moments.name, where=where, consolidate=consolidate, config=moments.config
+        )
+        answered = act(frame)  # as it was, it answers
+    with (
+        session(spark, **{"spark.sql.legacy.timeParserPolicy": "LEGACY"}),
+        pytest.raises((PySparkException, Py4JJavaError), match="Policy was CORRECTED, is LEGACY"),
+    ):
+        act(frame.select("*"))
+    with session(spark, **{"spark.sql.legacy.timeParserPolicy": "CORRECTED"}):
+        assert str(act(frame.select("*"))) == str(answered)
+
+
+def test_tasks_below_an_rdd_answer_although_they_see_no_settings(
+    spark: SparkSession, moments: Shard
+) -> None:
+    with session(spark, **{"spark.sql.legacy.timeParserPolicy": "CORRECTED"}):
+        where = "date_format(ts, 'yyyy') = '2030'"
+        frame = snapshot(spark, moments.name, where=where, config=moments.config)
+
+        assert [row.id for row in frame.rdd.collect()] == [3]
+
+
+@pytest.mark.parametrize(
+    ("where", "guarded"),
+    [
+        ("id > 7", False),
+        ("id in (7, 8) and (ts > timestamp'2031-01-01' or not (id = 1))", False),
+        ("date_format(ts, 'yyyy') = '1999'", True),
+        ("id = cast(date_format(timestamp'1999-01-01', 'yyyy') as int)", True),
+        ("id = date_format (timestamp'1999-01-01', 'yyyy')", True),
+        ("id = `date_format`(timestamp'1999-01-01', 'yyyy')", True),
+        ("id = date_format /* years */ (timestamp'1999-01-01', 'yyyy')", True),
+        ("id > '7'::int", True),
+        ("id >= 1", False),
+    ],
+)
+def test_reads_that_leave_out_parts_by_a_function_are_guarded(
+    spark: SparkSession, moments: Shard, where: str, guarded: bool
+) -> None:
+    with session(spark, **{"spark.sql.legacy.timeParserPolicy": "CORRECTED"}):
+        state = newest(moments)
+        filter = analyse(spark, state.relation, where)
+        plan = plan_read(moments.stores, state, filter=filter)
+        rows = planned_rows(spark, moments.stores, state, plan, filter)
+
+        assert is_guarded(plan, filter) is guarded
+        assert (
+            rows.collect()
+            == snapshot(
+                spark, moments.name, where=where, pushdown="off", config=moments.config
+            ).collect()
+        )
 
 
 def test_a_setting_at_its_default_or_about_files_keeps_skipping(spark: SparkSession) -> None:

@@ -44,6 +44,7 @@ FUNCTIONS = {
     "warm": "one protocol: compile the kernels of a room",
     "settle": NAMESPACED,
     "total": SEAM,
+    "write": "appends rows of a program: a DataFrame through Spark, Arrow rows without it",
 }
 
 # Classes that two modules define, and why.

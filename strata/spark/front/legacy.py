@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 PREFIX: Final = "spark.sql.legacy."
 PARSER: Final = "spark.sql.legacy.timeParserPolicy"  # asked for where a pattern is read or written
 # They concern files and tables of others, not the values of expressions.
-_ELSEWHERE: Final = (
+ELSEWHERE: Final = (
     "spark.sql.legacy.parquet.", "spark.sql.legacy.avro.", "spark.sql.legacy.createHiveTable",
     "spark.sql.legacy.allowNonEmptyLocation", "spark.sql.legacy.allowCreatingManagedTable",
 )  # fmt: skip
@@ -30,7 +30,7 @@ def older_meaning(spark: SparkSession) -> str | None:
     if shown.count(PREFIX) == shown.count(PARSER):
         return None
     for key, value in spark.conf.getAll.items():
-        if key.startswith(PREFIX) and key != PARSER and not key.startswith(_ELSEWHERE):
+        if key.startswith(PREFIX) and key != PARSER and not key.startswith(ELSEWHERE):
             default = _default(spark, key)
             if default is not None and default.lower() != value.lower():
                 return f"{key}={value}"

@@ -11,7 +11,7 @@ queries of one `load()`. So the clock may have any value from the option's clock
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final
@@ -32,6 +32,7 @@ from strata.spark.front.tree import column_id
 
 ZONE: Final = "spark.sql.session.timeZone"
 APPLICATION: Final = "spark.app.id"
+_EXECUTION: Final = "spark.sql.execution.id"  # local property of the tasks of a query
 # Settings that change what a filter means, or the order in which it is evaluated.
 MEANING: Final = (
     ZONE, "spark.sql.ansi.", "spark.sql.legacy.", "spark.sql.caseSensitive", "spark.sql.optimizer.",
@@ -111,12 +112,23 @@ def meaning(settings: Mapping[str, str]) -> dict[str, str]:
     return {**found, "version": pyspark.__version__}
 
 
-def other_settings(session: Mapping[str, str]) -> str:
-    """Return how the session of this task differs from these settings; empty if it does not."""
+def other_settings(
+    session: Mapping[str, str], chosen: Callable[[Mapping[str, str]], Mapping[str, str]] = meaning
+) -> str:
+    """Return how the session of this task differs from these settings; empty if it does not.
+
+    `chosen` takes the settings that matter from all of them.
+    """
     context = TaskContext.get()
     if context is None:
         return "this is no task of a query"
-    return differences(session, meaning(context._localProperties or {}))
+    return differences(session, chosen(context._localProperties or {}))
+
+
+def shows_settings() -> bool:
+    """Return whether this task belongs to a query, and so sees the settings of its session."""
+    context = TaskContext.get()
+    return context is not None and _EXECUTION in (context._localProperties or {})
 
 
 def differences(before: Mapping[str, str], now: Mapping[str, str]) -> str:

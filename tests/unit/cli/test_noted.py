@@ -137,7 +137,7 @@ ONLY_TELL = {
     "doctor", "settings", "shards", "inspect", "history", "explain", "replay", "merges", "read",
     "stats show", "schema show", "collection list", "collection read", "gc plan", "gc leaks",
     "rollout show", "rollout status", "rollout gates show", "quarantine show", "source show",
-    "erasures", "verify", "ui", "report",
+    "erasures", "verify", "ui", "report", "demo",
 }  # fmt: skip
 
 

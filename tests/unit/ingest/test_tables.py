@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import polars
 import pyarrow as pa
 import pytest
 
@@ -10,6 +12,7 @@ from strata.errors import InvalidRequest
 from strata.ingest.quarantine import rejected
 from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
 from strata.ingest.task import IngestReport
+from strata.ingest.write import write as write_rows
 from tests.unit.ingest.test_engine import World
 
 
@@ -80,3 +83,29 @@ def test_bad_rows_go_to_the_quarantine_and_bad_tables_are_refused(tmp_path: Path
         write(world, Rows(10, 20), table((1,), names="id"))
     with pytest.raises(InvalidRequest, match="no such envelope"):
         write(world, Rows(10, 20, envelope="debezium"), table((1, "a")))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        table((2, "b"), (1, "a")),
+        table((2, "b"), (1, "a")).to_reader(),
+        table((2, "b"), (1, "a")).to_batches()[0],
+        polars.DataFrame({"id": [2, 1], "name": ["b", "a"]}),
+        duckdb.from_arrow(table((2, "b"), (1, "a"))),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_whatever_has_an_arrow_stream_is_written_once(given: Any, tmp_path: Path) -> None:
+    world = World(tmp_path)
+    report = write_rows(given, "s", lower=5, upper=9, config=world.settings)
+    again = write_rows(table((7, "x")), "s", lower=5, upper=9, config=world.settings)
+
+    assert (report.updates, again.already_committed) == (2, True)
+    assert world.rows() == {(1, "a", 5): 1, (2, "b", 5): 1}
+
+
+def test_what_has_no_arrow_stream_is_refused(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    with pytest.raises(InvalidRequest, match="no Arrow stream type='list'"):
+        write_rows([{"id": 1}], "s", lower=0, upper=1, config=world.settings)

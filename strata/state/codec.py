@@ -7,7 +7,8 @@ unknown field without a digest is damage.
 Every field is written, including defaults, so that a default may change without changing the
 meaning of old documents. A missing field takes its default. A document with its digest and with an
 unknown field or format was written by a newer program, and is refused.
-Bytes are base64, a column type is its text, times are integers.
+Bytes are base64, a column type is its text, times are integers, and the sort order of a run of many
+columns is a text of ranges (`strata.state.order`).
 """
 
 import json
@@ -26,8 +27,9 @@ import orjson
 from strata import __version__
 from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.model.types import ColumnType, parse_type
+from strata.state.order import SPELLED_OUT, order_of, order_text
 from strata.state.seal import digest_of, is_sealed, sealed
-from strata.state.state import Batch, Commit, SpineBatch, State
+from strata.state.state import Batch, Commit, RunSummary, SpineBatch, State
 
 T = TypeVar("T")
 
@@ -62,7 +64,7 @@ def encode_state(state: State) -> bytes:
     }
     # All but the newest of these were in the state before, so their JSON is cached.
     ready["commits"] = _pieces(state.commits)
-    slots = _pieces(state.spine.slots, _check_slot)
+    slots = _pieces(state.spine.slots, _check_slot, _shortened)
     ready["spine"] = replace(state.spine, slots=slots)  # type: ignore[arg-type]
     rest = {f.name: getattr(state, f.name) for f in fields(state) if f.name not in ready}
     return sealed(dump({"by": __version__, "format": FORMAT, "state": ready | rest}))
@@ -203,7 +205,9 @@ def _fragment(value: object) -> orjson.Fragment:
 
 
 def _pieces(
-    values: tuple[T, ...], check: Callable[[T], None] = lambda _: None
+    values: tuple[T, ...],
+    check: Callable[[T], None] = lambda _: None,
+    shorten: Callable[[T], object] = lambda value: value,
 ) -> list[orjson.Fragment]:
     """Return values as JSON; each is encoded and checked once while it stays in states."""
     with _LOCK:
@@ -213,8 +217,14 @@ def _pieces(
             if id(value) not in _PIECES:
                 check(value)
                 # The value is kept with it, so that no other value gets its id meanwhile.
-                _PIECES[id(value)] = (value, orjson.Fragment(dump(value)))
+                _PIECES[id(value)] = (value, orjson.Fragment(dump(shorten(value))))
         return [_PIECES[id(value)][1] for value in values]
+
+
+def _shortened(slot: SpineBatch) -> object:
+    """Return a slot as it is stored; itself if no order in it becomes shorter, which is faster."""
+    runs = (run for batch in slot.batches for run in batch.runs)
+    return plain(slot) if any(len(run.order) > SPELLED_OUT for run in runs) else slot
 
 
 def _check_slot(slot: SpineBatch) -> None:
@@ -255,6 +265,9 @@ def plain(value: object) -> Any:
             return b64encode(value).decode("ascii")
         case tuple():
             return [plain(item) for item in value]
+        case RunSummary(order=order) if len(order) > SPELLED_OUT:
+            figures = ((f.name, getattr(value, f.name)) for f in fields(value))
+            return dict(figures) | {"order": order_text(order)}
         case _ if is_dataclass(value):
             return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
         case None | bool() | int() | float() | str() | list() | dict():
@@ -296,6 +309,16 @@ def _decode_bytes(raw: Any) -> bytes:
         return b64decode(_check_str(raw), validate=True)
     except (Base64Error, ValueError) as error:
         raise _MismatchError(": not base64") from error
+
+
+def _decode_order(raw: Any) -> tuple[int, ...]:
+    if isinstance(raw, str):
+        try:
+            return order_of(raw)
+        except ValueError as error:
+            raise _MismatchError(f": {error}") from error
+    order: tuple[int, ...] = _decoder(tuple[int, ...])(raw)
+    return order
 
 
 _LEAVES: Final[dict[Any, Callable[[Any], Any]]] = {
@@ -343,6 +366,8 @@ def _tuple(args: tuple[Any, ...]) -> Callable[[Any], Any]:
 def _dataclass(kind: Any) -> Callable[[Any], Any]:
     hints = get_type_hints(kind)
     decoders = {f.name: _decoder(hints[f.name]) for f in fields(kind)}
+    if kind is RunSummary:
+        decoders["order"] = _decode_order
     required = {
         f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING
     }

@@ -128,9 +128,7 @@ def test_those_that_fail_or_accept_rows_are_named_among_many(
 def test_twenty_thousand_filters_as_spark_runs_them(spark: SparkSession, tmp_path: Path) -> None:
     """20,000 filters in each session: 100 minutes of one core, at 0.1 s a filter and session.
 
-    Run so far: 12,000 in each session before the last mends, of worlds 200 to 211 and 220 to 231;
-    9,500 after them, of worlds 200 to 218; 12,000 on the code of the names and variables that came
-    then, of worlds 200 to 202 and 219 to 239. After the mends none was wrong.
+    All of them ran on commit 36400eb, in two halves side by side: none was wrong.
     """
     register(spark)
     tally = Tally()

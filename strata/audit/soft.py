@@ -9,6 +9,7 @@ mismatch. The evaluator is a parameter, so the engine does not know Spark.
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -43,6 +44,7 @@ NO_RULE: Final = (
     "another filter, than was judged"
 )
 CONFIRMED: Final = 8  # once this many mismatches have recurred, the others are not checked again
+SQL_CHARS: Final = 2000  # of a filter's text in the verdict on a part; a mismatch has all of it
 # Steps between the judged instants of a clock's span; each instant reads the parts again
 INSTANTS: Final = 4
 
@@ -134,12 +136,25 @@ def judge(  # noqa: PLR0913 - what came back, and how it is reported
     Cost: reads a part again, all columns, only where there is a mismatch to explain.
     """
     return [
-        _verdict(
-            stores, state, filter, skipped, result, _blank(state, filter, skipped, run, check),
-            witness=witness,
+        _lean(
+            _verdict(
+                stores, state, filter, skipped, result, _blank(state, filter, skipped, run, check),
+                witness=witness,
+            )
         )
         for skipped, result in pairs
     ]  # fmt: skip
+
+
+def _lean(verdict: Verdict) -> Verdict:
+    """Return a verdict without a filter's long text, unless it is a mismatch.
+
+    A filter of 60 KB on 100,000 parts would fill the memory of the driver and the table twice.
+    """
+    length = len(verdict.sql)
+    if length <= SQL_CHARS or verdict.outcome == "mismatch":
+        return verdict
+    return replace(verdict, sql=f"{verdict.sql[:SQL_CHARS]}… ({length:,} characters)", replay="")
 
 
 def _blank(state: State, filter: Filter, skipped: Skipped, run: str, check: str) -> Verdict:
@@ -335,9 +350,11 @@ def kind_of(expr: Expr, skipped: Skipped) -> str:
 
 def replay_command(shard: str, filter: Filter, part: str) -> str:
     """Return the shell command that checks this part against this filter again."""
-    # Double quotes: SQL is full of single ones.
+    # Double quotes, because SQL is full of single ones; but a shell that somebody types into
+    # replaces ! in them by an earlier command.
     text = re.sub(r'([\\"$`])', r"\\\1", filter.sql)
-    return f'strata validate {shard} --filter "{text}" --now {filter.now_low // 1000} --part {part}'
+    word = quote(filter.sql) if "!" in filter.sql else f'"{text}"'
+    return f"strata validate {shard} --filter {word} --now {filter.now_low // 1000} --part {part}"
 
 
 def quarantine_of(verdicts: Collection[Verdict]) -> tuple[str, ...]:

@@ -29,33 +29,52 @@ def yaml_mappings(folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
 def yaml_mapping(path: Path) -> dict[str, Any]:
     """Return the mapping in a YAML file. Raises: InvalidRequest naming the file."""
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        loader = _Loader(path.read_text(encoding="utf-8"))
+        root = loader.get_single_node()
+        if _values(root, {}, DEPTH_MAX) > VALUES_MAX:
+            raise _too_large(path)
+        raw = None if root is None else loader.construct_document(root)
     except RecursionError as error:
         raise _too_large(path) from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError) as error:
         raise InvalidRequest("not YAML", file=str(path), reason=str(error)) from error
-    if _values(raw, {}, DEPTH_MAX) > VALUES_MAX:
-        raise _too_large(path)
     if not isinstance(raw, dict):
         raise InvalidRequest("a declaration is a mapping", file=str(path))
     return raw
 
 
-def _values(value: Any, known: dict[int, int], depth: int) -> int:
+class _Loader(yaml.SafeLoader):
+    """YAML's own values alone. What is nested too deeply is not even read to its end."""
+
+    _depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """See `Composer`. Raises: RecursionError beyond DEPTH_MAX levels."""
+        self._depth += 1
+        if self._depth > DEPTH_MAX + 1:
+            raise RecursionError
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
+def _values(node: Any, known: dict[int, int], depth: int) -> int:
     """Return how many values a document has, with each alias counted as what it stands for.
 
-    Ten lines of aliases of aliases stand for a billion values. Too many also for a document that
-    is nested more than `depth` deep, or contains itself. `known`: the counts of lists and mappings.
+    Ten lines of aliases of aliases stand for a billion values, and ten lines of merges (`<<`) of
+    merges for a billion names. Too many also for a document that is nested more than `depth` deep,
+    or contains itself. `known`: the counts of lists and mappings.
     """
-    if not isinstance(value, list | dict | set):
+    if not isinstance(node, yaml.CollectionNode):
         return 1
     if depth == 0:
         return VALUES_MAX + 1
-    if id(value) not in known:
-        known[id(value)] = VALUES_MAX + 1  # what holds only if it contains itself
-        inner = [*value, *value.values()] if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_values(one, known, depth - 1) for one in inner)
-    return known[id(value)]
+    if id(node) not in known:
+        known[id(node)] = VALUES_MAX + 1  # what holds only if it contains itself
+        pairs = isinstance(node, yaml.MappingNode)
+        inner = [one for pair in node.value for one in pair] if pairs else node.value
+        known[id(node)] = 1 + sum(_values(one, known, depth - 1) for one in inner)
+    return known[id(node)]
 
 
 def _too_large(path: Path) -> InvalidRequest:

@@ -7,6 +7,9 @@ one, so that the state names about log2(files) of them.
 
 The name identifies a file. A file that has changed since is reported, never taken in on its own. A
 file with another name and the same bytes was delivered again or renamed, and is not taken twice.
+
+A file with the size and the time of change of its row is not read again. For any other the bytes
+decide, and the next commit records the new time of one that has the same bytes.
 """
 
 import io
@@ -83,6 +86,7 @@ class Ledger:
         self._blob, self._shard, self._runner = blob, state.name, runner
         self.consumed = state.consumed
         self.rows = self._read(() if state.consumed is None else state.consumed.segments)
+        self._confirmed = SCHEMA.empty_table()  # rows with new times, of files with the same bytes
 
     def watched_from(self) -> int | None:
         """Return the time from which on the ledger knows all files; None: it knows none."""
@@ -148,6 +152,8 @@ class Ledger:
         if not new.num_rows:
             self.consumed = after
             return Basis(None, before, after)
+        new = _newest(pa.concat_tables([self._confirmed, new]))
+        self._confirmed = SCHEMA.empty_table()
         kept, parts = list(after.segments), [new]
         rows = new.num_rows
         while kept and kept[-1].files < MERGE_FACTOR * rows:
@@ -180,7 +186,15 @@ class Ledger:
         before = self.rows["fingerprint"].take(pa.array(rows[doubt])).to_pylist()
         now = fingerprints([files[n] for n in doubt.tolist()], self._runner)
         same[doubt] = [a == b for a, b in zip(now, before, strict=True)]
+        self._confirm(rows[doubt[same[doubt]]], times[doubt[same[doubt]]])
         return same
+
+    def _confirm(self, rows: npt.NDArray[np.int64], times: npt.NDArray[np.int64]) -> None:
+        """Keep the times of files whose bytes were compared, so that the next run reads none."""
+        found = self.rows.take(pa.array(rows))
+        at = SCHEMA.get_field_index("changed_ns")
+        found = found.set_column(at, SCHEMA.field(at), pa.array(times, pa.int64()))
+        self._confirmed = _newest(pa.concat_tables([self._confirmed, found]))
 
     def _twins(self, files: Sequence[SourceFile]) -> dict[str, str]:
         """Return files whose bytes came, or come now, under another name, with that name."""

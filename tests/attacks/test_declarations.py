@@ -11,8 +11,13 @@ from strata.model.spec import parse_spec
 LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)
 )
+MERGES = "a0: &a0 {x: 1}\n" + "".join(
+    f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 10)
+)
 BOMBS = {
     "aliases of aliases": f"{LAUGHS}columns: *a9\n",
+    "merges of merges": f"{MERGES}columns: *a9\n",
+    "a merge of itself": "columns: &a {<<: *a}\n",
     "lists in lists": "columns: " + "[" * 20_000 + "]" * 20_000,
     "mappings in mappings": "columns: " + "{a: " * 3_000 + "1" + "}" * 3_000,
     "a list of itself": "columns: &a [*a, *a, *a]\n",
@@ -42,3 +47,23 @@ def test_an_alias_that_repeats_a_little_is_read(tmp_path: Path) -> None:
     )
 
     assert parse_spec({"name": "s", **yaml_mapping(file)}).order == ("id",)
+
+
+def test_a_merge_of_a_little_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("a: &a {name: id, type: int64}\nb: &b {<<: *a, name: b}\nc: [*a, *b]\n")
+
+    a, b = {"name": "id", "type": "int64"}, {"name": "b", "type": "int64"}
+    assert yaml_mapping(file) == {"a": a, "b": b, "c": [a, b]}
+
+
+@pytest.mark.parametrize(("levels", "read"), [(99, True), (100, False), (300, False)])
+def test_a_hundred_levels_are_read(tmp_path: Path, levels: int, read: bool) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("a: " + "[" * levels + "1" + "]" * levels + "\n")
+
+    if read:
+        assert len(str(yaml_mapping(file))) == len("{'a': 1}") + 2 * levels
+        return
+    with pytest.raises(InvalidRequest, match="nested too deeply"):
+        yaml_mapping(file)

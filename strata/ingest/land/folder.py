@@ -4,6 +4,9 @@ People who deliver files are not trusted with the rest of the machine. Links bel
 followed if they stay below it and refused if they lead out. Anything that is neither a file nor a
 folder is refused as well: reading a pipe could wait for ever. A file may be swapped for a link
 between listing and opening. Therefore the opened file's own path must be the listed path.
+
+The time of change is the inode's (ctime). Whoever replaces a file by another of equal size can set
+its time of modification; only the kernel sets the inode's.
 """
 
 import os
@@ -141,7 +144,7 @@ class Folder:
                 "this is no file: a pipe, a socket or a device",
                 file=name, cure="move it out of the source folder",
             )  # fmt: skip
-        return SourceFile(path, name, seen.st_size, changed_ns=seen.st_mtime_ns)
+        return SourceFile(path, name, seen.st_size, changed_ns=seen.st_ctime_ns)
 
     def _name(self, path: str) -> str:
         return path.removeprefix(self._root)
@@ -212,7 +215,7 @@ def seen_local(file: SourceFile) -> tuple[int, int]:
         raise InvalidRequest("the source file is gone", file=file.name) from error
     if not stays:
         raise _swapped(file)
-    return seen.st_size, seen.st_mtime_ns
+    return seen.st_size, seen.st_ctime_ns
 
 
 def _lies_at(number: int, path: str) -> bool:

@@ -40,7 +40,7 @@ class SourceFile:
     name: str  # for people: relative to the landing root if it is below it
     size_bytes: int  # as stored, possibly compressed
     time_ms: int | None = None  # the time its path carries; None: not looked for, or none
-    changed_ns: int = 0  # when the store last changed it; 0: not known
+    changed_ns: int = 0  # when the store last changed it, or its inode; 0: not known
     version: str = ""  # on S3: the ETag
     piece: FileRange | None = None  # None: all of it
     number: int = 0  # of the file in its batch

@@ -175,6 +175,19 @@ def test_the_replay_command_gives_a_shell_the_same_filter(sql: str) -> None:
     assert words[words.index("--filter") + 1] == sql
 
 
+@pytest.mark.parametrize("sql", ["name = '!rm' or x", 'name = "!!"', "name = '!rm:p' and a != 'b'"])
+def test_the_replay_command_repeats_nothing_that_was_typed_before(sql: str) -> None:
+    """A shell that somebody types into puts the last command that began with rm for !rm."""
+    command = replay_command("s", replace(WHERE, sql=sql), "p")
+    typed = f"set -o history -H\nrm() {{ printf ran; }}\nrm x\nprintf '%s\\0' {command}\n"
+    shell = subprocess.run(
+        ["bash", "--norc"], input=typed, capture_output=True, text=True, check=True
+    )
+    words = shell.stdout.split("\0")
+
+    assert words[words.index("--filter") + 1] == sql
+
+
 def _set(name: str, value: Any) -> Callable[[pa.Table], pa.Table]:
     def change(table: pa.Table) -> pa.Table:
         values = table[name].to_pylist()

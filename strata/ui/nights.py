@@ -93,13 +93,12 @@ def calendar_svg(nights: Sequence[Night]) -> Markup:
 def _cells(nights: Sequence[Night]) -> Iterator[Markup]:
     for row, name in enumerate(_WEEKDAYS):
         yield element("text", name, x=_LEFT - 6, y=_TOP + row * _STEP + 12, style_of="side")
-    last = nights[-1].day
-    first = last - timedelta(days=last.weekday() + 7 * (WEEKS - 1))
+    first = nights[0].day - timedelta(days=nights[0].day.weekday())
     month = 0
     for night in nights:
         week = (night.day - first).days // 7
         x, y = _LEFT + week * _STEP, _TOP + night.day.weekday() * _STEP
-        if night.day.month != month and week < WEEKS - 1:
+        if night.day.month != month:
             month = night.day.month
             yield element("text", night.day.strftime("%b"), x=x, y=11)
         title = element("title", night.said)

@@ -74,7 +74,7 @@ def console(
     person = Annotated[str | None, Depends(_nobody if desk is None else desk.person)]
 
     @app.get("/shards/{name}/rollout", **how)
-    def rollout(request: Request, name: str, who: person) -> str:  # type: ignore[valid-type]
+    def rollout(request: Request, name: str, who: person) -> str:
         return pages().rollout(_base(request), name, _answering(pages(), desk, who))
 
     if desk is not None:
@@ -87,7 +87,7 @@ def _take_answers(app: FastAPI, pages: Callable[[], ConsolePages], how: Any, des
     person = Annotated[str | None, Depends(desk.person)]
 
     @app.post("/shards/{name}/rollout", **how)
-    async def answered(request: Request, name: str, who: person) -> Response:  # type: ignore[valid-type]
+    async def answered(request: Request, name: str, who: person) -> Response:
         def problem(status: int, title: str, text: str) -> Response:
             return HTMLResponse(pages().problem(_base(request), title, text), status)
 

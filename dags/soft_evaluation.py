@@ -18,6 +18,7 @@ import pendulum
 from airflow.sdk import dag
 
 from strata_airflow.assets import VERDICTS
+from strata_airflow.console import address
 from strata_airflow.forms import filters, moment, number, shards
 from strata_airflow.groups import STORED, spark_jobs
 from strata_airflow.holding import held
@@ -58,6 +59,7 @@ def soft_evaluation() -> None:
             "--budget-bytes": "{{ params.budget_bytes }}",
             # A retry goes on where the try before it was killed.
             "--run": "{{ run_id | replace(' ', '_') }}",
+            "--console": address(),
         },
         outlets=[VERDICTS],
     )

@@ -4,20 +4,26 @@
 that works on shards has a link to them. Filters that validations and readers have used can be
 asked; any other would start a Java machine inside Airflow's server: `strata ui` is the place for
 it.
+A person who may answer required actions of the DAG `rollout_gate` may answer a shard's request on
+its rollout page as well; the store's policy decides, as it does there.
 The application is built on the first request: every process of Airflow loads the plugin, but only
 one serves.
 """
 
+import hmac
 import os
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from airflow.sdk import BaseOperatorLink
 
+from strata_airflow import people
 from strata_airflow.places import PROJECT, config_file
 
 PREFIX: Final = "/strata"
+GATE: Final = "rollout_gate"  # the DAG whose questions are the same requests
 
 
 class ShardLink(BaseOperatorLink):
@@ -64,13 +70,51 @@ def placed(store: Any) -> Any:
     return replace(store, blob=blob, consensus=consensus)
 
 
+def answerer(user: Any) -> str | None:
+    """Return the name of a user who may answer requests as required actions, else None.
+
+    Where everybody is an administrator nobody is known, so nobody may.
+    """
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.models.resource_details import (
+        DagAccessEntity,
+        DagDetails,
+    )
+    from airflow.models.dag import DagModel
+    from airflow.sdk.configuration import conf
+
+    if conf.getboolean("core", "simple_auth_manager_all_admins", fallback=False):
+        return None
+    team = DagModel.get_team_name(GATE)
+    if not get_auth_manager().is_authorized_dag(
+        method="PUT", access_entity=DagAccessEntity.HITL_DETAIL, user=user,
+        details=DagDetails(id=GATE, team_name=team),
+    ):  # fmt: skip
+        return None
+    number = str(user.get_id() or "")
+    known = people.known()
+    if known and number not in known.values():
+        return None  # no question would be assigned to them
+    return people.named({"id": number, "name": user.get_name()}) or None
+
+
+def _secret() -> bytes:
+    """Return what signs forms: every process of this Airflow derives the same."""
+    from airflow.sdk.configuration import conf
+
+    key = str(conf.get("api", "secret_key"))
+    return hmac.new(key.encode(), b"strata: answers on the console", sha256).digest()
+
+
 def _application() -> Any:
     from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
-    from airflow.api_fastapi.core_api.security import requires_access_view
+    from airflow.api_fastapi.core_api.security import get_user, requires_access_view
+    from airflow.sdk.configuration import conf
     from fastapi import Depends
 
     from strata.config.settings import load_settings
     from strata.store.open import open_stores
+    from strata.ui.answers import Desk
     from strata.ui.pages import ConsolePages
     from strata.ui.web import console
     from strata.ui.what_if import Analyst
@@ -80,4 +124,9 @@ def _application() -> Any:
         stores = open_stores(placed(settings.store))
         return ConsolePages(stores, settings, Analyst(stores, settings))
 
-    return console(pages, [Depends(requires_access_view(AccessView.PLUGINS))])
+    def person(user: Any = Depends(get_user)) -> str | None:  # noqa: B008 - as FastAPI wants it
+        return answerer(user)
+
+    served = urlsplit(str(conf.get("api", "base_url", fallback=""))).netloc
+    desk = Desk(person, _secret(), (served,) if served else ())
+    return console(pages, [Depends(requires_access_view(AccessView.PLUGINS))], desk)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
-from typing import Final
+from typing import Any, Final
 
 import pyarrow.parquet as pq
 
@@ -39,12 +39,14 @@ from strata.model.runner import Runner
 from strata.rollout.basis import basis_of
 from strata.rollout.evidence import AuditCounts
 from strata.rollout.ladder import record
-from strata.state.state import State
+from strata.state.state import Evidence, State
 from strata.store import keys
 from strata.store.open import Stores
 
 __all__ = ["Check", "Scope", "ValidationReport", "validate_shard"]
 
+CHECKS_MAX: Final = 64  # filters whose figures of a night the history keeps
+_SKIPPED: Final = ("parts_total", "parts_skipped", "bytes_total", "bytes_skipped")
 RACES: Final = 5  # races lost to other validations, before Conflict is raised
 
 
@@ -63,6 +65,7 @@ class ValidationReport:
     unusable: tuple[str, ...] = ()  # readers' filters that can no longer be evaluated
     lowered: tuple[str, ...] = ()  # other shards that no longer skip, because a rule is wrong
     costs: tuple[AuditCost, ...] = ()  # of the soft evaluations, also at other shares
+    evidence: Evidence | None = None  # after this run, of all runs together; None: not looked up
 
     @property
     def mismatches(self) -> tuple[Verdict, ...]:
@@ -76,6 +79,19 @@ class ValidationReport:
             "left_out_parts", "left_out_bytes",
         )  # fmt: skip
         return {name: sum(getattr(s, name) for s in self.summaries) for name in names}
+
+    def recorded(self) -> dict[str, Any]:
+        """Return what the history of operations keeps for each night: evidence, and filters.
+
+        `checks` has the parts and bytes that each filter would skip, `CHECKS_MAX` filters at most.
+        """
+        seen = self.evidence
+        evidence = {} if seen is None else {
+            "evidence_parts": seen.parts, "evidence_repeats": seen.repeats,
+            "evidence_distinct_parts": seen.distinct_parts,
+        }  # fmt: skip
+        filters = [s for s in self.summaries if s.check != FORMAT_CHECK][:CHECKS_MAX]
+        return evidence | {"checks": {s.check: _skipped(s) for s in filters}}
 
 
 def validate_shard(
@@ -116,7 +132,12 @@ def validate_shard(
     return ValidationReport(
         name, scope.run, tuple(summary for summary, _ in found), tuple(verdicts),
         state.rollout.mode, after.rollout.mode, key, columns, lowered=tuple(lowered), costs=cost,
+        evidence=after.rollout.evidence,
     )  # fmt: skip
+
+
+def _skipped(summary: Summary) -> dict[str, int]:
+    return {name: getattr(summary, name) for name in _SKIPPED}
 
 
 def _require(state: State, looked: Sequence[Looked], scope: Scope) -> None:

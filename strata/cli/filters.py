@@ -213,6 +213,7 @@ def validate(
         "cost": cost,
         "audit_cost": shares,
         **cost_counts(report.costs),
+        **report.recorded(),
     }
     failed = FAILED if document["errors"] or document["missing"] else 0
     return answer(

@@ -45,7 +45,9 @@ class Operation:
     outcome: str  # done | failed | bad request | mismatch | fenced
     rows: int
     bytes: int
-    details: str  # its other counts, the given reason, the error if it failed; as JSON
+    # Its other counts, the given reason, the error if it failed, and what each filter of a
+    # validation would skip (`checks`); as JSON
+    details: str
 
 
 def note(  # noqa: PLR0913  these are the fields of one row
@@ -82,14 +84,22 @@ def recent(stores: Stores, shard: str, limit: int) -> list[Operation]:
 
     Cost: reads the journal.
     """
+    return [one for one in journal(stores) if one.shard in (shard, EVERY_SHARD)][:limit]
+
+
+def journal(stores: Stores) -> list[Operation]:
+    """Return the operations on all shards, newest first.
+
+    Cost: reads the journal.
+    """
     if SHARD not in Machine(stores).names():
         return []
     state = Machine(stores).load(SHARD)
     rows = [row for batch in scan(stores, state, plan_read(stores, state))
-            for row in batch.to_pylist() if row["shard"] in (shard, EVERY_SHARD)]  # fmt: skip
+            for row in batch.to_pylist()]  # fmt: skip
     rows.sort(key=lambda row: (-row["at_ms"], row["what"]))
     names = list(Operation.__dataclass_fields__)
-    return [Operation(**{name: row[name] for name in names}) for row in rows[:limit]]
+    return [Operation(**{name: row[name] for name in names}) for row in rows]
 
 
 def spec() -> ShardSpec:
@@ -121,7 +131,9 @@ def _operation(
     what: str, began_ms: int, ended_ms: int, one: Mapping[str, Any], code: int, by: str
 ) -> Operation:
     counts = {k: v for k, v in one.items() if isinstance(v, int) and not isinstance(v, bool)}
-    why = {name: str(one[name]) for name in ("reason", "error") if one.get(name)}
+    more = {name: str(one[name]) for name in ("reason", "error") if one.get(name)}
+    if isinstance(one.get("checks"), Mapping) and one["checks"]:
+        more |= {"checks": one["checks"]}
     mine = code if code != MISMATCH or one.get("mismatches") else 0  # other shards were clean
     mine = counts.pop("exit_code", mine)
     seconds = one.get(
@@ -132,7 +144,7 @@ def _operation(
     return Operation(
         str(one["shard"]), what, began_ms, seconds, by,
         OUTCOMES.get(mine, "failed"), _first(counts, _ROWS), _first(counts, _BYTES),
-        orjson.dumps(counts | why, option=orjson.OPT_SORT_KEYS).decode(),
+        orjson.dumps(counts | more, option=orjson.OPT_SORT_KEYS).decode(),
     )  # fmt: skip
 
 

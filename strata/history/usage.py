@@ -240,6 +240,17 @@ def recent(stores: Stores, shard: str, settings: UsageSettings) -> list[UsedFilt
     return _united(found)
 
 
+def by_day(stores: Stores, shard: str, days: int) -> dict[str, list[UsedFilter]]:
+    """Return the filters that readers used on each of the last UTC days, today last.
+
+    A day without a read has an empty list. Entries that cannot be parsed are left out.
+    Cost: as `recent`.
+    """
+    today, listed = date.fromisoformat(_day(stores.clock())), _listed(stores, shard)
+    wanted = [(today - timedelta(days=back)).isoformat() for back in reversed(range(days))]
+    return {day: _united(_of_day(stores, shard, day, listed.get(day, ()))) for day in wanted}
+
+
 def fold(stores: Stores, shard: str, settings: UsageSettings) -> int:
     """Fold each past day into a summary, drop the oldest days; return the number of blobs deleted.
 

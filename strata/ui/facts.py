@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from strata.compact.history import merge_history
@@ -12,12 +13,38 @@ from strata.history.journal import is_journal
 from strata.history.operations import Operation
 from strata.machine.machine import Machine
 from strata.model.settings import Settings
-from strata.rollout.gates import next_mode
+from strata.rollout.evidence import upper_bound
+from strata.rollout.policy import Policy, policy_of
+from strata.state.spine import debt
 from strata.state.state import State
 from strata.store.open import Stores
+from strata.ui.needs import SOON, WRONG, Need, needs_of
 
-LATEST: Final = 100  # operations that are looked through
+WEEK: Final = 7  # days of readers on the first page
 NUMBER: Final = re.compile(r"\d[\d,]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The bound on wrong skips that a shard's evidence supports, and that its next step wants."""
+
+    found: float
+    target: float
+    share: float  # of the audits that the target takes, at most 1
+
+    @property
+    def percent(self) -> int:
+        """Return the share in percent, rounded down: only a bound that is reached is full."""
+        return int(100 * self.share)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDay:
+    """What readers with a filter left unfetched on one day."""
+
+    day: str
+    reads: int  # also those that asked no statistics
+    skipped: float | None  # share of bytes; None: no read asked statistics
 
 
 @dataclass(frozen=True)
@@ -26,9 +53,11 @@ class ShardLine:
 
     name: str
     state: State | None  # None: it cannot be read
-    needs: tuple[str, ...]  # why a person should look, worst first
+    needs: tuple[Need, ...]  # why a person should look, worst first
     validated: Operation | None
-    skipped: float | None  # share of bytes that readers' filters skipped lately; None: unknown
+    days: tuple[ReadDay, ...] = ()  # the last week, today last
+    skipped: float | None = None  # share of bytes in this week; None: unknown
+    bound: Bound | None = None  # None: nothing is audited in this mode
 
     @property
     def parts(self) -> int:
@@ -53,59 +82,86 @@ class ShardLine:
         slots = () if self.state is None else self.state.spine.slots
         return sum(sum(1 for b in slot.batches if b.parts) > 1 for slot in slots)
 
+    @property
+    def debt(self) -> int:
+        """Return how many runs wait to be merged."""
+        return 0 if self.state is None else debt(self.state.spine)
 
-def shard_lines(stores: Stores, settings: Settings) -> list[ShardLine]:
-    """Return the shards but journals; what needs a person comes first, then the largest."""
-    machine = Machine(stores)
-    lines = [
-        shard_line(stores, settings, machine, name)
-        for name in machine.names()
-        if not is_journal(name)
-    ]
-    return sorted(lines, key=lambda line: (-len(line.needs), -line.size_bytes, line.name))
-
-
-def shard_line(stores: Stores, settings: Settings, machine: Machine, name: str) -> ShardLine:
-    """Return what is known of one shard; one that cannot be read says so and hides no other."""
-    try:
-        state = machine.load(name)
-    except StrataError as error:
-        return ShardLine(name, None, (f"cannot be read: {error.message}",), None, None)
-    last = _last(operations.recent(stores, name, LATEST), "validate")
-    skipped = _skipped(stores, settings, name)
-    return ShardLine(name, state, tuple(_needs(state, last)), last, skipped)
+    @property
+    def place(self) -> tuple[int, int, int, str]:
+        """Return its place in the list: the worst need first, then the largest shard."""
+        worst = min((need.rank for need in self.needs), default=SOON + 1)
+        return worst, -len(self.needs), -self.size_bytes, self.name
 
 
-def _needs(state: State, validated: Operation | None) -> list[str]:
-    """Return why a person should look at a shard, worst first."""
-    found = []
-    if state.rollout.quarantine:
-        found.append("statistics in quarantine")
-    if validated is not None and validated.outcome not in ("done", "clean"):
-        found.append(f"last validation: {validated.outcome}")
-    if state.tripped is not None:
-        found.append("ingest is stopped")
-    if state.rollout.request is not None:
-        found.append(f"a step to {state.rollout.request.to} waits for an answer")
-    return found
+@dataclass(frozen=True)
+class Listing:
+    """What is said of the shards of one pair of stores; the journal is read once."""
+
+    stores: Stores
+    settings: Settings
+
+    @cached_property
+    def journal(self) -> list[Operation]:
+        """Return the operations on all shards, newest first."""
+        return operations.journal(self.stores)
+
+    @cached_property
+    def policy(self) -> Policy:
+        """Return the conditions of steps."""
+        return policy_of(self.stores, self.settings.rollout)
+
+    def lines(self) -> list[ShardLine]:
+        """Return the shards but journals; what needs a person comes first, then the largest."""
+        names = [name for name in Machine(self.stores).names() if not is_journal(name)]
+        return sorted((self.line(name) for name in names), key=lambda line: line.place)
+
+    def line(self, name: str) -> ShardLine:
+        """Return what is known of one shard; one that cannot be read says so, and hides no other.
+
+        Raises: Corrupt for a damaged policy.
+        """
+        try:
+            state = Machine(self.stores).load(name)
+        except StrataError as error:
+            return ShardLine(name, None, (Need(WRONG, f"cannot be read: {error.message}"),), None)
+        last = next((o for o in self.journal if (o.what, o.shard) == ("validate", name)), None)
+        days, skipped = _read_days(self.stores, name)
+        needs = needs_of(state, last, self.settings, self.stores.clock())
+        bound = _bound(state, self.policy)
+        return ShardLine(name, state, needs, last, days, skipped, bound)
 
 
-def _skipped(stores: Stores, settings: Settings, name: str) -> float | None:
-    try:
-        used = usage.recent(stores, name, settings.usage)
-    except StrataError:
+def _bound(state: State, policy: Policy) -> Bound | None:
+    mode, parts = state.rollout.mode, state.rollout.evidence.parts
+    if mode == "off":
         return None
+    wanted = policy.gates.audit_parts if mode == "soft" else policy.gates.on_parts
+    share = 1.0 if parts >= wanted else min(parts / wanted, 0.99)
+    return Bound(upper_bound(parts), upper_bound(wanted), share)
+
+
+def _read_days(stores: Stores, name: str) -> tuple[tuple[ReadDay, ...], float | None]:
+    """Return the last days of readers, and the share of bytes that they did not fetch."""
+    try:
+        used = usage.by_day(stores, name, WEEK)
+    except StrataError:
+        return (), None
+    days = tuple(
+        ReadDay(day, sum(one.reads for one in some), _share_skipped(some))
+        for day, some in used.items()
+    )
+    return days, _share_skipped([one for some in used.values() for one in some])
+
+
+def _share_skipped(used: Sequence[usage.UsedFilter]) -> float | None:
     total = sum(one.bytes_total for one in used)
     return 1 - sum(one.bytes_kept for one in used) / total if total else None
 
 
-def _last(found: Sequence[Operation], what: str) -> Operation | None:
-    return next((one for one in found if one.what == what), None)
-
-
-def latest(stores: Stores, shard: str, limit: int = 12) -> list[Operation]:
-    """Return the last operations on a shard, newest first."""
-    return operations.recent(stores, shard, limit)
+def latest(found: Sequence[Operation], shard: str, limit: int = 12) -> list[Operation]:
+    """Return the last operations on a shard from those on all, newest first."""
+    return [one for one in found if one.shard in (shard, operations.EVERY_SHARD)][:limit]
 
 
 def merges(state: State) -> list[Mapping[str, Any]]:
@@ -182,8 +238,3 @@ def heat_map(strata: Sequence[Mapping[str, Any]], least: int) -> HeatMap:
     rows = sorted({row for row, _ in cells})
     lines = tuple((row, tuple(cells.get((row, column)) for column in columns)) for row in rows)
     return HeatMap(columns, lines, least)
-
-
-def next_of(state: State) -> str:
-    """Return the mode one step up; empty at the top."""
-    return next_mode(state.rollout.mode) or ""

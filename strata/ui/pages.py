@@ -16,16 +16,21 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from strata.audit.findings import findings
 from strata.audit.standing import standing
 from strata.errors import InvalidRequest, StrataError
+from strata.history import usage
 from strata.machine.machine import Machine
 from strata.model.settings import Settings
+from strata.model.shown import visible
 from strata.rollout.gates import LADDER
-from strata.rollout.policy import policy_of
+from strata.rollout.kill import is_killed
 from strata.state.state import State
 from strata.store.open import Stores
-from strata.ui import facts, shown
+from strata.ui import charts, evidence, facts, growth, nights, shown
+from strata.ui.answers import Answers
 from strata.ui.blocks import Picture, picture_of
+from strata.ui.savings import savings_of
 from strata.ui.svg import spine_svg, summary
 from strata.ui.what_if import Analyst, WhatIf
 
@@ -33,6 +38,8 @@ FOLDER: Final = Path(__file__).parent / "templates"
 HISTORY: Final = 60  # states that the slider looks through
 OFFERED: Final = 12  # known filters on a page
 FRAMES: Final = 12  # pictures of former states in a file
+STATES: Final = 256  # former states that the evidence is drawn from
+FINDINGS: Final = 10  # shown on a page
 FRAME_CELLS: Final = 300  # cells of such a picture
 
 
@@ -60,7 +67,7 @@ def _hash(name: str) -> str:
 def _templates() -> Environment:
     env = Environment(
         loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
+        trim_blocks=True, lstrip_blocks=True, finalize=_seen,
     )  # fmt: skip
     env.globals |= {
         name: getattr(shown, name) for name in ("counted", "size", "sizes", "when", "age")
@@ -69,9 +76,16 @@ def _templates() -> Environment:
         "css": Markup((FOLDER / "console.css").read_text("utf-8")),
         "js": Markup((FOLDER / "console.js").read_text("utf-8")),
         "ladder": LADDER,
+        **{name: getattr(charts, name) for name in ("percent", "rate", "sparkline", "nightly")},
     }
     env.filters["quoted"] = lambda text: quote(str(text), safe="")
     return env
+
+
+def _seen(value: Any) -> Any:
+    """Return what a template shows: in texts, characters that show nothing are spelled out."""
+    plain = isinstance(value, str) and not isinstance(value, Markup)
+    return visible(value, lines=True) if plain else value
 
 
 @dataclass(frozen=True)
@@ -84,6 +98,16 @@ class Asked:
 
 
 @dataclass(frozen=True)
+class Answering:
+    """Who looks at the rollout page where requests can be answered, and what went wrong before."""
+
+    answers: Answers
+    who: str | None  # None: they may look, but not answer
+    error: str = ""
+    reason: str = ""  # that they typed
+
+
+@dataclass(frozen=True)
 class ConsolePages:
     """Makes the pages about one pair of stores. `base` begins the address of each."""
 
@@ -93,8 +117,11 @@ class ConsolePages:
 
     def shards(self, base: str) -> str:
         """Return the first page: all shards, those that need a person first."""
-        lines = facts.shard_lines(self.stores, self.settings)
-        return self._rendered("shards.html", base, lines=lines, now=self.stores.clock())
+        listing = self._listing()
+        return self._rendered(
+            "shards.html", base, lines=listing.lines(), now=self.stores.clock(),
+            killed=is_killed(self.stores), debt=self.settings.compact,
+        )  # fmt: skip
 
     def shard(self, base: str, name: str, asked: Asked) -> str:
         """Return the page of a shard: its spine, and what a filter would skip.
@@ -107,24 +134,39 @@ class ConsolePages:
         if asked.batch is not None and asked.batch >= len(chosen.batches):
             raise InvalidRequest("no such batch", batch=asked.batch, batches=len(chosen.batches))
         answer, error = self._answered(chosen, asked.where)
+        listing = self._listing()
         picture = picture_of(self.stores, chosen, chosen=asked.batch)
         linked = "" if asked.batch is not None else f"?{_query(asked)}batch="
         return self._rendered(
-            "shard.html", base, tab="spine", line=self._line(name), state=chosen, asked=asked,
+            "shard.html", base, tab="spine", line=listing.line(name), state=chosen, asked=asked,
             newest=state.seqno, past=[one.seqno for one in past],
             picture=picture, what=summary(picture), answer=answer, error=error,
             drawing=spine_svg(picture, answer.marks if answer else None, linked=linked),
             known=list(self.analyst.known(state))[:OFFERED], takes_any=self.analyst.takes_any,
-            latest=facts.latest(self.stores, name), merges=facts.merges(state),
+            latest=facts.latest(listing.journal, name), merges=facts.merges(state),
             now=self.stores.clock(),
         )  # fmt: skip
 
-    def rollout(self, base: str, name: str) -> str:
-        """Return the page of a shard's rollout. Raises: InvalidRequest for an unknown shard."""
-        state = Machine(self.stores).load(name)
+    def rollout(self, base: str, name: str, answering: "Answering | None" = None) -> str:
+        """Return the page of a shard's rollout; `answering`: who may answer an open request here.
+
+        Raises: InvalidRequest for an unknown shard.
+        """
+        state, listing = Machine(self.stores).load(name), self._listing()
         return self._rendered(
-            "rollout.html", base, tab="rollout", line=self._line(name), now=self.stores.clock(),
-            **self._standing(state),
+            "rollout.html", base, tab="rollout", line=listing.line(name), now=self.stores.clock(),
+            answering=answering, **self._standing(state, listing),
+        )  # fmt: skip
+
+    def audits(self, base: str, name: str) -> str:
+        """Return the page of a shard's nights, sizes and costs.
+
+        Raises: InvalidRequest for an unknown shard; Corrupt for a damaged table of verdicts.
+        """
+        state, listing = Machine(self.stores).load(name), self._listing()
+        return self._rendered(
+            "audits.html", base, tab="audits", line=listing.line(name), now=self.stores.clock(),
+            **self._nights(state, listing),
         )  # fmt: skip
 
     def file(self, name: str, wheres: tuple[str, ...]) -> str:
@@ -132,7 +174,7 @@ class ConsolePages:
 
         Raises: InvalidRequest for an unknown shard, or a filter that cannot be analysed.
         """
-        state = Machine(self.stores).load(name)
+        state, listing = Machine(self.stores).load(name), self._listing()
         texts = wheres or tuple(self.analyst.known(state))[:OFFERED]
         answers = [self.analyst.answer(state, where) for where in texts]
         drawn = [(one, self._drawn(state, one)) for one in answers]
@@ -143,10 +185,10 @@ class ConsolePages:
         ]
         picture = picture_of(self.stores, state)
         return self._rendered(
-            "report.html", "", line=self._line(name), state=state, picture=picture,
+            "report.html", "", line=listing.line(name), state=state, picture=picture,
             drawing=spine_svg(picture), what=summary(picture), drawn=drawn, frames=frames,
-            latest=facts.latest(self.stores, name), now=self.stores.clock(),
-            content_policy=policy(file=True), **self._standing(state),
+            latest=facts.latest(listing.journal, name), now=self.stores.clock(),
+            content_policy=policy(file=True), answering=None, **self._standing(state, listing),
         )  # fmt: skip
 
     def problem(self, base: str, title: str, text: str) -> str:
@@ -155,9 +197,6 @@ class ConsolePages:
 
     def _rendered(self, template: str, base: str, **values: Any) -> str:
         return _templates().get_template(template).render(base=base, **values)
-
-    def _line(self, name: str) -> facts.ShardLine:
-        return facts.shard_line(self.stores, self.settings, Machine(self.stores), name)
 
     def _answered(self, state: State, where: str) -> tuple[WhatIf | None, str]:
         if not where.strip():
@@ -183,13 +222,44 @@ class ConsolePages:
     def _drawn(self, state: State, answer: WhatIf) -> Markup:
         return spine_svg(picture_of(self.stores, state), answer.marks)
 
-    def _standing(self, state: State) -> Mapping[str, Any]:
-        rules = policy_of(self.stores, self.settings.rollout)
+    def _listing(self) -> facts.Listing:
+        return facts.Listing(self.stores, self.settings)
+
+    def _standing(self, state: State, listing: facts.Listing) -> Mapping[str, Any]:
+        rules = listing.policy
         found = standing(self.stores, rules, state)
+        states = Machine(self.stores).history(state.name, STATES)
+        mine = [one for one in listing.journal if one.shard == state.name]
+        points = evidence.points_of(states, mine)
+        targets = [("audit", rules.gates.audit_parts), ("on", rules.gates.on_parts)]
         return {
             "found": found, "bullets": facts.bullets(found["gates"]),
             "heat": facts.heat_map(found["evidence"]["strata"], rules.gates.stratum_parts),
-            "approvers": rules.approvers,
+            "approvers": rules.approvers, "points": points, "kept_since": states[-1].walltime_ms,
+            "grown": evidence.evidence_svg(points, evidence.events_of(state, LADDER), targets),
+            "savings": savings_of(self.stores, state, self.settings.usage),
+            "days": self.settings.usage.days,
+            "bad": findings(self.stores, state, FINDINGS),
+            "validated": next((one for one in mine if one.what == "validate"), None),
+        }  # fmt: skip
+
+    def _nights(self, state: State, listing: facts.Listing) -> Mapping[str, Any]:
+        now = self.stores.clock()
+        states = Machine(self.stores).history(state.name, STATES)
+        mine = [one for one in listing.journal if one.shard == state.name]
+        validations = [one for one in mine if one.what == "validate"]
+        first = min([one.at_ms for one in mine] + [states[-1].walltime_ms])
+        calendar = nights.nights_of(validations, first, now)
+        used = usage.by_day(self.stores, state.name, nights.SHOWN)
+        sizes = growth.sizes_of(states)
+        return {
+            "nights": calendar, "calendar": nights.calendar_svg(calendar),
+            "checked": nights.checked_filters(validations, now),
+            "used": nights.used_filters(used, OFFERED),
+            "bad": findings(self.stores, state, FINDINGS),
+            "validated": next(iter(validations), None),
+            "sizes": sizes, "grown": growth.growth_svg(sizes), "kinds": growth.KINDS,
+            "costs": growth.costs_of(mine), "since": first,
         }  # fmt: skip
 
 

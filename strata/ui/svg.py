@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from markupsafe import Markup, escape
 
+from strata.model.shown import visible
 from strata.model.time import MIN_TIME, format_time
 from strata.ui.blocks import Box, Cell, Picture, Slot
 from strata.ui.shown import counted, size, when
@@ -44,11 +45,14 @@ def element(name: str, inner: str = "", **attributes: object) -> Markup:
         f' {"class" if key == "style_of" else key.replace("_", "-")}="{escape(_number(value))}"'
         for key, value in attributes.items()
     )
-    return Markup(f"<{name}{shown}>{escape(inner)}</{name}>")
+    text = inner if isinstance(inner, Markup) else visible(inner, lines=True)
+    return Markup(f"<{name}{shown}>{escape(text)}</{name}>")
 
 
 def _number(value: object) -> object:
-    return round(value, 1) if isinstance(value, float) else value
+    if isinstance(value, float):
+        return round(value, 1)
+    return visible(value, lines=True) if isinstance(value, str) else value
 
 
 def side_by_side(elements: Iterator[Markup]) -> Markup:

@@ -1,24 +1,30 @@
-"""The console as a web application: pages to look at, and nothing that changes anything.
+"""The console as a web application: pages to look at, and one form, which answers a request.
 
 Its home decides who may look: `guards` are dependencies of each page, such as Airflow's. On a
-laptop `of_token` lets in who has the token that the command printed.
+laptop `of_token` lets in who has the token that the command printed. Only a home that knows who is
+there has a `Desk`, which takes answers; elsewhere nothing on a page changes anything.
 """
 
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Final
+from urllib.parse import quote
 
-from fastapi import FastAPI, Query, Request
+from fastapi import Depends, FastAPI, Query, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from strata.errors import StrataError
-from strata.ui.pages import Asked, ConsolePages, policy, rendered_problem
+from strata.errors import InvalidRequest, StrataError
+from strata.ui.answers import LONGEST as LONGEST_FORM
+from strata.ui.answers import Answers, Desk, check_from_here, parsed
+from strata.ui.pages import Answering, Asked, ConsolePages, policy, rendered_problem
 from strata.ui.what_if import LONGEST
 
 COOKIE: Final = "strata_console"
 HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with none, browsers hide where a form comes from
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
@@ -28,8 +34,13 @@ Where = Annotated[str, Query(max_length=LONGEST)]
 Number = Annotated[int | None, Query(ge=0)]
 
 
-def console(pages: Callable[[], ConsolePages], guards: Sequence[Any] = ()) -> FastAPI:
-    """Return the application. `pages` is called for each request; `guards` for each page."""
+def console(
+    pages: Callable[[], ConsolePages], guards: Sequence[Any] = (), desk: Desk | None = None
+) -> FastAPI:
+    """Return the application. `pages` is called for each request; `guards` for each page.
+
+    `desk`: how people answer requests; None: they are shown the commands.
+    """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.middleware("http")
@@ -56,11 +67,70 @@ def console(pages: Callable[[], ConsolePages], guards: Sequence[Any] = ()) -> Fa
     ) -> str:
         return pages().shard(_base(request), name, Asked(where, seqno, batch))
 
-    @app.get("/shards/{name}/rollout", **how)
-    def rollout(request: Request, name: str) -> str:
-        return pages().rollout(_base(request), name)
+    @app.get("/shards/{name}/audits", **how)
+    def audits(request: Request, name: str) -> str:
+        return pages().audits(_base(request), name)
 
+    person = Annotated[str | None, Depends(_nobody if desk is None else desk.person)]
+
+    @app.get("/shards/{name}/rollout", **how)
+    def rollout(request: Request, name: str, who: person) -> str:
+        return pages().rollout(_base(request), name, _answering(pages(), desk, who))
+
+    if desk is not None:
+        _take_answers(app, pages, how, desk)
     return app
+
+
+def _take_answers(app: FastAPI, pages: Callable[[], ConsolePages], how: Any, desk: Desk) -> None:
+    """Add the only route that changes something: it answers the open request of a shard."""
+    person = Annotated[str | None, Depends(desk.person)]
+
+    @app.post("/shards/{name}/rollout", **how)
+    async def answered(request: Request, name: str, who: person) -> Response:
+        def problem(status: int, title: str, text: str) -> Response:
+            return HTMLResponse(pages().problem(_base(request), title, text), status)
+
+        if who is None:
+            return problem(403, "Not answered", "who is logged in here may not answer requests")
+        try:
+            check_from_here(request.headers, desk.hosts)
+            given = parsed(await _body(request))
+        except InvalidRequest as error:
+            return problem(403, "Not answered", str(error))
+        place = f"{_base(request)}/shards/{quote(name, safe='')}/rollout"
+
+        def carried_out() -> Response:
+            shown = _answering(pages(), desk, who)
+            assert shown is not None
+            try:
+                shown.answers.give(who, name, given)
+            except StrataError as error:
+                again = replace(shown, error=str(error), reason=given.reason)
+                return HTMLResponse(pages().rollout(_base(request), name, again), 409)
+            return RedirectResponse(place, 303)
+
+        return await run_in_threadpool(carried_out)
+
+
+async def _body(request: Request) -> bytes:
+    """Return what a form sent, and no more than one byte beyond the longest."""
+    found = b""
+    async for piece in request.stream():
+        found += piece
+        if len(found) > LONGEST_FORM:
+            break
+    return found[: LONGEST_FORM + 1]
+
+
+def _nobody() -> None:
+    """Return who is there, where nobody is known."""
+
+
+def _answering(pages: ConsolePages, desk: Desk | None, who: str | None) -> Answering | None:
+    if desk is None:
+        return None
+    return Answering(Answers(pages.stores, pages.settings, desk.secret), who)
 
 
 def _base(request: Request) -> str:

@@ -29,7 +29,7 @@ TOKEN = "a-token"
 SHARD = f"/shards/{NAME}"
 PAGES = {
     "shards": "/", "spine": SHARD, "what-if": f"{SHARD}?where={quote('n > 24')}",
-    "rollout": f"{SHARD}/rollout",
+    "rollout": f"{SHARD}/rollout", "audits": f"{SHARD}/audits",
 }  # fmt: skip
 # What a script of the data would call.
 RAN = "document.documentElement.dataset.ran"

@@ -75,17 +75,18 @@ class Place:
         return sorted(quote(name) for name in files if name != POISONED)
 
 
-def usual() -> ValidationReport:
+def usual(name: str = "a usual night", *, found: bool = True) -> ValidationReport:
     """Return a run with one finding, as people know it."""
     part = "flights/parts/2013-12/0c5d2a7f7e5e4b0f9a8f2d1b3c4e5f60.parquet"
     clean = replace(PLAIN, shard="flights", check="christmas_week", part=part, outcome="clean")
-    found = replace(
+    lie = replace(
         clean, outcome="mismatch", column="dep_delay", bound="upper 14, a row has 301",
         replay=f"strata validate flights --part {part} --filter christmas_week",
     )  # fmt: skip
     clean = replace(clean, accepted=0)
-    verdicts = (clean, found, replace(clean, check="format"))
-    return ValidationReport("flights", "a usual night", (), verdicts, "soft", "off", None)
+    verdicts = (clean, *([lie] if found else []), replace(clean, check="format"))
+    after = "off" if found else "soft"
+    return ValidationReport("flights", name, (), verdicts, "soft", after, None)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("hostile") / "report"
     one, merges = hostile_run(EVERY)
     build_report(folder, RUN, [one], merges, max_failed_rows=99)
-    build_report(folder, "a usual night", [usual()], {}, max_failed_rows=99)
+    quiet = usual("a quiet night", found=False)
+    build_report(folder, "a quiet night", [quiet], {}, max_failed_rows=99)
+    build_report(folder, "a usual night", [usual()], {}, max_failed_rows=99, console="/strata")
     index_of(folder).with_name(POISONED).write_text(
         "<!DOCTYPE html><title>poisoned</title>"
         f"<a id=click href=\"javascript:{MARK}('click')\">x</a>"
@@ -183,7 +186,7 @@ def test_a_hostile_verdict_is_text_and_calls_nobody(browser: Browser, place: Pla
         )
         assert set(tags) <= TAGS, page
         shown += words
-    assert len(place.pages) == 16
+    assert len(place.pages) == 6
     for text in EVERY:
         assert text in shown, "it is there to be seen"
     assert ran(tab) == []
@@ -249,10 +252,10 @@ def test_links_lead_from_page_to_page_and_stay_logged_in(browser: Browser, place
     tab.open(place.base)
     assert tab.look("location.href") == f"{place.base}index.html"
     tab.click("li.failed a")
-    assert "/validations/soft_evaluation/" in tab.look("location.href")
-    assert tab.look("document.querySelector('h1').innerText") == "soft_evaluation"
+    assert "/validations/flights/" in tab.look("location.href")
+    assert tab.look("document.querySelector('h1').innerText") == "flights"
     tab.click("section p a")
-    assert tab.look("location.href") == f"{place.base}expectations/soft_evaluation.html"
+    assert tab.look("location.href") == f"{place.base}expectations/flights.html"
     tab.click("header a")
     assert tab.look("location.href") == f"{place.base}index.html"
     assert tab.complaints() == []

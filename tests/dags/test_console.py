@@ -40,7 +40,9 @@ def test_every_page_depends_on_a_user_who_may(app):
         assert get_user in asked + below, route.path
 
 
-@pytest.mark.parametrize("page", ["/", "/shards/s", "/shards/s/rollout", "/shards/nothing"])
+@pytest.mark.parametrize(
+    "page", ["/", "/shards/s", "/shards/s/rollout", "/shards/s/audits", "/shards/nothing"]
+)
 def test_nobody_sees_a_page_without_a_token(app, page):
     answer = TestClient(app, follow_redirects=False).get(page)
     assert answer.status_code in (401, 403)
@@ -82,3 +84,76 @@ def test_a_task_leads_to_its_only_shard(monkeypatch: pytest.MonkeyPatch):
     assert of("", None).endswith("/strata/")
     assert of("fl/ights", "").endswith("/strata/shards/fl%2Fights")
     assert of("", "flights").endswith("/strata/shards/flights")
+
+
+# ---------------------------------------------------------------------------- who may answer
+
+
+class Somebody:
+    def __init__(self, number: str, name: str = "") -> None:
+        self.number, self.name = number, name or number
+
+    def get_id(self) -> str:
+        return self.number
+
+    def get_name(self) -> str:
+        return self.name
+
+
+@pytest.fixture
+def asks(monkeypatch: pytest.MonkeyPatch):
+    """Return what the auth manager was asked; it lets everybody answer but `viewer`."""
+    from airflow.api_fastapi import app
+    from airflow.models.dag import DagModel
+
+    found: list[dict[str, object]] = []
+
+    class Manager:
+        def is_authorized_dag(self, **how: object) -> bool:
+            found.append(how)
+            return how["user"].get_id() != "viewer"  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(app, "get_auth_manager", Manager)
+    monkeypatch.setattr(DagModel, "get_team_name", lambda *_, **__: None)
+    monkeypatch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS", "False")
+    return found
+
+
+def test_who_may_answer_required_actions_may_answer_here(asks, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("STRATA_PEOPLE", "Ann Lee=3, bob=7")
+    assert console.answerer(Somebody("7", "robert")) == "bob"  # names may change, ids do not
+    assert (asks[0]["method"], asks[0]["access_entity"].name) == ("PUT", "HITL_DETAIL")
+    assert asks[0]["details"].id == console.GATE
+
+
+def test_who_may_only_look_may_not_answer(asks, monkeypatch: pytest.MonkeyPatch):
+    assert console.answerer(Somebody("viewer")) is None
+    monkeypatch.setenv("STRATA_PEOPLE", "ann=3")
+    assert console.answerer(Somebody("9", "ann")) is None  # another account of the same name
+    assert console.answerer(Somebody("3")) == "ann"
+
+
+def test_where_everybody_is_an_administrator_nobody_is_known(asks, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS", "True")
+    assert console.answerer(Somebody("Anonymous")) is None
+    assert asks == []
+
+
+def test_the_gate_is_a_dag_of_ours():
+    assert (PROJECT / "dags" / f"{console.GATE}.py").exists()
+
+
+def test_all_processes_sign_alike_and_with_another_key_than_airflow(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setenv("AIRFLOW__API__SECRET_KEY", "one")
+    assert console._secret() == console._secret() != b"one"
+    before = console._secret()
+    monkeypatch.setenv("AIRFLOW__API__SECRET_KEY", "two")
+    assert console._secret() != before
+
+
+def test_nobody_answers_without_a_token(app):
+    seen = TestClient(app, follow_redirects=False)
+    answer = seen.post("/shards/s/rollout", data={"answer": "approve"})
+    assert answer.status_code in (401, 403)

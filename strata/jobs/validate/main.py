@@ -43,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--format", type=int, help="share of the parts whose format is checked")
     parser.add_argument("--budget-bytes", type=int, help="bytes to read of a shard; 0: no limit")
     parser.add_argument("--budget-seconds", type=float, help="seconds a shard; 0: no limit")
+    parser.add_argument("--console", default="", help="address of the console, for links to it")
     parser.add_argument("--config", help="settings file")
     parser.add_argument("--result", help="where to write the result as JSON")
     args = parser.parse_args(argv)
@@ -79,7 +80,7 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
 
         done = each_shard(names, validated)
     table.publish(stores, run, [verdict for one in reports for verdict in one.verdicts])
-    result = _report(settings, stores, run, reports)
+    result = _report(settings, stores, run, reports, args.console)
     counts = {one["shard"]: one for one in result["shards"]}
     return {**result, "shards": [one | counts.get(one["shard"], {}) for one in done]}, (
         exit_code(reports)
@@ -121,7 +122,11 @@ def _chosen(settings: Settings, shard: str, names: Sequence[str]) -> list[Regist
 
 
 def _report(
-    settings: Settings, stores: Stores, run: str, reports: Sequence[ValidationReport]
+    settings: Settings,
+    stores: Stores,
+    run: str,
+    reports: Sequence[ValidationReport],
+    console: str,
 ) -> Mapping[str, Any]:
     from strata.jobs.validate.report import WrittenReport, build_report, index_of
 
@@ -130,8 +135,9 @@ def _report(
     said, folder = settings.validate, Path(settings.validate.report_dir)
     try:
         report = build_report(
-            folder, run, reports, merges, max_failed_rows=said.max_failed_rows, url=said.report_url
-        )
+            folder, run, reports, merges, max_failed_rows=said.max_failed_rows, url=said.report_url,
+            console=console,
+        )  # fmt: skip
     except StrataError as error:  # a failed page must not lose the alerts
         report = WrittenReport(index_of(folder), False, (f"the report is not complete: {error}",))
         say(report.failed[0])

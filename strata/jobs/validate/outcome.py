@@ -39,6 +39,7 @@ def _shard(report: ValidationReport) -> dict[str, Any]:
         "columns": [asdict(column) for column in report.columns],
         "audit_cost": [asdict(cost) for cost in report.costs],
         **cost_counts(report.costs),
+        **report.recorded(),
         "unusable_filters": list(report.unusable),
         "shards_lowered": list(report.lowered),
     }

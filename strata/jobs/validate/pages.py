@@ -16,6 +16,7 @@ from hashlib import sha256
 from html import unescape
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from strata.model.shown import visible
@@ -44,14 +45,24 @@ _STATES: Final = {  # Great Expectations' words and signs for the result of a ch
 }  # fmt: skip
 _ICONS: Final = frozenset({"icon", "html_success_icon", "markdown_status_icon"})  # a word is there
 _TAGS: Final = frozenset({"strong", "code", "hr"})  # allowed in a text of Great Expectations
+_NOTHING: Final = ("", None, "null")  # in a cell: the column belongs to another kind of line
+NIGHTS: Final = 30  # of a shard in its trend
+_RUN: Final = re.compile(
+    r"(scheduled|manual|backfill|asset_triggered|asset_materialization)__(\d{4}-\d\d-\d\d)T(\d\d:\d\d)"
+)
+_KINDS: Final = {  # of Airflow's runs
+    "scheduled": "scheduled", "manual": "by hand", "backfill": "backfill",
+    "asset_triggered": "after an event", "asset_materialization": "by an asset",
+}  # fmt: skip
 _LONG: Final = 24  # letters; longer ones get room in a table
 
 
 class Page:
     """A writer of the report's pages; Great Expectations calls it a view."""
 
-    def __init__(self, **_: object) -> None:
-        """Ignore the options: Great Expectations passes folders of styles and templates."""
+    def __init__(self, console: str = "", **_: object) -> None:
+        """`console`: its address, for links to shards. Others are folders of the library's."""
+        self._console = console
 
     def render(self, document: Any, **_: object) -> str:
         """Return the page. Raises: ValueError for an unknown kind of page or block."""
@@ -63,11 +74,18 @@ class Page:
         html, main = blank(str(said.get("page_title") or TITLE), up=_UP[renderer])
         say(SubElement(main, "h1"), suite or TITLE)
         if suite:
-            say(SubElement(main, "p", {"class": "where"}), said["page_title"])
+            say(SubElement(main, "p", {"class": "where"}), _where(said["page_title"]))
+            if self._console:
+                _to_console(SubElement(main, "p"), self._console, suite)
         if renderer != "ExpectationSuitePageRenderer":
             _only_failed(main)
         for section in said["sections"]:
             _section(SubElement(main, "section"), section["content_blocks"])
+        if renderer == "ValidationResultsPageRenderer":
+            _failures_first(main)
+        for shard in main.iter("h3"):
+            if shard.get("class") == "shard":
+                _to_console(shard, self._console, "".join(shard.itertext()))
         return written(html)
 
 
@@ -91,6 +109,53 @@ def blank(title: str, *, up: str) -> tuple[Element, Element]:
 def written(html: Element) -> str:
     """Return a tree as text; everything in it is escaped."""
     return f"<!DOCTYPE html>\n{tostring(html, encoding='unicode', method='html')}\n"
+
+
+def readable(run: str) -> str:
+    """Return the name of a run as people say it; one that Airflow did not make stays.
+
+    >>> readable("scheduled__2026-11-22T00:00:00+00:00"), readable("validate by ann")
+    ('2026-11-22, scheduled', 'validate by ann')
+    >>> readable("manual__2026-11-22T07:41:07.123+00:00_x1")
+    '2026-11-22 07:41, by hand'
+    """
+    found = _RUN.match(run)
+    if found is None:
+        return run
+    kind, day, clock = found.groups()
+    return f"{day}{'' if clock == '00:00' else f' {clock}'}, {_KINDS[kind]}"
+
+
+def _where(title: str) -> str:
+    """Return where a page belongs: of a result the night, of a suite what it is."""
+    pieces = title.split(" / ")
+    return f"{readable(pieces[2])} · made {pieces[3]}" if len(pieces) == 4 else title
+
+
+def _to_console(parent: Element, console: str, shard: str) -> None:
+    """Add a link to the page of a shard, if the console has an address."""
+    if console:
+        address = f"{console.rstrip('/')}/shards/{quote(unescape(shard), safe='')}/rollout"
+        say(SubElement(parent, "a", {"class": "console", "href": address}), "in the console")
+
+
+def _failures_first(main: Element) -> None:
+    """Gather the results of all expectations below two headings: what failed, then what holds.
+
+    Great Expectations groups them by the column that each looks at, whose names say little.
+    """
+    checks: dict[str, list[Element]] = {"failed": [], "passed": []}
+    for section in main.findall("section"):
+        some = section.findall("article")
+        for one in some:
+            checks[str(one.get("class"))].append(one)
+        if some:
+            main.remove(section)
+    for state, name in (("failed", "What failed"), ("passed", "What holds")):
+        if checks[state]:
+            section = SubElement(main, "section", {"class": state} if state == "passed" else {})
+            say(SubElement(section, "h2"), name)
+            section.extend(checks[state])
 
 
 def _only_failed(main: Element) -> None:
@@ -230,7 +295,8 @@ def _check(parent: Element, row: Sequence[Any]) -> None:
         kind = one.get("content_block_type") if isinstance(one, Mapping) else None
         words = kind in (None, "string_template")
         _block(first if not number else SubElement(check, "p") if words else check, one)
-    _block(SubElement(check, "p", {"class": "observed"}), observed)
+    if state == "failed":
+        _block(SubElement(check, "p", {"class": "observed"}), observed)
 
 
 def _table(parent: Element, block: Mapping[str, Any]) -> None:
@@ -246,7 +312,7 @@ def _table(parent: Element, block: Mapping[str, Any]) -> None:
     table = SubElement(box, "table")
     names, rows = [str(name) for name in block.get("header_row") or ()], block["table"]
     if names:
-        full = [n for n in range(len(names)) if any(row[n] != "" for row in rows)]  # say something
+        full = [n for n in range(len(names)) if any(row[n] not in _NOTHING for row in rows)]
         names, rows = [names[n] for n in full], [[row[n] for n in full] for row in rows]
         head = SubElement(SubElement(table, "thead"), "tr")
         for name in names:
@@ -257,7 +323,7 @@ def _table(parent: Element, block: Mapping[str, Any]) -> None:
         for number, cell in enumerate(row):
             heads = not names and not number
             one = SubElement(line, "th", scope="row") if heads else SubElement(line, "td")
-            _block(one, cell)
+            _block(one, "" if cell in _NOTHING else cell)
             if number < len(names) and names[number] == "replay":
                 one.set("class", "replay")
             elif len("".join(one.itertext())) > _LONG:
@@ -270,6 +336,8 @@ def _index(parent: Element, block: Mapping[str, Any]) -> None:
     for row in block["table_data"]:
         if "run_name" in row:
             runs.setdefault(str(row["run_name"]), []).append(row)
+    if runs:
+        _trends(parent, block["table_data"])
     for name, some in runs.items():
         _run(parent, name, some)
     suites = {row["expectation_suite_name"]: row for row in block["table_data"] if not runs}
@@ -278,19 +346,42 @@ def _index(parent: Element, block: Mapping[str, Any]) -> None:
         _link(SubElement(items, "li"), row["_table_row_link_path"], name)
 
 
+def _suite(row: Mapping[str, Any]) -> str:
+    return str(row["expectation_suite_name"]["string_template"]["params"]["link_text"])
+
+
+def _trends(parent: Element, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add each shard's last nights, the oldest at the left; `rows` has the newest first.
+
+    Shards whose last night failed come first.
+    """
+    shards: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        shards.setdefault(_suite(row), []).append(row)
+    last = {name: _STATES[some[0]["_validation_success_text"]] for name, some in shards.items()}
+    for name in sorted(shards, key=lambda name: (last[name] == "passed", name)):
+        say(SubElement(parent, "h3", {"class": "shard"}), name)
+        nights = SubElement(parent, "ul", {"class": "trend", "aria-label": f"Nights of {name}"})
+        for row in reversed(shards[name][:NIGHTS]):
+            state = _STATES[row["_validation_success_text"]]
+            night = SubElement(nights, "li", {"class": state})
+            _link(night, row["_table_row_link_path"], "×" if state == "failed" else "✓")
+            night[0].set("title", f"{readable(str(row['run_name']))}: {state}")
+
+
 def _run(parent: Element, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Add the results of one run in the order of their making; `rows` has the newest first."""
     states = [_STATES[row["_validation_success_text"]] for row in rows]
     whole = "failed" if "failed" in states else "passed"
     run = SubElement(parent, "article", {"class": whole})
-    say(SubElement(run, "h3"), name)
+    say(SubElement(run, "h3"), readable(name))
     items = SubElement(run, "ul", {"class": "suites"})
-    for row, state in reversed([*zip(rows, states, strict=True)]):
+    failed_first = sorted(reversed([*zip(rows, states, strict=True)]), key=lambda one: one[1])
+    for row, state in failed_first:
         item = SubElement(items, "li", {"class": state})
         _state(item, state)
         say(item, " ")
-        suite = row["expectation_suite_name"]["string_template"]["params"]["link_text"]
-        _link(item, row["_table_row_link_path"], suite)
+        _link(item, row["_table_row_link_path"], _suite(row))
         say(item, " ")
         say(SubElement(item, "small"), row["run_time"])
 

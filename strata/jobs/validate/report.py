@@ -1,40 +1,34 @@
-"""The report: Great Expectations suites over verdicts and summaries, never over raw rows.
+"""The report: one Great Expectations suite for each shard and night, never over raw rows.
 
-There is one site, with one validation result per suite and run, named after the run. Failed lines
-name shard, part, check, column, the bound that lied, and the command that repeats the check. The
-pages open without a network.
+There is one site, with one validation result per shard and run, named after the run. Each
+expectation carries its numbers; failed lines name part, check, column, the bound that lied, and the
+command that repeats the check. The pages open without a network.
 """
 
 import fcntl
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-import pandas as pd
-
-from strata.audit.compare import ColumnCount
 from strata.audit.run import ValidationReport
-from strata.audit.verdict import FORMAT_CHECK, SCHEMA, Summary, Verdict, check_run
+from strata.audit.verdict import check_run
+from strata.errors import InvalidRequest
 from strata.jobs.validate import escaped
 from strata.jobs.validate.offline import make_offline
 from strata.jobs.validate.pages import Page
 from strata.jobs.validate.publish import INDEX, Folders, ReportOnS3, prune
+from strata.jobs.validate.suites import NAMED, Suite, suite_of
 from strata.state.state import Merge
 
 SITE: Final = "strata"
 SITE_FOLDER: Final = "site"
-JUDGED: Final = ("verdict", "accepted rows", "statistics", "failure")  # see _frame
-NAMED: Final = ["shard", "part", "check", "column", "bound", "error", "replay"]
-_INDEX: Final = {  # the columns that name a failed line of a suite
-    "summary": ["shard", "check"],
-    "statistics": ["shard", "column"],
-    "compaction": ["shard", "seqno"],
-}
+_ADDRESS: Final = re.compile(r"(https?://[^\s/\\?#<>\"'&]+)?(/[^\s/\\?#<>\"'&]+)*/?")
 RESULTS_SHOWN: Final = 200  # validation results on the index page; pages of older ones stay
 
 
@@ -57,41 +51,41 @@ def build_report(  # noqa: PLR0913 - options, by name
     max_failed_rows: int,
     url: str = "",
     limit: int = RESULTS_SHOWN,
+    console: str = "",
 ) -> WrittenReport:
-    """Validate the tables of one run and bring the site up to date; `merges` by shard.
+    """Validate the shards of one run and bring the site up to date; `merges` by shard.
 
     Runs that share a folder, such as the groups of one run, take turns.
-    `url`: where on S3 it goes as well. Raises: InvalidRequest for a run that cannot be a name;
+    `url`: where on S3 it goes as well; `console`: the address of the console, for links to it.
+    Raises: InvalidRequest for a run that cannot be a name;
     Corrupt when a page would load something from outside; Unavailable when S3 does not take it.
     """
     check_run(run)  # it names folders, and stands on the index page
+    if console and not _ADDRESS.fullmatch(console):
+        raise InvalidRequest(
+            "this is no address of a console",
+            console=console,
+            cure="https://HOST/strata, or /strata",
+        )
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     directory.mkdir(parents=True, exist_ok=True)
-    frame = _frame([v for one in reports for v in one.verdicts], max_failed_rows)
-    is_format = frame["check"] == FORMAT_CHECK
-    tables = {
-        "soft_evaluation": frame[~is_format],
-        "format": frame[is_format],
-        "summary": _table(Summary, ((one.shard, s) for one in reports for s in one.summaries)),
-        "statistics": _table(ColumnCount, ((one.shard, c) for one in reports for c in one.columns)),
-        "compaction": _table(Merge, ((name, m) for name, some in merges.items() for m in some)),
-    }
+    suites = [suite_of(one, merges.get(one.shard, ()), max_failed_rows) for one in reports]
     with _alone(directory):
-        return _build(directory, run, tables, url, limit)
+        return _build(directory, run, suites, url, limit, console)
 
 
 def _build(
-    directory: Path, run: str, tables: Mapping[str, pd.DataFrame], url: str, limit: int
+    directory: Path, run: str, suites: Sequence[Suite], url: str, limit: int, console: str
 ) -> WrittenReport:
-    context = _context(directory, limit)
+    context = _context(directory, limit, console)
     folders = Folders(directory / SITE_FOLDER, directory / "gx" / "uncommitted" / "validations")
     bucket = ReportOnS3(url) if url else None
     if bucket is not None:
         bucket.fetch(folders, limit)
     failed: list[str] = []
-    for name, table in tables.items():
-        failed += _validate(context, name, escaped.frame(table.reset_index(drop=True)), run)
+    for suite in suites:
+        failed += _validate(context, suite, run)
     prune(folders, limit)
     escaped.make_results_inert(folders.results)
     context.build_data_docs(site_names=[SITE])
@@ -115,39 +109,12 @@ def index_of(directory: Path) -> Path:
     return directory / SITE_FOLDER / INDEX
 
 
-def _table(kind: Any, rows: Iterable[tuple[str, Any]]) -> pd.DataFrame:
-    """Return values of one kind as a frame, each with the shard that it is about."""
-    names = ["shard", *(f.name for f in fields(kind) if f.name != "shard")]
-    return pd.DataFrame([{"shard": name, **asdict(row)} for name, row in rows], columns=names)
-
-
-def _frame(verdicts: Sequence[Verdict], max_failed_rows: int) -> pd.DataFrame:
-    """Return the verdicts as a frame with at most `max_failed_rows` failed rows.
-
-    Expectations check separate columns, in which each failure has a number: Great Expectations
-    shows equal values as one line, with all their names side by side.
-    """
-    bad = [v for v in verdicts if v.outcome != "clean"][:max_failed_rows]
-    good = [v for v in verdicts if v.outcome == "clean"]
-    rows = []
-    for number, verdict in enumerate((*bad, *good), 1):
-        clean = verdict.outcome == "clean"
-        looked_at = {
-            "verdict": "clean" if clean else f"{verdict.outcome} {number}",
-            "accepted rows": f"{verdict.accepted} ({number})" if verdict.accepted else "none",
-            "statistics": f"lie {number}" if verdict.bound else "enclose",
-            "failure": f"error {number}" if verdict.error else "none",
-        }
-        rows.append(asdict(verdict) | looked_at)
-    return pd.DataFrame(rows, columns=[*SCHEMA.names, *JUDGED])
-
-
-def _context(directory: Path, limit: int) -> Any:
+def _context(directory: Path, limit: int, console: str) -> Any:
     import great_expectations as gx
 
     context: Any = gx.get_context(mode="file", project_root_dir=directory)
     context.variables.progress_bars = {"globally": False, "metric_calculations": False}
-    view = {"module_name": Page.__module__, "class_name": Page.__name__}
+    view = {"module_name": Page.__module__, "class_name": Page.__name__, "console": console}
     site: Any = {
         "class_name": "SiteBuilder",
         "show_how_to_buttons": False,
@@ -175,30 +142,31 @@ def _context(directory: Path, limit: int) -> Any:
     return context
 
 
-def _validate(context: Any, name: str, table: pd.DataFrame, run: str) -> list[str]:
+def _validate(context: Any, suite: Suite, run: str) -> list[str]:
     """Run one suite as a checkpoint; return the descriptions of what failed."""
     import great_expectations as gx
     from great_expectations.core.run_identifier import RunIdentifier
 
+    name = suite.name
     source = context.data_sources.add_or_update_pandas("strata")
-    batch = source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("all")
-    suite = gx.ExpectationSuite(name=name, expectations=_expectations(name))
+    batch = source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("night")
+    expected = gx.ExpectationSuite(name=name, expectations=[*suite.expectations])
     definition = context.validation_definitions.add_or_update(
-        gx.ValidationDefinition(name=name, data=batch, suite=context.suites.add_or_update(suite))
+        gx.ValidationDefinition(name=name, data=batch, suite=context.suites.add_or_update(expected))
     )
-    columns = _INDEX.get(name) or [c for c in NAMED if c in table.columns]
     checkpoint = context.checkpoints.add_or_update(
         gx.Checkpoint(
             name=name,
             validation_definitions=[definition],
             result_format={
-                "result_format": "COMPLETE", "unexpected_index_column_names": columns,
+                "result_format": "COMPLETE", "unexpected_index_column_names": NAMED,
                 "return_unexpected_index_query": False,
             },
         )
     )  # fmt: skip
     # Without a time, the library reads one from the name: of `monday`, next Monday's.
     this = RunIdentifier(run_name=run, run_time=datetime.now(UTC))
+    table = escaped.frame(suite.table)
     result = checkpoint.run(batch_parameters={"dataframe": table}, run_id=this)
     return [
         f"{name}: {getattr(one.expectation_config, 'description', '')}"
@@ -206,71 +174,3 @@ def _validate(context: Any, name: str, table: pd.DataFrame, run: str) -> list[st
         for one in validation.results
         if not one.success
     ]
-
-
-def _expectations(name: str) -> list[Any]:
-    if name == "summary":
-        return [
-            _expect_equal(
-                "checked_parts", "audited_parts", "Every planned check came back with a verdict."
-            ),
-            _expect("mismatches", 0, "No check of any shard found a mismatch."),
-            _expect("errors", 0, "Every part could be read and judged."),
-        ]
-    if name == "statistics":
-        return [
-            _expect("differing", 0, "Row codec and columns hold the same values."),
-            _expect("lies", 0, "Every statement of the statistics is true of the rows."),
-            _expect("kept_missing", 0, "What the keep list protects is there in every part."),
-        ]
-    if name == "compaction":
-        return [
-            _expect_at_least("updates_in", "updates_out", "No merge made updates."),
-            _expect_at_least("parts_out", "parts_kept", "A part that was kept is in the result."),
-        ]
-    judged = [
-        _expect("verdict", "clean", "Every planned check came back and was clean."),
-        _expect("failure", "none", "No part raised an error while it was checked."),
-        _expect("statistics", "enclose", "Every recorded statistic encloses the rows of its part."),
-    ]
-    if name == "format":
-        return judged
-    accepted = "No part that would be skipped holds a row that its filter accepts."
-    return [_expect("accepted rows", "none", accepted), *judged]
-
-
-def _expect(column: str, value: object, description: str) -> Any:
-    from great_expectations.expectations.core.expect_column_values_to_be_in_set import (
-        ExpectColumnValuesToBeInSet,
-    )
-
-    return ExpectColumnValuesToBeInSet(
-        column=column, value_set=[value], description=description, severity=_severity()
-    )
-
-
-def _expect_equal(left: str, right: str, description: str) -> Any:
-    from great_expectations.expectations.core.expect_column_pair_values_to_be_equal import (
-        ExpectColumnPairValuesToBeEqual,
-    )
-
-    return ExpectColumnPairValuesToBeEqual(
-        column_A=left, column_B=right, description=description, severity=_severity()
-    )
-
-
-def _expect_at_least(large: str, small: str, description: str) -> Any:
-    from great_expectations.expectations.core import (
-        expect_column_pair_values_a_to_be_greater_than_b as core,
-    )
-
-    return core.ExpectColumnPairValuesAToBeGreaterThanB(
-        column_A=large, column_B=small, or_equal=True, description=description,
-        severity=_severity(),
-    )  # fmt: skip
-
-
-def _severity() -> Any:
-    from great_expectations.expectations.metadata_types import FailureSeverity
-
-    return FailureSeverity.CRITICAL

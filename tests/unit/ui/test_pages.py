@@ -20,6 +20,7 @@ from strata.model.runner import serial
 from strata.store.open import Stores
 from strata.ui import blocks, facts
 from strata.ui.blocks import CELLS, picture_of
+from strata.ui.needs import ASKED
 from strata.ui.pages import ConsolePages, policy
 from strata.ui.svg import element, spine_svg
 from strata.ui.web import COOKIE, console, of_token
@@ -75,7 +76,7 @@ def client(pages: ConsolePages) -> TestClient:
 
 ADDRESSES = [
     "/", f"/shards/{NAME}", f"/shards/{NAME}?where=n+%3E+24", f"/shards/{NAME}?batch=1",
-    f"/shards/{NAME}/rollout",
+    f"/shards/{NAME}/rollout", f"/shards/{NAME}/audits",
 ]  # fmt: skip
 
 
@@ -144,7 +145,9 @@ def ours(stores: Stores) -> set[tuple[str, str]]:
     return set().union(*(markup(seen.get(a).text) for a in ADDRESSES), markup(asked.text))
 
 
-@pytest.mark.parametrize("address", ["/", f"/shards/{NAME}", f"/shards/{NAME}/rollout"])
+@pytest.mark.parametrize(
+    "address", ["/", f"/shards/{NAME}", f"/shards/{NAME}/rollout", f"/shards/{NAME}/audits"]
+)
 def test_nothing_that_data_says_becomes_markup(
     hostile: Stores, ours: set[tuple[str, str]], address: str
 ) -> None:
@@ -345,9 +348,11 @@ def test_errors_are_pages_and_nothing_is_posted(stores: Stores) -> None:
 
 
 def test_what_needs_a_person_comes_first(stores: Stores) -> None:
-    lines = facts.shard_lines(stores, settings())
-    assert lines[0].needs == ("a step to soft waits for an answer",)
-    assert lines[0].bare == 1
+    (line,) = facts.Listing(stores, settings()).lines()
+    assert [(need.rank, need.text) for need in line.needs] == [
+        (ASKED, "ann asks for soft; without an answer it lapses 1970-01-08 00:16")
+    ]
+    assert line.bare == 1
 
 
 def test_bars_are_full_only_when_a_gate_passes() -> None:

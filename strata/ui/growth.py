@@ -1,0 +1,163 @@
+"""How a shard grew, from the states that are stored, and what its operations cost."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+from markupsafe import Markup
+
+from strata.history.operations import Operation
+from strata.model.spec import LAYOUTS
+from strata.state.state import Batch, State
+from strata.ui.shown import counted, size, when
+from strata.ui.svg import element, side_by_side
+
+KINDS: Final = (*LAYOUTS, "mixed")  # the last one: batches of several layouts
+WIDTH, LEFT, RIGHT, TOP, TALL, GAP, BOTTOM = 1000, 76, 14, 24, 120, 44, 28
+_TICKS: Final = 5
+_DAYS: Final = 5 * 86_400_000  # from here on ticks are days
+_BILL: Final = ("s3_puts", "s3_gets", "s3_bytes_in", "s3_bytes_out")
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What one state holds; bytes and parts by layout, in the order of `KINDS`."""
+
+    at_ms: int
+    size_bytes: tuple[int, ...]
+    parts: tuple[int, ...]
+    stats_bytes: int
+
+
+def sizes_of(states: Sequence[State]) -> list[Size]:
+    """Return the sizes of states, oldest first; neighbours of the same size are one."""
+    found: list[Size] = []
+    for state in sorted(states, key=lambda one: one.walltime_ms):
+        one = _size(state)
+        same = found and _figures(found[-1]) == _figures(one)
+        if not same:
+            found.append(one)
+    last = max(states, key=lambda one: one.walltime_ms, default=None)
+    if last is not None and found[-1].at_ms != last.walltime_ms:
+        found.append(_size(last))
+    return found
+
+
+def _size(state: State) -> Size:
+    sizes, parts = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
+    for batch in state.batches:
+        sizes[_layout(batch)] += batch.size_bytes
+        for layout, number in batch.layouts:
+            parts[layout if layout in parts else "mixed"] += number
+    stats = sum(batch.stats_bytes for batch in state.batches)
+    return Size(state.walltime_ms, tuple(sizes.values()), tuple(parts.values()), stats)
+
+
+def _layout(batch: Batch) -> str:
+    """Return the only layout of a batch; a state knows the bytes of a batch, not of its parts."""
+    only = batch.layouts[0][0] if len(batch.layouts) == 1 else "mixed"
+    return only if only in KINDS else "mixed"
+
+
+def _figures(one: Size) -> tuple[Any, ...]:
+    return one.size_bytes, one.parts, one.stats_bytes
+
+
+def growth_svg(sizes: Sequence[Size]) -> Markup:
+    """Return bytes, parts and bytes of statistics over time. Needs at least one size."""
+    last = sizes[-1]
+    said = (
+        f"{size(sum(last.size_bytes))} in {counted(sum(last.parts))} parts,"
+        f" {size(last.stats_bytes)} of statistics, on {when(last.at_ms)}"
+    )
+    height = TOP + 3 * TALL + 2 * GAP + BOTTOM
+    return element(
+        "svg", side_by_side(_panels(sizes)), style_of="chart growth", role="img",
+        aria_label=f"Size over time: {said}", viewBox=f"0 0 {WIDTH} {height}",
+    )  # fmt: skip
+
+
+def _panels(sizes: Sequence[Size]) -> Iterator[Markup]:
+    times = [one.at_ms for one in sizes]
+    stats = [(one.stats_bytes,) for one in sizes]
+    base = TOP + TALL
+    yield from _panel("Bytes", times, [one.size_bytes for one in sizes], base, in_bytes=True)
+    base += GAP + TALL
+    yield from _panel("Parts", times, [one.parts for one in sizes], base, in_bytes=False)
+    base += GAP + TALL
+    yield from _panel("Bytes of statistics", times, stats, base, in_bytes=True)
+    low, high = times[0], max(times[-1], times[0] + 1)
+    for tick in range(_TICKS + 1):
+        at = low + (high - low) * tick // _TICKS
+        x = _x(at, times)
+        text = when(at)[:10] if high - low > _DAYS else when(at)[5:]
+        anchor = {0: "start", _TICKS: "end"}.get(tick, "middle")
+        yield element("text", text, x=x, y=base + 20, text_anchor=anchor)
+
+
+def _panel(
+    name: str, times: Sequence[int], rows: Sequence[tuple[int, ...]], base: int, *, in_bytes: bool
+) -> Iterator[Markup]:
+    """Yield one panel: layers upon each other, the first at the bottom."""
+    most = max(*(sum(row) for row in rows), 1)
+    show = size if in_bytes else counted
+    yield element("text", name, style_of="head", x=LEFT, y=base - TALL - 10)
+    for value in (0, most):
+        y = base - TALL * value / most
+        yield element("line", style_of="rule", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y)
+        yield element("text", show(value), style_of="side", x=LEFT - 8, y=y + 4)
+    for layer in reversed(range(len(rows[0]))):
+        heights = [sum(row[: layer + 1]) for row in rows]
+        if not any(row[layer] for row in rows):
+            continue
+        layout = KINDS[layer] if len(rows[0]) > 1 else "stats"
+        latest = rows[-1][layer]
+        title = element("title", f"{name}, {layout}: {show(latest)} now")
+        path = _area([(at, base - TALL * h / most) for at, h in zip(times, heights, strict=True)],
+                     times, base)  # fmt: skip
+        yield element("path", title, style_of=f"layer layout-{layout}", d=path)
+
+
+def _area(points: Sequence[tuple[int, float]], times: Sequence[int], base: int) -> str:
+    (_, y), *others = points
+    moves = "".join(f"H{_x(at, times):.1f}V{y:.1f}" for at, y in others)
+    end = "" if others else f"H{WIDTH - RIGHT}"
+    return f"M{LEFT} {base}V{y:.1f}{moves}{end}V{base}Z"
+
+
+def _x(at_ms: int, times: Sequence[int]) -> float:
+    low, high = times[0], max(times[-1], times[0] + 1)
+    return LEFT + (at_ms - low) / (high - low) * (WIDTH - LEFT - RIGHT)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The operations of one kind, together. Requests are None where none were recorded."""
+
+    what: str
+    runs: int
+    bad: int  # runs that did not end well
+    seconds: float
+    rows: int
+    size_bytes: int
+    bill: tuple[int, ...] | None  # writes and listings, reads, bytes in, bytes out
+
+
+def costs_of(found: Sequence[Operation]) -> list[Cost]:
+    """Return what operations cost by kind, the longest first."""
+    kinds: dict[str, list[Operation]] = {}
+    for one in found:
+        kinds.setdefault(one.what, []).append(one)
+    costs = [_cost(what, some) for what, some in kinds.items()]
+    return sorted(costs, key=lambda one: (-one.seconds, one.what))
+
+
+def _cost(what: str, some: Sequence[Operation]) -> Cost:
+    bills = [counts for one in some if (counts := orjson.loads(one.details)).keys() >= {*_BILL}]
+    bill = tuple(sum(int(counts[name]) for counts in bills) for name in _BILL) if bills else None
+    return Cost(
+        what, len(some), sum(one.outcome not in ("done", "clean") for one in some),
+        sum(one.seconds for one in some), sum(one.rows for one in some),
+        sum(one.bytes for one in some), bill,
+    )  # fmt: skip

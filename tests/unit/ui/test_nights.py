@@ -1,0 +1,159 @@
+"""The page of nights, sizes and costs: it shows what was recorded, and says what was not."""
+
+import json
+from dataclasses import replace
+from datetime import date
+from xml.etree import ElementTree
+
+import pytest
+
+from strata.history.operations import Operation, journal
+from strata.machine.machine import Machine
+from strata.store.open import Stores
+from strata.ui import growth, nights
+from strata.ui.pages import ConsolePages
+from strata.ui.what_if import Analyst
+from tests.support.console import DAY
+from tests.support.lived import FIRST, FLIGHTS, SETTINGS, WEATHER, Clock, lived
+
+NIGHTS = 12
+BEGIN = date(2026, 11, 3)
+
+
+@pytest.fixture(scope="module")
+def place() -> tuple[Stores, Clock]:
+    return lived("nights", NIGHTS, ask=False)
+
+
+@pytest.fixture(scope="module")
+def stores(place: tuple[Stores, Clock]) -> Stores:
+    return place[0]
+
+
+def validation(day: int, outcome: str = "done", **details: object) -> Operation:
+    at = FIRST + day * DAY
+    return Operation("s", "validate", at, 60.0, "etl", outcome, 0, 0, json.dumps(details))
+
+
+def test_each_day_has_the_worst_outcome_of_its_runs() -> None:
+    some = [
+        validation(1, checked_parts=5), validation(1, "mismatch", checked_parts=7),
+        validation(2, "failed"), validation(2), validation(4),
+    ]  # fmt: skip
+    found = nights.nights_of(some, FIRST, FIRST + 5 * DAY)
+    assert [n.state for n in found] == ["none", "mismatch", "failed", "none", "clean", "none"]
+    assert (found[1].runs, found[1].checked) == (2, 12)
+    assert found[0].day == BEGIN
+    assert found[1].said == "2026-11-04: a mismatch, 2 runs, 12 parts checked"
+
+
+def test_the_calendar_is_bounded_and_draws_each_day_once() -> None:
+    found = nights.nights_of([validation(400)], FIRST, FIRST + 401 * DAY)
+    assert 7 * (nights.WEEKS - 1) < len(found) <= 7 * nights.WEEKS
+    assert found[0].day.weekday() == 0
+    drawn = ElementTree.fromstring(str(nights.calendar_svg(found)))
+    cells = drawn.findall("./rect")
+    assert len(cells) == len(found)
+    assert len({(cell.get("x"), cell.get("y")) for cell in cells}) == len(cells)
+    assert [cell.get("class") for cell in cells].count("clean") == 1
+
+
+def test_what_is_wrong_is_not_said_by_colour_alone() -> None:
+    some = [validation(0, "mismatch"), validation(1, "failed"), validation(2)]
+    drawn = ElementTree.fromstring(
+        str(nights.calendar_svg(nights.nights_of(some, FIRST, FIRST + 2 * DAY)))
+    )
+    signs = [text.text for text in drawn.findall("./text") if text.get("class") == "sign"]
+    assert signs == ["×", "!"]
+    assert "1 a mismatch, 1 failed, 1 clean" in drawn.get("aria-label", "")
+
+
+def test_a_filter_of_validations_has_a_share_for_each_recorded_night() -> None:
+    half = {"old": {"bytes_total": 10, "bytes_skipped": 5}}
+    all_of = {"old": {"bytes_total": 10, "bytes_skipped": 10}}
+    later = validation(2, checks=all_of)
+    some = [
+        validation(0), validation(1, checks=half), validation(2, checks=half),
+        replace(later, at_ms=later.at_ms + 1),
+    ]  # fmt: skip
+    (one,) = nights.checked_filters(some[::-1], FIRST + 3 * DAY)
+    assert [share for _, share in one.shares[-4:]] == [None, 0.5, 1.0, None]
+    assert len(one.shares) == nights.SHOWN
+    assert one.last == 1.0
+
+
+@pytest.mark.parametrize(
+    "check",
+    [None, 7, {}, {"bytes_total": 0, "bytes_skipped": 0}, {"bytes_total": "9", "bytes_skipped": 1},
+     {"bytes_total": 5, "bytes_skipped": 6}, {"bytes_total": 5, "bytes_skipped": -1}],
+)  # fmt: skip
+def test_a_share_that_was_not_recorded_is_not_invented(check: object) -> None:
+    (one,) = nights.checked_filters([validation(0, checks={"old": check})], FIRST)
+    assert one.last is None
+
+
+def test_filters_of_readers_come_with_the_most_used_first(stores: Stores) -> None:
+    from strata.history import usage
+
+    found = nights.used_filters(usage.by_day(stores, FLIGHTS, 5), 9)
+    assert {one.name for one in found} == {"n > 207700", "n > 207800"}
+    assert all(len(one.shares) == 5 and one.last for one in found)
+    assert nights.used_filters(usage.by_day(stores, WEATHER, 5), 9) == []
+
+
+def test_sizes_are_those_of_the_states(stores: Stores) -> None:
+    machine = Machine(stores)
+    states = machine.history(FLIGHTS, 256)
+    sizes = growth.sizes_of(states)
+    newest = states[0]
+    assert sizes[-1].at_ms == newest.walltime_ms
+    assert sum(sizes[-1].size_bytes) == sum(b.size_bytes for b in newest.batches)
+    assert sum(sizes[-1].parts) == sum(b.parts for b in newest.batches)
+    assert sizes[-1].stats_bytes == sum(b.stats_bytes for b in newest.batches)
+    row = growth.KINDS.index("row")
+    assert sizes[-1].parts[row] == 1
+    assert sizes[-1].size_bytes[row] == newest.batches[0].size_bytes
+    drawn = ElementTree.fromstring(str(growth.growth_svg(sizes)))
+    layers = [path.get("class") for path in drawn.findall("./path")]
+    assert layers.count("layer layout-row") == layers.count("layer layout-both") == 2
+    assert layers.count("layer layout-stats") == 1
+
+
+def test_a_batch_of_several_layouts_is_not_split(stores: Stores) -> None:
+    state = Machine(stores).load(FLIGHTS)
+    slot = state.spine.slots[-1]
+    batch = replace(slot.batches[-1], layouts=(("both", 1), ("row", 1)))
+    slots = (replace(slot, batches=(batch,)),)
+    mixed = replace(state, spine=replace(state.spine, slots=slots))
+    (one,) = growth.sizes_of([mixed])
+    assert dict(zip(growth.KINDS, one.size_bytes, strict=True)) == {
+        "row": 0, "both": 0, "structured": 0, "mixed": batch.size_bytes,
+    }  # fmt: skip
+    assert dict(zip(growth.KINDS, one.parts, strict=True))["row"] == 1
+
+
+def test_costs_add_up_and_requests_are_counted_where_they_were() -> None:
+    bill = {"s3_puts": 2, "s3_gets": 3, "s3_bytes_in": 40, "s3_bytes_out": 5}
+    some = [
+        validation(0, **bill), validation(1, "failed", **bill), validation(2),
+        replace(validation(3), what="ingest", seconds=500.0, rows=7, bytes=70),
+    ]  # fmt: skip
+    ingest, validate = growth.costs_of(some)
+    assert (ingest.what, ingest.runs, ingest.rows, ingest.bill) == ("ingest", 1, 7, None)
+    assert (validate.runs, validate.bad, validate.seconds) == (3, 1, 180.0)
+    assert validate.bill == (4, 6, 80, 10)
+
+
+def test_the_page_says_what_is_there_and_what_is_missing(place: tuple[Stores, Clock]) -> None:
+    stores, _ = place
+    pages = ConsolePages(stores, SETTINGS, Analyst(stores, SETTINGS))
+    page = pages.audits("", FLIGHTS)
+    checked = sum(o.what == "validate" and o.shard == FLIGHTS for o in journal(stores))
+    assert f"<strong>{checked} of {NIGHTS} nights</strong>" in page
+    assert "2026-11-11: a mismatch, 1 run" in page
+    assert "strata validate flights --filter &#34;n &gt; 24&#34;" in page
+    assert "no sum in money" in page
+    empty = pages.audits("", WEATHER)
+    assert "No validation of the last 30 nights recorded it." in empty
+    assert "No reader has used a filter lately." in empty
+    assert "No validation was recorded." in empty

@@ -48,6 +48,10 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
     "create": CommandEntry(
         "shards", "Create a shard from its declaration; repeating it changes nothing."
     ),
+    "apply": CommandEntry(
+        "apply",
+        "Make shards what their files declare; without --yes or --confirm only show the plan.",
+    ),
     "inspect": CommandEntry(
         "shards", "Show a shard's frontiers, batches, runs, formats, statistics and mode."
     ),

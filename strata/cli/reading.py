@@ -98,9 +98,12 @@ def ingest(
     again: Annotated[
         bool, typer.Option("--again", help="Ingest these files once more, although they are in.")
     ] = False,
+    empty: Annotated[
+        bool, typer.Option("--empty", help="Close the interval although no file came for it.")
+    ] = False,
 ) -> Answer:
     """Commit files as one batch, exactly once; create a shard that is only declared so far."""
-    ensure_shards(context.machine, context.settings.shards_dir, [shard])
+    ensure_shards(context.machine, context.settings.shards_dir, [shard], remark)
     with busy(f"ingesting into {shard}"):
         report = ingest_files(
             context.stores,
@@ -113,6 +116,7 @@ def ingest(
             write_format=write_format,
             runner=threads(TASKS),
             again=again,
+            empty=empty,
         )
         paid = pay_debt(context.stores, shard, context.settings, threads(TASKS))
     if paid is not None:

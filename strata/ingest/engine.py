@@ -23,7 +23,7 @@ from strata.ingest.ledger import Ledger
 from strata.ingest.plan import ingest_tasks, split_large
 from strata.ingest.quarantine import catch_up
 from strata.ingest.run import check_task, ingest_task
-from strata.ingest.steps import again_token, files_token, interval_token, plan_steps
+from strata.ingest.steps import again_token, files_token, interval_token, no_file, plan_steps
 from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult, Work
 from strata.ingest.updates import check_spec
 from strata.ingest.verify import sampling
@@ -54,6 +54,7 @@ def ingest(  # noqa: PLR0913  the choices of one request
     write_format: str | None = None,
     runner: Runner = serial,
     again: bool = False,
+    empty: bool = True,
 ) -> IngestReport:
     """Commit one batch to a shard and return what it holds.
 
@@ -61,7 +62,7 @@ def ingest(  # noqa: PLR0913  the choices of one request
     whose path carries a time in [lower, upper). Without an interval the batch gets the current
     time. Files that the shard has are left out: the same interval or the same files again is a
     success that changes nothing and says so. `again` takes files in once more, on purpose, after
-    their updates were retracted.
+    their updates were retracted. Without `empty` an interval for which there is no file is refused.
 
     Raises: InvalidRequest for bad arguments, a file of the wrong shape, too many rejected rows,
     and an interval that is already written under another token; then nothing is committed.
@@ -70,7 +71,9 @@ def ingest(  # noqa: PLR0913  the choices of one request
     files = None
     if paths is not None:
         files = tuple(files_at(settings.store.landing, paths, follow_links=links))
-    step = Step(lower, upper, token, files, again=again)
+        if not files and not empty:
+            raise no_file(name, paths=list(paths))
+    step = Step(lower, upper, token, files, again=again, empty=empty)
     if again and not files:
         raise InvalidRequest("only named files are taken in again", shard=name, cure="give files")
     if lower is not None and upper is not None:

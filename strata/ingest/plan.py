@@ -124,6 +124,12 @@ def whole_task(
         number=0,
         generation=state.generation,
         former=frozenset(c.name for r in state.relations for c in r.columns) - names,
+        renamed={
+            c.name: state.relation.by_id[c.id].name
+            for r in state.relations
+            for c in r.columns
+            if c.id in state.relation.by_id and c.name not in names
+        },
         later=names - {c.name for c in state.relations[0].columns},
         suppressed=state.suppressed,
     )

@@ -90,7 +90,7 @@ def _read(task: IngestTask) -> Iterator[FileUpdates]:
 
 
 def _read_file(file: SourceFile, task: IngestTask) -> Iterator[FileUpdates]:
-    for raw in read_file(file, task.spec, task.relation):
+    for raw in read_file(file, task.spec, task.relation, task.renamed):
         yield file_updates(raw, task)
 
 

@@ -44,12 +44,34 @@ def plan_steps(
     if any(works[n].commit is None or ledger.watched_from() is not None for n in by_time):
         for n, work in zip(by_time, _by_time(settings, state, ledger, works, by_time), strict=True):
             works[n] = work
+    for work in works:
+        if work.by_time and not work.asked.empty and work.commit is None and not _came(work):
+            raise no_file(
+                state.name, paths=list(state.spec.source.paths),
+                lower=work.asked.lower, upper=work.asked.upper,
+            )  # fmt: skip
     for n, work in enumerate(works):
         if work.asked.files is not None and work.commit is None:
             works[n] = _named_files(state, ledger, work)
     placed = _placed(state, works)
     _check_late(state, placed)
     return placed
+
+
+def no_file(name: str, **where: object) -> InvalidRequest:
+    """Return the error for an interval that would be closed without a file."""
+    return InvalidRequest(
+        "no file came", shard=name, **where,
+        cure="look at the folder and the times in its paths; --empty closes the interval all the "
+        "same",
+    )  # fmt: skip
+
+
+def _came(work: Work) -> bool:
+    """Return whether a file came for the interval of a step, or a late one with it."""
+    found, lower = work.found, bounds(work.asked)[0]
+    known = (*found.taken, *found.changed, *(file for file, _ in found.copies))
+    return bool(found.new) or any(f.time_ms is not None and f.time_ms >= lower for f in known)
 
 
 def files_token(name: str, files: Sequence[SourceFile], runner: Runner = serial) -> str:

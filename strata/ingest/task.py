@@ -1,6 +1,6 @@
 """The input and the result of a worker, and the report that the caller gets."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -34,6 +34,8 @@ class IngestTask:
     number: int  # of the task within its batch, from 0
     generation: int = 0  # of the shard when the work began
     former: frozenset[str] = frozenset()  # names of columns that the shard had
+    # former names of columns, each with the present one
+    renamed: Mapping[str, str] = field(default_factory=dict)
     later: frozenset[str] = frozenset()  # names of columns that it got after its creation
     progress: StreamProgress | None = None  # of the change stream, when the work began
     suppressed: str | None = None  # blob key of the hashes of erased rows; None: nothing was erased

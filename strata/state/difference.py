@@ -34,7 +34,7 @@ def check_same(found: State, asked: ShardSpec) -> None:
         commands += column_commands(found.relation, asked)
     if not differs:
         return
-    cure = "use another name, or the first declaration"
+    cure = "`strata apply FILE` shows what may change and changes it; or use another name"
     if commands:
         cure = f"bring the shard there with `{'`, `'.join(commands)}`; or {cure}"
     raise InvalidRequest(

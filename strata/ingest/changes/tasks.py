@@ -118,7 +118,7 @@ def check_stage(task: IngestTask) -> TaskResult:
 
 def _raw_files(task: IngestTask) -> Iterator[RawFile]:
     for file in task.files:
-        yield from read_file(file, task.spec, task.relation)
+        yield from read_file(file, task.spec, task.relation, task.renamed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,30 @@
 """Reads one source file as its shard declares it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile
 from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.columns import SourceColumns
 from strata.ingest.readers.formats.interface import format_of
-from strata.ingest.readers.source import RawFile
+from strata.ingest.readers.source import RawFile, named_before
 from strata.model.schema import Relation
 from strata.model.spec import ShardSpec
 
 
-def read_file(file: SourceFile, spec: ShardSpec, relation: Relation) -> Iterator[RawFile]:
-    """Return the untyped rows of a file or piece; for change streams with their operations.
+def read_file(
+    file: SourceFile, spec: ShardSpec, relation: Relation, renamed: Mapping[str, str]
+) -> Iterator[RawFile]:
+    """Yield the untyped rows of a file or piece; for change streams with their operations.
 
-    A small file comes at once; a large or packed one comes in parts of bounded size.
+    A small file comes at once; a large or packed one comes in parts of bounded size. `renamed` are
+    former names of columns, each with the present one; an error about the header names them.
 
     Raises: InvalidRequest for a file of the wrong shape.
     """
     file = replace(file, dialect=Dialect.of(spec.source))
-    return format_of(spec.source.format).read(file, SourceColumns.of(spec, relation))
+    try:
+        yield from format_of(spec.source.format).read(file, SourceColumns.of(spec, relation))
+    except InvalidRequest as error:
+        raise named_before(error, renamed) from error

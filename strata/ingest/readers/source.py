@@ -8,6 +8,7 @@ if a column is unreadable in every row; it is refused as a whole.
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +23,8 @@ from strata.ingest.values.cast import Cast, Rows
 from strata.ingest.values.shown import FAILS, clean
 from strata.model.types import ColumnType
 
+NEAR: Final = 0.5  # the least likeness of a column's name and of what it may have been renamed to
+NAMED: Final = 12  # undeclared columns in an error
 WRONG_SHAPE_ROWS: Final = 2  # a single unreadable row is a bad row, not a bad file
 
 Raw = Any  # a column as the format has it: Arrow array or list of objects
@@ -189,29 +192,61 @@ def check_columns(
 
     Raises: InvalidRequest naming file and column.
     """
-    where = {} if line is None else {"line": line}
+    where: dict[str, object] = {} if line is None else {"line": line}
     twice = sorted(name for name, count in Counter(found).items() if count > 1)
     known, present, all_names = set(wanted), set(found), ",".join(found[:SHOWN])
+    lacking = [name for name in wanted if name not in present and name not in optional]
+    spare = [name for name in found if name not in known]
     for problem, names, cure in (
         ("the file has a column twice", twice, "give every column its own name"),
         (
             "the file lacks a declared column",
-            [name for name in wanted if name not in present and name not in optional],
+            lacking,
             "add the column to the file, or ingest into a shard that does not declare it, or that "
             "has a default for it",
         ),
         (
             "the file has a column that the shard does not declare",
-            [name for name in found if name not in known],
+            spare,
             "declare the column, or leave it out of the file",
         ),
     ):
         if names:
+            others = spare if names is lacking else [n for n in wanted if n not in present]
+            meant = _meant(names[0], others)
+            if names is lacking and spare:
+                where["undeclared"] = [clean(name[:SHOWN]) for name in spare[:NAMED]]
             raise InvalidRequest(
                 problem,
                 file=file,
-                **where,
                 column=clean(names[0][:SHOWN]),
                 value=clean(all_names[: 10 * SHOWN]),
-                cure=cure,
+                cure=f"{meant}{cure}",
+                **where,
             )
+
+
+def _meant(name: str, others: Sequence[str]) -> str:
+    """Return the beginning of a cure: the nearest of the other names, if one is near."""
+    spelt = {other.lower(): other for other in others}
+    near = get_close_matches(name.lower(), spelt, n=1, cutoff=NEAR)
+    return f"is it the column {clean(spelt[near[0]][:SHOWN])!r}? if not: " if near else ""
+
+
+def named_before(error: InvalidRequest, renamed: Mapping[str, str]) -> InvalidRequest:
+    """Return the error of a file whose header has a column by a name that the shard has given up.
+
+    `renamed`: former names of columns, each with the present one.
+    """
+    column = error.details.get("column")
+    undeclared = error.details.get("undeclared")
+    if not isinstance(undeclared, list):
+        return error
+    former = next((name for name in undeclared if renamed.get(name) == column), None)
+    if former is None:
+        return error
+    return InvalidRequest(
+        error.message, **error.details,
+        cure=f"the shard called this column {former!r} before it was renamed: call it {column!r} "
+        "in the file, or rename the column back with `strata schema rename`",
+    )  # fmt: skip

@@ -72,7 +72,7 @@ def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
                     say(f"{name}: merged from {paid.runs_before:,} runs to {paid.runs_after:,}")
             return summary_of(name, reports, time.monotonic() - started)
 
-        names = ensure_shards(Machine(stores), settings.shards_dir, args.shard)
+        names = ensure_shards(Machine(stores), settings.shards_dir, args.shard, say)
         summaries = each_shard(names, ingested)
     say(*table([one for one in summaries if "error" not in one]).splitlines())
     return {"dry_run": args.dry_run, "shards": summaries}, 0

@@ -127,3 +127,39 @@ def test_a_job_that_began_before_a_change_commits_after_it(tmp_path: Path) -> No
     assert (report.already_committed, again.already_committed) == (False, True)
     assert world.state.batches[-1].versions == (0,)
     assert world.rows() == {(1, 50, 0): 1}
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("wind", "the shard called this column 'wind' before it was renamed"),
+        ("windspeed", "is it the column 'windspeed'? if not: add the column"),
+        ("zz", "add the column to the file"),
+    ],
+)
+def test_a_renamed_header_is_named_with_the_column_that_it_was(
+    tmp_path: Path, kind: str, header: str, said: str
+) -> None:
+    world = World(tmp_path, **source(format=kind))
+    evolve(
+        world, AddColumn("gust", INT), RenameColumn("gust", "wind"),
+        RenameColumn("wind", "wind_speed"),
+    )  # fmt: skip
+
+    rows = {"id": [1], "name": ["a"], header: [3]}
+    with pytest.raises(InvalidRequest, match="lacks a declared column") as error:
+        world.ingest(file(world, kind, rows), lower=0, upper=10)
+
+    assert error.value.details["column"] == "wind_speed"
+    assert error.value.details["undeclared"] == [header]
+    assert error.value.cure is not None
+    assert error.value.cure.startswith(said)
+
+
+def test_a_misspelt_column_with_a_default_is_named(tmp_path: Path) -> None:
+    world = World(tmp_path, **source(format="csv"))
+    evolve(world, AddColumn("size", INT, default=3))
+    with pytest.raises(InvalidRequest, match="does not declare") as error:
+        world.ingest(file(world, "csv", {"id": [1], "name": ["a"], "Sise": [3]}), lower=0, upper=10)
+    assert str(error.value.cure).startswith("is it the column 'size'?")
